@@ -42,7 +42,11 @@ var arrows = map[string][]string{
 	"httpapi": {
 		"tracing", "operators", "telematics", "telematics/dialects", "telematics/delivery", "telematics/samples",
 		"rental", "httpapi/accept", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/errorcode",
-		"httpapi/fleetmap", "httpapi/resource", "httpapi/signin", "httpapi/signin/pages", "httpapi/stream",
+		"httpapi/fleetmap", "httpapi/request", "httpapi/resource", "httpapi/signin", "httpapi/signin/pages", "httpapi/stream",
+	},
+	"httpapi/request": {
+		"tracing", "telematics", "telematics/delivery", "rental", "httpapi/auth", "httpapi/connections", "httpapi/contract",
+		"httpapi/errorcode", "httpapi/resource", "httpapi/signin",
 	},
 	"httpapi/accept": {}, "httpapi/connections": {"telematics"}, "httpapi/health": {"guard"},
 	"httpapi/auth": {"telematics", "rental"}, "httpapi/contract": {"telematics"},
@@ -100,7 +104,7 @@ var homes = map[string][]string{
 		"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms",
 		"simulator/ovms/firmware",
 	},
-	"github.com/labstack/echo/": {"httpapi"}, "github.com/getkin/kin-openapi": {"httpapi/contract"},
+	"github.com/labstack/echo/": {"httpapi", "httpapi/request"}, "github.com/getkin/kin-openapi": {"httpapi/contract"},
 	"github.com/coreos/go-oidc/": {"httpapi/signin"}, "golang.org/x/oauth2": {"httpapi/signin"},
 	"golang.org/x/crypto/": {"operators"}, "github.com/jmoiron/sqlx": {"store/..."},
 	// devstack polls until the server is ready.

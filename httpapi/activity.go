@@ -1,8 +1,10 @@
 package httpapi
 
 import (
-	"context"
+	"net/http"
 
+	"motorpool/httpapi/errorcode"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 )
@@ -11,48 +13,44 @@ import (
 type activities struct{ fleet Fleet }
 
 // list answers GET /admin/activity.
-func (a activities) list(c *call) error {
-	p := c.page("activity")
-	found, err := a.fleet.Activities(c.ctx(), telematics.ActivityQuery{
-		Agency:  c.actor.Agency,
-		Vehicle: telematics.VehicleID(c.queryInteger("vehicle_id")),
-		Booking: c.queryInteger("booking_id"),
+func (a activities) list(c *request.Call) error {
+	p := c.Page("activity")
+	found, err := a.fleet.Activities(c.Ctx(), telematics.ActivityQuery{
+		Agency:  c.Actor.Agency,
+		Vehicle: telematics.VehicleID(c.QueryInteger("vehicle_id")),
+		Booking: c.QueryInteger("booking_id"),
 		Actor:   c.QueryParam("actor"),
 		Action:  c.QueryParam("action"),
 		Outcome: telematics.Outcome(c.QueryParam("outcome")),
-		From:    c.queryTime("from"),
-		To:      c.queryTime("to"),
-		Page:    p.query(),
+		From:    c.QueryTime("from"),
+		To:      c.QueryTime("to"),
+		Page:    p.Query(),
 	})
 	if err != nil {
 		return err
 	}
-	entries, meta := cut(p, found, func(a telematics.Activity) int64 { return a.ID })
-	return c.answerWith(plural(len(entries), "entry"), resource.List(entries, resource.NewActivity), meta)
+	entries, meta := request.Cut(p, found, func(a telematics.Activity) int64 { return a.ID })
+	return c.AnswerWith(http.StatusOK, request.Plural(len(entries), "entry"), resource.List(entries, resource.NewActivity), meta)
 }
 
-// audit adds the entries of requests to the audit log [LAW-9].
-type audit struct {
-	history  History
-	refusals Refusals
-	limits   *limits
-}
+// audit adds the entries of handlers to the audit log [LAW-9].
+type audit struct{ *request.Audit }
 
 // recordDurably adds an entry, and blocks until it is durable. Call it before the answer to a read.
-func (a *audit) recordDurably(c *call, entry telematics.Activity) error {
-	return a.history.Add(c.ctx(), entry)
+func (a audit) recordDurably(c *request.Call, entry telematics.Activity) error {
+	return a.History.Add(c.Ctx(), entry)
 }
 
 // recordList adds the entry of a read of a list of vehicles or units, with its filter and the
 // number of things in the answer. It blocks until the entry is durable.
-func (a *audit) recordList(c *call, agency telematics.AgencyID, visible bool, things string, n int, filters ...string) error {
+func (a audit) recordList(c *request.Call, agency telematics.AgencyID, visible bool, things string, n int, filters ...string) error {
 	filter := map[string]any{}
 	for _, name := range filters {
 		if value := c.QueryParam(name); value != "" {
 			filter[name] = value
 		}
 	}
-	entry := c.entry(telematics.VehiclesRead, 0)
+	entry := c.Entry(telematics.VehiclesRead, 0)
 	if agency != 0 {
 		filter["agency_id"] = int64(agency)
 	}
@@ -63,24 +61,9 @@ func (a *audit) recordList(c *call, agency telematics.AgencyID, visible bool, th
 	return a.recordDurably(c, entry)
 }
 
-// recordLater adds an entry that need not be durable before the answer.
-func (a *audit) recordLater(ctx context.Context, entry telematics.Activity) {
-	a.refusals.Record(context.WithoutCancel(ctx), entry)
-}
-
-// recordLimited adds the entry of a refusal, unless the actor had more refusals in a minute than it
-// may make requests: entries cannot be deleted.
-func (a *audit) recordLimited(ctx context.Context, entry telematics.Activity) {
-	if a.limits.refusals.take(entry.Actor, a.limits.now(), a.limits.of(entry.Actor)) {
-		a.refusals.Record(ctx, entry)
-	} else {
-		a.refusals.Omit(ctx, entry)
-	}
-}
-
 // notChanged returns the outcome of a change that failed.
 func notChanged(code telematics.Code) telematics.Outcome {
-	if code == serviceUnavailable || code == telematics.Internal {
+	if code == errorcode.ServiceUnavailable || code == telematics.Internal {
 		return telematics.MayHave // the change may have been written before the error
 	}
 	return telematics.NotExecuted
@@ -88,7 +71,7 @@ func notChanged(code telematics.Code) telematics.Outcome {
 
 // commandsRead records a read of commands, if one of them includes a report of its unit. The entry
 // states which commands were requested.
-func (a *audit) commandsRead(c *call, commands []telematics.Command, entry telematics.Activity) error {
+func (a audit) commandsRead(c *request.Call, commands []telematics.Command, entry telematics.Activity) error {
 	vehicles := map[telematics.VehicleID]bool{}
 	for _, command := range commands {
 		if command.Reported != nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/errorcode"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -19,7 +21,7 @@ import (
 type agencies struct{ record Agencies }
 
 // list answers GET /admin/agencies.
-func (a agencies) list(c *call) error {
+func (a agencies) list(c *request.Call) error {
 	return listOfAgency(
 		c, "agencies", "agency", a.record.Agencies, func(a telematics.ListedAgency) int64 { return int64(a.ID) },
 		resource.NewAgency,
@@ -27,7 +29,7 @@ func (a agencies) list(c *call) error {
 }
 
 // stations answers GET /admin/stations.
-func (a agencies) stations(c *call) error {
+func (a agencies) stations(c *request.Call) error {
 	return listOfAgency(
 		c, "stations", "station", a.record.ListStations, func(s telematics.Station) int64 { return int64(s.ID) },
 		resource.NewStation,
@@ -36,18 +38,18 @@ func (a agencies) stations(c *call) error {
 
 // listOfAgency answers with a page of a list of the agency in the query, or of all agencies.
 func listOfAgency[T, B any](
-	c *call, list, thing string, read func(context.Context, telematics.AgencyQuery) ([]T, error), position func(T) int64, body func(T) B,
+	c *request.Call, list, thing string, read func(context.Context, telematics.AgencyQuery) ([]T, error), position func(T) int64, body func(T) B,
 ) error {
-	p := c.page(list)
+	p := c.Page(list)
 	var found []T
-	if agency, visible := c.queryAgency(); visible {
+	if agency, visible := c.QueryAgency(); visible {
 		var err error
-		if found, err = read(c.ctx(), telematics.AgencyQuery{Agency: agency, Page: p.query()}); err != nil {
+		if found, err = read(c.Ctx(), telematics.AgencyQuery{Agency: agency, Page: p.Query()}); err != nil {
 			return err
 		}
 	}
-	listed, meta := cut(p, found, position)
-	return c.answerWith(plural(len(listed), thing), resource.List(listed, body), meta)
+	listed, meta := request.Cut(p, found, position)
+	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), thing), resource.List(listed, body), meta)
 }
 
 // agencyKeys answers with the keys of agencies, and changes them.
@@ -58,37 +60,37 @@ type agencyKeys struct {
 
 // agency returns the agency that the path names. An agency that the caller may not see is reported
 // as missing.
-func (k agencyKeys) agency(c *call) (telematics.AgencyID, error) {
-	if agency := telematics.AgencyID(c.pathInteger("agency")); agency > 0 && c.actor.Sees(agency) {
+func (k agencyKeys) agency(c *request.Call) (telematics.AgencyID, error) {
+	if agency := telematics.AgencyID(c.PathInteger("agency")); agency > 0 && c.Actor.Sees(agency) {
 		return agency, nil
 	}
 	return 0, noSuchAgency(c)
 }
 
-func noSuchAgency(c *call) error {
-	return &telematics.Error{Code: agencyNotFound, Message: fmt.Sprintf("There is no agency %s.", c.Param("agency"))}
+func noSuchAgency(c *request.Call) error {
+	return &telematics.Error{Code: errorcode.AgencyNotFound, Message: fmt.Sprintf("There is no agency %s.", c.Param("agency"))}
 }
 
-func noSuchKey(c *call, more string) error {
+func noSuchKey(c *request.Call, more string) error {
 	return &telematics.Error{
-		Code:    agencyKeyNotFound,
+		Code:    errorcode.AgencyKeyNotFound,
 		Message: fmt.Sprintf("There is no key %s of agency %s%s.", c.Param("key"), c.Param("agency"), more),
 	}
 }
 
 // list answers GET /admin/agencies/{agency}/keys.
-func (k agencyKeys) list(c *call) error {
+func (k agencyKeys) list(c *request.Call) error {
 	agency, err := k.agency(c)
 	if err != nil {
 		return err
 	}
-	all, err := k.registry.List(c.ctx())
+	all, err := k.registry.List(c.Ctx())
 	if err != nil {
 		return err
 	}
 	keys := slices.DeleteFunc(slices.Clone(all), func(key rental.AgencyKey) bool { return key.Agency != agency })
 	if len(keys) == 0 { // an agency without keys, or none
-		found, err := k.agencies.Agencies(c.ctx(), telematics.AgencyQuery{Agency: agency, Page: telematics.Page{Limit: 1}})
+		found, err := k.agencies.Agencies(c.Ctx(), telematics.AgencyQuery{Agency: agency, Page: telematics.Page{Limit: 1}})
 		switch {
 		case err != nil:
 			return err
@@ -96,64 +98,63 @@ func (k agencyKeys) list(c *call) error {
 			return noSuchAgency(c)
 		}
 	}
-	return c.answer(plural(len(keys), "key"), resource.List(keys, resource.NewAgencyKey))
+	return c.Answer(request.Plural(len(keys), "key"), resource.List(keys, resource.NewAgencyKey))
 }
 
 // add answers POST /admin/agencies/{agency}/keys. It refuses an agency that got rental.NewKeysADay
 // keys within a day.
-func (k agencyKeys) add(c *call) error {
+func (k agencyKeys) add(c *request.Call) error {
 	agency, err := k.agency(c)
 	if err != nil {
 		return err
 	}
-	key, exists, err := k.registry.Add(c.ctx(), agency, c.author())
+	key, exists, err := k.registry.Add(c.Ctx(), agency, c.Author())
 	switch {
 	case errors.Is(err, rental.ErrKeysUsedUp):
-		c.quota = telematics.Quota{Limit: rental.NewKeysADay, Reset: time.Hour, Over: true}
-		return overLimit(c.quota, "The limit of %d new keys a day for agency %d is used up.", agency)
+		return c.OverLimit(rental.NewKeysADay, time.Hour, "The limit of %d new keys a day for agency %d is used up.", agency)
 	case err != nil:
 		return err
 	case !exists:
 		return noSuchAgency(c)
 	}
-	return c.write(http.StatusCreated, envelope{
-		Success: true, Message: fmt.Sprintf("The key %s was made. Its secret is shown only once.", key.ID),
-		Data: resource.AgencyKeyWithSecret{AgencyKey: resource.NewAgencyKey(key), Secret: hex.EncodeToString(key.Secret)},
-	})
+	return c.AnswerWith(
+		http.StatusCreated, fmt.Sprintf("The key %s was made. Its secret is shown only once.", key.ID),
+		resource.AgencyKeyWithSecret{AgencyKey: resource.NewAgencyKey(key), Secret: hex.EncodeToString(key.Secret)}, nil,
+	)
 }
 
 // retire answers POST /admin/agencies/{agency}/keys/{key}/retire.
-func (k agencyKeys) retire(c *call) error {
+func (k agencyKeys) retire(c *request.Call) error {
 	agency, err := k.agency(c)
 	if err != nil {
 		return err
 	}
-	until := c.time("until")
-	if !until.After(c.now()) {
+	until := c.Time("until")
+	if !until.After(c.Now()) {
 		return contract.Invalid("until", "must be in the future; revoke ends a key now")
 	}
-	key, exists, err := k.registry.Retire(c.ctx(), agency, c.Param("key"), until, c.author())
+	key, exists, err := k.registry.Retire(c.Ctx(), agency, c.Param("key"), until, c.Author())
 	switch {
 	case err != nil:
 		return err
 	case !exists:
 		return noSuchKey(c, ", or it is revoked")
 	}
-	return c.answer(fmt.Sprintf("The key %s is valid until %s.", key.ID, resource.Timestamp(key.Retires)), resource.NewAgencyKey(key))
+	return c.Answer(fmt.Sprintf("The key %s is valid until %s.", key.ID, resource.Timestamp(key.Retires)), resource.NewAgencyKey(key))
 }
 
 // revoke answers POST /admin/agencies/{agency}/keys/{key}/revoke.
-func (k agencyKeys) revoke(c *call) error {
+func (k agencyKeys) revoke(c *request.Call) error {
 	agency, err := k.agency(c)
 	if err != nil {
 		return err
 	}
-	key, exists, err := k.registry.Revoke(c.ctx(), agency, c.Param("key"), c.author())
+	key, exists, err := k.registry.Revoke(c.Ctx(), agency, c.Param("key"), c.Author())
 	switch {
 	case err != nil:
 		return err
 	case !exists:
 		return noSuchKey(c, "")
 	}
-	return c.answer(fmt.Sprintf("The key %s is revoked.", key.ID), resource.NewAgencyKey(key))
+	return c.Answer(fmt.Sprintf("The key %s is revoked.", key.ID), resource.NewAgencyKey(key))
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/errorcode"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -21,30 +24,30 @@ import (
 type bookings struct {
 	record     Bookings
 	payments   Payments
-	audit      *audit
+	audit      audit
 	nudge      func()                      // nil: no collector
 	clock      func(context.Context) error // nil: it is not compared
 	readBudget time.Duration               // of a change
 }
 
 // amendment returns the decision that a call requests.
-type amendment func(c *call, now time.Time) rental.Decision
+type amendment func(c *request.Call, now time.Time) rental.Decision
 
 // changeHandler returns the handler that changes a booking, and answers with the changed booking.
-func (b bookings) changeHandler(activity string, decide amendment) handler {
-	return func(c *call) error {
-		ctx, cancel := detached(c, b.readBudget)
+func (b bookings) changeHandler(activity string, decide amendment) request.Handler {
+	return func(c *request.Call) error {
+		ctx, cancel := c.Detached(b.readBudget)
 		defer cancel()
 		var seen rental.BookingDetails
-		entry := c.entry(activity, 0)
+		entry := c.Entry(activity, 0)
 		decision := decide(c, entry.At)
-		request := rental.Request{Booking: c.bookingID(), Actor: c.actor, Activity: entry, Key: c.key, Now: entry.At}
-		after, replayed, err := b.amend(ctx, request, func(d rental.BookingDetails) (rental.Change, error) {
+		wanted := rental.Request{Booking: c.BookingID(), Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At}
+		after, replayed, err := b.amend(ctx, wanted, func(d rental.BookingDetails) (rental.Change, error) {
 			seen = d
 			return decision(d)
 		})
 		if err = asFields(err); err != nil {
-			b.audit.bookingRefused(ctx, entry, request.Booking, seen, err)
+			b.audit.bookingRefused(ctx, entry, wanted.Booking, seen, err)
 			return err
 		}
 		if replayed {
@@ -52,7 +55,7 @@ func (b bookings) changeHandler(activity string, decide amendment) handler {
 		} else if b.nudge != nil {
 			b.nudge()
 		}
-		c.markReplayed(replayed)
+		c.MarkReplayed(replayed)
 		return answerBooking(c, http.StatusOK, changed(activity, after), after)
 	}
 }
@@ -70,48 +73,43 @@ func (b bookings) checkClock(ctx context.Context) error {
 		return nil
 	}
 	if err := b.clock(ctx); err != nil {
-		return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable, Cause: err,
+		return &telematics.Error{Code: errorcode.ServiceUnavailable, Retryable: true, RetryAfter: request.RetryUnavailable, Cause: err,
 			Message: "The service's clock differs from the database's, so bookings cannot be changed now; nothing was changed. Try again."}
 	}
 	return nil
 }
 
-// detached returns a context for a change that is completed even if its caller disconnects.
-func detached(c *call, budget time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.ctx()), budget)
-}
-
 // bookingRefused records that a booking was not changed, or that this is unknown. seen is zero if
 // the actor may not see the booking, or it was not read.
-func (a *audit) bookingRefused(
+func (a audit) bookingRefused(
 	ctx context.Context, entry telematics.Activity, id rental.BookingID, seen rental.BookingDetails, refusal error,
 ) {
-	entry.Booking, entry.Code = int64(id), asError(refusal).Code
+	entry.Booking, entry.Code = int64(id), request.AsError(refusal).Code
 	entry.Outcome = notChanged(entry.Code)
 	if seen.ID != 0 {
 		entry.Agency, entry.Vehicle = seen.Agency, seen.VehicleID
 	}
-	a.recordLater(ctx, entry)
+	a.RecordLater(ctx, entry)
 }
 
 // bookingReplayed records that a request was answered with the result of an earlier one.
-func (a *audit) bookingReplayed(ctx context.Context, entry telematics.Activity, d rental.BookingDetails) {
+func (a audit) bookingReplayed(ctx context.Context, entry telematics.Activity, d rental.BookingDetails) {
 	entry.Booking, entry.Agency, entry.Vehicle, entry.Code = int64(d.ID), d.Agency, d.VehicleID, telematics.IdempotencyReplayed
-	a.recordLater(ctx, entry)
+	a.RecordLater(ctx, entry)
 }
 
 // visibleBooking returns the booking that the path names. One that the actor may not see is
 // reported as missing.
-func visibleBooking(c *call, record Bookings) (rental.BookingDetails, error) {
-	d, err := record.BookingDetails(c.ctx(), c.bookingID())
-	if err == nil && !d.VisibleTo(c.actor) {
-		return rental.BookingDetails{}, rental.NoSuchBooking(c.bookingID())
+func visibleBooking(c *request.Call, record Bookings) (rental.BookingDetails, error) {
+	d, err := record.BookingDetails(c.Ctx(), c.BookingID())
+	if err == nil && !d.VisibleTo(c.Actor) {
+		return rental.BookingDetails{}, rental.NoSuchBooking(c.BookingID())
 	}
 	return d, err
 }
 
 // get answers GET /client/bookings/{booking} and GET /admin/bookings/{booking}.
-func (b bookings) get(c *call) error {
+func (b bookings) get(c *request.Call) error {
 	d, err := visibleBooking(c, b.record)
 	if err != nil {
 		return err
@@ -120,11 +118,11 @@ func (b bookings) get(c *call) error {
 }
 
 // answerBooking answers with the fields of a booking that the actor's role may see.
-func answerBooking(c *call, status int, message string, d rental.BookingDetails) error {
-	if c.actor.Role == telematics.Client {
-		return c.answerClient(status, message, resource.NewBooking(d, c.now()))
+func answerBooking(c *request.Call, status int, message string, d rental.BookingDetails) error {
+	if c.Actor.Role == telematics.Client {
+		return c.AnswerClient(status, message, resource.NewBooking(d, c.Now()))
 	}
-	return c.write(status, envelope{Success: true, Message: message, Data: resource.NewAdminBooking(d, c.now())})
+	return c.AnswerWith(status, message, resource.NewAdminBooking(d, c.Now()), nil)
 }
 
 // asFields converts one or several field errors of the domain to the field errors of an answer.
@@ -168,40 +166,40 @@ func changed(activity string, d rental.BookingDetails) string {
 }
 
 // list answers GET /admin/bookings.
-func (b bookings) list(c *call) error {
-	p := c.page("bookings")
+func (b bookings) list(c *request.Call) error {
+	p := c.Page("bookings")
 	var found []rental.BookingDetails
-	if agency, visible := c.queryAgency(); visible {
+	if agency, visible := c.QueryAgency(); visible {
 		var err error
-		found, err = b.record.FindBookings(c.ctx(), rental.BookingQuery{
+		found, err = b.record.FindBookings(c.Ctx(), rental.BookingQuery{
 			Agency:    agency,
 			Reference: strings.ToUpper(c.QueryParam("reference")),
 			Client:    c.QueryParam("client"),
 			State:     rental.BookingState(c.QueryParam("status")),
-			Vehicle:   telematics.VehicleID(c.queryInteger("vehicle_id")),
-			Page:      p.query(),
+			Vehicle:   telematics.VehicleID(c.QueryInteger("vehicle_id")),
+			Page:      p.Query(),
 		})
 		if err != nil {
 			return err
 		}
 	}
-	now := c.now()
-	listed, meta := cut(p, found, position)
-	return c.answerWith(plural(len(listed), "booking"),
+	now := c.Now()
+	listed, meta := request.Cut(p, found, position)
+	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "booking"),
 		resource.List(listed, func(d rental.BookingDetails) resource.Booking { return resource.NewAdminBooking(d, now) }), meta)
 }
 
 // open answers POST /admin/bookings.
-func (b bookings) open(c *call) error {
-	ctx, cancel := detached(c, b.readBudget)
+func (b bookings) open(c *request.Call) error {
+	ctx, cancel := c.Detached(b.readBudget)
 	defer cancel()
 	draft := newDraft(c)
-	entry := c.entry(rental.BookingCreate, draft.Vehicle)
+	entry := c.Entry(rental.BookingCreate, draft.Vehicle)
 	err := b.checkClock(ctx)
 	var d rental.BookingDetails
 	var replayed bool
 	if err == nil {
-		d, replayed, err = b.record.OpenBooking(ctx, draft, rental.Request{Actor: c.actor, Activity: entry, Key: c.key, Now: entry.At})
+		d, replayed, err = b.record.OpenBooking(ctx, draft, rental.Request{Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At})
 	}
 	if err = asFields(err); err != nil {
 		entry.Agency = draft.Agency
@@ -211,68 +209,69 @@ func (b bookings) open(c *call) error {
 	if replayed {
 		b.audit.bookingReplayed(ctx, entry, d)
 	}
-	c.markReplayed(replayed)
-	c.setHeader(echo.HeaderLocation, "/api/v1/admin/bookings/"+strconv.FormatInt(int64(d.ID), 10))
+	c.MarkReplayed(replayed)
+	c.SetHeader(echo.HeaderLocation, "/api/v1/admin/bookings/"+strconv.FormatInt(int64(d.ID), 10))
 	return answerBooking(c, http.StatusCreated, describe(d), d)
 }
 
 // newDraft returns the booking in the body, which the contract has checked.
-func newDraft(c *call) rental.Draft {
+func newDraft(c *request.Call) rental.Draft {
 	return rental.Draft{
-		Agency: telematics.AgencyID(c.wholeNumber("agency_id")), Client: c.text("client"),
-		Vehicle: telematics.VehicleID(c.wholeNumber("vehicle_id")), Start: c.time("start_date"),
-		End: c.time("end_date"),
+		Agency: telematics.AgencyID(c.WholeNumber("agency_id")), Client: c.Text("client"),
+		Vehicle: telematics.VehicleID(c.WholeNumber("vehicle_id")), Start: c.Time("start_date"),
+		End: c.Time("end_date"),
 		Pickup: telematics.StationID(
-			c.wholeNumber("pickup_station_id"),
+			c.WholeNumber("pickup_station_id"),
 		),
-		Dropoff: telematics.StationID(c.wholeNumber("dropoff_station_id")),
-		Method:  rental.MethodID(c.wholeNumber("payment_method_id")),
+		Dropoff: telematics.StationID(c.WholeNumber("dropoff_station_id")),
+		Method:  rental.MethodID(c.WholeNumber("payment_method_id")),
 	}
 }
 
 // checkDraft checks what the contract cannot express.
-func checkDraft(c *call, wrong *contract.FieldErrors) error {
+func checkDraft(c *request.Call, wrong *contract.FieldErrors) error {
 	checkText(c, "client", wrong)
-	if agency := telematics.AgencyID(c.wholeNumber("agency_id")); !c.actor.Sees(agency) {
-		return &telematics.Error{Code: forbidden,
-			Message: fmt.Sprintf("Your access token is for agency %d; it cannot create bookings for another one.", c.actor.Agency)}
+	if agency := telematics.AgencyID(c.WholeNumber("agency_id")); !c.Actor.Sees(agency) {
+		return request.Forbidden("Your access token is for agency %d; it cannot create bookings for another one.", c.Actor.Agency)
 	}
 	return nil
 }
 
-func startBooking(_ *call, now time.Time) rental.Decision {
+func startBooking(_ *request.Call, now time.Time) rental.Decision {
 	return func(d rental.BookingDetails) (rental.Change, error) { return d.Begin(now) }
 }
 
-func endBooking(_ *call, now time.Time) rental.Decision {
+func endBooking(_ *request.Call, now time.Time) rental.Decision {
 	return func(d rental.BookingDetails) (rental.Change, error) { return d.Finish(now) }
 }
 
-func fineBooking(c *call, now time.Time) rental.Decision {
-	return c.withAmount(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
-		return d.Fine(now, rental.Fee{Kind: c.text("kind"), Amount: amount, Reason: c.text("reason")})
+func fineBooking(c *request.Call, now time.Time) rental.Decision {
+	return withAmount(c, func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
+		return d.Fine(now, rental.Fee{Kind: c.Text("kind"), Amount: amount, Reason: c.Text("reason")})
 	})
 }
 
-func refundBooking(c *call, now time.Time) rental.Decision {
-	return c.withAmount(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
-		if id, err := contract.ParseUUID(c.text("charge_id")); err == nil {
-			return d.RefundCharge(now, id, amount, c.text("reason"))
+func refundBooking(c *request.Call, now time.Time) rental.Decision {
+	return withAmount(c, func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
+		if id, err := contract.ParseUUID(c.Text("charge_id")); err == nil {
+			return d.RefundCharge(now, id, amount, c.Text("reason"))
 		}
-		return d.Refund(now, amount, c.text("reason"))
+		return d.Refund(now, amount, c.Text("reason"))
 	})
 }
 
-func captureDeposit(c *call, now time.Time) rental.Decision {
-	return c.withAmount(func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
-		return d.CaptureDeposit(now, amount, c.text("reason"))
+func captureDeposit(c *request.Call, now time.Time) rental.Decision {
+	return withAmount(c, func(d rental.BookingDetails, amount rental.Minor) (rental.Change, error) {
+		return d.CaptureDeposit(now, amount, c.Text("reason"))
 	})
 }
 
 // withAmount passes the amount of the body, in the booking's currency, to decide.
-func (c *call) withAmount(decide func(rental.BookingDetails, rental.Minor) (rental.Change, error)) rental.Decision {
+func withAmount(
+	c *request.Call, decide func(rental.BookingDetails, rental.Minor) (rental.Change, error),
+) rental.Decision {
 	return func(d rental.BookingDetails) (rental.Change, error) {
-		amount, err := c.amount(d.Price.Currency)
+		amount, err := amount(c, d.Price.Currency)
 		if err != nil {
 			return rental.Change{}, err
 		}
@@ -280,17 +279,51 @@ func (c *call) withAmount(decide func(rental.BookingDetails, rental.Minor) (rent
 	}
 }
 
+// amount returns the amount of the body in a currency, exactly as it was written; zero: there is
+// none.
+func amount(c *request.Call, currency rental.Currency) (rental.Minor, error) {
+	number, ok := c.Values["amount"].(json.Number)
+	if !ok {
+		return 0, nil
+	}
+	m, err := currency.Parse(number.String())
+	if err != nil {
+		return 0, contract.Invalid("amount", err.Error())
+	}
+	return m, nil
+}
+
+// checkAmount checks an amount as far as that is possible without its currency.
+func checkAmount(c *request.Call, wrong *contract.FieldErrors) {
+	number, ok := c.Values["amount"].(json.Number)
+	if !ok {
+		return
+	}
+	mantissa, _, _ := strings.Cut(strings.ToLower(number.String()), "e")
+	if strings.HasPrefix(mantissa, "-") || !strings.ContainsAny(mantissa, "123456789") {
+		wrong.AddIfValid("amount", "must be more than 0")
+	}
+}
+
+// checkText adds an error for text that is blank, or has a NUL, which Postgres refuses.
+func checkText(c *request.Call, name string, wrong *contract.FieldErrors) {
+	text := c.Text(name)
+	if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {
+		wrong.AddIfValid(name, "must be a string that is not blank, without NUL")
+	}
+}
+
 // checkMoney checks what the contract cannot express.
-func checkMoney(c *call, wrong *contract.FieldErrors) error {
+func checkMoney(c *request.Call, wrong *contract.FieldErrors) error {
 	checkAmount(c, wrong)
 	checkText(c, "reason", wrong)
 	return nil
 }
 
 // checkRefund checks that the body has either an amount or full.
-func checkRefund(c *call, wrong *contract.FieldErrors) error {
-	_, hasAmount := c.values["amount"]
-	full, hasFull := c.values["full"]
+func checkRefund(c *request.Call, wrong *contract.FieldErrors) error {
+	_, hasAmount := c.Values["amount"]
+	full, hasFull := c.Values["full"]
 	switch {
 	case hasAmount && hasFull:
 		wrong.AddIfValid("full", "must not be combined with amount: send one of the two")

@@ -12,33 +12,27 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
 
 // orderMany answers POST /admin/commands once every vehicle has a command or a refusal.
-func (o commands) orderMany(c *call) error {
+func (o commands) orderMany(c *request.Call) error {
 	b := newBulk(c)
-	if o.limits.Bulk != 0 && !o.limits.repeats(c.ctx(), c) {
-		quota, refusal := o.limits.count(c.ctx(), o.limits.bulkLimit(c.actor, len(b.Vehicles)))
-		c.quota = smallerQuota(c.quota, quota)
-		if refusal != nil {
-			entry := c.entry(telematics.BulkOrder, 0)
-			entry.Code, entry.Outcome = asError(refusal).Code, asError(refusal).Outcome
-			o.audit.recordLimited(c.ctx(), entry)
-			return refusal
-		}
+	if err := o.limits.PassBulk(c, len(b.Vehicles)); err != nil {
+		entry := c.Entry(telematics.BulkOrder, 0)
+		entry.Code, entry.Outcome = request.AsError(err).Code, request.AsError(err).Outcome
+		o.audit.RecordLimited(c.Ctx(), entry)
+		return err
 	}
 	preferences := readPreferences(c.Request().Header)
-	bulk, replayed, err := o.controller.SendMany(c.ctx(), &delivery.BulkOrder{
+	bulk, replayed, err := o.controller.SendMany(c.Ctx(), &delivery.BulkOrder{
 		Bulk: b, Budget: cmp.Or(preferences.wait, o.budget),
 		Admit: func(ctx context.Context, vehicle telematics.VehicleID) *telematics.Error {
-			if o.limits.Vehicle == 0 || !o.limits.maySee(ctx, b.Actor, vehicle) {
-				return nil
-			}
-			if _, refusal := o.limits.count(ctx, o.limits.vehicleLimit(vehicle)); refusal != nil {
-				return asError(refusal)
+			if err := o.limits.AdmitVehicle(ctx, b.Actor, vehicle); err != nil {
+				return request.AsError(err)
 			}
 			return nil
 		},
@@ -46,24 +40,22 @@ func (o commands) orderMany(c *call) error {
 	if err != nil {
 		return err
 	}
-	if c.markReplayed(replayed); !replayed {
+	if c.MarkReplayed(replayed); !replayed {
 		preferences.apply(c)
 	}
 	return o.answerMany(c, bulk)
 }
 
-func (o commands) answerMany(c *call, b telematics.Bulk) error {
+func (o commands) answerMany(c *request.Call, b telematics.Bulk) error {
 	body := newBulkBody(b)
-	c.setHeader(echo.HeaderLocation, "/api/v1/admin/commands?bulk="+body.ID)
-	return c.write(http.StatusAccepted, envelope{
-		Success: true, Message: body.Summary.sentence(), Data: body,
-	})
+	c.SetHeader(echo.HeaderLocation, "/api/v1/admin/commands?bulk="+body.ID)
+	return c.AnswerWith(http.StatusAccepted, body.Summary.sentence(), body, nil)
 }
 
 // checkBulk checks what the contract cannot express.
-func checkBulk(c *call, wrong *contract.FieldErrors) error {
+func checkBulk(c *request.Call, wrong *contract.FieldErrors) error {
 	b := newBulk(c)
-	if _, sent := c.values["parameters"]; sent && b.Attention == nil && slices.Contains(telematics.ControlActions, b.Action) {
+	if _, sent := c.Values["parameters"]; sent && b.Attention == nil && slices.Contains(telematics.ControlActions, b.Action) {
 		wrong.AddIfValid("parameters", fmt.Sprintf("must be left out: only %s has parameters", telematics.AttentionSignal))
 	}
 	if b.Attention != nil && b.Attention.Signal == "" {
@@ -81,22 +73,22 @@ func checkBulk(c *call, wrong *contract.FieldErrors) error {
 }
 
 // newBulk returns the order in the body, which the contract has checked.
-func newBulk(c *call) telematics.Bulk {
-	action, _ := c.values["action"].(string)
-	parameters, _ := c.values["parameters"].(map[string]any)
-	ids, _ := c.values["vehicle_ids"].([]any)
+func newBulk(c *request.Call) telematics.Bulk {
+	action, _ := c.Values["action"].(string)
+	parameters, _ := c.Values["parameters"].(map[string]any)
+	ids, _ := c.Values["vehicle_ids"].([]any)
 	b := telematics.Bulk{
-		ID: uuid.Must(uuid.NewV7()), Action: telematics.Action(action), Actor: c.actor, RequestID: c.id, Key: c.key,
+		ID: uuid.Must(uuid.NewV7()), Action: telematics.Action(action), Actor: c.Actor, RequestID: c.ID, Key: c.Key,
 		Attention: attention(telematics.Action(action), parameters),
 	}
 	for _, id := range ids {
-		b.Vehicles = append(b.Vehicles, telematics.VehicleID(wholeNumber(id)))
+		b.Vehicles = append(b.Vehicles, telematics.VehicleID(request.WholeNumber(id)))
 	}
 	return b
 }
 
 // bulk answers GET /admin/commands?bulk={id}.
-func (o commands) bulk(c *call) error {
+func (o commands) bulk(c *request.Call) error {
 	for _, name := range []string{"state", "outcome", "vehicle_id", "agency_id", "actor", "from", "to", "limit", "cursor"} {
 		if c.QueryParams().Has(name) {
 			return contract.Invalid(name, "cannot be combined with bulk, which names one order")
@@ -106,11 +98,11 @@ func (o commands) bulk(c *call) error {
 	if err != nil {
 		return contract.Invalid("bulk", "must be a UUID")
 	}
-	b, err := o.bulks.Bulk(c.ctx(), id)
+	b, err := o.bulks.Bulk(c.Ctx(), id)
 	if err != nil {
 		return err
 	}
-	if !c.actor.Sees(b.Actor.Agency) {
+	if !c.Actor.Sees(b.Actor.Agency) {
 		return telematics.NoSuchBulk(id)
 	}
 	var commands []telematics.Command
@@ -119,13 +111,13 @@ func (o commands) bulk(c *call) error {
 			commands = append(commands, *item.Command)
 		}
 	}
-	entry := c.entry(telematics.CommandsRead, 0)
+	entry := c.Entry(telematics.CommandsRead, 0)
 	entry.Details = map[string]any{"bulk": b.ID.String()}
 	if err := o.audit.commandsRead(c, commands, entry); err != nil {
 		return err
 	}
 	body := newBulkBody(b)
-	return c.answer(body.Summary.sentence(), body)
+	return c.Answer(body.Summary.sentence(), body)
 }
 
 // bulkBody is an order to many vehicles, and its results.
@@ -150,10 +142,10 @@ type bulkSummary struct {
 }
 
 type bulkItemBody struct {
-	VehicleID int64             `json:"vehicle_id"`
-	Command   *resource.Command `json:"command"` // null: none was made
-	Error     *errorBody        `json:"error"`   // null: the vehicle did it, or the command is open
-	Message   *string           `json:"message"` // of the error
+	VehicleID int64              `json:"vehicle_id"`
+	Command   *resource.Command  `json:"command"` // null: none was made
+	Error     *request.ErrorBody `json:"error"`   // null: none, or the command is open
+	Message   *string            `json:"message"` // of the error
 }
 
 func newBulkBody(b telematics.Bulk) bulkBody {
@@ -178,7 +170,7 @@ func newBulkItemBody(item telematics.BulkItem) bulkItemBody {
 		}
 	}
 	if failure != nil {
-		body.Error, body.Message = newErrorBody(failure), &failure.Message
+		body.Error, body.Message = request.NewErrorBody(failure), &failure.Message
 	}
 	return body
 }
@@ -220,5 +212,5 @@ func (s bulkSummary) sentence() string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	return fmt.Sprintf("%s: %s.", strings.TrimSuffix(plural(s.Total, "vehicle"), "."), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s: %s.", strings.TrimSuffix(request.Plural(s.Total, "vehicle"), "."), strings.Join(parts, ", "))
 }

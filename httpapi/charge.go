@@ -1,22 +1,24 @@
 package httpapi
 
 import (
+	"net/http"
 	"strings"
 
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/rental"
 )
 
 // chargeList is the list of GET /admin/charges.
-const chargeList = "charges" + byID
+const chargeList = "charges" + request.ByID
 
 // charges answers GET /admin/charges.
-func (b bookings) charges(c *call) error {
-	p := c.page(chargeList)
+func (b bookings) charges(c *request.Call) error {
+	p := c.Page(chargeList)
 	query := rental.ChargeQuery{
-		Booking: rental.BookingID(c.queryInteger("booking_id")), From: c.queryTime("from"), To: c.queryTime("to"), Limit: p.limit + 1,
+		Booking: rental.BookingID(c.QueryInteger("booking_id")), From: c.QueryTime("from"), To: c.QueryTime("to"),
 	}
-	query.Before, _ = p.parseIDCursor(c.QueryParam("cursor"))
+	query.Limit, query.Before = p.QueryByID()
 	if states := c.QueryParam("state"); states != "" {
 		for state := range strings.SplitSeq(states, ",") {
 			query.States = append(query.States, rental.ChargeState(state))
@@ -24,12 +26,12 @@ func (b bookings) charges(c *call) error {
 	}
 	var found []rental.BookedCharge
 	var visible bool
-	if query.Agency, visible = c.queryAgency(); visible {
+	if query.Agency, visible = c.QueryAgency(); visible {
 		var err error
-		if found, err = b.record.FindCharges(c.ctx(), query); err != nil {
+		if found, err = b.record.FindCharges(c.Ctx(), query); err != nil {
 			return err
 		}
 	}
-	listed, meta := cutAt(p, found, func(c rental.BookedCharge) string { return c.ID.String() })
-	return c.answerWith(plural(len(listed), "charge"), resource.List(listed, resource.NewBookedCharge), meta)
+	listed, meta := request.CutAt(p, found, func(c rental.BookedCharge) string { return c.ID.String() })
+	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "charge"), resource.List(listed, resource.NewBookedCharge), meta)
 }

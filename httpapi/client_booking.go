@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -13,29 +14,29 @@ import (
 )
 
 // ofClient answers GET /client/bookings.
-func (b bookings) ofClient(c *call) error {
-	p := c.page("bookings")
-	found, err := b.record.FindBookings(c.ctx(), rental.BookingQuery{
-		Agency: c.actor.Agency, Client: c.actor.Subject, State: rental.BookingState(c.QueryParam("status")), Page: p.query(),
+func (b bookings) ofClient(c *request.Call) error {
+	p := c.Page("bookings")
+	found, err := b.record.FindBookings(c.Ctx(), rental.BookingQuery{
+		Agency: c.Actor.Agency, Client: c.Actor.Subject, State: rental.BookingState(c.QueryParam("status")), Page: p.Query(),
 	})
 	if err != nil {
 		return err
 	}
-	now := c.now()
-	listed, meta := cut(p, found, position)
-	return c.answerClient(http.StatusOK, plural(len(listed), "booking"),
+	now := c.Now()
+	listed, meta := request.Cut(p, found, position)
+	return c.AnswerClient(http.StatusOK, request.Plural(len(listed), "booking"),
 		resource.List(listed, func(d rental.BookingDetails) resource.Booking { return resource.NewBooking(d, now) }), meta)
 }
 
 // position returns the position of a booking in a list.
 func position(d rental.BookingDetails) int64 { return int64(d.ID) }
 
-func cancelBooking(_ *call, now time.Time) rental.Decision {
+func cancelBooking(_ *request.Call, now time.Time) rental.Decision {
 	return func(d rental.BookingDetails) (rental.Change, error) { return d.Cancel(now) }
 }
 
-func extendBooking(c *call, now time.Time) rental.Decision {
-	end := c.time("end_date")
+func extendBooking(c *request.Call, now time.Time) rental.Decision {
+	end := c.Time("end_date")
 	return func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(now, end) }
 }
 
@@ -45,7 +46,7 @@ type paymentActionBody struct {
 }
 
 // paymentAction answers GET /client/bookings/{booking}/payment-action.
-func (b bookings) paymentAction(c *call) error {
+func (b bookings) paymentAction(c *request.Call) error {
 	d, err := visibleBooking(c, b.record)
 	if err != nil {
 		return err
@@ -54,14 +55,14 @@ func (b bookings) paymentAction(c *call) error {
 		if charge.State != rental.RequiresAction || charge.Intent == "" || charge.Goal == rental.Release {
 			continue // nothing to confirm, or to be released
 		}
-		intent, err := b.payments.Intent(c.ctx(), charge.Intent)
+		intent, err := b.payments.Intent(c.Ctx(), charge.Intent)
 		switch {
 		case err != nil:
 			return rental.Unavailable(err)
 		case intent.Secret == "" || intent.Status != rental.IntentAction && intent.Status != rental.IntentPrepared:
 			continue // just confirmed or cancelled
 		}
-		return c.answerClient(http.StatusOK, "A payment waits for the card's owner.", paymentActionBody{ClientSecret: intent.Secret})
+		return c.AnswerClient(http.StatusOK, "A payment waits for the card's owner.", paymentActionBody{ClientSecret: intent.Secret})
 	}
 	return rental.Forbids(rental.BookingStateConflict, "No payment of the booking waits for its card's owner.")
 }
@@ -71,18 +72,18 @@ type clientControl struct {
 	record     Bookings
 	controller Controller
 	bulks      Bulks
-	limits     *limits
-	audit      *audit
+	limits     *request.Limits
+	audit      audit
 	budget     time.Duration // of a command
 }
 
 // order returns the handler of a control action. It always waits for the vehicle: a client cannot
 // query the command later.
-func (k clientControl) order(a telematics.Action) handler {
-	return func(c *call) error {
-		entry := c.entry(telematics.CommandActivity(a), 0)
+func (k clientControl) order(a telematics.Action) request.Handler {
+	return func(c *request.Call) error {
+		entry := c.Entry(telematics.CommandActivity(a), 0)
 		d, err := k.booking(c)
-		if err == nil && d.Control(c.now(), a) != nil {
+		if err == nil && d.Control(c.Now(), a) != nil {
 			if earlier, made := k.ordered(c); made {
 				return k.repeat(c, entry, d, earlier)
 			}
@@ -91,17 +92,17 @@ func (k clientControl) order(a telematics.Action) handler {
 			err = k.mayControl(c, d, a)
 		}
 		if err != nil {
-			k.audit.bookingRefused(c.ctx(), entry, c.bookingID(), d, err)
+			k.audit.bookingRefused(c.Ctx(), entry, c.BookingID(), d, err)
 			return err
 		}
 		preferences := readPreferences(c.Request().Header)
 		preferences.async = false
-		receipt, err := k.controller.Send(c.ctx(), &delivery.Order{
-			Vehicle: d.VehicleID, Action: a, Actor: c.actor, RequestID: c.id, Idempotency: c.key, Lookup: c.lookup, Booking: int64(d.ID),
+		receipt, err := k.controller.Send(c.Ctx(), &delivery.Order{
+			Vehicle: d.VehicleID, Action: a, Actor: c.Actor, RequestID: c.ID, Idempotency: c.Key, Lookup: c.Lookup, Booking: int64(d.ID),
 			Budget: cmp.Or(preferences.wait, k.budget),
 		})
-		c.ordered(receipt, err)
-		c.markReplayed(receipt.Replayed)
+		c.Ordered(receipt, err)
+		c.MarkReplayed(receipt.Replayed)
 		if !receipt.Replayed { // which waited for nothing
 			preferences.apply(c)
 		}
@@ -112,13 +113,13 @@ func (k clientControl) order(a telematics.Action) handler {
 	}
 }
 
-func (k clientControl) answer(c *call, command *telematics.Command) error {
-	return c.answerClient(http.StatusOK, done(command), resource.NewCommand(command))
+func (k clientControl) answer(c *request.Call, command *telematics.Command) error {
+	return c.AnswerClient(http.StatusOK, done(command), resource.NewCommand(command))
 }
 
 // booking returns the booking that the path names. If it cannot be read, the error states that
 // nothing was sent.
-func (k clientControl) booking(c *call) (rental.BookingDetails, error) {
+func (k clientControl) booking(c *request.Call) (rental.BookingDetails, error) {
 	d, err := visibleBooking(c, k.record)
 	if refusal := (*telematics.Error)(nil); err != nil && !errors.As(err, &refusal) {
 		err = telematics.Unavailable("Postgres", err)
@@ -128,34 +129,29 @@ func (k clientControl) booking(c *call) (rental.BookingDetails, error) {
 
 // mayControl refuses a command that the booking does not allow now, and one over the vehicle's
 // limit. A repetition with the same idempotency key does not count, since it sends nothing.
-func (k clientControl) mayControl(c *call, d rental.BookingDetails, a telematics.Action) error {
-	if refusal := d.Control(c.now(), a); refusal != nil {
+func (k clientControl) mayControl(c *request.Call, d rental.BookingDetails, a telematics.Action) error {
+	if refusal := d.Control(c.Now(), a); refusal != nil {
 		return refusal
 	}
-	if k.limits.Vehicle == 0 || k.limits.repeats(c.ctx(), c) || !c.actor.Sees(d.Vehicle.AgencyID) {
-		return nil
-	}
-	quota, err := k.limits.count(c.ctx(), k.limits.vehicleLimit(d.VehicleID))
-	c.quota = smallerQuota(c.quota, quota)
-	return err
+	return k.limits.PassVehicle(c, d.VehicleID, d.Vehicle.AgencyID)
 }
 
 // ordered returns the command of an earlier request with the call's key; false: there is none, or
 // it cannot be read. The controller cannot decide this: it would execute the command if the key
 // expired meanwhile.
-func (k clientControl) ordered(c *call) (telematics.Command, bool) {
-	made, found, err := c.lookUpKey(c.ctx(), k.bulks)
-	if err != nil || !found || made.Fingerprint != c.key.Fingerprint {
+func (k clientControl) ordered(c *request.Call) (telematics.Command, bool) {
+	made, found, err := c.LookUpKey(c.Ctx(), k.bulks)
+	if err != nil || !found || made.Fingerprint != c.Key.Fingerprint {
 		return telematics.Command{}, false
 	}
 	return made.Command, made.Command.ID != telematics.NoCommand
 }
 
 // repeat answers with the result of a command that was ordered while the booking was still active.
-func (k clientControl) repeat(c *call, entry telematics.Activity, d rental.BookingDetails, earlier telematics.Command) error {
+func (k clientControl) repeat(c *request.Call, entry telematics.Activity, d rental.BookingDetails, earlier telematics.Command) error {
 	entry.Command = earlier.ID
-	k.audit.bookingReplayed(c.ctx(), entry, d)
-	c.markReplayed(true)
+	k.audit.bookingReplayed(c.Ctx(), entry, d)
+	c.MarkReplayed(true)
 	if earlier.State.IsOpen() {
 		return telematics.StillOpen(earlier.ID)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -24,92 +25,91 @@ type commands struct {
 	controller Controller
 	fleet      Fleet
 	bulks      Bulks
-	limits     *limits
-	audit      *audit
+	limits     *request.Limits
+	audit      audit
 	budget     time.Duration // of a command
 }
 
 // get answers GET /admin/commands/{id}.
-func (o commands) get(c *call) error {
+func (o commands) get(c *request.Call) error {
 	id, err := contract.ParseUUID(c.Param("id"))
 	if err != nil {
 		return contract.Invalid("id", "must be a UUID")
 	}
-	command, err := o.fleet.Command(c.ctx(), id)
+	command, err := o.fleet.Command(c.Ctx(), id)
 	if err != nil {
 		return err
 	}
-	if !c.actor.Sees(command.Agency) {
+	if !c.Actor.Sees(command.Agency) {
 		return telematics.NoSuchCommand(id)
 	}
-	entry := c.entry(telematics.CommandsRead, command.Vehicle)
+	entry := c.Entry(telematics.CommandsRead, command.Vehicle)
 	entry.Agency, entry.Command = command.Agency, command.ID
 	if err := o.audit.commandsRead(c, []telematics.Command{command}, entry); err != nil {
 		return err
 	}
-	return c.answer(stateSentences[command.State], resource.NewCommand(&command))
+	return c.Answer(stateSentences[command.State], resource.NewCommand(&command))
 }
 
 // ofVehicle answers GET /admin/vehicles/{vehicle}/commands.
-func (o commands) ofVehicle(c *call) error {
-	p := c.page("commands")
+func (o commands) ofVehicle(c *request.Call) error {
+	p := c.Page("commands")
 	twin, err := visibleTwin(c, o.fleet.Record)
 	if err != nil {
 		return err
 	}
 	// An agency must not see commands that another one sent before the vehicle was moved to this
 	// agency.
-	found, err := o.fleet.VehicleCommands(c.ctx(), twin.ID, c.actor.Agency, p.query())
+	found, err := o.fleet.VehicleCommands(c.Ctx(), twin.ID, c.Actor.Agency, p.Query())
 	if err != nil {
 		return err
 	}
-	listed, meta := cut(p, found, func(c telematics.Command) int64 { return c.Seq })
-	entry := c.entry(telematics.CommandsRead, twin.ID)
+	listed, meta := request.Cut(p, found, func(c telematics.Command) int64 { return c.Seq })
+	entry := c.Entry(telematics.CommandsRead, twin.ID)
 	entry.Agency = twin.AgencyID
 	if err := o.audit.commandsRead(c, listed, entry); err != nil {
 		return err
 	}
-	return c.answerWith(plural(len(listed), "command"), resource.NewCommands(listed), meta)
+	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "command"), resource.NewCommands(listed), meta)
 }
 
 // fleetCommands is the list of GET /admin/commands.
-const fleetCommands = "commands" + byID
+const fleetCommands = "commands" + request.ByID
 
 // list answers GET /admin/commands: commands to all vehicles, or, with bulk, an order to many.
-func (o commands) list(c *call) error {
+func (o commands) list(c *request.Call) error {
 	if c.QueryParam("bulk") != "" {
 		return o.bulk(c)
 	}
-	p := c.page(fleetCommands)
+	p := c.Page(fleetCommands)
 	query, filter, visible := newCommandQuery(c)
-	query.Limit = p.limit + 1
-	query.Before, _ = p.parseIDCursor(c.QueryParam("cursor"))
+	query.Limit, query.Before = p.QueryByID()
 	var found []telematics.Command
 	if visible {
 		var err error
-		if found, err = o.fleet.List(c.ctx(), query); err != nil {
+		if found, err = o.fleet.List(c.Ctx(), query); err != nil {
 			return err
 		}
 	}
-	listed, meta := cutAt(p, found, func(c telematics.Command) string { return c.ID.String() })
-	entry := c.entry(telematics.CommandsRead, query.Vehicle)
+	listed, meta := request.CutAt(p, found, func(c telematics.Command) string { return c.ID.String() })
+	entry := c.Entry(telematics.CommandsRead, query.Vehicle)
 	entry.Agency, entry.Details = query.Agency, map[string]any{"filter": filter}
 	if err := o.audit.commandsRead(c, listed, entry); err != nil {
 		return err
 	}
-	return c.answerWith(plural(len(listed), "command"), resource.NewCommands(listed), meta)
+	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "command"), resource.NewCommands(listed), meta)
 }
 
 // newCommandQuery returns the query without its page, and the filter for the audit log entry.
 // visible is false if the actor may not see the agency of the query.
-func newCommandQuery(c *call) (query telematics.CommandQuery, filter map[string]any, visible bool) {
+func newCommandQuery(c *request.Call) (query telematics.CommandQuery, filter map[string]any, visible bool) {
 	query = telematics.CommandQuery{
 		Vehicle: telematics.VehicleID(
-			c.queryInteger("vehicle_id"),
+			c.QueryInteger("vehicle_id"),
 		),
-		Actor: c.QueryParam("actor"), From: c.queryTime("from"), To: c.queryTime("to"),
+		Actor: c.QueryParam("actor"), From: c.QueryTime("from"), To: c.QueryTime("to"),
 	}
-	query.Agency, visible = c.queryAgency()
+	query.Agency, visible = c.QueryAgency()
 	filter = map[string]any{}
 	for _, name := range []string{"state", "outcome", "actor", "from", "to"} {
 		if value := c.QueryParam(name); value != "" {
@@ -134,19 +134,19 @@ func newCommandQuery(c *call) (query telematics.CommandQuery, filter map[string]
 
 // order returns the handler of a control action. It answers when the command is settled, or, with
 // Prefer: respond-async, when it is accepted. A caller that disconnects does not cancel it.
-func (o commands) order(a telematics.Action) handler {
-	return func(c *call) error {
+func (o commands) order(a telematics.Action) request.Handler {
+	return func(c *request.Call) error {
 		preferences := readPreferences(c.Request().Header)
 		send := o.controller.Send
 		if preferences.async {
 			send = o.controller.Start
 		}
-		receipt, err := send(c.ctx(), &delivery.Order{
-			Vehicle: c.vehicleID(), Action: a, Attention: attention(a, c.values), Budget: cmp.Or(preferences.wait, o.budget),
-			Actor: c.actor, RequestID: c.id, Idempotency: c.key, Lookup: c.lookup,
+		receipt, err := send(c.Ctx(), &delivery.Order{
+			Vehicle: c.VehicleID(), Action: a, Attention: attention(a, c.Values), Budget: cmp.Or(preferences.wait, o.budget),
+			Actor: c.Actor, RequestID: c.ID, Idempotency: c.Key, Lookup: c.Lookup,
 		})
-		c.ordered(receipt, err)
-		c.markReplayed(receipt.Replayed)
+		c.Ordered(receipt, err)
+		c.MarkReplayed(receipt.Replayed)
 		if !receipt.Replayed { // which waited for nothing
 			preferences.apply(c)
 		}
@@ -157,30 +157,17 @@ func (o commands) order(a telematics.Action) handler {
 	}
 }
 
-// ordered records the command of an order for the access log.
-func (c *call) ordered(receipt delivery.Receipt, err error) {
-	var refusal *telematics.Error
-	switch {
-	case receipt.Command != nil:
-		c.command = receipt.Command.ID
-	case errors.As(err, &refusal):
-		c.command = refusal.Command
-	}
-}
-
 // answerCommand answers with a settled command, or, for a call that did not wait, an open one.
-func answerCommand(c *call, command *telematics.Command) error {
+func answerCommand(c *request.Call, command *telematics.Command) error {
 	if command.State.IsOpen() {
-		c.setHeader(echo.HeaderLocation, "/api/v1/admin/commands/"+command.ID.String())
-		return c.write(http.StatusAccepted, envelope{
-			Success: true, Message: fmt.Sprintf("The command for vehicle %d is accepted; read its result at Location.", command.Vehicle),
-			Data: resource.NewCommand(command),
-		})
+		c.SetHeader(echo.HeaderLocation, "/api/v1/admin/commands/"+command.ID.String())
+		message := fmt.Sprintf("The command for vehicle %d is accepted; read its result at Location.", command.Vehicle)
+		return c.AnswerWith(http.StatusAccepted, message, resource.NewCommand(command), nil)
 	}
 	if err := command.Err(); err != nil {
 		return err
 	}
-	return c.answer(done(command), resource.NewCommand(command))
+	return c.Answer(done(command), resource.NewCommand(command))
 }
 
 // attention returns the parameters among values that the contract has checked; nil: the action has
@@ -291,7 +278,7 @@ func splitUnquoted(list string) []string {
 }
 
 // apply sets the header Preference-Applied.
-func (p preferences) apply(c *call) {
+func (p preferences) apply(c *request.Call) {
 	var applied []string
 	if p.async {
 		applied = append(applied, "respond-async")
@@ -300,6 +287,6 @@ func (p preferences) apply(c *call) {
 		applied = append(applied, "wait="+strconv.Itoa(int(p.wait.Seconds())))
 	}
 	if applied != nil {
-		c.setHeader(headerPreferenceApplied, strings.Join(applied, ", "))
+		c.SetHeader(headerPreferenceApplied, strings.Join(applied, ", "))
 	}
 }

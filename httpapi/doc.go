@@ -8,9 +8,9 @@
 //	body (413) ─► token (401) ─► role (403) ─► agency signature (401, 403) ─► limits (429) ─►
 //	contract (415, 400, 422) ─► handler ─► envelope
 //
-// routes.go has all routes, gate.go the order of the checks, errors.go the HTTP status of each
-// error. The handlers of each resource are in the file of its name, and its JSON is in the file of
-// the same name in package resource.
+// routes.go has all routes. Package request is below the handlers: its gate.go has the order of the
+// checks, its errors.go the answer to each error. The handlers of each resource are in the file of
+// its name, and its JSON is in the file of the same name in package resource.
 //
 // # Audit log
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/auth"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/signin"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
@@ -24,7 +25,7 @@ type events struct {
 	fleet      Fleet
 	identify   func(context.Context, *http.Request) (auth.Identity, error)
 	signIn     *signin.SignIn // nil: none
-	audit      *audit
+	audit      audit
 	watches    Watches
 	readBudget time.Duration // of recording the subscription
 }
@@ -32,15 +33,15 @@ type events struct {
 // follow answers GET /admin/events: a stream that lasts until its caller disconnects or is too
 // slow, its token is no longer valid, or this process ends. It records the subscription first
 // [LAW-9].
-func (e events) follow(c *call) error {
+func (e events) follow(c *request.Call) error {
 	filter := eventFilterOf(c)
-	release, refusal := e.feed.Admit(c.ctx(), c.actor)
+	release, refusal := e.feed.Admit(c.Ctx(), c.Actor)
 	if refusal == nil {
 		defer release()
 	}
 	var limit *stream.LimitError
 	if errors.As(refusal, &limit) {
-		refusal = &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: retryUnavailable,
+		refusal = &telematics.Error{Code: signin.RateLimited, Retryable: true, RetryAfter: request.RetryUnavailable,
 			Message: fmt.Sprintf("You have %d streams open at this instance, the most for one administrator; close one first.", limit.Open)}
 	}
 	if err := e.record(c, filter, refusal); err != nil {
@@ -52,22 +53,22 @@ func (e events) follow(c *call) error {
 	defer e.watch(c, filter)()
 	var signedOut func() bool
 	if e.signIn != nil {
-		signedOut = e.signIn.SessionEnded(c.request())
+		signedOut = e.signIn.SessionEnded(c.HTTPRequest())
 	}
-	return e.feed.Serve(c.ctx(), streamWriter{c.Response()}, stream.Subscription{
-		Filter: filter, SignedOut: signedOut, LastID: c.Request().Header.Get("Last-Event-ID"), Until: c.tokenUntil, Now: c.now,
+	return e.feed.Serve(c.Ctx(), streamWriter{c.Response()}, stream.Subscription{
+		Filter: filter, SignedOut: signedOut, LastID: c.Request().Header.Get("Last-Event-ID"), Until: c.TokenUntil, Now: c.Now,
 		Refused: func(ctx context.Context) bool { // the keys may have changed meanwhile
 			_, err := e.identify(ctx, c.Request())
-			return err != nil && asError(err).Code == auth.Unauthenticated
+			return err != nil && request.AsError(err).Code == auth.Unauthenticated
 		},
 	})
 }
 
 // watch watches the vehicle to which a stream is limited, until end is called. A stream of many
 // vehicles watches none: it is unknown which of them its reader looks at.
-func (e events) watch(c *call, f stream.Filter) (end func()) {
+func (e events) watch(c *request.Call, f stream.Filter) (end func()) {
 	if f.Vehicle != 0 && !f.Nothing && (f.Kinds == nil || slices.Contains(f.Kinds, telematics.StatusEvent)) {
-		ctx, cancel := context.WithTimeout(c.ctx(), e.readBudget)
+		ctx, cancel := context.WithTimeout(c.Ctx(), e.readBudget)
 		defer cancel()
 		twin, err := e.fleet.Record(ctx, f.Vehicle)
 		if err == nil && (f.Agency == 0 || f.Agency == twin.AgencyID) {
@@ -83,13 +84,13 @@ type streamWriter struct{ *echo.Response }
 // FlushError is called by http.ResponseController.
 func (w streamWriter) FlushError() error { return http.NewResponseController(w.Writer).Flush() }
 
-func (e events) record(c *call, filter stream.Filter, refusal error) error {
-	ctx, cancel := context.WithTimeout(c.ctx(), e.readBudget)
+func (e events) record(c *request.Call, filter stream.Filter, refusal error) error {
+	ctx, cancel := context.WithTimeout(c.Ctx(), e.readBudget)
 	defer cancel()
-	entry := c.entry(telematics.EventsRead, filter.Vehicle)
+	entry := c.Entry(telematics.EventsRead, filter.Vehicle)
 	if refusal != nil {
-		entry.Outcome, entry.Code = telematics.NotExecuted, asError(refusal).Code
-		return e.audit.history.Add(ctx, entry)
+		entry.Outcome, entry.Code = telematics.NotExecuted, request.AsError(refusal).Code
+		return e.audit.History.Add(ctx, entry)
 	}
 	vehicles := 0
 	if !filter.Nothing {
@@ -101,7 +102,7 @@ func (e events) record(c *call, filter stream.Filter, refusal error) error {
 	}
 	entry.Outcome = telematics.Executed
 	entry.Details = map[string]any{"filter": describeFilter(filter), "vehicles": vehicles}
-	return e.audit.history.Add(ctx, entry)
+	return e.audit.History.Add(ctx, entry)
 }
 
 // describeFilter returns the filter for the audit log entry.
@@ -119,9 +120,9 @@ func describeFilter(f stream.Filter) map[string]any {
 	return described
 }
 
-func eventFilterOf(c *call) stream.Filter {
-	agency, visible := c.queryAgency()
-	filter := stream.Filter{Agency: agency, Vehicle: telematics.VehicleID(c.queryInteger("vehicle_id")), Nothing: !visible}
+func eventFilterOf(c *request.Call) stream.Filter {
+	agency, visible := c.QueryAgency()
+	filter := stream.Filter{Agency: agency, Vehicle: telematics.VehicleID(c.QueryInteger("vehicle_id")), Nothing: !visible}
 	if kinds := c.QueryParam("event"); kinds != "" {
 		for kind := range strings.SplitSeq(kinds, ",") {
 			filter.Kinds = append(filter.Kinds, telematics.EventKind(kind))

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/request"
 	"motorpool/telematics"
 )
 
@@ -18,15 +19,15 @@ const (
 func NewProbed(config Config) http.Handler {
 	s := newServer(config)
 	e := s.handler()
-	answer := func(c *call) error {
-		return c.answerClient(http.StatusOK, "Passed.", map[string]any{"subject": c.actor.Subject, "body": string(c.body)})
+	answer := func(c *request.Call) error {
+		return c.AnswerClient(http.StatusOK, "Passed.", map[string]any{"subject": c.Actor.Subject, "body": string(c.Body)})
 	}
 	add := func(method, path, activity string, options ...option) {
-		g := gate{role: telematics.Admin, activity: activity, operation: &contract.Operation{}}
+		g := request.Gate{Role: telematics.Admin, Activity: activity, Operation: &contract.Operation{}}
 		for _, option := range append([]option{ofClient}, options...) {
 			option(&g)
 		}
-		e.Add(method, echoPath(path), s.guard(g, answer))
+		e.Add(method, echoPath(path), s.pipeline.Guard(g, answer))
 	}
 	add(http.MethodGet, ProbePath, "")
 	add(http.MethodHead, ProbePath, "")

@@ -10,13 +10,14 @@ import (
 	"motorpool/httpapi/accept"
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/fleetmap"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 )
 
 // fleetMap answers GET /admin/fleet: the map markers of all vehicles.
-func (v vehicles) fleetMap(c *call) error {
-	agency, visible := c.queryAgency()
+func (v vehicles) fleetMap(c *request.Call) error {
+	agency, visible := c.QueryAgency()
 	query := telematics.MarkerQuery{Agency: agency}
 	filter := map[string]any{}
 	if agency != 0 {
@@ -35,28 +36,28 @@ func (v vehicles) fleetMap(c *call) error {
 	}
 	if visible {
 		// All vehicles are read, whatever the box has of them.
-		vehicles, err := v.fleet.CountVehicles(c.ctx(), agency, 0)
+		vehicles, err := v.fleet.CountVehicles(c.Ctx(), agency, 0)
 		if err != nil {
 			return err
 		}
-		if err := v.limits.passMap(c, vehicles); err != nil {
+		if err := v.limits.PassMap(c, vehicles); err != nil {
 			return err
 		}
-		if err := v.fleet.Markers(c.ctx(), query, encoder.Add); err != nil {
+		if err := v.fleet.Markers(c.Ctx(), query, encoder.Add); err != nil {
 			return err
 		}
 	}
 	etag := encoder.ETag()
 	identify := func() {
-		c.setHeader("ETag", etag)
-		c.setHeader(echo.HeaderVary, echo.HeaderAcceptEncoding)
-		c.setHeader(echo.HeaderCacheControl, "no-cache, private")
+		c.SetHeader("ETag", etag)
+		c.SetHeader(echo.HeaderVary, echo.HeaderAcceptEncoding)
+		c.SetHeader(echo.HeaderCacheControl, "no-cache, private")
 	}
 	if isCached(c.Request().Header.Get("If-None-Match"), etag) {
 		identify()
 		return c.NoContent(http.StatusNotModified)
 	}
-	entry := c.entry(telematics.VehiclesRead, 0)
+	entry := c.Entry(telematics.VehiclesRead, 0)
 	entry.Outcome, entry.Details = telematics.Executed, map[string]any{"filter": filter, "vehicles": encoder.Vehicles()}
 	if visible {
 		entry.Agency = agency
@@ -64,16 +65,16 @@ func (v vehicles) fleetMap(c *call) error {
 	if err := v.audit.recordDurably(c, entry); err != nil {
 		return err
 	}
-	body, err := encoder.Close(plural(encoder.Vehicles(), "vehicle"), c.idText, resource.Timestamp(c.now()))
+	body, err := encoder.Close(request.Plural(encoder.Vehicles(), "vehicle"), c.ID.String(), resource.Timestamp(c.Now()))
 	if err != nil {
 		return err
 	}
 	identify()
 	if accept.Gzip(c.Request().Header) {
-		c.setHeader(echo.HeaderContentEncoding, "gzip")
+		c.SetHeader(echo.HeaderContentEncoding, "gzip")
 		return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, body)
 	}
-	c.setHeader(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	c.SetHeader(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	c.Response().WriteHeader(http.StatusOK)
 	return fleetmap.Expand(c.Response(), body)
 }

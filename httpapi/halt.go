@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/errorcode"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 )
@@ -18,9 +20,9 @@ type haltHandlers struct {
 }
 
 // bodies returns halts with their effects, which are missing if they cannot be counted in time.
-func (k haltHandlers) bodies(c *call, halts ...telematics.Halt) []resource.Halt {
+func (k haltHandlers) bodies(c *request.Call, halts ...telematics.Halt) []resource.Halt {
 	list := resource.List(halts, func(h telematics.Halt) resource.Halt { return resource.Halt{NamedHalt: resource.NewNamedHalt(h)} })
-	ctx, cancel := context.WithTimeout(c.ctx(), effectBudget)
+	ctx, cancel := context.WithTimeout(c.Ctx(), effectBudget)
 	defer cancel()
 	effects, err := k.halts.Effects(ctx, halts)
 	if err != nil {
@@ -35,27 +37,27 @@ func (k haltHandlers) bodies(c *call, halts ...telematics.Halt) []resource.Halt 
 }
 
 // list answers GET /admin/halts: those that affect vehicles which the caller may see.
-func (k haltHandlers) list(c *call) error {
-	inForce, err := k.halts.Halts(c.ctx())
+func (k haltHandlers) list(c *request.Call) error {
+	inForce, err := k.halts.Halts(c.Ctx())
 	if err != nil {
 		return err
 	}
 	visible := make([]telematics.Halt, 0, len(inForce))
 	for _, h := range inForce {
-		if h.Agency == 0 || c.actor.Sees(h.Agency) {
+		if h.Agency == 0 || c.Actor.Sees(h.Agency) {
 			visible = append(visible, h)
 		}
 	}
-	return c.answer(plural(len(visible), "halt"), k.bodies(c, visible...))
+	return c.Answer(request.Plural(len(visible), "halt"), k.bodies(c, visible...))
 }
 
 // halt answers PUT /admin/halts when the halt is in force at every instance.
-func (k haltHandlers) halt(c *call) error {
-	h := telematics.Halt{Agency: telematics.AgencyID(c.wholeNumber("agency_id")), Why: c.text("reason")}
-	if !c.actor.Sees(h.Agency) {
-		return haltsOwnAgency(c.actor.Agency)
+func (k haltHandlers) halt(c *request.Call) error {
+	h := telematics.Halt{Agency: telematics.AgencyID(c.WholeNumber("agency_id")), Why: c.Text("reason")}
+	if !c.Actor.Sees(h.Agency) {
+		return haltsOwnAgency(c.Actor.Agency)
 	}
-	made, exists, err := k.halts.Halt(c.ctx(), h, c.author())
+	made, exists, err := k.halts.Halt(c.Ctx(), h, c.Author())
 	switch {
 	case err != nil:
 		return err
@@ -65,42 +67,36 @@ func (k haltHandlers) halt(c *call) error {
 	body := k.bodies(c, made)[0]
 	message := fmt.Sprintf("Commands to vehicles of %s are halted.", agencyOrAll(h.Agency))
 	if body.Effect != nil && body.Effect.InFlight > 0 {
-		message += " " + strings.TrimSuffix(plural(body.Effect.InFlight, "command"), ".") + " sent before may still be executed."
+		message += " " + strings.TrimSuffix(request.Plural(body.Effect.InFlight, "command"), ".") + " sent before may still be executed."
 	}
-	return c.answer(message, body)
+	return c.Answer(message, body)
 }
 
 // resume answers DELETE /admin/halts. The reason is a parameter: many proxies drop the body of a
 // DELETE.
-func (k haltHandlers) resume(c *call) error {
-	agency := telematics.AgencyID(c.queryInteger("agency_id"))
-	if !c.actor.Sees(agency) {
-		return haltsOwnAgency(c.actor.Agency)
+func (k haltHandlers) resume(c *request.Call) error {
+	agency := telematics.AgencyID(c.QueryInteger("agency_id"))
+	if !c.Actor.Sees(agency) {
+		return haltsOwnAgency(c.Actor.Agency)
 	}
-	lifted, err := k.halts.Resume(c.ctx(), agency, c.QueryParam("reason"), c.author())
+	lifted, err := k.halts.Resume(c.Ctx(), agency, c.QueryParam("reason"), c.Author())
 	switch {
 	case err != nil:
 		return err
 	case !lifted:
-		return &telematics.Error{Code: haltNotFound, Message: fmt.Sprintf("There is no halt of %s.", agencyOrAll(agency))}
+		return &telematics.Error{Code: errorcode.HaltNotFound, Message: fmt.Sprintf("There is no halt of %s.", agencyOrAll(agency))}
 	}
-	return c.answer(fmt.Sprintf("The halt of %s is lifted.", agencyOrAll(agency)), nil)
+	return c.Answer(fmt.Sprintf("The halt of %s is lifted.", agencyOrAll(agency)), nil)
 }
 
 // checkHalt checks what the contract cannot express.
-func checkHalt(c *call, wrong *contract.FieldErrors) error {
+func checkHalt(c *request.Call, wrong *contract.FieldErrors) error {
 	checkText(c, "reason", wrong)
 	return nil
 }
 
 func haltsOwnAgency(agency telematics.AgencyID) *telematics.Error {
-	return &telematics.Error{
-		Code: forbidden,
-		Message: fmt.Sprintf(
-			"Your access token is for agency %d: it can halt and resume only that agency; send agency_id %d.", agency,
-			agency,
-		),
-	}
+	return request.Forbidden("Your access token is for agency %d: it can halt and resume only that agency; send agency_id %[1]d.", agency)
 }
 
 func agencyOrAll(agency telematics.AgencyID) string {

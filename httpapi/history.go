@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 	"motorpool/telematics/samples"
@@ -18,23 +19,23 @@ type telemetry struct {
 	fleet    Fleet
 	bookings Bookings
 	record   Telemetry
-	audit    *audit
+	audit    audit
 }
 
 // historyRange returns the period of a query, by default the last day.
-func historyRange(c *call) (from, to time.Time) {
-	to = c.queryTime("to")
+func historyRange(c *request.Call) (from, to time.Time) {
+	to = c.QueryTime("to")
 	if to.IsZero() {
-		to = c.now()
+		to = c.Now()
 	}
-	if from = c.queryTime("from"); from.IsZero() {
+	if from = c.QueryTime("from"); from.IsZero() {
 		from = to.Add(-defaultHistory)
 	}
 	return from.UTC(), to.UTC()
 }
 
 // historyFields returns the fields of a query, by default all.
-func historyFields(c *call) []string {
+func historyFields(c *request.Call) []string {
 	text := c.QueryParam("fields")
 	if text == "" {
 		return resource.HistoryFields
@@ -43,7 +44,7 @@ func historyFields(c *call) []string {
 }
 
 // checkHistory checks what the contract cannot express.
-func checkHistory(c *call, wrong *contract.FieldErrors) error {
+func checkHistory(c *request.Call, wrong *contract.FieldErrors) error {
 	for _, field := range historyFields(c) {
 		if !slices.Contains(resource.HistoryFields, field) {
 			wrong.AddIfValid(
@@ -65,22 +66,22 @@ func checkHistory(c *call, wrong *contract.FieldErrors) error {
 
 // buckets returns the requested number of buckets, reduced so that none is shorter than the
 // shortest interval of samples.
-func buckets(c *call, from, to time.Time) int {
-	requested := int(cmp.Or(c.queryInteger("points"), defaultPoints))
+func buckets(c *request.Call, from, to time.Time) int {
+	requested := int(cmp.Or(c.QueryInteger("points"), defaultPoints))
 	return max(1, min(requested, maxPoints, int(to.Sub(from)/samples.Driving)))
 }
 
 // history answers GET /admin/vehicles/{vehicle}/history. It records the read before the answer
 // [LAW-9].
-func (t telemetry) history(c *call) error {
+func (t telemetry) history(c *request.Call) error {
 	from, to := historyRange(c)
 	fields := historyFields(c)
-	entry := c.entry(telematics.HistoryRead, c.vehicleID())
+	entry := c.Entry(telematics.HistoryRead, c.VehicleID())
 	entry.Outcome = telematics.Executed
 	entry.Details = map[string]any{"fields": strings.Join(fields, ","), "from": resource.Timestamp(from), "to": resource.Timestamp(to)}
 	twin, err := visibleTwin(c, t.fleet.Record)
 	if err != nil {
-		if entry.Code = asError(err).Code; entry.Code != telematics.VehicleNotFound {
+		if entry.Code = request.AsError(err).Code; entry.Code != telematics.VehicleNotFound {
 			return err
 		}
 		entry.Outcome = telematics.NotExecuted
@@ -90,38 +91,38 @@ func (t telemetry) history(c *call) error {
 	if recordErr := t.audit.recordDurably(c, entry); recordErr != nil || err != nil {
 		return cmp.Or(recordErr, err)
 	}
-	query := samples.Query{Vehicle: twin.ID, Agency: c.actor.Agency, From: from, To: to, Buckets: buckets(c, from, to)}
-	found, err := t.record.Telemetry(c.ctx(), query)
+	query := samples.Query{Vehicle: twin.ID, Agency: c.Actor.Agency, From: from, To: to, Buckets: buckets(c, from, to)}
+	found, err := t.record.Telemetry(c.Ctx(), query)
 	if err != nil {
 		return err
 	}
-	return c.answer(plural(len(found), "point"), resource.NewHistory(query, t.record.TelemetryDays(), fields, found))
+	return c.Answer(request.Plural(len(found), "point"), resource.NewHistory(query, t.record.TelemetryDays(), fields, found))
 }
 
 // track answers GET /admin/bookings/{booking}/track: where the vehicle was from the start of the
 // booking to its end.
-func (t telemetry) track(c *call) error {
+func (t telemetry) track(c *request.Call) error {
 	d, err := visibleBooking(c, t.bookings)
 	if err != nil {
 		return err
 	}
-	entry := c.entry(telematics.HistoryRead, d.VehicleID)
+	entry := c.Entry(telematics.HistoryRead, d.VehicleID)
 	entry.Booking, entry.Agency, entry.Outcome = int64(d.ID), d.Agency, telematics.Executed
 	if err := t.audit.recordDurably(c, entry); err != nil {
 		return err
 	}
 	from, to := d.ActualStart, d.ActualEnd
 	if to.IsZero() {
-		to = c.now()
+		to = c.Now()
 	}
 	var found []samples.Bucket
 	var width time.Duration
 	if !from.IsZero() && from.Before(to) {
 		query := samples.Query{Vehicle: d.VehicleID, Agency: d.Agency, From: from, To: to, Buckets: buckets(c, from, to)}
 		width = query.Width()
-		if found, err = t.record.Telemetry(c.ctx(), query); err != nil {
+		if found, err = t.record.Telemetry(c.Ctx(), query); err != nil {
 			return err
 		}
 	}
-	return c.answer("The track of the booking "+d.Reference+".", resource.NewTrack(d.Booking, t.record.TelemetryDays(), width, found))
+	return c.Answer("The track of the booking "+d.Reference+".", resource.NewTrack(d.Booking, t.record.TelemetryDays(), width, found))
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"motorpool/httpapi/request"
 	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -43,25 +44,21 @@ type Halts interface {
 
 // Bulks reads orders to many vehicles, and the results of idempotency keys.
 type Bulks interface {
+	request.Keys
 	// Bulk returns the order with the state of each vehicle, or a *telematics.Error with
 	// BulkNotFound.
 	Bulk(context.Context, telematics.BulkID) (telematics.Bulk, error)
-	// FindByKey returns the command or the bulk of the first request with an idempotency key.
-	FindByKey(context.Context, telematics.IdempotencyKey) (delivery.KeyResult, bool, error)
 }
 
 // Fleet reads vehicles, their commands and the audit log. An error with a method Unavailable() bool
 // that returns true is answered with 503.
 type Fleet interface {
+	request.Vehicles
 	// Twin returns the vehicle with its reported state, or a *telematics.Error with
 	// VehicleNotFound.
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
 	// Record is Twin without the reported state.
 	Record(context.Context, telematics.VehicleID) (telematics.Twin, error)
-	// Belongs reports whether a vehicle belongs to an agency. After a move to another agency, a
-	// cached true is possible until a claim reads Postgres again: do not authorise a command or a
-	// read by it alone.
-	Belongs(context.Context, telematics.VehicleID, telematics.AgencyID) (bool, error)
 	// Twins returns vehicles by descending id, which is the position of a page.
 	Twins(context.Context, telematics.VehicleQuery) ([]telematics.Twin, error)
 	// Markers calls a function with the map marker of each vehicle, by ascending id, and returns
@@ -133,14 +130,6 @@ type Units interface {
 	KeyHolders(ctx context.Context, key string) (telematics.KeyHolders, error)
 }
 
-// Limiter counts requests against limits, for all instances together.
-type Limiter interface {
-	// Take takes from limits in their order, and stops at the first that has too little left, from
-	// which it takes nothing. It returns the quotas of the limits up to that one. An error means
-	// that not all were counted; it is returned within a fraction of a second.
-	Take(context.Context, ...telematics.Limit) ([]telematics.Quota, error)
-}
-
 // Watches makes units report often while their vehicles are watched. Its methods do not block.
 type Watches interface {
 	// Begin watches a vehicle's unit until end is called.
@@ -154,20 +143,6 @@ type notWatched struct{}
 
 func (notWatched) Begin(telematics.Vehicle) func() { return func() {} }
 func (notWatched) Briefly(telematics.Vehicle)      {}
-
-// History adds audit log entries of reads.
-type History interface {
-	// Add blocks until the entry is durable.
-	Add(context.Context, telematics.Activity) error
-}
-
-// Refusals adds audit log entries of requests that are refused before the controller gets them.
-type Refusals interface {
-	// Record adds the entry, now or as soon as the audit log is available.
-	Record(context.Context, telematics.Activity)
-	// Omit counts an entry that is not added, because its actor was refused too often.
-	Omit(context.Context, telematics.Activity)
-}
 
 // Bookings stores bookings and their charges. A booking that is missing, or that the actor may not
 // see, is a *telematics.Error with rental.BookingNotFound.

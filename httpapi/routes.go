@@ -9,6 +9,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/errorcode"
+	"motorpool/httpapi/request"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -16,27 +17,28 @@ import (
 // routes registers all routes of the public handler.
 func (s *server) routes(e *echo.Echo) {
 	r := router{server: s, echo: e}
+	audit := audit{s.pipeline.Audit}
 	vehicles := vehicles{
-		fleet: s.Fleet, editor: s.Editor, places: s.Places, controller: s.Controller, audit: s.audit, limits: s.limits,
+		fleet: s.Fleet, editor: s.Editor, places: s.Places, controller: s.Controller, audit: audit, limits: s.pipeline.Limits,
 		watches: s.Watches, budget: s.Budget,
 		readBudget: s.ReadBudget,
 	}
 	commands := commands{
-		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
+		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.pipeline.Limits, audit: audit, budget: s.Budget,
 	}
 	bookings := bookings{
-		record: s.Bookings, payments: s.Payments, audit: s.audit, nudge: s.Nudge, clock: s.CompareClock,
+		record: s.Bookings, payments: s.Payments, audit: audit, nudge: s.Nudge, clock: s.CompareClock,
 		readBudget: s.ReadBudget,
 	}
 	own := clientControl{
-		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.limits, audit: s.audit, budget: s.Budget,
+		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.pipeline.Limits, audit: audit, budget: s.Budget,
 	}
-	edits := fleetEdits{editor: s.Editor, fleet: s.Fleet, audit: s.audit, budget: s.ReadBudget}
-	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: s.audit}
-	units := units{record: s.Units, audit: s.audit, signingKey: s.SigningKey}
-	halts, keys, wallets := haltHandlers{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry, s.Agencies}, wallets{s.Wallet, s.audit}
+	edits := fleetEdits{editor: s.Editor, fleet: s.Fleet, audit: audit, budget: s.ReadBudget}
+	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: audit}
+	units := units{record: s.Units, audit: audit, signingKey: s.SigningKey}
+	halts, keys, wallets := haltHandlers{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry, s.Agencies}, wallets{s.Wallet, audit}
 	events := events{
-		feed: s.Feed, fleet: s.Fleet, identify: s.identify, signIn: s.SignIn, audit: s.audit, watches: s.Watches,
+		feed: s.Feed, fleet: s.Fleet, identify: s.identify, signIn: s.SignIn, audit: audit, watches: s.Watches,
 		readBudget: s.ReadBudget,
 	}
 	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
@@ -140,16 +142,16 @@ func (s *server) routes(e *echo.Echo) {
 	r.unsigned("/webhooks/stripe", notices.stripe)
 
 	if s.SignIn != nil {
-		browser := sessions{s.SignIn, s.audit, s.SignInHint}
-		r.open("/auth/sign-in", func(c echo.Context) error { return browser.begin(callOf(c)) })
+		browser := sessions{s.SignIn, audit, s.SignInHint}
+		r.open("/auth/sign-in", func(c echo.Context) error { return browser.begin(request.CallOf(c)) })
 		if s.SignIn.HasPasswords() {
-			e.POST("/auth/sign-in", func(c echo.Context) error { return browser.enter(callOf(c)) })
-			r.open("/auth/password", func(c echo.Context) error { return browser.choosePassword(callOf(c)) })
-			e.POST("/auth/password", func(c echo.Context) error { return browser.setPassword(callOf(c)) })
+			e.POST("/auth/sign-in", func(c echo.Context) error { return browser.enter(request.CallOf(c)) })
+			r.open("/auth/password", func(c echo.Context) error { return browser.choosePassword(request.CallOf(c)) })
+			e.POST("/auth/password", func(c echo.Context) error { return browser.setPassword(request.CallOf(c)) })
 		}
-		e.GET("/auth/callback", func(c echo.Context) error { return browser.finish(callOf(c)) })
-		e.GET("/auth/once", func(c echo.Context) error { return browser.redeem(callOf(c)) })
-		e.POST("/auth/sign-out", func(c echo.Context) error { return browser.end(callOf(c)) })
+		e.GET("/auth/callback", func(c echo.Context) error { return browser.finish(request.CallOf(c)) })
+		e.GET("/auth/once", func(c echo.Context) error { return browser.redeem(request.CallOf(c)) })
+		e.POST("/auth/sign-out", func(c echo.Context) error { return browser.end(request.CallOf(c)) })
 	}
 	r.open(errorcode.Path, echo.WrapHandler(http.HandlerFunc(errorcode.ServePage)))
 	r.open("/openapi.yaml", func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", contractYAML) })
@@ -173,7 +175,7 @@ const docsPath = "/docs"
 
 // errOnlyAPI is the answer at the root where there are no pages.
 var errOnlyAPI = &telematics.Error{
-	Code:    notFound,
+	Code:    errorcode.NotFound,
 	Message: "This is the API of Motorpool, below /api/v1; its contract is at /openapi.yaml. There are no pages here.",
 }
 
@@ -201,63 +203,4 @@ func servePages(pages Pages) echo.HandlerFunc {
 		pages.ServeHTTP(c.Response(), c.Request())
 		return nil
 	}
-}
-
-// router adds routes to Echo. Paths are written as in the contract.
-type router struct {
-	*server
-	echo *echo.Echo
-}
-
-// post adds a change. Its refusals are recorded under the activity.
-func (r router) post(path, activity string, h handler, options ...option) {
-	r.change(http.MethodPost, path, activity, h, options...)
-}
-
-func (r router) change(method, path, activity string, h handler, options ...option) {
-	r.add(r.gate(method, path, append(options, recordedAs(activity))), path, h, method)
-}
-
-// get adds a read, also with HEAD.
-func (r router) get(path string, h handler, options ...option) {
-	g := r.gate(http.MethodGet, path, options)
-	if !g.refresh {
-		h = within(r.ReadBudget, h)
-	}
-	r.add(g, path, h, http.MethodGet, http.MethodHead)
-}
-
-// stream adds a long-lived read, without a budget.
-func (r router) stream(path string, h handler, options ...option) {
-	r.add(r.gate(http.MethodGet, path, options), path, h, http.MethodGet)
-}
-
-func (r router) gate(method, path string, options []option) gate {
-	g := gate{role: telematics.Admin, level: auth.Operator, operation: r.contract.Operation(method, path)}
-	if method == http.MethodGet {
-		g.level = auth.Viewer
-	}
-	for _, option := range options {
-		option(&g)
-	}
-	return g
-}
-
-func (r router) add(g gate, path string, h handler, methods ...string) {
-	r.echo.Match(methods, echoPath(path), r.guard(g, h))
-}
-
-// unsigned adds a change without a token: its handler authenticates the caller otherwise.
-func (r router) unsigned(path string, h handler) {
-	r.contract.Operation(http.MethodPost, path)
-	r.echo.POST(path, func(c echo.Context) error { return h(callOf(c)) })
-}
-
-// open adds a read that needs no token.
-func (r router) open(path string, h echo.HandlerFunc) {
-	r.echo.Match([]string{http.MethodGet, http.MethodHead}, path, h)
-}
-
-func echoPath(path string) string {
-	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }

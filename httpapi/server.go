@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +18,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/connections"
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/signin"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
@@ -32,8 +31,8 @@ type Config struct {
 	Fleet      Fleet
 	Bulks      Bulks
 	Halts      Halts
-	History    History
-	Refusals   Refusals
+	History    request.History
+	Refusals   request.Refusals
 	Units      Units
 	// SigningKey returns the id of the key that signs commands. Defaults to none: no unit is
 	// reported to lack the key.
@@ -93,8 +92,8 @@ type Config struct {
 	// Telemetry reads the samples of vehicles' reports. Defaults to none.
 	Telemetry Telemetry
 	// Limiter counts requests against Rates. Without it no request is counted.
-	Limiter Limiter
-	Rates   Rates
+	Limiter request.Limiter
+	Rates   request.Rates
 	// Budget bounds a command. Defaults to telematics.DefaultBudget.
 	Budget time.Duration
 	// ReadBudget bounds the answer to a read. Defaults to 5 s.
@@ -107,13 +106,11 @@ type Config struct {
 	Now func() time.Time
 }
 
-// server holds what all routes share: the gate before each handler, and the answer to each error.
+// server holds what all routes share.
 type server struct {
 	Config
-	contract   *contract.Document
-	signatures *auth.Signatures
-	limits     *limits
-	audit      *audit
+	contract *contract.Document
+	pipeline *request.Pipeline
 }
 
 //go:embed openapi.yaml
@@ -141,23 +138,39 @@ func newServer(config Config) *server {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	counted := &limits{
-		Rates: config.Rates, limiter: config.Limiter, fleet: config.Fleet, bulks: config.Bulks, timeout: config.ReadBudget, now: config.Now,
+	limits := &request.Limits{
+		Rates: config.Rates, Limiter: config.Limiter, Vehicles: config.Fleet, Keys: config.Bulks, Timeout: config.ReadBudget,
+		Now: config.Now,
 	}
-	return &server{
-		Config: config, contract: loadContract(), limits: counted,
-		signatures: &auth.Signatures{Keys: config.AgencyKeys, Uses: config.Signatures, Timeout: config.ReadBudget, Now: config.Now},
-		audit:      &audit{history: config.History, refusals: config.Refusals, limits: counted},
+	s := &server{Config: config, contract: loadContract()}
+	s.pipeline = &request.Pipeline{
+		Identify:   s.identify,
+		Signatures: &auth.Signatures{Keys: config.AgencyKeys, Uses: config.Signatures, Timeout: config.ReadBudget, Now: config.Now},
+		Limits:     limits, Audit: &request.Audit{History: config.History, Refusals: config.Refusals, Limits: limits},
+		Log: config.Log, Tracer: config.Tracer, Now: config.Now,
 	}
+	return s
 }
 
 func (s *server) handler() *echo.Echo {
 	e := echo.New()
 	e.IPExtractor = callersAddress(s.TrustedProxies)
 	// Echo uses them for unknown paths and methods, too.
-	e.Use(s.begin, s.accessLog, s.recoverPanic, s.cors(), exactPath, refuseOptions)
+	e.Use(s.pipeline.Begin, s.pipeline.AccessLog, s.pipeline.RecoverPanic, s.cors(), exactPath, refuseOptions)
 	s.routes(e)
 	return e
+}
+
+// exactPath refuses paths with an empty segment or a trailing slash: each resource has one address.
+func exactPath(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		path := c.Request().URL.Path
+		if strings.Contains(path, "//") || len(path) > 1 && strings.HasSuffix(path, "/") && path != ConsolePath {
+			c.SetPath("") // the route that was found is not called
+			return echo.ErrNotFound
+		}
+		return next(c)
+	}
 }
 
 // callersAddress extracts the address of a caller: that of the connection, or, if that is a trusted
@@ -202,82 +215,6 @@ func NewServer(addr string, handler http.Handler) *http.Server {
 	}
 }
 
-// accessLog logs each request after its answer, with the cause of its failure. Headers, query and
-// bodies are not logged: they may contain secrets.
-func (s *server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if err := next(c); err != nil {
-			s.fail(callOf(c), err) // answers now, so that the status is logged
-		}
-		s.logRequest(callOf(c))
-		return nil
-	}
-}
-
-func (s *server) logRequest(c *call) {
-	level, attrs := s.describeRequest(c)
-	s.Log.LogAttrs(c.ctx(), level, "request", attrs...)
-}
-
-func (s *server) describeRequest(c *call) (slog.Level, []slog.Attr) {
-	request, response := c.Request(), c.Response()
-	attrs := []slog.Attr{
-		slog.String("method", request.Method),
-		slog.String("path", request.URL.Path),
-		slog.Int("status", response.Status),
-		slog.Duration("took", s.Now().Sub(c.started)),
-		slog.Int64("bytes", response.Size),
-		slog.String("request_id", c.idText),
-	}
-	attrs = append(attrs, remoteAttrs(c.RealIP(), request.RemoteAddr)...)
-	if c.actor.Subject != "" {
-		attrs = append(attrs, slog.String("actor", c.actor.Subject), slog.String("role", string(c.actor.Role)))
-	}
-	if c.command != telematics.NoCommand {
-		attrs = append(attrs, slog.String("command", c.command.String()))
-	}
-	level := slog.LevelInfo
-	if f := c.failure; f != nil {
-		attrs = append(attrs, slog.String("code", string(f.Code)))
-		if f.Cause != nil {
-			attrs = append(attrs, slog.Any("err", f.Cause))
-		}
-		if response.Status == http.StatusInternalServerError && request.Context().Err() == nil {
-			level = slog.LevelError // unless the caller closed the connection
-		}
-	}
-	if c.stack != nil {
-		attrs = append(attrs, slog.String("stack", string(c.stack)))
-	}
-	return level, attrs
-}
-
-// remoteAttrs returns the address of the caller and, if that came from a trusted proxy, the
-// proxy's.
-func remoteAttrs(caller, connection string) []slog.Attr {
-	if host, _, err := net.SplitHostPort(connection); err != nil || host == caller {
-		return []slog.Attr{slog.String("remote", connection)}
-	}
-	return []slog.Attr{slog.String("remote", caller), slog.String("proxy", connection)}
-}
-
-// recoverPanic converts a panic to an internal error; only the log gets the stack.
-func (s *server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) (err error) {
-		defer func() {
-			switch r := recover(); r {
-			case nil:
-			case http.ErrAbortHandler: // asks net/http to drop the connection
-				panic(r)
-			default:
-				callOf(c).stack = debug.Stack()
-				err = telematics.Broken(fmt.Errorf("panic: %v", r))
-			}
-		}()
-		return next(c)
-	}
-}
-
 // cors lets pages of other origins call the API from a browser: those of CORSOrigins, exactly. A
 // preflight of another origin, and any other OPTIONS, is answered as if there were no CORS.
 func (s *server) cors() echo.MiddlewareFunc {
@@ -304,8 +241,8 @@ func (s *server) cors() echo.MiddlewareFunc {
 			"X-Agency-Signature", "Idempotency-Key", "Prefer", "Last-Event-ID",
 		},
 		ExposeHeaders: []string{
-			echo.HeaderXRequestID, headerLimit, headerRemaining, headerReset, echo.HeaderRetryAfter, echo.HeaderLocation,
-			headerIdempotencyReplayed, headerPreferenceApplied, echo.HeaderWWWAuthenticate,
+			echo.HeaderXRequestID, "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", echo.HeaderRetryAfter,
+			echo.HeaderLocation, "Idempotency-Replayed", headerPreferenceApplied, echo.HeaderWWWAuthenticate,
 		},
 		MaxAge: preflightAge, // no credentials: there are no cookies
 	})

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
-
-	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/auth"
-	"motorpool/httpapi/errorcode"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/signin"
 	"motorpool/httpapi/signin/pages"
@@ -22,7 +19,7 @@ import (
 // API: people's browsers open them.
 type sessions struct {
 	signIn *signin.SignIn
-	audit  *audit
+	audit  audit
 	hint   string // for people who sign in with a password; empty: none
 }
 
@@ -37,11 +34,11 @@ func (s *server) identify(ctx context.Context, r *http.Request) (auth.Identity, 
 }
 
 // begin answers GET /auth/sign-in.
-func (s sessions) begin(c *call) error {
+func (s sessions) begin(c *request.Call) error {
 	if s.signIn.HasPasswords() {
 		return s.askForPassword(c, "", nil)
 	}
-	issuer, cookie, err := s.signIn.Begin(c.ctx())
+	issuer, cookie, err := s.signIn.Begin(c.Ctx())
 	if err != nil {
 		return s.refuse(c, err)
 	}
@@ -50,22 +47,22 @@ func (s sessions) begin(c *call) error {
 }
 
 // finish answers GET /auth/callback.
-func (s sessions) finish(c *call) error {
-	id, cookies, err := s.signIn.Finish(c.request(), c.RealIP())
+func (s sessions) finish(c *request.Call) error {
+	id, cookies, err := s.signIn.Finish(c.HTTPRequest(), c.RealIP())
 	return s.startConsole(c, id, cookies, err)
 }
 
 // redeem answers GET /auth/once.
-func (s sessions) redeem(c *call) error {
-	id, cookies, err := s.signIn.Redeem(c.ctx(), c.QueryParam("code"))
+func (s sessions) redeem(c *request.Call) error {
+	id, cookies, err := s.signIn.Redeem(c.Ctx(), c.QueryParam("code"))
 	return s.startConsole(c, id, cookies, err)
 }
 
 // startConsole opens the console to a person who has signed in, once that is recorded [LAW-9].
-func (s sessions) startConsole(c *call, id auth.Identity, cookies []*http.Cookie, err error) error {
-	c.actor = id.Actor
+func (s sessions) startConsole(c *request.Call, id auth.Identity, cookies []*http.Cookie, err error) error {
+	c.Actor = id.Actor
 	if err == nil {
-		entry := c.entry(telematics.SessionBegin, 0)
+		entry := c.Entry(telematics.SessionBegin, 0)
 		entry.Outcome = telematics.Executed
 		err = s.audit.recordDurably(c, entry)
 	}
@@ -91,12 +88,12 @@ func (s sessions) startConsole(c *call, id auth.Identity, cookies []*http.Cookie
 const maxForm = 3*2*operators.MaxPassword + 1<<10
 
 // enter answers POST /auth/sign-in.
-func (s sessions) enter(c *call) error {
-	form, err := c.readForm()
+func (s sessions) enter(c *request.Call) error {
+	form, err := readForm(c)
 	if err != nil {
 		return s.askForPassword(c, "", err)
 	}
-	id, cookies, err := s.signIn.Enter(c.request(), c.RealIP(), form.Get("name"), form.Get("password"))
+	id, cookies, err := s.signIn.Enter(c.HTTPRequest(), c.RealIP(), form.Get("name"), form.Get("password"))
 	if err != nil {
 		return s.askForPassword(c, form.Get("name"), err)
 	}
@@ -105,13 +102,13 @@ func (s sessions) enter(c *call) error {
 
 // askForPassword answers with the form for a name and a password, and why the last ones were
 // refused, with the name as it was typed.
-func (s sessions) askForPassword(c *call, name string, refusal error) error {
+func (s sessions) askForPassword(c *request.Call, name string, refusal error) error {
 	p := pages.Page{Title: "Sign in", Action: "sign-in", Button: "Sign in", Hint: s.hint, Fields: []pages.Field{
 		{Name: "name", Label: "Name", Type: "text", Value: name, Complete: "username"},
 		{Name: "password", Label: "Password", Type: "password", Complete: "current-password"},
 	}}
 	if refusal == nil {
-		switch has, err := s.signIn.HasOperators(c.ctx()); {
+		switch has, err := s.signIn.HasOperators(c.Ctx()); {
 		case err != nil:
 			refusal = err
 		case !has:
@@ -123,9 +120,9 @@ func (s sessions) askForPassword(c *call, name string, refusal error) error {
 
 // choosePassword answers GET /auth/password, the address of a link. It uses nothing up: programs
 // that preview links open them, too.
-func (s sessions) choosePassword(c *call) error {
+func (s sessions) choosePassword(c *request.Call) error {
 	code := c.QueryParam("code")
-	name, err := s.signIn.LinkOwner(c.request(), c.RealIP(), code)
+	name, err := s.signIn.LinkOwner(c.HTTPRequest(), c.RealIP(), code)
 	if err != nil {
 		return s.refuse(c, err)
 	}
@@ -133,13 +130,13 @@ func (s sessions) choosePassword(c *call) error {
 }
 
 // setPassword answers POST /auth/password.
-func (s sessions) setPassword(c *call) error {
-	form, err := c.readForm()
+func (s sessions) setPassword(c *request.Call) error {
+	form, err := readForm(c)
 	if err != nil {
 		return s.refuse(c, err)
 	}
 	id, cookies, err := s.signIn.SetPassword(
-		c.request(), c.RealIP(), form.Get("code"), form.Get("password"), form.Get("repeated"), c.author(),
+		c.HTTPRequest(), c.RealIP(), form.Get("code"), form.Get("password"), form.Get("repeated"), c.Author(),
 	)
 	if err == nil {
 		return s.startConsole(c, id, cookies, nil)
@@ -150,7 +147,7 @@ func (s sessions) setPassword(c *call) error {
 	return s.askForNewPassword(c, form.Get("name"), form.Get("code"), err)
 }
 
-func (s sessions) askForNewPassword(c *call, name, code string, refusal error) error {
+func (s sessions) askForNewPassword(c *request.Call, name, code string, refusal error) error {
 	return s.refuseOn(c, pages.Page{Title: "Choose your password", Action: "password", Button: "Save and sign in", Fields: []pages.Field{
 		{Name: "code", Type: "hidden", Value: code},
 		{Name: "name", Label: "Name", Type: "text", Value: name, Complete: "username", Fixed: true},
@@ -160,58 +157,46 @@ func (s sessions) askForNewPassword(c *call, name, code string, refusal error) e
 }
 
 // readForm reads the body of a form.
-func (c *call) readForm() (url.Values, error) {
-	if err := c.readBody(maxForm); err != nil {
+func readForm(c *request.Call) (url.Values, error) {
+	if err := c.ReadBody(maxForm); err != nil {
 		return nil, err
 	}
-	form, err := url.ParseQuery(string(c.body))
+	form, err := url.ParseQuery(string(c.Body))
 	if err != nil {
-		return nil, malformed("The form could not be read.", err)
+		return nil, request.Malformed("The form could not be read.", err)
 	}
 	return form, nil
 }
 
 // refuseOn answers with a page that says why something was refused, if it was.
-func (s sessions) refuseOn(c *call, p pages.Page, err error) error {
+func (s sessions) refuseOn(c *request.Call, p pages.Page, err error) error {
 	if err == nil {
 		return s.page(c, http.StatusOK, p)
 	}
-	status := s.fail(c, err)
-	p.Message = c.failure.Message
+	failure, status := c.Fail(err)
+	p.Message = failure.Message
 	return s.page(c, status, p)
 }
 
 // refuse answers a browser with a page instead of an envelope.
-func (s sessions) refuse(c *call, err error) error {
+func (s sessions) refuse(c *request.Call, err error) error {
 	return s.refuseOn(c, pages.Page{Link: "sign-in", Label: "Sign in"}, err)
 }
 
-// fail notes an error for the log, and returns the status of its page.
-func (s sessions) fail(c *call, err error) int {
-	c.failure = asError(err)
-	if c.failure.Retryable && c.failure.RetryAfter > 0 {
-		c.setHeader(echo.HeaderRetryAfter, strconv.FormatInt(wholeSeconds(c.failure.RetryAfter), 10))
-	}
-	if status, ok := errorcode.Status(c.failure.Code); ok {
-		return status
-	}
-	return http.StatusInternalServerError
-}
-
-func (s sessions) page(c *call, status int, shown pages.Page) error {
+func (s sessions) page(c *request.Call, status int, shown pages.Page) error {
 	headers, body, err := shown.Render(c.Request().Header.Get("Accept-Language"))
 	if err != nil {
 		return err
 	}
 	for name, value := range headers {
-		c.setHeader(name, value)
+		c.SetHeader(name, value)
 	}
 	return c.HTMLBlob(status, body)
 }
 
 // end answers POST /auth/sign-out.
-func (s sessions) end(c *call) error {
-	of, issuer, cookies, err := s.signIn.End(c.request())
+func (s sessions) end(c *request.Call) error {
+	of, issuer, cookies, err := s.signIn.End(c.HTTPRequest())
 	if err != nil {
 		return err
 	}
@@ -219,12 +204,12 @@ func (s sessions) end(c *call) error {
 		c.SetCookie(cookie)
 	}
 	if of.Actor.Subject != "" {
-		c.actor = of.Actor
-		entry := c.entry(telematics.SessionEnd, 0)
+		c.Actor = of.Actor
+		entry := c.Entry(telematics.SessionEnd, 0)
 		entry.Outcome = telematics.Executed
-		s.audit.recordLater(c.ctx(), entry)
+		s.audit.RecordLater(c.Ctx(), entry)
 	}
-	return c.answer("You are signed out.", struct {
+	return c.Answer("You are signed out.", struct {
 		IssuerPage *string `json:"issuer_page"` // where the browser ends the issuer's session
 	}{resource.OrNull(issuer)})
 }
@@ -239,9 +224,9 @@ type meBody struct {
 }
 
 // me answers GET /admin/me.
-func me(c *call) error {
-	return c.answer("You are "+c.actor.Subject+".", meBody{
-		Subject: c.actor.Subject, Level: c.level.String(), AgencyID: resource.OrNull(int64(c.actor.Agency)),
-		Scopes: append(auth.Scopes{}, c.scopes...), ExpiresAt: resource.Timestamp(c.tokenUntil),
+func me(c *request.Call) error {
+	return c.Answer("You are "+c.Actor.Subject+".", meBody{
+		Subject: c.Actor.Subject, Level: c.Level.String(), AgencyID: resource.OrNull(int64(c.Actor.Agency)),
+		Scopes: append(auth.Scopes{}, c.Scopes...), ExpiresAt: resource.Timestamp(c.TokenUntil),
 	})
 }

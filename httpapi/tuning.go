@@ -20,9 +20,6 @@ const (
 	// maxHeader bounds the header, in bytes. Half refuses tokens of 8 KiB with many cookies; double
 	// costs memory for each slow caller.
 	maxHeader = 32 << 10
-	// maxBody bounds the body, in bytes. Half refuses no request of today (1,000 vehicles need 20
-	// KiB); double doubles the memory of a flood.
-	maxBody = 64 << 10
 	// maxNotice bounds the body of a payment processor's notice, in bytes; theirs have up to 64
 	// KiB. Half refuses none of today.
 	maxNotice = 256 << 10
@@ -39,34 +36,9 @@ const (
 	// effectBudget is for counting what a halt stops. Half leaves it out more often on a busy
 	// database; double delays the answer to a halt that holds already.
 	effectBudget = 2 * time.Second
-	// retryUnavailable is when a caller repeats a request while a server is unavailable; failover
-	// takes some 10 s. Half doubles the load of a recovering server; double delays callers.
-	retryUnavailable = 10 * time.Second
-	// retrySignature is when fewer of a client's signatures are fresh: a tenth of ten minutes.
-	// Half brings callers back too early.
-	retrySignature = time.Minute
 	// preflightAge is how long a browser caches the answer to a preflight, in seconds. Half doubles
 	// the preflights; double delays a change of the origins.
 	preflightAge = 600
-)
-
-// Bounds of what one actor can cause.
-const (
-	// defaultLimit and maxLimit are the entries of a page; the contract says the same.
-	defaultLimit = 50
-	maxLimit     = 200
-	// urgentRate is how many urgent changes a minute an actor may make at an instance; each adds an
-	// audit log entry, which cannot be deleted. Operators need some ten: half is enough, double
-	// lets the log grow faster under attack.
-	urgentRate = 600
-	// vehiclesPerRequest is how many vehicles in the map of a fleet count as one of the requests
-	// that an actor may make, at an instance. A read of 100,000 takes a second of a processor in
-	// Postgres and here together, so 600 requests a minute become 6 reads. Half: people of large
-	// fleets wait when they load the page again; double: one of them takes a fifth of a processor.
-	vehiclesPerRequest = 1000
-	// maxBoundActors bounds the actors whose refusals are counted. Half forgets counts in a flood
-	// of 5,000 actors; double needs twice the memory, some 2 MB.
-	maxBoundActors = 10_000
 )
 
 // Defaults and maxima for the period of a telemetry history, and for the number of its points. A

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
 
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 )
@@ -10,56 +12,56 @@ import (
 // units answers with units.
 type units struct {
 	record     Units
-	audit      *audit
+	audit      audit
 	signingKey func() string
 }
 
 // list answers GET /admin/units.
-func (u units) list(c *call) error {
-	p := c.page("units")
+func (u units) list(c *request.Call) error {
+	p := c.Page("units")
 	query := telematics.UnitQuery{
 		Connectivity: telematics.PresenceStatus(c.QueryParam("connectivity")), Problem: telematics.UnitProblem(c.QueryParam("problem")),
-		Text: c.QueryParam("q"), SigningKey: u.signingKey(), Page: p.query(),
+		Text: c.QueryParam("q"), SigningKey: u.signingKey(), Page: p.Query(),
 	}
 	var found []telematics.ListedUnit
 	var visible bool
-	if query.Agency, visible = c.queryAgency(); visible {
+	if query.Agency, visible = c.QueryAgency(); visible {
 		var err error
-		if found, err = u.record.ListUnits(c.ctx(), query); err != nil {
+		if found, err = u.record.ListUnits(c.Ctx(), query); err != nil {
 			return err
 		}
 	}
-	listed, meta := cut(p, found, func(u telematics.ListedUnit) int64 { return int64(u.Vehicle.ID) })
+	listed, meta := request.Cut(p, found, func(u telematics.ListedUnit) int64 { return int64(u.Vehicle.ID) })
 	if err := u.audit.recordList(c, query.Agency, visible, "units", len(listed), "connectivity", "problem", "q"); err != nil {
 		return err
 	}
-	now := c.now()
-	return c.answerWith(
-		plural(len(listed), "unit"),
+	now := c.Now()
+	return c.AnswerWith(http.StatusOK,
+		request.Plural(len(listed), "unit"),
 		resource.List(listed, func(u telematics.ListedUnit) resource.Unit { return resource.NewUnit(u, now) }), meta,
 	)
 }
 
 // unknown answers GET /admin/units/unknown.
-func (u units) unknown(c *call) error {
-	p := c.page("unknown_units")
-	found, err := u.record.UnknownUnits(c.ctx(), p.query())
+func (u units) unknown(c *request.Call) error {
+	p := c.Page("unknown_units")
+	found, err := u.record.UnknownUnits(c.Ctx(), p.Query())
 	if err != nil {
 		return err
 	}
-	listed, meta := cut(p, found, func(u telematics.UnknownUnit) int64 { return u.No })
-	return c.answerWith(plural(len(listed), "unit"), resource.List(listed, resource.NewUnknownUnit), meta)
+	listed, meta := request.Cut(p, found, func(u telematics.UnknownUnit) int64 { return u.No })
+	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "unit"), resource.List(listed, resource.NewUnknownUnit), meta)
 }
 
 // keyHolders answers GET /admin/units/keys.
-func (u units) keyHolders(c *call) error {
+func (u units) keyHolders(c *request.Call) error {
 	key := c.QueryParam("key")
-	found, err := u.record.KeyHolders(c.ctx(), key)
+	found, err := u.record.KeyHolders(c.Ctx(), key)
 	if err != nil {
 		return err
 	}
 	said := found.Holding + found.Missing
-	return c.answer(
+	return c.Answer(
 		fmt.Sprintf("%d of %d units that report their keys hold this one; %d did not say.", found.Holding, said, found.Unreported),
 		resource.KeyHolders{
 			Key: key, Holding: found.Holding, Missing: found.Missing, Unreported: found.Unreported,

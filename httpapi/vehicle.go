@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -23,8 +24,8 @@ type vehicles struct {
 	editor     FleetEditor
 	places     Places // nil: no address is known
 	controller Controller
-	audit      *audit
-	limits     *limits
+	audit      audit
+	limits     *request.Limits
 	watches    Watches
 	budget     time.Duration // of a refresh
 	readBudget time.Duration
@@ -33,52 +34,52 @@ type vehicles struct {
 // visibleTwin returns the vehicle that the path names. One of another agency is reported as
 // missing.
 func visibleTwin(
-	c *call, read func(context.Context, telematics.VehicleID) (telematics.Twin, error),
+	c *request.Call, read func(context.Context, telematics.VehicleID) (telematics.Twin, error),
 ) (telematics.Twin, error) {
-	twin, err := read(c.ctx(), c.vehicleID())
-	if err == nil && !c.actor.Sees(twin.AgencyID) {
+	twin, err := read(c.Ctx(), c.VehicleID())
+	if err == nil && !c.Actor.Sees(twin.AgencyID) {
 		return telematics.Twin{}, telematics.NoSuchVehicle(twin.ID)
 	}
 	return twin, err
 }
 
 // get answers GET /admin/vehicles/{vehicle}.
-func (v vehicles) get(c *call) error {
+func (v vehicles) get(c *request.Call) error {
 	twin, err := visibleTwin(c, v.fleet.Twin)
 	if err != nil {
 		return err
 	}
-	rate, currency, err := v.editor.Rate(c.ctx(), twin.ID)
+	rate, currency, err := v.editor.Rate(c.Ctx(), twin.ID)
 	if err != nil {
 		return err
 	}
-	return c.answer("Vehicle found.", resource.NewVehicle(twin, rate, currency))
+	return c.Answer("Vehicle found.", resource.NewVehicle(twin, rate, currency))
 }
 
 // list answers GET /admin/vehicles.
-func (v vehicles) list(c *call) error {
-	p := c.page("vehicles")
-	agency, visible := c.queryAgency()
+func (v vehicles) list(c *request.Call) error {
+	p := c.Page("vehicles")
+	agency, visible := c.QueryAgency()
 	query := telematics.VehicleQuery{
 		Agency:       agency,
 		Status:       telematics.VehicleStatus(c.QueryParam("status")),
 		Connectivity: telematics.PresenceStatus(c.QueryParam("connectivity")),
 		Text:         c.QueryParam("q"),
-		Page:         p.query(),
+		Page:         p.Query(),
 	}
 	var found []telematics.Twin
 	if visible {
 		var err error
-		if found, err = v.fleet.Twins(c.ctx(), query); err != nil {
+		if found, err = v.fleet.Twins(c.Ctx(), query); err != nil {
 			return err
 		}
 	}
-	twins, meta := cut(p, found, func(t telematics.Twin) int64 { return int64(t.ID) })
+	twins, meta := request.Cut(p, found, func(t telematics.Twin) int64 { return int64(t.ID) })
 	if err := v.audit.recordList(c, query.Agency, visible, "vehicles", len(twins), "status", "connectivity", "q"); err != nil {
 		return err
 	}
-	now := c.now()
-	return c.answerWith(plural(len(twins), "vehicle"),
+	now := c.Now()
+	return c.AnswerWith(http.StatusOK, request.Plural(len(twins), "vehicle"),
 		resource.List(twins, func(t telematics.Twin) resource.Marker { return resource.NewMarker(t, v.address(t), now) }), meta)
 }
 
@@ -90,22 +91,22 @@ const (
 
 // status answers GET /admin/vehicles/{vehicle}/status with the latest known state, or, with
 // refresh=true, after the unit has reported. A unit has longer for its answer than a read has.
-func (v vehicles) status(c *call) error {
+func (v vehicles) status(c *request.Call) error {
 	var refreshed *telematics.Command // nil: the unit was not queried
-	if refreshes(c.Request()) {
+	if c.WantsRefresh() {
 		var err error
 		if refreshed, err = v.refresh(c); err != nil {
 			return err
 		}
 	}
-	return within(v.readBudget, func(c *call) error { return v.answerStatus(c, refreshed) })(c)
+	return request.Within(v.readBudget, func(c *request.Call) error { return v.answerStatus(c, refreshed) })(c)
 }
 
 // answerStatus answers with the status, and with what the unit has just reported. It records the
 // read before the answer [LAW-9].
-func (v vehicles) answerStatus(c *call, refreshed *telematics.Command) error {
+func (v vehicles) answerStatus(c *request.Call, refreshed *telematics.Command) error {
 	twin, err := visibleTwin(c, v.fleet.Twin)
-	if err != nil && asError(err).Code != telematics.VehicleNotFound {
+	if err != nil && request.AsError(err).Code != telematics.VehicleNotFound {
 		return err
 	}
 	if recordErr := v.audit.recordDurably(c, statusEntry(c, twin, err)); recordErr != nil {
@@ -122,15 +123,15 @@ func (v vehicles) answerStatus(c *call, refreshed *telematics.Command) error {
 		twin = withReported(twin, refreshed)
 		v.watches.Briefly(twin.Vehicle)
 	}
-	return c.answerWith(message, resource.NewStatus(twin, v.address(twin), c.now()), resource.NewStatusMeta(twin, source))
+	return c.AnswerWith(http.StatusOK, message, resource.NewStatus(twin, v.address(twin), c.Now()), resource.NewStatusMeta(twin, source))
 }
 
 // statusEntry returns the audit log entry of a read; a zero twin: of an unknown vehicle.
-func statusEntry(c *call, twin telematics.Twin, failure error) telematics.Activity {
-	entry := c.entry(telematics.StatusRead, c.vehicleID())
+func statusEntry(c *request.Call, twin telematics.Twin, failure error) telematics.Activity {
+	entry := c.Entry(telematics.StatusRead, c.VehicleID())
 	entry.Outcome = telematics.Executed
 	if failure != nil {
-		entry.Outcome, entry.Code = telematics.NotExecuted, asError(failure).Code
+		entry.Outcome, entry.Code = telematics.NotExecuted, request.AsError(failure).Code
 	}
 	if twin.ID != 0 {
 		entry.Agency = twin.AgencyID
@@ -138,32 +139,26 @@ func statusEntry(c *call, twin telematics.Twin, failure error) telematics.Activi
 	return entry
 }
 
-// refreshes reports whether a request wants the unit to report first. The contract accepts no other
-// spelling of true.
-func refreshes(r *http.Request) bool {
-	return r.Method != http.MethodHead && r.URL.Query().Get("refresh") == "true"
-}
-
 // refresh makes the vehicle's unit report its state, and returns the command with the report. The
 // controller adds the command's audit log entry; if it fails, the entry of the failed read is added
 // here, now or as soon as the audit log is available [LAW-9].
-func (v vehicles) refresh(c *call) (*telematics.Command, error) {
+func (v vehicles) refresh(c *request.Call) (*telematics.Command, error) {
 	preferences := readPreferences(c.Request().Header)
 	preferences.async = false // there would be no state to answer with
-	receipt, err := v.controller.Send(c.ctx(), &delivery.Order{
-		Vehicle: c.vehicleID(), Action: telematics.ReportState, Budget: cmp.Or(preferences.wait, v.budget),
-		Actor: c.actor, RequestID: c.id,
+	receipt, err := v.controller.Send(c.Ctx(), &delivery.Order{
+		Vehicle: c.VehicleID(), Action: telematics.ReportState, Budget: cmp.Or(preferences.wait, v.budget),
+		Actor: c.Actor, RequestID: c.ID,
 	})
-	c.ordered(receipt, err)
+	c.Ordered(receipt, err)
 	preferences.apply(c)
 	if err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx()), v.readBudget)
+		ctx, cancel := c.Detached(v.readBudget)
 		defer cancel()
-		twin, missing := v.fleet.Record(ctx, c.vehicleID())
-		if missing != nil || !c.actor.Sees(twin.AgencyID) {
+		twin, missing := v.fleet.Record(ctx, c.VehicleID())
+		if missing != nil || !c.Actor.Sees(twin.AgencyID) {
 			twin = telematics.Twin{}
 		}
-		v.audit.recordLater(ctx, statusEntry(c, twin, err))
+		v.audit.RecordLater(ctx, statusEntry(c, twin, err))
 	}
 	return receipt.Command, err
 }
@@ -196,7 +191,7 @@ func (v vehicles) address(t telematics.Twin) *string {
 type fleetEdits struct {
 	editor FleetEditor
 	fleet  Fleet
-	audit  *audit
+	audit  audit
 	budget time.Duration
 }
 
@@ -205,10 +200,10 @@ type editMeta struct {
 }
 
 // vehicle answers POST /admin/vehicles and PATCH /admin/vehicles/{vehicle}.
-func (f fleetEdits) vehicle(c *call) error {
+func (f fleetEdits) vehicle(c *request.Call) error {
 	e := newEdit(c, telematics.VehicleAdd, telematics.VehicleChange)
-	if e.Vehicle = c.vehicleID(); e.New {
-		e.Vehicle = telematics.VehicleID(c.wholeNumber("id"))
+	if e.Vehicle = c.VehicleID(); e.New {
+		e.Vehicle = telematics.VehicleID(c.WholeNumber("id"))
 	}
 	if e.Vehicle == 0 {
 		return telematics.NoSuchVehicle(0)
@@ -228,77 +223,70 @@ func (f fleetEdits) vehicle(c *call) error {
 }
 
 // station answers POST /admin/stations and PATCH /admin/stations/{station}.
-func (f fleetEdits) station(c *call) error {
+func (f fleetEdits) station(c *request.Call) error {
 	e := newEdit(c, telematics.StationAdd, telematics.StationChange)
-	if e.Station = telematics.StationID(c.pathInteger("station")); e.New {
-		e.Station = telematics.StationID(c.wholeNumber("id"))
+	if e.Station = telematics.StationID(c.PathInteger("station")); e.New {
+		e.Station = telematics.StationID(c.WholeNumber("id"))
 	}
 	return f.edit(c, e, func(_ context.Context, done telematics.FleetEdited) error {
 		return answerEdit(c, e.New, "", done, resource.NewStation(done.Station))
 	})
 }
 
-func newEdit(c *call, add, change string) telematics.FleetEdit {
-	e := telematics.FleetEdit{New: c.Request().Method == http.MethodPost, Fields: c.body}
-	if body := bytes.TrimSpace(c.body); len(body) == 0 || string(body) == "null" {
+func newEdit(c *request.Call, add, change string) telematics.FleetEdit {
+	e := telematics.FleetEdit{New: c.Request().Method == http.MethodPost, Fields: c.Body}
+	if body := bytes.TrimSpace(c.Body); len(body) == 0 || string(body) == "null" {
 		e.Fields = []byte("{}")
 	}
 	action := change
 	if e.New {
 		action = add
 	}
-	e.Entry = c.entry(action, 0)
+	e.Entry = c.Entry(action, 0)
 	return e
 }
 
 // edit carries out an edit, which ends even if the caller disconnects, and records a refusal.
-func (f fleetEdits) edit(c *call, e telematics.FleetEdit, answer func(context.Context, telematics.FleetEdited) error) error {
-	ctx, cancel := detached(c, f.budget)
+func (f fleetEdits) edit(c *request.Call, e telematics.FleetEdit, answer func(context.Context, telematics.FleetEdited) error) error {
+	ctx, cancel := c.Detached(f.budget)
 	defer cancel()
 	done, err := f.editor.Edit(ctx, e)
 	if err = asFields(err); err != nil {
-		e.Entry.Code = asError(err).Code
+		e.Entry.Code = request.AsError(err).Code
 		e.Entry.Outcome = notChanged(e.Entry.Code)
-		f.audit.recordLimited(ctx, e.Entry)
+		f.audit.RecordLimited(ctx, e.Entry)
 		return err
 	}
 	return answer(ctx, done)
 }
 
-func answerEdit(c *call, added bool, path string, done telematics.FleetEdited, body any) error {
-	status, message := http.StatusOK, plural(len(done.Changes), "change")
+func answerEdit(c *request.Call, added bool, path string, done telematics.FleetEdited, body any) error {
+	status, message := http.StatusOK, request.Plural(len(done.Changes), "change")
 	if added {
 		status, message = http.StatusCreated, "Added."
 		if path != "" {
-			c.setHeader(echo.HeaderLocation, "/api/v1/admin/"+path)
+			c.SetHeader(echo.HeaderLocation, "/api/v1/admin/"+path)
 		}
 	}
-	return c.write(status, envelope{Success: true, Message: message, Data: body, Meta: editMeta{append([]string{}, done.Changes...)}})
+	return c.AnswerWith(status, message, body, editMeta{append([]string{}, done.Changes...)})
 }
 
 // checkEdit refuses to an administrator of one agency what concerns others: their vehicles and
 // stations, and units, which may be another agency's.
-func checkEdit(c *call, _ *contract.FieldErrors) error {
+func checkEdit(c *request.Call, _ *contract.FieldErrors) error {
 	var named map[string]json.RawMessage
-	_ = json.Unmarshal(c.body, &named) // another body has been refused
-	if agency := telematics.AgencyID(c.wholeNumber("agency_id")); agency != 0 && !c.actor.Sees(agency) {
-		return &telematics.Error{
-			Code: forbidden,
-			Message: fmt.Sprintf(
-				"Your access token is for agency %d; it cannot change vehicles and stations of another one.",
-				c.actor.Agency,
-			),
-		}
+	_ = json.Unmarshal(c.Body, &named) // another body has been refused
+	if agency := telematics.AgencyID(c.WholeNumber("agency_id")); agency != 0 && !c.Actor.Sees(agency) {
+		return request.Forbidden(
+			"Your access token is for agency %d; it cannot change vehicles and stations of another one.", c.Actor.Agency,
+		)
 	}
 	for _, field := range []string{"unit", "protocol", "installation"} {
-		if _, ok := named[field]; ok && c.actor.Agency != 0 {
-			return &telematics.Error{
-				Code: forbidden,
-				Message: fmt.Sprintf(
-					"Your access token is for agency %d; %s can be changed only by administrators of all agencies, since a unit may belong to another agency.",
-					c.actor.Agency, field,
-				),
-			}
+		if _, ok := named[field]; ok && c.Actor.Agency != 0 {
+			return request.Forbidden(
+				"Your access token is for agency %d; %s can be changed only by administrators of all agencies, "+
+					"since a unit may belong to another agency.", c.Actor.Agency, field,
+			)
 		}
 	}
 	return nil

@@ -24,6 +24,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/connections"
 	"motorpool/httpapi/health"
+	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/stream"
 	"motorpool/rental/charging"
@@ -252,7 +253,7 @@ func (s *service) assembleAPI() error {
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys},
 		Signatures: agencykeys.NewSignatures(s.postgres, max(minSignatures, signatureMinutes*s.config.ClientRate)),
 		Limiter:    limits,
-		Rates: httpapi.Rates{
+		Rates: request.Rates{
 			Vehicle: s.config.VehicleRate, Refresh: s.config.RefreshRate, Admin: s.config.AdminRate, Bulk: s.config.BulkRate,
 			Client: s.config.ClientRate, Card: s.config.CardRate,
 		},

@@ -1,4 +1,4 @@
-package httpapi
+package request
 
 import (
 	"bytes"
@@ -23,24 +23,8 @@ import (
 	"motorpool/tracing"
 )
 
-// Codes of requests that are refused before anything is sent to a vehicle.
-const (
-	notFound           = errorcode.NotFound
-	methodNotAllowed   = errorcode.MethodNotAllowed
-	bodyTooLarge       = errorcode.BodyTooLarge
-	forbidden          = auth.Forbidden
-	rateLimited        = signin.RateLimited
-	serviceUnavailable = errorcode.ServiceUnavailable
-
-	haltNotFound            = errorcode.HaltNotFound
-	agencyNotFound          = errorcode.AgencyNotFound
-	agencyKeyNotFound       = errorcode.AgencyKeyNotFound
-	idempotencyKeyRequired  = errorcode.IdempotencyKeyRequired
-	webhookSignatureInvalid = errorcode.WebhookSignatureInvalid
-)
-
-// errorBody is the error of an envelope. Every key is always present.
-type errorBody struct {
+// ErrorBody is the error of an answer. Every key is always present.
+type ErrorBody struct {
 	Code       telematics.Code     `json:"code"`
 	Retryable  bool                `json:"retryable"`
 	RetryAfter *int64              `json:"retry_after"` // seconds
@@ -51,8 +35,9 @@ type errorBody struct {
 	DocURL     string              `json:"doc_url"`
 }
 
-func newErrorBody(e *telematics.Error) *errorBody {
-	body := &errorBody{
+// NewErrorBody returns the body of an error.
+func NewErrorBody(e *telematics.Error) *ErrorBody {
+	body := &ErrorBody{
 		Code: e.Code, Retryable: e.Retryable, RetryAfter: resource.OrNull(wholeSeconds(e.RetryAfter)),
 		Outcome: resource.OrNull(e.Outcome), Reason: resource.OrNull(e.Reason), Detail: resource.OrNull(e.Detail),
 		DocURL: errorcode.URL(e.Code),
@@ -63,40 +48,46 @@ func newErrorBody(e *telematics.Error) *errorBody {
 	return body
 }
 
-// fail answers with an error. All error responses of the API are written here.
-func (s *server) fail(c *call, err error) {
-	failure := asError(err)
+// Fail records an error for the access log, and sets Retry-After where that helps. It returns the
+// error with its code and message, and its HTTP status.
+func (c *Call) Fail(err error) (*telematics.Error, int) {
+	failure := AsError(err)
 	status, ok := errorcode.Status(failure.Code)
 	if !ok {
 		failure = telematics.Broken(fmt.Errorf("no HTTP status for %w", err))
 		status = http.StatusInternalServerError
 	}
 	c.failure = failure
+	if failure.RetryAfter > 0 && failure.Retryable { // clients repeat a request after this header
+		c.SetHeader(echo.HeaderRetryAfter, strconv.FormatInt(wholeSeconds(failure.RetryAfter), 10))
+	}
+	return failure, status
+}
+
+// fail answers with an error. All error responses of the API are written here.
+func (p *Pipeline) fail(c *Call, err error) {
+	failure, status := c.Fail(err)
 	if c.Response().Committed {
 		return
 	}
-	if c.actor.Role == telematics.Client {
+	if c.Actor.Role == telematics.Client {
 		failure = errorcode.ForDriver(failure)
 	}
-	body := newErrorBody(failure)
-	if body.RetryAfter != nil && body.Retryable { // clients repeat a request after this header
-		c.setHeader(echo.HeaderRetryAfter, strconv.FormatInt(*body.RetryAfter, 10))
-	}
 	var fields *contract.FieldErrors
-	e := envelope{Message: failure.Message, Error: body}
+	e := envelope{Message: failure.Message, Error: NewErrorBody(failure)}
 	if errors.As(err, &fields) {
 		e.Errors = fields.Messages()
 	}
 	if err := c.write(status, e); err != nil {
-		s.Log.WarnContext(c.ctx(), "answer not written", "request_id", c.id, "err", err)
+		p.Log.WarnContext(c.Ctx(), "answer not written", "request_id", c.ID, "err", err)
 	}
 }
 
 // wholeSeconds rounds up, so that a caller that waits that long is not too early.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// asError converts an error to a *telematics.Error, which has a code.
-func asError(err error) *telematics.Error {
+// AsError converts an error to a *telematics.Error, which has a code.
+func AsError(err error) *telematics.Error {
 	var known *telematics.Error
 	var fields *contract.FieldErrors
 	var routing *echo.HTTPError
@@ -107,10 +98,10 @@ func asError(err error) *telematics.Error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &routing) && routing.Code == http.StatusNotFound:
-		return &telematics.Error{Code: notFound, Message: "No such endpoint."}
+		return &telematics.Error{Code: errorcode.NotFound, Message: "No such endpoint."}
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
 		return &telematics.Error{
-			Code: methodNotAllowed, Message: "Method not allowed: the Allow header lists the methods of this endpoint.",
+			Code: errorcode.MethodNotAllowed, Message: "Method not allowed: the Allow header lists the methods of this endpoint.",
 		}
 	case errors.As(err, &server) && server.Unavailable(), errors.Is(err, context.DeadlineExceeded):
 		return unavailable(err)
@@ -120,36 +111,30 @@ func asError(err error) *telematics.Error {
 }
 
 func unavailable(cause error) *telematics.Error {
-	return &telematics.Error{Code: serviceUnavailable, Retryable: true, RetryAfter: retryUnavailable, Cause: cause,
+	return &telematics.Error{Code: errorcode.ServiceUnavailable, Retryable: true, RetryAfter: RetryUnavailable, Cause: cause,
 		Message: signin.ServerNeeded}
 }
 
 func tooLarge(limit int64) *telematics.Error {
-	return &telematics.Error{Code: bodyTooLarge, Message: fmt.Sprintf("The request body is larger than %d KiB.", limit>>10)}
+	return &telematics.Error{Code: errorcode.BodyTooLarge, Message: fmt.Sprintf("The request body is larger than %d KiB.", limit>>10)}
 }
 
-func malformed(message string, cause error) *telematics.Error {
+// Malformed returns the error for a body that cannot be parsed.
+func Malformed(message string, cause error) *telematics.Error {
 	return &telematics.Error{Code: contract.MalformedJSON, Message: message, Cause: cause}
 }
 
-func ofOneAgency(agency telematics.AgencyID) *telematics.Error {
-	return &telematics.Error{Code: forbidden,
-		Message: fmt.Sprintf("This requires the access token of an administrator of all agencies; yours is for agency %d.", agency)}
+// Forbidden returns the error for an actor whose access token does not allow a request.
+func Forbidden(format string, args ...any) *telematics.Error {
+	return &telematics.Error{Code: auth.Forbidden, Message: fmt.Sprintf(format, args...)}
 }
 
-func missingScope(scope string) *telematics.Error {
-	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This requires an access token with the scope %s.", scope)}
-}
-
-func lowLevel(want, has auth.Level) *telematics.Error {
+func keyRequired() *telematics.Error {
 	return &telematics.Error{
-		Code:    forbidden,
-		Message: fmt.Sprintf("This requires an access token of the level %s; yours has the level %s.", want, has),
+		Code: errorcode.IdempotencyKeyRequired,
+		Message: "Idempotency-Key is required, because this request moves money: " +
+			"choose a unique value, so that the request can be repeated safely.",
 	}
-}
-
-func wrongRole(want telematics.Role) *telematics.Error {
-	return &telematics.Error{Code: forbidden, Message: fmt.Sprintf("This requires an access token with the role %s.", want)}
 }
 
 // envelope is the body of every answer of the API.
@@ -158,28 +143,33 @@ type envelope struct {
 	Message   string              `json:"message"`
 	Data      any                 `json:"data"`
 	Meta      any                 `json:"meta,omitempty"`
-	Error     *errorBody          `json:"error,omitempty"`
+	Error     *ErrorBody          `json:"error,omitempty"`
 	Errors    map[string][]string `json:"errors,omitempty"`
 	RequestID string              `json:"request_id"`
 	Timestamp string              `json:"timestamp"`
 }
 
-func (c *call) answer(message string, data any) error { return c.answerWith(message, data, nil) }
-
-func (c *call) answerWith(message string, data, meta any) error {
-	return c.write(http.StatusOK, envelope{Success: true, Message: message, Data: data, Meta: meta})
+// Answer answers 200. Its error is one of encoding or of the connection.
+func (c *Call) Answer(message string, data any) error {
+	return c.AnswerWith(http.StatusOK, message, data, nil)
 }
 
-// answerClient answers an agency's app, with its agency and the page in meta.
-func (c *call) answerClient(status int, message string, data any, page ...pageMeta) error {
-	return c.write(status, envelope{Success: true, Message: message, Data: data, Meta: clientMeta(c, page)})
+// AnswerWith answers with a status and with meta; nil: none. Its error is that of Answer.
+func (c *Call) AnswerWith(status int, message string, data, meta any) error {
+	return c.write(status, envelope{Success: true, Message: message, Data: data, Meta: meta})
+}
+
+// AnswerClient answers an agency's app, with its agency and the page in meta. Its error is that of
+// Answer.
+func (c *Call) AnswerClient(status int, message string, data any, page ...PageMeta) error {
+	return c.AnswerWith(status, message, data, clientMeta(c, page))
 }
 
 // write sends an envelope. It encodes the whole body first, so that an encoding error can still be
 // answered with its status.
-func (c *call) write(status int, e envelope) error {
-	defer tracing.Step(c.ctx(), delivery.StepAnswer).End()
-	e.RequestID, e.Timestamp = c.idText, resource.Timestamp(c.now())
+func (c *Call) write(status int, e envelope) error {
+	defer tracing.Step(c.Ctx(), delivery.StepAnswer).End()
+	e.RequestID, e.Timestamp = c.idText, resource.Timestamp(c.Now())
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
@@ -189,8 +179,8 @@ func (c *call) write(status int, e envelope) error {
 	return c.Blob(status, echo.MIMEApplicationJSON, body.Bytes())
 }
 
-// plural returns a number of things: "1 vehicle.", "2 entries.", "3 keys."
-func plural(n int, thing string) string {
+// Plural returns a number of things: "1 vehicle.", "2 entries.", "3 keys."
+func Plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + "."
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package request
 
 import (
 	"io"
@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,14 +18,14 @@ func BenchmarkAccessLog(b *testing.B) {
 	nowhere := struct{ io.Writer }{io.Discard}
 	for name, handler := range map[string]slog.Handler{"text": slog.NewTextHandler(nowhere, nil), "json": slog.NewJSONHandler(nowhere, nil)} {
 		b.Run(name, func(b *testing.B) {
-			s := newServer(Config{Log: slog.New(handler)})
+			p := &Pipeline{Log: slog.New(handler), Now: time.Now}
 			request := httptest.NewRequest(http.MethodPost, "/api/v1/admin/vehicles/42/control/lock", nil)
 			id := requestID(request.Header)
-			c := &call{
+			c := &Call{
 				Context: echo.New().NewContext(request, httptest.NewRecorder()), context: b.Context(),
-				id: id, idText: id.String(), started: s.Now(), actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin},
+				ID: id, idText: id.String(), started: p.Now(), Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin},
 			}
-			logged := s.accessLog(func(echo.Context) error { return nil })
+			logged := p.AccessLog(func(echo.Context) error { return nil })
 			b.ReportAllocs()
 			for b.Loop() {
 				_ = logged(c)

@@ -1,4 +1,4 @@
-package httpapi
+package request
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/httpapi/signin"
 	"motorpool/telematics"
 )
 
@@ -36,14 +37,15 @@ func (r Rates) of(actor telematics.Actor) int {
 	return r.Admin
 }
 
-// limits counts requests against limits, and refuses those over a limit. Safe for concurrent use.
-type limits struct {
+// Limits counts requests against limits, and refuses those over a limit. Safe for concurrent use.
+// All fields except Rates and Limiter are required.
+type Limits struct {
 	Rates
-	limiter Limiter // nil: no request is counted
-	fleet   Fleet
-	bulks   Bulks
-	timeout time.Duration // of a read from the store
-	now     func() time.Time
+	Limiter  Limiter // nil: no request is counted
+	Vehicles Vehicles
+	Keys     Keys
+	Timeout  time.Duration // of a read from the store
+	Now      func() time.Time
 
 	refusals actorBound // audit log entries of refusals
 	urgent   actorBound // urgent changes
@@ -76,32 +78,32 @@ func keyOf(limit string, actor telematics.Actor) string {
 	return fmt.Sprintf("%s:%d:%s", limit, actor.Agency, actor.Subject)
 }
 
-func (l *limits) actorLimit(actor telematics.Actor) limit {
+func (l *Limits) actorLimit(actor telematics.Actor) limit {
 	return newLimit(l.of(actor), time.Minute, 1, keyOf(string(actor.Role), actor), "Your limit of %d requests a minute is used up.")
 }
 
 // cardLimit is low, to stop card testing: trying stolen cards takes many attempts. Without Redis,
 // each instance counts it by itself: adding a card does not need Redis.
-func (l *limits) cardLimit(actor telematics.Actor) limit {
+func (l *Limits) cardLimit(actor telematics.Actor) limit {
 	one := newLimit(l.Card, time.Hour, 1, keyOf("cards", actor), "Your limit of %d cards an hour is used up.")
 	one.bound, one.actor = &l.cards, actor
 	return one
 }
 
 // bulkLimit counts all vehicles of a bulk together: if they exceed the limit, none is counted.
-func (l *limits) bulkLimit(actor telematics.Actor, vehicles int) limit {
+func (l *Limits) bulkLimit(actor telematics.Actor, vehicles int) limit {
 	one := newLimit(l.Bulk, time.Minute, vehicles, keyOf("bulk", actor),
 		"Your limit of %d vehicles a minute, in orders to many, has fewer than %d left; nothing was sent.", vehicles)
 	one.sends = true
 	return one
 }
 
-func (l *limits) vehicleLimit(vehicle telematics.VehicleID) limit {
+func (l *Limits) vehicleLimit(vehicle telematics.VehicleID) limit {
 	return limitOf("vehicle", vehicle, l.Vehicle, "The limit of %d commands a minute for vehicle %d is used up; nothing was sent.")
 }
 
 // refreshLimit is low: waking a unit again and again empties the 12 V battery of a parked car.
-func (l *limits) refreshLimit(vehicle telematics.VehicleID) limit {
+func (l *Limits) refreshLimit(vehicle telematics.VehicleID) limit {
 	return limitOf("refresh", vehicle, l.Refresh, "The limit of %d refreshes a minute for vehicle %d is used up; nothing was sent.")
 }
 
@@ -115,39 +117,37 @@ func limitOf(name string, vehicle telematics.VehicleID, rate int, refusal string
 // vehicle's, and a card against its client's limit of cards. The actor's comes first: an actor over
 // it must not use up a vehicle's limit, nor fill the store of used signatures. useSignature comes
 // second, so that a replay takes nothing from the limit of cards.
-func (l *limits) pass(c *call, g gate, useSignature func() error) error {
-	if g.urgent {
+func (l *Limits) pass(c *Call, g Gate, useSignature func() error) error {
+	if g.Urgent {
 		return l.passUrgent(c)
 	}
-	first, second := l.actorLimit(c.actor), l.second(c, g)
-	first.sends = strings.HasPrefix(g.activity, "command") || second.sends
+	first, second := l.actorLimit(c.Actor), l.second(c, g)
+	first.sends = strings.HasPrefix(g.Activity, "command") || second.sends
 	counted := []limit{first}
-	together := l.readsFirst(c.actor, second)
+	together := l.readsFirst(c.Actor, second)
 	if together && l.applies(c, second) {
 		counted = append(counted, second)
 	}
-	quota, err := l.count(c.ctx(), counted...)
+	quota, err := l.count(c.Ctx(), counted...)
 	if err == nil {
 		err = useSignature()
 	}
-	if err == nil && !together && l.applies(c, second) {
-		var left telematics.Quota
-		left, err = l.count(c.ctx(), second)
-		quota = smallerQuota(quota, left)
-	}
 	c.quota = quota
+	if err == nil && !together && l.applies(c, second) {
+		err = l.countMore(c, second)
+	}
 	return err
 }
 
 // second returns the limit that a request may count against after its actor's.
-func (l *limits) second(c *call, g gate) limit {
-	vehicle := c.vehicleID()
+func (l *Limits) second(c *Call, g Gate) limit {
+	vehicle := c.VehicleID()
 	switch {
-	case g.card:
-		return l.cardLimit(c.actor)
-	case vehicle != 0 && g.order:
+	case g.Card:
+		return l.cardLimit(c.Actor)
+	case vehicle != 0 && g.Order:
 		return l.vehicleLimit(vehicle)
-	case vehicle != 0 && g.refresh && refreshes(c.Request()):
+	case vehicle != 0 && g.Refresh && c.WantsRefresh():
 		return l.refreshLimit(vehicle)
 	}
 	return limit{}
@@ -156,64 +156,99 @@ func (l *limits) second(c *call, g gate) limit {
 // readsFirst reports whether the reads that decide about the vehicle's limit precede the count, so
 // that one round trip counts both limits. It is false for an actor that exceeds its limit: each
 // request of a flood then costs one round trip to Redis, and no reads from the store.
-func (l *limits) readsFirst(actor telematics.Actor, second limit) bool {
-	return second.vehicle != 0 && l.reads.take(actor, l.now(), l.of(actor))
+func (l *Limits) readsFirst(actor telematics.Actor, second limit) bool {
+	return second.vehicle != 0 && l.reads.take(actor, l.Now(), l.of(actor))
 }
 
 // applies reports whether a request counts against its second limit. A repetition with the same
 // idempotency key does not: it wakes no vehicle and tries no card, and its caller must get the
 // result of the first request. Nor does a request for a vehicle that the actor may not see: else an
 // agency could use up another's limit, and learn when the vehicle is driven.
-func (l *limits) applies(c *call, second limit) bool {
-	return second.Rate.Limit != 0 && l.limiter != nil && !l.repeats(c.ctx(), c) &&
-		(second.vehicle == 0 || l.maySee(c.ctx(), c.actor, second.vehicle))
+func (l *Limits) applies(c *Call, second limit) bool {
+	return second.Rate.Limit != 0 && l.Limiter != nil && !l.repeats(c.Ctx(), c) &&
+		(second.vehicle == 0 || l.maySee(c.Ctx(), c.Actor, second.vehicle))
 }
 
 // passUrgent counts an urgent change, which no other limit applies to. It needs no Redis.
-func (l *limits) passUrgent(c *call) error {
-	if l.urgent.take(c.actor, l.now(), urgentRate) {
+func (l *Limits) passUrgent(c *Call) error {
+	if l.urgent.take(c.Actor, l.Now(), urgentRate) {
 		return nil
 	}
-	c.quota = telematics.Quota{Limit: urgentRate, Reset: time.Second, Over: true}
-	return overLimit(c.quota, "Your limit of %d changes of halts a minute is used up.")
+	return c.OverLimit(urgentRate, time.Second, "Your limit of %d changes of halts a minute is used up.")
 }
 
-// passMap counts a read of the map of a fleet, by the number of its vehicles. It needs no Redis.
-func (l *limits) passMap(c *call, vehicles int) error {
+// PassMap counts a read of the map of a fleet, by the number of its vehicles. It needs no Redis. It
+// returns a *telematics.Error over the limit.
+func (l *Limits) PassMap(c *Call, vehicles int) error {
 	perMinute := l.Admin
 	if vehicles > vehiclesPerRequest {
 		perMinute = (l.Admin*vehiclesPerRequest + vehicles - 1) / vehicles
 	}
-	if l.maps.take(c.actor, l.now(), perMinute) {
+	if l.maps.take(c.Actor, l.Now(), perMinute) {
 		return nil
 	}
-	c.quota = telematics.Quota{Limit: perMinute, Reset: time.Minute / time.Duration(perMinute), Over: true}
-	return overLimit(c.quota, "Your limit of %d reads a minute of a map with %d vehicles is used up.", vehicles)
+	return c.OverLimit(
+		perMinute, time.Minute/time.Duration(perMinute), "Your limit of %d reads a minute of a map with %d vehicles is used up.", vehicles,
+	)
+}
+
+// PassBulk counts the vehicles of an order to many. It returns a *telematics.Error over the limit.
+func (l *Limits) PassBulk(c *Call, vehicles int) error {
+	if l.Bulk == 0 || l.repeats(c.Ctx(), c) {
+		return nil
+	}
+	return l.countMore(c, l.bulkLimit(c.Actor, vehicles))
+}
+
+// PassVehicle counts a command to a vehicle of an agency that the request does not name. It returns
+// a *telematics.Error over the limit.
+func (l *Limits) PassVehicle(c *Call, vehicle telematics.VehicleID, agency telematics.AgencyID) error {
+	if l.Vehicle == 0 || l.repeats(c.Ctx(), c) || !c.Actor.Sees(agency) {
+		return nil
+	}
+	return l.countMore(c, l.vehicleLimit(vehicle))
+}
+
+// countMore counts a request that has passed the limit of its actor against one more limit.
+func (l *Limits) countMore(c *Call, one limit) error {
+	quota, err := l.count(c.Ctx(), one)
+	c.quota = smallerQuota(c.quota, quota)
+	return err
+}
+
+// AdmitVehicle counts a command to one of the vehicles of an order to many. It returns a
+// *telematics.Error over the limit.
+func (l *Limits) AdmitVehicle(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) error {
+	if l.Vehicle == 0 || !l.maySee(ctx, actor, vehicle) {
+		return nil
+	}
+	_, err := l.count(ctx, l.vehicleLimit(vehicle))
+	return err
 }
 
 // repeats reports whether a request repeats an earlier one with the same idempotency key. If that
 // cannot be read, it returns false.
-func (l *limits) repeats(ctx context.Context, c *call) bool {
-	if c.key == nil {
+func (l *Limits) repeats(ctx context.Context, c *Call) bool {
+	if c.Key == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	defer cancel()
-	_, found, err := c.lookUpKey(ctx, l.bulks)
+	_, found, err := c.LookUpKey(ctx, l.Keys)
 	return found && err == nil
 }
 
 // maySee reports whether the actor may see the vehicle. If that cannot be read, it returns false:
 // the controller refuses the order anyway.
-func (l *limits) maySee(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) bool {
+func (l *Limits) maySee(ctx context.Context, actor telematics.Actor, vehicle telematics.VehicleID) bool {
 	if actor.Agency == 0 {
 		return true
 	}
 	// Not a child of the request's context, which would keep its list of children while the
 	// request waits for the vehicle.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.Timeout)
 	defer cancel()
-	belongs, err := l.fleet.Belongs(ctx, vehicle, actor.Agency)
+	belongs, err := l.Vehicles.Belongs(ctx, vehicle, actor.Agency)
 	return err == nil && belongs
 }
 
@@ -221,17 +256,17 @@ func (l *limits) maySee(ctx context.Context, actor telematics.Actor, vehicle tel
 // that it exceeds. It returns the quota with the least left; the zero Quota if there is no limit,
 // or Redis is unavailable: requests that need Redis fail anyway, and others continue, except over a
 // limit that this instance counts by itself then.
-func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, error) {
+func (l *Limits) count(ctx context.Context, limits ...limit) (telematics.Quota, error) {
 	var takes []telematics.Limit
 	limits = slices.DeleteFunc(limits, func(one limit) bool { return one.Rate.Limit == 0 })
 	for _, one := range limits {
 		takes = append(takes, one.Limit)
 	}
-	if l.limiter == nil || len(takes) == 0 {
+	if l.Limiter == nil || len(takes) == 0 {
 		return telematics.Quota{}, nil
 	}
 	// The request of a caller that disconnects is counted, too.
-	quotas, err := l.limiter.Take(context.WithoutCancel(ctx), takes...)
+	quotas, err := l.Limiter.Take(context.WithoutCancel(ctx), takes...)
 	if err != nil {
 		return l.countHere(limits)
 	}
@@ -250,9 +285,9 @@ func (l *limits) count(ctx context.Context, limits ...limit) (telematics.Quota, 
 }
 
 // countHere counts a request while Redis is unavailable.
-func (l *limits) countHere(limits []limit) (telematics.Quota, error) {
+func (l *Limits) countHere(limits []limit) (telematics.Quota, error) {
 	for _, one := range limits {
-		if one.bound != nil && !one.bound.takeWithin(one.actor, l.now(), one.Rate.Limit, one.Rate.Per) {
+		if one.bound != nil && !one.bound.takeWithin(one.actor, l.Now(), one.Rate.Limit, one.Rate.Per) {
 			quota := telematics.Quota{Limit: one.Rate.Limit, Reset: one.Rate.Per / time.Duration(one.Rate.Limit), Over: true}
 			return quota, overLimit(quota, one.refusal, one.words...)
 		}
@@ -260,12 +295,19 @@ func (l *limits) countHere(limits []limit) (telematics.Quota, error) {
 	return telematics.Quota{}, nil
 }
 
+// OverLimit returns the error for a call over a limit of the rate, and sets the headers of its
+// answer. The arguments of format are the rate, then words.
+func (c *Call) OverLimit(rate int, reset time.Duration, format string, words ...any) *telematics.Error {
+	c.quota = telematics.Quota{Limit: rate, Reset: reset, Over: true}
+	return overLimit(c.quota, format, words...)
+}
+
 // overLimit returns the error for a request over a limit. The arguments of format are the limit,
 // then words.
 func overLimit(q telematics.Quota, format string, words ...any) *telematics.Error {
 	message := fmt.Sprintf(format, append([]any{q.Limit}, words...)...)
-	return &telematics.Error{Code: rateLimited, Retryable: true, RetryAfter: q.Reset,
-		Message: fmt.Sprintf("%s Try again in %s", message, plural(int(wholeSeconds(q.Reset)), "second"))}
+	return &telematics.Error{Code: signin.RateLimited, Retryable: true, RetryAfter: q.Reset,
+		Message: fmt.Sprintf("%s Try again in %s", message, Plural(int(wholeSeconds(q.Reset)), "second"))}
 }
 
 // smallerQuota returns the quota with fewer requests remaining; one without a limit only if both
