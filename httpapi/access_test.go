@@ -136,10 +136,7 @@ func compareAccess(t *testing.T, matrix map[string][]string) {
 	}) {
 		fmt.Fprintf(&table, "| `%s` | %s |\n", strings.Replace(route, "/api/v1", "", 1), strings.Join(matrix[route], " | "))
 	}
-	text, err := os.ReadFile(accessDocument)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(accessDocument))
 	before, rest, begins := strings.Cut(string(text), accessBegin)
 	written, after, ends := strings.Cut(rest, accessEnd)
 	if !begins || !ends {
@@ -206,9 +203,7 @@ func ruleAccess(t *testing.T, matrix map[string][]string) {
 			t.Errorf("%s: an administrator of another agency has access", route)
 		}
 		for caller, cell := range want {
-			if got[caller] != cell {
-				t.Errorf("%s, %s: %s, want %s", route, caller, got[caller], cell)
-			}
+			same(t, got[caller], cell, "%s, %s", route, caller)
 		}
 	}
 }

@@ -32,18 +32,12 @@ func TestActivity_EntryMatchesTheContract(t *testing.T) {
 		"id": 2.0, "at": "2026-01-02T10:00:00.250Z", "actor": "admin-7", "role": "admin", "agency_id": 1.0, "vehicle_id": 42.0, "action": "command.attention",
 		"outcome": "unknown", "code": "command_timeout", "command_id": command.String(), "request_id": request.String(), "latency_ms": 10000.0, "late": true,
 	} {
-		if got := r.at(name); got != want {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
+		same(t, r.at(name), want, "%s", name)
 	}
-	if r.at("parameters", "signal") != "horn" {
-		t.Errorf("parameters %v", r.at("parameters"))
-	}
+	r.has("parameters.signal", "horn")
 	r.body.Data = lines[1]
 	for _, name := range []string{"agency_id", "vehicle_id", "parameters", "outcome", "code", "command_id", "request_id"} {
-		if got := r.at(name); got != nil {
-			t.Errorf("%s: %v, want null", name, got)
-		}
+		same[any](t, r.at(name), nil, "%s", name)
 	}
 }
 
@@ -61,9 +55,7 @@ func TestActivity_FiltersReachTheStore(t *testing.T) {
 		t.Errorf("from %v to %v, want the times of the query in UTC", got.From, got.To)
 	}
 	got.From, got.To = time.Time{}, time.Time{}
-	if got != want {
-		t.Errorf("query %+v, want %+v", got, want)
-	}
+	same(t, got, want, "query")
 }
 
 func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
@@ -81,9 +73,7 @@ func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 	}
 	for _, action := range written {
 		a.get("/api/v1/admin/activity?action="+action).wants(200, "")
-		if got := a.fleet.asked.activities.Action; got != action {
-			t.Errorf("the filter %q queried %q", action, got)
-		}
+		same(t, a.fleet.asked.activities.Action, action, "the filter")
 	}
 }
 
@@ -105,9 +95,7 @@ func TestActivity_IsReadInPages(t *testing.T) {
 func TestActivity_MessageCountsEntries(t *testing.T) {
 	a := newAPI(t)
 	for id, want := range []string{"0 entries.", "1 entry.", "2 entries."} {
-		if r := a.get("/api/v1/admin/activity").wants(200, ""); r.body.Message != want {
-			t.Errorf("message %q, want %q", r.body.Message, want)
-		}
+		a.get("/api/v1/admin/activity").wants(200, "").says(want)
 		a.fleet.lines = append(
 			a.fleet.lines,
 			telematics.Activity{ID: int64(id) + 1, At: now, Actor: telematics.Actor{Role: telematics.Admin}, Action: telematics.StatusRead},

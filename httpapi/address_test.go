@@ -28,9 +28,7 @@ func TestAddress_IsInTheStatusAndTheList(t *testing.T) {
 	const where = "agency 1 at 48.1371, 11.5754"
 	for vehicle, want := range map[string]any{"42": where, "9": nil, "1": nil} {
 		r := a.get("/api/v1/admin/vehicles/" + vehicle + "/status")
-		if got := r.at("location", "address"); got != want {
-			t.Errorf("vehicle %s has the address %v, want %v", vehicle, got, want)
-		}
+		same(t, r.at("location", "address"), want, "vehicle %s has the address", vehicle)
 	}
 	list := a.get("/api/v1/admin/vehicles")
 	for _, item := range list.body.Data.([]any) {

@@ -16,22 +16,15 @@ const newBooking = `{"agency_id":1,"client":"client-1","vehicle_id":42,"start_da
 func TestAdminBooking_IsMade(t *testing.T) {
 	a := newBookingAPI(t)
 	r := a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(201, "")
-	if r.header.Get("Location") != "/api/v1/admin/bookings/100" || r.at("id") != 100.0 || r.at("status") != "upcoming" ||
-		r.at("client") != "client-1" {
-		t.Errorf("created with the header %v: %s", r.header, r.text)
-	}
+	r.has("id", 100.0, "status", "upcoming", "client", "client-1").heads("Location", "/api/v1/admin/bookings/100")
 	start := time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC)
 	want := rental.Draft{
 		Agency: 1, Client: "client-1", Vehicle: 42, Start: start, End: start.Add(7*time.Hour + 500*time.Millisecond),
 		Pickup: 1, Dropoff: 2,
 	}
-	if a.bookings.draft != want {
-		t.Errorf("draft %+v, want %+v", a.bookings.draft, want)
-	}
+	same(t, a.bookings.draft, want, "draft")
 	a.post("/api/v1/admin/bookings", withJSON(strings.Replace(newBooking, "{", `{"payment_method_id":7,`, 1)), withToken(agencyToken(t, 1))).wants(201, "")
-	if a.bookings.draft.Method != 7 {
-		t.Errorf("draft %+v, want payment method 7", a.bookings.draft)
-	}
+	same(t, a.bookings.draft.Method, 7, "draft %+v, want payment method 7", a.bookings.draft)
 	a.post("/api/v1/admin/bookings", withJSON(strings.Replace(newBooking, "{", `{"payment_method_id":null,`, 1))).wants(201, "")
 	if a.bookings.draft.Method != 0 || a.nudges != 0 {
 		t.Errorf("draft %+v, %d nudges; want no payment method and none", a.bookings.draft, a.nudges)
@@ -42,13 +35,9 @@ func TestAdminBooking_IsMadeOncePerKey(t *testing.T) {
 	a := newBookingAPI(t)
 	for _, replayed := range []string{"", "true"} {
 		r := a.post("/api/v1/admin/bookings", withJSON(newBooking), withHeader("Idempotency-Key", "k")).wants(201, "")
-		if r.header.Get("Idempotency-Replayed") != replayed || r.header.Get("Location") != "/api/v1/admin/bookings/100" {
-			t.Errorf("header %v, want Idempotency-Replayed %q and the location of the booking", r.header, replayed)
-		}
+		r.heads("Idempotency-Replayed", replayed, "Location", "/api/v1/admin/bookings/100")
 	}
-	if lines := a.history.all(); len(lines) != 1 || lines[0].Code != telematics.IdempotencyReplayed || lines[0].Booking != 100 {
-		t.Errorf("audit log entries %+v", lines)
-	}
+	a.wantsEntries(logged{Code: telematics.IdempotencyReplayed, Booking: 100})
 }
 
 func TestAdminBooking_InvalidOneIsRefused(t *testing.T) {
@@ -56,10 +45,7 @@ func TestAdminBooking_InvalidOneIsRefused(t *testing.T) {
 	for _, field := range []string{"agency_id", "client", "vehicle_id", "start_date", "end_date", "pickup_station_id", "dropoff_station_id"} {
 		for _, value := range []string{"null", "true", `""`, "{}"} {
 			body := replaceField(newBooking, field, value)
-			r := a.post("/api/v1/admin/bookings", withJSON(body)).wants(422, "validation_failed")
-			if len(r.body.Errors[field]) == 0 {
-				t.Errorf("%s: errors %v, want one for the field", body, r.body.Errors)
-			}
+			a.post("/api/v1/admin/bookings", withJSON(body)).invalid(field)
 		}
 	}
 	for body, field := range map[string]string{
@@ -72,9 +58,7 @@ func TestAdminBooking_InvalidOneIsRefused(t *testing.T) {
 		replaceField(newBooking, "start_date", `"2026-13-02T12:00:00Z"`):            "start_date",
 		strings.Replace(newBooking, "{", `{"payment_method_id":"pm_card_visa",`, 1): "payment_method_id",
 	} {
-		if r := a.post("/api/v1/admin/bookings", withJSON(body)).wants(422, "validation_failed"); len(r.body.Errors[field]) == 0 {
-			t.Errorf("%s: errors %v, want one for the field", body, r.body.Errors)
-		}
+		a.post("/api/v1/admin/bookings", withJSON(body)).invalid(field)
 	}
 	for code, status := range map[telematics.Code]int{rental.VehicleNotAvailable: 409, rental.MethodRequired: 422, rental.MethodInvalid: 422, telematics.VehicleNotFound: 404} {
 		a.bookings.err = fmt.Errorf("make booking: %w", &telematics.Error{Code: code, Message: "Not so."})
@@ -130,9 +114,7 @@ func TestAdminBooking_OfAnotherAgencyIsForbidden(t *testing.T) {
 	if !strings.Contains(r.body.Message, "agency 2") || a.bookings.draft.Agency != 0 {
 		t.Error(r.text)
 	}
-	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != rental.BookingCreate || lines[0].Code != "forbidden" {
-		t.Errorf("audit log entries %+v", lines)
-	}
+	a.wantsEntries(logged{Action: rental.BookingCreate, Code: "forbidden"})
 }
 
 func TestAdminBooking_StartsAndEnds(t *testing.T) {
@@ -145,9 +127,7 @@ func TestAdminBooking_StartsAndEnds(t *testing.T) {
 	}
 	a.post("/api/v1/admin/bookings/43/start").wants(409, "booking_state_conflict")
 	ended := a.post("/api/v1/admin/bookings/43/end", withToken(agencyToken(t, 1))).wants(200, "")
-	if ended.at("status") != "completed" || ended.at("actual_end") != "2026-01-02T10:00:00.250Z" {
-		t.Error(ended.text)
-	}
+	ended.has("status", "completed", "actual_end", "2026-01-02T10:00:00.250Z")
 	a.post("/api/v1/admin/bookings/43/end").wants(409, "booking_not_active")
 	a.set(43, func(d *rental.BookingDetails) { d.State, d.ActualEnd, d.InOther = rental.Upcoming, time.Time{}, true })
 	a.post("/api/v1/admin/bookings/43/start").wants(409, "vehicle_not_available")
@@ -172,9 +152,7 @@ func TestBooking_ChangesOfMoneyNeedAnIdempotencyKey(t *testing.T) {
 		}
 		for _, replayed := range []string{"", "true"} {
 			r := a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`), withHeader("Idempotency-Key", "k"+path)).wants(200, "")
-			if r.header.Get("Idempotency-Replayed") != replayed {
-				t.Errorf("%s: headers %v", path, r.header)
-			}
+			r.heads("Idempotency-Replayed", replayed)
 		}
 	}
 	if d := a.bookings.byID[42]; len(d.Charges) != 4 || a.nudges != 3 {
@@ -213,21 +191,13 @@ func TestAmount_MustBeAPositiveNumber(t *testing.T) {
 	a := newBookingAPI(t)
 	for path, body := range money {
 		for _, amount := range []string{"0", "0.00", "-1", "-0", "0e5", `"12"`, "true", "[1]"} {
-			r := a.post(adminBooking+path, withJSON(`{"amount":`+amount+`,`+body+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
-			if len(r.body.Errors["amount"]) == 0 {
-				t.Errorf("%s: errors %v, want one for amount", amount, r.body.Errors)
-			}
+			a.post(adminBooking+path, withJSON(`{"amount":`+amount+`,`+body+`}`), withHeader("Idempotency-Key", "k")).invalid("amount")
 		}
 		for _, none := range []string{"{", `{"amount":null,`} {
-			r := a.post(adminBooking+path, withJSON(none+body+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
-			if len(r.body.Errors["amount"]) == 0 {
-				t.Errorf("%s: errors %v, want one for amount", none, r.body.Errors)
-			}
+			a.post(adminBooking+path, withJSON(none+body+`}`), withHeader("Idempotency-Key", "k")).invalid("amount")
 		}
 	}
-	if len(a.bookings.byID[42].Charges) != 2 {
-		t.Error("an invalid amount was charged")
-	}
+	same(t, len(a.bookings.byID[42].Charges), 2, "an invalid amount was charged")
 }
 
 func TestBooking_ChangesOfMoneyNeedAReason(t *testing.T) {
@@ -235,18 +205,12 @@ func TestBooking_ChangesOfMoneyNeedAReason(t *testing.T) {
 	for path := range money {
 		kind := map[bool]string{true: `,"kind":"other"`}[path == "/fees"]
 		for _, reason := range []string{"", `,"reason":null`, `,"reason":""`, `,"reason":"  "`, `,"reason":7`, `,"reason":"a\u0000b"`, `,"reason":"` + strings.Repeat("é", 501) + `"`} {
-			r := a.post(adminBooking+path, withJSON(`{"amount":1`+kind+reason+`}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
-			if len(r.body.Errors["reason"]) == 0 {
-				t.Errorf("%s%s: errors %v, want one for reason", path, reason, r.body.Errors)
-			}
+			a.post(adminBooking+path, withJSON(`{"amount":1`+kind+reason+`}`), withHeader("Idempotency-Key", "k")).invalid("reason")
 		}
 		a.post(adminBooking+path, withJSON(`{"amount":1`+kind+`,"reason":"`+strings.Repeat("é", 500)+`"}`), withHeader("Idempotency-Key", "k"+path)).wants(200, "")
 	}
 	for _, kind := range []string{"", `"kind":"parking",`, `"kind":7,`} {
-		r := a.post(adminBooking+"/fees", withJSON(`{`+kind+`"amount":1,"reason":"x"}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
-		if len(r.body.Errors["kind"]) == 0 {
-			t.Errorf("%s: errors %v, want one for kind", kind, r.body.Errors)
-		}
+		a.post(adminBooking+"/fees", withJSON(`{`+kind+`"amount":1,"reason":"x"}`), withHeader("Idempotency-Key", "k")).invalid("kind")
 	}
 	for _, kind := range []string{"late_return", "cleaning", "damage", "fuel", "traffic_fine", "cancellation", "other"} {
 		a.post(adminBooking+"/fees", withJSON(`{"kind":"`+kind+`","amount":1,"reason":"x"}`), withHeader("Idempotency-Key", kind)).wants(200, "")
@@ -270,9 +234,7 @@ func TestRefund_NeedsAnAmountOrFull(t *testing.T) {
 		`{"full":true,"reason":"x","reason":"y"}`:   "reason",
 		`{"full":true,"reason":"x","currency":"€"}`: "currency",
 	} {
-		if r := refund(body).wants(422, "validation_failed"); len(r.body.Errors[field]) == 0 {
-			t.Errorf("%s: errors %v, want one for %s", body, r.body.Errors, field)
-		}
+		refund(body).invalid(field)
 	}
 	if len(a.bookings.byID[42].Charges) != 2 {
 		t.Fatal("an invalid refund was made")
@@ -287,9 +249,7 @@ func TestRefund_OfOneCharge(t *testing.T) {
 	}
 	const rent, deposit = `"charge_id":"01941f29-7c00-7aa0-8000-000000000001"`, `"charge_id":"01941f29-7c00-7aa0-8000-000000000002"`
 	for _, body := range []string{`{"amount":1,"reason":"x","charge_id":"5"}`, `{"amount":1,"reason":"x","charge_id":"01941f29-7c00-7aa0-8000-00000000000f"}`} {
-		if r := refund(body, "a").wants(422, "validation_failed"); len(r.body.Errors["charge_id"]) == 0 {
-			t.Errorf("%s: errors %v, want one for charge_id", body, r.body.Errors)
-		}
+		refund(body, "a").invalid("charge_id")
 	}
 	refund(`{"full":true,"reason":"x",`+deposit+`}`, "b").wants(422, "refund_exceeds_paid")
 	r := refund(`{"amount":10.50,"reason":"x",`+rent+`}`, "c").wants(200, "")
@@ -315,8 +275,11 @@ func TestMoney_MoreThanPaidOrHeldIsRefused(t *testing.T) {
 	move("/deposit/capture", `{"amount":1,"reason":"x"}`, "e").wants(409, "booking_state_conflict")
 	a.set(42, func(d *rental.BookingDetails) { d.State, d.ActualStart = rental.Upcoming, time.Time{} })
 	move("/fees", `{"kind":"other","amount":1,"reason":"x"}`, "f").wants(409, "booking_state_conflict")
-	if lines := a.history.all(); len(lines) != 5 || lines[0].Action != rental.BookingRefund || lines[0].Code != rental.RefundExceedsPaid ||
-		lines[4].Action != rental.BookingFee {
-		t.Errorf("audit log entries %+v", lines)
-	}
+	a.wantsEntries(
+		logged{Action: rental.BookingRefund, Code: rental.RefundExceedsPaid},
+		logged{},
+		logged{},
+		logged{},
+		logged{Action: rental.BookingFee},
+	)
 }

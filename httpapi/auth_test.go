@@ -53,9 +53,7 @@ func TestTokens_TypeIsPinned(t *testing.T) {
 		{"", 401, 200}, {"absent", 401, 401}, {"logout+jwt", 401, 401}, {"motorpool-command+jwt", 401, 401}, {"dpop+jwt", 401, 401},
 	} {
 		token := withToken(edKey().mintTyped(t, c.typ, claims(nil)))
-		if r := a.get("/api/v1/admin/vehicles", token); r.status != c.standard {
-			t.Errorf("typ %q: %d %s, want %d", c.typ, r.status, r.body.Message, c.standard)
-		}
+		same(t, a.get("/api/v1/admin/vehicles", token).status, c.standard, "typ %q", c.typ)
 		if r := lax.get("/api/v1/admin/vehicles", token); r.status != c.open {
 			t.Errorf("typ %q, where a token without typ is accepted: %d %s, want %d", c.typ, r.status, r.body.Message, c.open)
 		}
@@ -76,9 +74,7 @@ func TestTokens_AgencyNarrowsAllAgencies(t *testing.T) {
 		{map[string]any{"scope": nil, "agency_id": []int{3}}, 3},
 	} {
 		a.post(lock, withToken(edKey().mint(t, claims(c.change)))).wants(200, "")
-		if got := a.controller.last().Actor.Agency; got != c.agency {
-			t.Errorf("%v: agency %d, want %d", c.change, got, c.agency)
-		}
+		same(t, a.controller.last().Actor.Agency, c.agency, "%v: agency", c.change)
 	}
 }
 
@@ -213,9 +209,7 @@ func TestTokens_MissingOneGetsAChallengeWithoutError(t *testing.T) {
 	} {
 		a := newAPI(t)
 		r := a.post(lock, change).wants(401, "unauthenticated")
-		if got := r.header.Get("WWW-Authenticate"); got != `Bearer realm="motorpool"` {
-			t.Errorf("%s: challenge %q", name, got)
-		}
+		same(t, r.header.Get("WWW-Authenticate"), `Bearer realm="motorpool"`, "%s: challenge", name)
 		if strings.Contains(a.log.String(), "eyJ") {
 			t.Errorf("%s: the token is in the log", name)
 		}
@@ -262,9 +256,7 @@ func TestAuth_CallerWithoutARoleAddsNoEntry(t *testing.T) {
 	for _, role := range []any{"system", "Admin", nil} {
 		a.post(lock, withToken(edKey().mint(t, claims(map[string]any{"role": role})))).wants(403, "forbidden")
 	}
-	if lines := a.history.all(); len(lines) != 0 {
-		t.Errorf("audit log entries %+v", lines)
-	}
+	a.wantsEntries()
 }
 
 func TestTokens_TimesHaveAMinuteOfLeeway(t *testing.T) {
@@ -289,7 +281,5 @@ func TestTokens_CachedOneStillExpires(t *testing.T) {
 	a.get("/api/v1/admin/vehicles", token).wants(200, "")
 	clock = now.Add(121 * time.Second)
 	r := a.get("/api/v1/admin/vehicles", token).wants(401, "unauthenticated")
-	if r.body.Message != "The access token has expired." {
-		t.Errorf("message %q", r.body.Message)
-	}
+	r.says("The access token has expired.")
 }

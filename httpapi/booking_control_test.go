@@ -22,13 +22,8 @@ func TestClientControl_LocksAndUnlocksTheVehicleOfAnActiveBooking(t *testing.T) 
 	for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} {
 		r := a.asClient(http.MethodPost, ownBooking+"/control/"+string(action), withHeader("Prefer", "respond-async, wait=20"),
 			withHeader("Idempotency-Key", "k-"+string(action))).wants(200, "")
-		if r.at("action") != string(action) || r.at("state") != "succeeded" || r.at("vehicle_id") != 42.0 || r.at("booking_id") != 42.0 ||
-			r.body.Meta["agency_id"] != 1.0 {
-			t.Error(r.text)
-		}
-		if got := r.header.Get("Preference-Applied"); got != "wait=20" {
-			t.Errorf("Preference-Applied %q", got)
-		}
+		r.has("action", string(action), "state", "succeeded", "vehicle_id", 42.0, "booking_id", 42.0).meta("agency_id", 1.0)
+		same(t, r.header.Get("Preference-Applied"), "wait=20", "Preference-Applied")
 		order := a.controller.last()
 		want := telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}
 		if order.Vehicle != 42 || order.Action != action || order.Actor != want || order.Budget != 20*time.Second ||
@@ -36,9 +31,7 @@ func TestClientControl_LocksAndUnlocksTheVehicleOfAnActiveBooking(t *testing.T) 
 			t.Errorf("order %+v", order)
 		}
 	}
-	if lines := a.history.all(); len(lines) != 0 {
-		t.Errorf("entries %+v, want none: the broker adds them", lines)
-	}
+	a.wantsEntries()
 }
 
 func TestClientControl_NeedsAnActiveBookingOfTheClient(t *testing.T) {
@@ -53,9 +46,7 @@ func TestClientControl_NeedsAnActiveBookingOfTheClient(t *testing.T) {
 		}
 	}
 	a.asClient(http.MethodPost, "/api/v1/client/bookings/44/control/unlock").wants(404, "booking_not_found")
-	if len(a.controller.orders) != 0 {
-		t.Errorf("orders %+v, want none", a.controller.orders)
-	}
+	same(t, len(a.controller.orders), 0, "orders %+v, want none", a.controller.orders)
 	lines := a.history.all()
 	if len(lines) != 3 {
 		t.Fatalf("audit log entries %+v, want 3", lines)
@@ -135,13 +126,8 @@ func TestClientControl_FailsLikeAnAdministratorsCommand(t *testing.T) {
 	a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(409, "vehicle_state_conflict").wantsRetryAfter("30")
 	a.bookings.err = gone{}
 	away := a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(503, "telematics_unavailable").wantsRetryAfter("5")
-	if *away.body.Error.Outcome != "not_executed" {
-		t.Error(away.text)
-	}
-	lines := a.history.all()
-	if len(lines) != 1 || lines[0].Code != telematics.TelematicsUnavailable || lines[0].Outcome != telematics.NotExecuted {
-		t.Errorf("audit log entries %+v", lines)
-	}
+	same(t, *away.body.Error.Outcome, "not_executed", "*away.body.Error.Outcome")
+	a.wantsEntries(logged{Code: telematics.TelematicsUnavailable, Outcome: telematics.NotExecuted})
 }
 
 func TestClientControl_CountsAgainstTheVehiclesLimit(t *testing.T) {
@@ -156,15 +142,10 @@ func TestClientControl_CountsAgainstTheVehiclesLimit(t *testing.T) {
 	if *r.body.Error.Outcome != "not_executed" || a.controller.count() != 2 {
 		t.Error(r.text)
 	}
-	lines := a.history.all()
-	if len(lines) != 1 || lines[0].Code != "rate_limited" || lines[0].Vehicle != 42 || lines[0].Booking != 42 {
-		t.Errorf("audit log entries %+v", lines)
-	}
+	a.wantsEntries(logged{Code: "rate_limited", Vehicle: 42, Booking: 42})
 	// A read does not count against the vehicle's limit.
 	a.asClient(http.MethodGet, ownBooking).wants(200, "")
-	if l.taken["vehicle:42"] != 2 {
-		t.Errorf("counted %v, want 2 for the vehicle", l.taken)
-	}
+	same(t, l.taken["vehicle:42"], 2, "counted %v, want 2 for the vehicle", l.taken)
 }
 
 // made finds each key, with the same command.
@@ -191,18 +172,11 @@ func TestBookingCommand_RepeatedAfterTheEndReturnsItsResult(t *testing.T) {
 		lockIt := func() *response {
 			return a.asClient(http.MethodPost, "/api/v1/client/bookings/46/control/lock", withHeader("Idempotency-Key", "k"))
 		}
-		if r := lockIt().wants(want.status, want.code); r.header.Get("Idempotency-Replayed") != "true" {
-			t.Errorf("%s: %v", state, r.header)
-		}
-		lines := a.history.all()
-		if len(lines) != 1 || lines[0].Code != telematics.IdempotencyReplayed || lines[0].Command != m.command.ID {
-			t.Errorf("%s: audit log entries %+v", state, lines)
-		}
+		lockIt().wants(want.status, want.code).heads("Idempotency-Replayed", "true")
+		a.wantsEntries(logged{Code: telematics.IdempotencyReplayed, Command: m.command.ID})
 		// The same key with another command is refused as for any other booking.
 		a.asClient(http.MethodPost, "/api/v1/client/bookings/46/control/unlock", withHeader("Idempotency-Key", "k")).wants(409, "booking_not_active")
-		if a.controller.count() != 0 {
-			t.Errorf("%s: the controller got an order", state)
-		}
+		same(t, a.controller.count(), 0, "%s: the controller got an order", state)
 	}
 }
 

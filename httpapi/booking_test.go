@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,9 +47,7 @@ func TestBooking_HasAllFieldsOfTheInterface(t *testing.T) {
 	if _, named := r.body.Meta["agency_code"].(string); !named || r.body.Meta["agency_id"] != 1.0 || len(r.body.Meta) != 2 {
 		t.Errorf("meta %v", r.body.Meta)
 	}
-	if r.body.Message != "The booking BK-2026-00042 is active." {
-		t.Errorf("message %q", r.body.Message)
-	}
+	r.says("The booking BK-2026-00042 is active.")
 }
 
 func TestBooking_UnknownValuesAreNull(t *testing.T) {
@@ -61,16 +58,12 @@ func TestBooking_UnknownValuesAreNull(t *testing.T) {
 	r := a.asClient(http.MethodGet, "/api/v1/client/bookings/43").wants(200, "")
 	for _, path := range [][]string{{"actual_start"}, {"actual_end"}, {"vehicle", "year"}, {"vehicle", "color"}, {"vehicle", "category"},
 		{"vehicle", "image"}, {"payment", "method"}, {"payment", "paid_at"}} {
-		if got := r.at(path...); got != nil {
-			t.Errorf("%v: %v, want null", path, got)
-		}
+		same[any](t, r.at(path...), nil, "%v", path)
 	}
 	if features, ok := r.at("vehicle", "features").([]any); !ok || len(features) != 0 {
 		t.Errorf("features %v", features)
 	}
-	if r.at("payment", "status") != "pending" || r.at("can_cancel") != true {
-		t.Error(r.text)
-	}
+	r.has("payment.status", "pending", "can_cancel", true)
 }
 
 func TestBooking_AmountsHaveTheDecimalsOfTheirCurrency(t *testing.T) {
@@ -122,9 +115,7 @@ func TestAdminBooking_HasCharges(t *testing.T) {
 	) {
 		t.Errorf("the client's booking does not have %s", fees)
 	}
-	if r.at("payment", "status") != "failed" {
-		t.Error("the payment status is not failed, although a fee was declined")
-	}
+	r.has("payment.status", "failed")
 }
 
 // bare is the answer without its request ID and time.
@@ -143,9 +134,7 @@ func TestBooking_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 		}
 		missing := ask(999)
 		for _, id := range []int{44, 45, 998} {
-			if got := ask(id); got != missing {
-				t.Errorf("%s %d: %s\nof a missing booking: %s", c.path, id, got, missing)
-			}
+			same(t, ask(id), missing, "%s %d", c.path, id)
 		}
 	}
 	for _, c := range []struct{ method, path, body string }{
@@ -158,14 +147,10 @@ func TestBooking_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 		}
 		missing := ask(999)
 		for _, id := range []int{42, 43, 998} {
-			if got := ask(id); got != missing {
-				t.Errorf("%s %d: %s\nof a missing booking: %s", c.path, id, got, missing)
-			}
+			same(t, ask(id), missing, "%s %d", c.path, id)
 		}
 	}
-	if len(a.controller.orders) != 0 {
-		t.Error("the controller got an order")
-	}
+	same(t, len(a.controller.orders), 0, "the controller got an order")
 }
 
 func TestBooking_IDMustBeAnInteger(t *testing.T) {
@@ -188,24 +173,18 @@ func TestBookings_OfAClientAreListed(t *testing.T) {
 		for _, item := range r.body.Data.([]any) {
 			seen = append(seen, fmt.Sprint(item.(map[string]any)["id"]))
 		}
-		if r.body.Meta["agency_id"] != 1.0 {
-			t.Errorf("meta %v", r.body.Meta)
-		}
+		r.meta("agency_id", 1.0)
 		target = ""
 		if next, ok := r.body.Meta["next_cursor"].(string); ok {
 			target = "/api/v1/client/bookings?limit=2&cursor=" + next
 		}
 	}
-	if !slices.Equal(seen, []string{"46", "43", "42"}) {
-		t.Errorf("bookings %v, want 46, 43, 42", seen)
-	}
+	same(t, seen, []string{"46", "43", "42"}, "bookings")
 	if q := a.bookings.asked; q.Agency != 1 || q.Client != "client-1" {
 		t.Errorf("query %+v, want client-1 of agency 1", q)
 	}
 	r := a.asClient(http.MethodGet, "/api/v1/client/bookings?status=upcoming").wants(200, "")
-	if list := r.body.Data.([]any); len(list) != 1 {
-		t.Errorf("upcoming bookings: %v, want 1", list)
-	}
+	same(t, len(r.body.Data.([]any)), 1, "upcoming bookings")
 	a.asClient(http.MethodGet, "/api/v1/client/bookings?status=lost").wants(422, "validation_failed")
 	a.asClient(http.MethodGet, "/api/v1/client/bookings?cursor=x").wants(422, "validation_failed")
 	none := a.asClient(http.MethodGet, "/api/v1/client/bookings", withToken(otherClient(t))).wants(200, "")
@@ -254,10 +233,7 @@ func TestBookings_AreUnavailableWithoutPostgres(t *testing.T) {
 	}
 	a.get(adminBooking).wants(503, "service_unavailable")
 	a.asClient(http.MethodPost, ownBooking+"/cancel").wants(503, "service_unavailable")
-	lines := a.history.all()
-	if len(lines) != 1 || lines[0].Action != "booking.cancel" || lines[0].Outcome != telematics.MayHave || lines[0].Booking != 42 {
-		t.Errorf("audit log entries %+v", lines)
-	}
+	a.wantsEntries(logged{Action: "booking.cancel", Outcome: telematics.MayHave, Booking: 42})
 	a.bookings.err = errors.New("secret detail")
 	if r := a.get(adminBooking).wants(500, "internal"); strings.Contains(r.text, "secret") {
 		t.Error(r.text)

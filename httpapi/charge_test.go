@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
@@ -28,9 +27,7 @@ func TestCharges_HaveTheirBookingAndVehicle(t *testing.T) {
 		"id": "01941f29-7c00-7aa0-8000-000000000002", "kind": "deposit", "state": "authorized", "amount": 200.0, "currency": "EUR", "card": "Visa •••• 4242",
 		"requested_by": "zoe", "reason": "Scratch", "booking_id": 42.0, "booking_reference": "BK-2026-00042", "agency_id": 1.0, "client": "client-1",
 	} {
-		if got[name] != want {
-			t.Errorf("%s is %v, want %v", name, got[name], want)
-		}
+		same(t, got[name], want, "%s", name)
 	}
 	if vehicle := got["vehicle"].(map[string]any); vehicle["plate_number"] != "M-MP 42" || vehicle["id"] != 42.0 {
 		t.Errorf("vehicle %v", vehicle)
@@ -42,9 +39,7 @@ func TestCharges_HaveTheirBookingAndVehicle(t *testing.T) {
 		next.body.Meta["next_cursor"] != nil {
 		t.Errorf("second page %s", next.text)
 	}
-	if lines := a.history.all(); len(lines) != 0 {
-		t.Errorf("a list without telemetry was recorded: %+v", lines)
-	}
+	a.wantsEntries()
 }
 
 func TestCharges_AreFiltered(t *testing.T) {
@@ -54,13 +49,9 @@ func TestCharges_AreFiltered(t *testing.T) {
 		Agency: 1, Booking: 42, States: []rental.ChargeState{rental.Declined, rental.Failed}, Limit: 8,
 		From: time.Date(2026, 1, 2, 9, 0, 0, 0, time.UTC), To: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
 	}
-	if got := a.bookings.askedCharges; !reflect.DeepEqual(got, want) {
-		t.Errorf("query %+v, want %+v", got, want)
-	}
+	same(t, a.bookings.askedCharges, want, "query")
 	for query, field := range map[string]string{"state=gone": "state", "booking_id=0": "booking_id", "from=yesterday": "from", "cursor=x": "cursor", "state=": "state"} {
-		if r := a.get(charges+"?"+query).wants(422, "validation_failed"); len(r.body.Errors[field]) == 0 {
-			t.Errorf("%s: errors %v, want one for the field", query, r.body.Errors)
-		}
+		a.get(charges + "?" + query).invalid(field)
 	}
 }
 
@@ -70,13 +61,9 @@ func TestCharges_OfAnotherAgencyAreNotListed(t *testing.T) {
 		r := a.get(charges+query, withToken(agencyToken(t, 2))).wants(200, "")
 		list := r.body.Data.([]any)
 		for _, one := range list {
-			if agency := one.(map[string]any)["agency_id"]; agency != 2.0 {
-				t.Errorf("%q: a charge of agency %v, want agency 2", query, agency)
-			}
+			same[any](t, one.(map[string]any)["agency_id"], 2.0, "%q: a charge of agency", query)
 		}
-		if len(list) != want {
-			t.Errorf("%q: %s, want %d charges", query, r.text, want)
-		}
+		same(t, len(list), want, "%q", query)
 	}
 	if q := a.bookings.askedCharges; q.Agency != 2 || q.Before != uuid.Nil {
 		t.Errorf("query %+v", q)

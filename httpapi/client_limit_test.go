@@ -47,10 +47,7 @@ func TestLimit_CardsOfAClient(t *testing.T) {
 	if r.body.Message != "Your limit of 2 cards an hour is used up. Try again in 3 seconds." || r.body.Error.Outcome != nil {
 		t.Errorf("message %s", r.text)
 	}
-	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != "probe.card" || lines[0].Code != "rate_limited" ||
-		lines[0].Outcome != telematics.NotExecuted {
-		t.Errorf("audit log entries %+v", lines)
-	}
+	a.wantsEntries(logged{Action: "probe.card", Code: "rate_limited", Outcome: telematics.NotExecuted})
 	// Other requests do not count as cards.
 	a.asClient(http.MethodGet, probe).wants(200, "").wantsQuota("100", "96", "6")
 	a.asClient(http.MethodPost, probeCard, withToken(clientOf(t, 1, "client-2"))).wants(200, "").wantsQuota("2", "1", "6")
@@ -74,16 +71,12 @@ func TestLimit_RefusalsInTheAuditLog(t *testing.T) {
 	for range 5 {
 		a.post(lock, withToken(clientToken(t))).wants(403, "forbidden")
 	}
-	if lines := a.history.all(); len(lines) != 2 || lines[0].Code != "forbidden" {
-		t.Errorf("audit log entries %+v", lines)
-	}
+	a.wantsEntries(logged{Code: "forbidden"}, logged{})
 	for range 5 {
 		a.asClient(http.MethodPost, probeCard)
 	}
 	a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited")
-	if lines := a.history.all(); len(lines) != 2 {
-		t.Errorf("%d entries, want still 2", len(lines))
-	}
+	a.wantsEntries(logged{}, logged{})
 	a.post(lock, withToken(clientOf(t, 1, "client-2"))).wants(403, "forbidden")
 	for range 50 {
 		a.do(http.MethodPost, probeCard, withToken(adminToken(t))).wants(403, "forbidden")
@@ -93,12 +86,8 @@ func TestLimit_RefusalsInTheAuditLog(t *testing.T) {
 	for range 50 {
 		a.post(lock, withHeader("Idempotency-Key", "two words")).wants(422, "validation_failed")
 	}
-	if lines := a.history.all(); len(lines) != 4 {
-		t.Errorf("%d entries, want 2 of a client, 1 of another, 1 of an administrator", len(lines))
-	}
-	if a.history.omitted != 3+4+49+50 {
-		t.Errorf("%d entries were counted as omitted", a.history.omitted)
-	}
+	a.wantsEntries(logged{}, logged{}, logged{}, logged{})
+	same(t, a.history.omitted, 3+4+49+50, "entries were counted as omitted")
 }
 
 func TestLimit_RepeatedCardWithItsKeyIsNotCounted(t *testing.T) {
@@ -119,9 +108,7 @@ func TestLimit_RepeatedCardWithItsKeyIsNotCounted(t *testing.T) {
 func TestLimit_ZeroIsNoLimitForClients(t *testing.T) {
 	a, l := limitedClients(t, 0, 0)
 	a.asClient(http.MethodPost, probeCard).wants(200, "").wantsQuota("", "", "")
-	if asked := l.drain(); len(asked) != 0 {
-		t.Errorf("counted against %q", asked)
-	}
+	same(t, len(l.drain()), 0, "counted against")
 }
 
 // Trying stolen cards must not become possible by an outage of Redis.

@@ -20,9 +20,7 @@ func TestCommand_IsReadByID(t *testing.T) {
 	late.Late, late.Reason = true, ""
 	a.fleet.commands = []telematics.Command{late}
 	r := a.get("/api/v1/admin/commands/"+late.ID.String()).wants(200, "")
-	if r.at("late") != true || r.at("state") != "succeeded" || r.body.Message != "The command succeeded." {
-		t.Errorf("command %s", r.text)
-	}
+	r.has("late", true, "state", "succeeded").says("The command succeeded.")
 	a.get("/api/v1/admin/commands/"+late.ID.String(), withToken(agencyToken(t, 2))).wants(404, "command_not_found")
 	a.get("/api/v1/admin/commands/"+uuid.NewString()).wants(404, "command_not_found")
 }
@@ -36,9 +34,7 @@ func TestCommand_OpenOneHasNoOutcome(t *testing.T) {
 	a.fleet.commands = []telematics.Command{open}
 	r := a.get("/api/v1/admin/commands/" + open.ID.String())
 	for _, name := range []string{"outcome", "sent_at", "received_at", "completed_at", "latency_ms", "reported", "reason"} {
-		if got := r.at(name); got != nil {
-			t.Errorf("%s: %v, want null", name, got)
-		}
+		same[any](t, r.at(name), nil, "%s", name)
 	}
 }
 
@@ -76,15 +72,9 @@ func TestCommands_OfTheFleetAreListedNewestFirst(t *testing.T) {
 	if len(seen) != 5 || seen[0] != a.fleet.commands[4].ID.String() || seen[4] != a.fleet.commands[0].ID.String() {
 		t.Errorf("IDs %v, want the newest first", seen)
 	}
-	if own := pages(a, "/api/v1/admin/commands", 2, withToken(agencyToken(t, 1))); len(own) != 4 {
-		t.Errorf("an agency gets %d commands, want its 4", len(own))
-	}
-	if r := a.get("/api/v1/admin/commands?agency_id=2", withToken(agencyToken(t, 1))).wants(200, ""); len(r.body.Data.([]any)) != 0 {
-		t.Errorf("commands of another agency: %s, want none", r.text)
-	}
-	if entries := a.history.all(); len(entries) != 0 {
-		t.Errorf("commands without reported values were recorded as read: %+v", entries)
-	}
+	same(t, len(pages(a, "/api/v1/admin/commands", 2, withToken(agencyToken(t, 1)))), 4, "an agency gets")
+	a.get("/api/v1/admin/commands?agency_id=2", withToken(agencyToken(t, 1))).wants(200, "").lists(0)
+	a.wantsEntries()
 	a.fleet.commands[0] = settled(delivery.Order{Vehicle: 1, Action: telematics.Lock}, telematics.Succeeded)
 	entry := a.added(func() { a.get("/api/v1/admin/commands?actor=eva&state=succeeded").wants(200, "") })
 	if want := map[string]any{
@@ -110,13 +100,9 @@ func TestCommands_FiltersNarrowTheListTogether(t *testing.T) {
 	} {
 		a.get("/api/v1/admin/commands"+query).wants(200, "")
 		got := a.fleet.asked.commands
-		if got.Limit != 51 {
-			t.Errorf("%s: limit %d, want 51", query, got.Limit)
-		}
+		same(t, got.Limit, 51, "%s: limit", query)
 		got.Limit, got.From, got.To = 0, got.From.UTC(), got.To.UTC()
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, want %+v", query, got, want)
-		}
+		same(t, got, want, "%s", query)
 	}
 	bulk := uuid.NewString()
 	for _, query := range []string{

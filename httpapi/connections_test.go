@@ -30,10 +30,7 @@ type measured struct {
 // bounded serves the API on at most max connections.
 func bounded(t *testing.T, a *api, max int) measured {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	registry := prometheus.NewRegistry()
 	bound := connections.Bound(listener, max, registry, slog.New(slog.DiscardHandler))
 	server := httpapi.NewServer("", a.handler)
@@ -57,10 +54,7 @@ type line struct {
 
 func dial(t *testing.T, to net.Listener) line {
 	t.Helper()
-	c, err := net.Dial("tcp", to.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(net.Dial("tcp", to.Addr().String()))
 	t.Cleanup(func() { _ = c.Close() })
 	return line{c, bufio.NewReader(c)}
 }
@@ -112,12 +106,8 @@ func TestConnections_IdleUnauthenticatedOnesMakeRoom(t *testing.T) {
 			t.Errorf("idle connection %d is still open", i)
 		}
 	}
-	if got := idle[len(idle)-1].status(t, adminToken(t)); got != 200 {
-		t.Errorf("newest connection: status %d", got)
-	}
-	if got := authenticated.status(t, adminToken(t)); got != 200 {
-		t.Errorf("authenticated connection: status %d", got)
-	}
+	same(t, idle[len(idle)-1].status(t, adminToken(t)), 200, "newest connection: status")
+	same(t, authenticated.status(t, adminToken(t)), 200, "authenticated connection: status")
 	open, evicted, denied := metric(t, bound.metrics, "connections_open"), metric(t, bound.metrics, "connections_evicted_total"), metric(t, bound.metrics, "connections_refused_total")
 	if open != most || evicted != 2*most+2 || denied != 0 {
 		t.Errorf("%d connections open, %d evicted, %d refused", open, evicted, denied)
@@ -157,9 +147,7 @@ func TestConnections_OneClientCannotHoldThemAll(t *testing.T) {
 	if got := again.status(t, clientToken(t)); got == 0 {
 		t.Fatal("a connection was closed below the limit")
 	}
-	if got := metric(t, bound.metrics, "connections_unauthenticated"); got != 0 {
-		t.Errorf("%d unauthenticated connections, want none", got)
-	}
+	same(t, metric(t, bound.metrics, "connections_unauthenticated"), 0, "unauthenticated connections")
 }
 
 func TestConnections_WhereAllAreAuthenticatedANewOneIsClosed(t *testing.T) {
@@ -183,9 +171,7 @@ func TestConnections_WhereAllAreAuthenticatedANewOneIsClosed(t *testing.T) {
 			t.Fatal("a closed connection still counts")
 		}
 	}
-	if got := second.status(t, adminToken(t)); got != 200 {
-		t.Errorf("the other connection: status %d", got)
-	}
+	same(t, second.status(t, adminToken(t)), 200, "the other connection: status")
 }
 
 // recordingConn records its read deadlines.
@@ -231,10 +217,7 @@ func (l recordingListener) Accept() (net.Conn, error) {
 
 func TestConnections_IdleTimeIsShortBeforeTheFirstValidToken(t *testing.T) {
 	a := newAPI(t)
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tcp := must(net.Listen("tcp", "127.0.0.1:0"))
 	recording := recordingListener{tcp, make(chan *recordingConn, 1)}
 	bound := connections.Bound(recording, 10, nil, slog.New(slog.DiscardHandler))
 	server := httpapi.NewServer("", a.handler)

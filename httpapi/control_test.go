@@ -17,7 +17,7 @@ func TestControl_EachActionReachesTheController(t *testing.T) {
 		if action == telematics.AttentionSignal {
 			change = append(change, withJSON(`{"signal":"horn"}`))
 		}
-		r := a.post("/api/v1/admin/vehicles/42/control/"+string(action), change...).wants(http.StatusOK, "")
+		r := a.post("/api/v1/admin/vehicles/42/control/"+string(action), change...).wants(200, "")
 		order := a.controller.last()
 		if order.Action != action || order.Vehicle != 42 || order.Actor.Subject != "admin-7" || order.Actor.Role != telematics.Admin ||
 			order.Budget != telematics.DefaultBudget || order.RequestID.String() != r.body.RequestID {
@@ -27,14 +27,12 @@ func TestControl_EachActionReachesTheController(t *testing.T) {
 			t.Errorf("%s: message %q", action, r.body.Message)
 		}
 	}
-	if lines := a.history.all(); len(lines) != 0 {
-		t.Errorf("%d entries, want none: the broker adds them", len(lines))
-	}
+	a.wantsEntries()
 }
 
 func TestControl_AnswerMatchesTheContract(t *testing.T) {
 	a := newAPI(t)
-	r := a.post("/api/v1/admin/vehicles/42/control/lock").wants(http.StatusOK, "")
+	r := a.post("/api/v1/admin/vehicles/42/control/lock").wants(200, "")
 	for name, want := range map[string]any{
 		"id": "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "vehicle_id": 42.0, "booking_id": nil, "action": "lock", "parameters": nil,
 		"state": "succeeded", "outcome": "executed", "requested_by": "admin-7",
@@ -42,16 +40,12 @@ func TestControl_AnswerMatchesTheContract(t *testing.T) {
 		"completed_at": "2026-01-02T10:00:00.250Z", "deadline": "2026-01-02T10:00:07.940Z",
 		"attempts": 1.0, "latency_ms": 2310.0, "late": false, "contradicted": false, "reason": nil, "detail": nil,
 	} {
-		if got := r.at(name); got != want {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
+		same(t, r.at(name), want, "%s", name)
 	}
 	if assurance := fmt.Sprint(r.at("assurance")); assurance != "map[confirmed:true correlated:false deduplicated:true expiring:true signed:true]" {
 		t.Errorf("assurance: %s", assurance)
 	}
-	if r.at("reported", "telemetry", "is_locked") != true {
-		t.Errorf("reported: %v", r.at("reported"))
-	}
+	r.has("reported.telemetry.is_locked", true)
 	if r.body.Timestamp != "2026-01-02T10:00:00.250Z" || r.header.Get("Content-Type") != "application/json" ||
 		r.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("timestamp %q, headers %v", r.body.Timestamp, r.header)
@@ -69,14 +63,11 @@ func TestAttention_HasDefaultsAndIgnoresCase(t *testing.T) {
 		`{"signal":"horn","duration_ms":null}`:   {Signal: telematics.Horn, Duration: time.Second},
 		" \n{\"signal\":\"horn\"}\n ":            {Signal: telematics.Horn, Duration: time.Second},
 	} {
-		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(http.StatusOK, "")
+		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(200, "")
 		if got := a.controller.last().Attention; got == nil || *got != want {
 			t.Errorf("%s: order with %+v, want %+v", body, got, want)
 		}
-		if r.at("parameters", "signal") != string(want.Signal) ||
-			r.at("parameters", "duration_ms") != float64(want.Duration.Milliseconds()) {
-			t.Errorf("%s: parameters %v", body, r.at("parameters"))
-		}
+		r.has("parameters.signal", string(want.Signal), "parameters.duration_ms", float64(want.Duration.Milliseconds()))
 	}
 }
 
@@ -102,7 +93,7 @@ func TestAttention_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 		`7`:                                      "body",
 	} {
 		a := newAPI(t)
-		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(http.StatusUnprocessableEntity, "validation_failed")
+		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(422, "validation_failed")
 		if len(r.body.Errors[field]) == 0 {
 			t.Errorf("%s: errors %v, want one for %s", body, r.body.Errors, field)
 		}
@@ -134,13 +125,13 @@ func TestControl_InvalidJSONIsRefused(t *testing.T) {
 	a := newAPI(t)
 	const attention = "/api/v1/admin/vehicles/42/control/attention"
 	for _, body := range []string{`{`, `{"signal":"horn"} x`, `{"signal":"horn"}{}`, `{"signal":"horn",}`, `horn`, "{\"signal\":\"horn\",\"x\":\"\xff\"}", "\xef\xbb\xbf{}", strings.Repeat("[", 30_000)} {
-		a.post(attention, withJSON(body)).wants(http.StatusBadRequest, "malformed_json")
+		a.post(attention, withJSON(body)).wants(400, "malformed_json")
 	}
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/jsonx", ";"} {
-		a.post(attention, withBody(`{"signal":"horn"}`), withHeader("Content-Type", kind)).wants(http.StatusUnsupportedMediaType, "unsupported_media_type")
+		a.post(attention, withBody(`{"signal":"horn"}`), withHeader("Content-Type", kind)).wants(415, "unsupported_media_type")
 	}
-	a.post(attention, withJSON(`{"signal":"horn"}`), withHeader("Content-Encoding", "gzip")).wants(http.StatusUnsupportedMediaType, "unsupported_media_type")
-	a.post(attention, withBody(`{"signal":"horn"}`), withHeader("Content-Type", "Application/JSON; charset=UTF-8")).wants(http.StatusOK, "")
+	a.post(attention, withJSON(`{"signal":"horn"}`), withHeader("Content-Encoding", "gzip")).wants(415, "unsupported_media_type")
+	a.post(attention, withBody(`{"signal":"horn"}`), withHeader("Content-Type", "Application/JSON; charset=UTF-8")).wants(200, "")
 }
 
 func TestControl_VehicleMustBeAnInteger(t *testing.T) {

@@ -57,9 +57,7 @@ func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := l.feed.Run(ctx); err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		ok(t, l.feed.Run(ctx), "Run")
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
 	return l
@@ -67,10 +65,7 @@ func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config
 
 func (l *live) serve(t *testing.T) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	l.base = "http://" + listener.Addr().String()
 	server := l.server
 	var serving sync.WaitGroup
@@ -78,9 +73,7 @@ func (l *live) serve(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		if err := server.Shutdown(ctx); err != nil {
-			t.Errorf("Shutdown: %v", err)
-		}
+		ok(t, server.Shutdown(ctx), "Shutdown")
 		serving.Wait()
 	})
 }
@@ -111,10 +104,7 @@ func (l *live) follow(query string, change ...func(*http.Request)) *eventStream 
 	for _, c := range change {
 		c(request)
 	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	response := must(transport.RoundTrip(request))
 	s := &eventStream{status: response.StatusCode, header: response.Header}
 	var reading sync.WaitGroup
 	reading.Go(func() {

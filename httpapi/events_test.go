@@ -133,9 +133,7 @@ func TestStream_SendsOnlyVisibleAndRequestedEvents(t *testing.T) {
 			}
 			got = append(got, text)
 		}
-		if !slices.Equal(got, r.want) {
-			t.Errorf("%s: %q, want %q", name, got, r.want)
-		}
+		same(t, got, r.want, "%s", name)
 	}
 }
 
@@ -201,22 +199,16 @@ func TestStream_StallsWhileTheLogIsUnavailable(t *testing.T) {
 		t.Errorf("event %+v, want stalled", got)
 	}
 	late := l.follow("")
-	if got := late.await(t, 1)[0]; got.event != "stalled" {
-		t.Errorf("a stream that begins meanwhile: %+v, want stalled", got)
-	}
+	same(t, late.await(t, 1)[0].event, "stalled", "a stream that begins meanwhile")
 	log.Break(nil)
 	l.publish(presence(42, 1))
-	if got := s.await(t, 2)[1]; got.event != "resumed" {
-		t.Errorf("event %+v, want resumed", got)
-	}
+	same(t, s.await(t, 2)[1].event, "resumed", "event")
 	var kinds []string
 	for _, e := range late.await(t, 3)[1:] {
 		kinds = append(kinds, e.event)
 	}
 	slices.Sort(kinds) // either may be sent first
-	if want := []string{"presence", "resumed"}; !slices.Equal(kinds, want) {
-		t.Errorf("the later stream continues with %q, want %q", kinds, want)
-	}
+	same(t, kinds, []string{"presence", "resumed"}, "the later stream continues with")
 }
 
 // lines counts the lines of a log.
@@ -340,9 +332,7 @@ func TestStream_EndsWithItsToken(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	almost := now.Add(-59 * time.Second).Unix() // within the minute of leeway
 	s := l.follow("", withToken(edKey().mint(t, claims(map[string]any{"exp": almost}))))
-	if reason := s.awaitEnd(t); reason != "token_expired" {
-		t.Errorf("reason %q, want token_expired", reason)
-	}
+	same(t, s.awaitEnd(t), "token_expired", "reason")
 }
 
 func TestStream_EndsWhenTheKeyOfItsTokenIsWithdrawn(t *testing.T) {
@@ -360,9 +350,7 @@ func TestStream_EndsWhenTheKeyOfItsTokenIsWithdrawn(t *testing.T) {
 	if err := os.WriteFile(source, jwks(ecKey()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if reason := withdrawn.awaitEnd(t); reason != "token_refused" {
-		t.Errorf("reason %q, want token_refused", reason)
-	}
+	same(t, withdrawn.awaitEnd(t), "token_refused", "reason")
 	l.publish(presence(42, 1))
 	valid.await(t, 1)
 }
@@ -373,12 +361,8 @@ func TestStream_EndsBeforeShutdown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// A stream that does not end would delay the shutdown for the whole minute.
-	if err := l.server.Shutdown(ctx); err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
-	if reason := s.awaitEnd(t); reason != "stopping" {
-		t.Errorf("reason %q, want stopping", reason)
-	}
+	ok(t, l.server.Shutdown(ctx), "Shutdown")
+	same(t, s.awaitEnd(t), "stopping", "reason")
 	got, _ := s.all()
 	if got[len(got)-1].retry == "" || got[len(got)-1].id != "" {
 		t.Errorf("last event %+v, want a retry time without an ID", got[len(got)-1])
@@ -404,10 +388,7 @@ func TestStream_OutlivesTheTimeLimitsOfOtherAnswers(t *testing.T) {
 // stall opens a stream and does not read it.
 func (l *live) stall() net.Conn {
 	l.t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(l.base, "http://"))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	conn := must(net.Dial("tcp", strings.TrimPrefix(l.base, "http://")))
 	l.t.Cleanup(func() { _ = conn.Close() })
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", eventsPath, adminToken(l.t))
 	eventually(l.t, "the stream is open", func() bool { return metric(l.t, l.feed.Metrics, "event_streams_open") > 0 })

@@ -53,10 +53,7 @@ func TestFleetMap_HasARowForEachVehicle(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, got, want)
 		}
 	}
-	if r.body.Message != "2 vehicles." || r.header.Get("Vary") != "Accept-Encoding" ||
-		r.header.Get("Cache-Control") != "no-cache, private" {
-		t.Errorf("headers %v, body %s", r.header, r.text)
-	}
+	r.heads("Vary", "Accept-Encoding", "Cache-Control", "no-cache, private").says("2 vehicles.")
 	if r := a.get(fleetPath, withToken(agencyToken(t, 2))).wants(200, ""); len(r.at("vehicles").([]any)) != 1 {
 		t.Errorf("vehicles of agency 2: %s, want 1", r.text)
 	}
@@ -77,10 +74,7 @@ func TestFleetMap_IsCompressedIfAccepted(t *testing.T) {
 		}
 		var text io.Reader = r.Body
 		if want {
-			expanded, err := gzip.NewReader(text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expanded := must(gzip.NewReader(text))
 			text = expanded
 		}
 		var body struct{ Data struct{ Vehicles [][]any } }
@@ -99,9 +93,7 @@ func TestFleetMap_UnchangedIsNotSentAgain(t *testing.T) {
 			t.Errorf("%s: %d %q", has, r.status, r.text)
 		}
 	}
-	if n := len(a.history.all()); n != recorded {
-		t.Errorf("%d entries, want %d: an unchanged map is not a read", n, recorded)
-	}
+	same(t, len(a.history.all()), recorded, "entries")
 	a.fleet.markers[1].Connectivity = telematics.Online
 	if r := a.get(fleetPath, withHeader("If-None-Match", etag)).wants(200, ""); r.header.Get("ETag") == etag {
 		t.Error("the ETag did not change with the rows")
@@ -154,11 +146,7 @@ func TestFleetMap_IsLimitedByTheNumberOfItsVehicles(t *testing.T) {
 		}
 		return n
 	}
-	if n := reads("?bbox=11,48,12,49"); n != 2 {
-		t.Errorf("%d reads of 5,000 vehicles with 10 requests a minute, want 2", n)
-	}
+	same(t, reads("?bbox=11,48,12,49"), 2, "reads of 5,000 vehicles with 10 requests a minute")
 	a.get("/api/v1/admin/me").wants(200, "") // other requests are not limited by it
-	if r := a.get(fleetPath, withToken(agencyToken(t, 2))); r.status != 200 {
-		t.Errorf("another administrator, with one vehicle: %d", r.status)
-	}
+	same(t, a.get(fleetPath, withToken(agencyToken(t, 2))).status, 200, "another administrator, with one vehicle")
 }

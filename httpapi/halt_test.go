@@ -64,32 +64,21 @@ func TestHalts_AreSetListedAndLifted(t *testing.T) {
 	a := newAPI(t)
 	operator := withScopes(t, nil, "all_agencies halt")
 	r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"recall","agency_id":null}`)).wants(200, "")
-	if r.at("agency_id") != nil || r.at("reason") != "recall" || r.at("by") != "eva" || r.at("since") != "2026-01-02T10:00:00.250Z" ||
-		r.body.Message != "Commands to vehicles of all agencies are halted." {
-		t.Errorf("halt of all agencies: %s", r.text)
-	}
+	r.has("agency_id", nil, "reason", "recall", "by", "eva", "since", "2026-01-02T10:00:00.250Z").
+		says("Commands to vehicles of all agencies are halted.")
 	a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"theft","agency_id":2}`)).wants(200, "")
 	if by := a.halts.by[0]; by.Actor != (telematics.Actor{Subject: "eva", Role: telematics.Admin}) ||
 		by.RequestID.String() != r.body.RequestID {
 		t.Errorf("author %+v, want eva and the request ID", by)
 	}
-	if r := a.get(haltsPath).wants(200, ""); len(r.body.Data.([]any)) != 2 {
-		t.Errorf("halts of all agencies: %s, want 2", r.text)
-	}
-	if r := a.get(haltsPath, withToken(agencyToken(t, 1))).wants(200, ""); len(r.body.Data.([]any)) != 1 {
-		t.Errorf("halts for agency 1: %s, want 1", r.text)
-	}
-	if r := a.do(http.MethodDelete, haltsPath+"?agency_id=2&reason=car+is+back", operator).wants(200, ""); r.body.Data != nil || r.body.Message != "The halt of agency 2 is lifted." {
-		t.Errorf("lifted halt of agency 2: %s", r.text)
-	}
+	a.get(haltsPath).wants(200, "").lists(2)
+	a.get(haltsPath, withToken(agencyToken(t, 1))).wants(200, "").lists(1)
+	a.do(http.MethodDelete, haltsPath+"?agency_id=2&reason=car+is+back", operator).
+		wants(200, "").has("", nil).says("The halt of agency 2 is lifted.")
 	a.do(http.MethodDelete, haltsPath+"?agency_id=2", operator).wants(404, "halt_not_found")
 	a.do(http.MethodDelete, haltsPath, operator).wants(200, "")
-	if len(a.halts.inForce) != 0 {
-		t.Errorf("active halts %+v, want none", a.halts.inForce)
-	}
-	if want := []string{"car is back", "", ""}; !slices.Equal(a.halts.resumed, want) {
-		t.Errorf("reasons of lifting %q, want %q", a.halts.resumed, want)
-	}
+	same(t, len(a.halts.inForce), 0, "active halts %+v, want none", a.halts.inForce)
+	same(t, a.halts.resumed, []string{"car is back", "", ""}, "reasons of lifting")
 }
 
 func TestHalts_NeedTheScopeAndTheAgency(t *testing.T) {
@@ -112,12 +101,8 @@ func TestHalts_NeedTheScopeAndTheAgency(t *testing.T) {
 			a := newAPI(t)
 			a.halts.inForce = telematics.Halts{{Agency: 0, Why: "recall"}, {Agency: 1, Why: "recall"}, {Agency: 2, Why: "recall"}}
 			token := withScopes(t, c.agency, c.scope)
-			if r := a.do(http.MethodPut, haltsPath, token, withJSON(c.body)); r.status != c.status {
-				t.Errorf("PUT: %d %s, want %d", r.status, r.text, c.status)
-			}
-			if r := a.do(http.MethodDelete, haltsPath+c.query, token); r.status != c.status {
-				t.Errorf("DELETE: %d %s, want %d", r.status, r.text, c.status)
-			}
+			same(t, a.do(http.MethodPut, haltsPath, token, withJSON(c.body)).status, c.status, "PUT")
+			same(t, a.do(http.MethodDelete, haltsPath+c.query, token).status, c.status, "DELETE")
 			if c.status != 200 && len(a.halts.inForce) != 3 {
 				t.Errorf("active halts %+v, want all 3", a.halts.inForce)
 			}
@@ -147,9 +132,7 @@ func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
 	}
 	a.do(http.MethodPut, haltsPath+"?agency_id=1", operator, withJSON(`{"reason":"x"}`)).wants(422, "validation_failed")
 	a.do(http.MethodDelete, haltsPath, operator, withJSON(`{"agency_id":1}`)).wants(422, "validation_failed")
-	if len(a.halts.inForce) != 1 {
-		t.Errorf("active halts %+v, want 1", a.halts.inForce)
-	}
+	same(t, len(a.halts.inForce), 1, "active halts %+v, want 1", a.halts.inForce)
 }
 
 type noQuota struct{}
@@ -182,18 +165,14 @@ func TestHalts_ChangesOfAnActorAreLimited(t *testing.T) {
 	}
 	r := a.do(http.MethodDelete, haltsPath, operator)
 	r.wants(429, "rate_limited")
-	if got := r.header.Get("Retry-After"); got != "1" {
-		t.Errorf("Retry-After %q, want 1", got)
-	}
+	same(t, r.header.Get("Retry-After"), "1", "Retry-After")
 	a.do(http.MethodPut, haltsPath, another, withJSON(`{"reason":"recall","agency_id":1}`)).wants(200, "")
 }
 
 func TestHalts_RefusalsAreRecorded(t *testing.T) {
 	a := newAPI(t)
 	a.do(http.MethodPut, haltsPath, withJSON(`{"reason":"x"}`)).wants(403, "forbidden")
-	if lines := a.history.all(); len(lines) != 1 || lines[0].Action != telematics.CommandsHalt || lines[0].Code != "forbidden" {
-		t.Errorf("entries %+v", lines)
-	}
+	a.wantsEntries(logged{Action: telematics.CommandsHalt, Code: "forbidden"})
 }
 
 func TestHalts_HaveTheirEffect(t *testing.T) {
@@ -201,17 +180,13 @@ func TestHalts_HaveTheirEffect(t *testing.T) {
 	a.halts.effect = telematics.HaltEffect{Vehicles: 120, Withheld: 3, InFlight: 2}
 	operator := withScopes(t, nil, "all_agencies halt")
 	r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"recall"}`)).wants(200, "")
-	if r.at("effect", "vehicles") != 120. || r.at("effect", "withheld") != 3. || r.at("effect", "in_flight") != 2. ||
-		r.body.Message != "Commands to vehicles of all agencies are halted. 2 commands sent before may still be executed." {
-		t.Errorf("halt with its effect: %s", r.text)
-	}
+	r.has("effect.vehicles", 120., "effect.withheld", 3., "effect.in_flight", 2.).
+		says("Commands to vehicles of all agencies are halted. 2 commands sent before may still be executed.")
 	if r := a.get(haltsPath).wants(200, ""); !strings.Contains(r.text, `"effect":{"vehicles":120,"withheld":3,"in_flight":2}`) {
 		t.Errorf("the list lacks the effect: %s", r.text)
 	}
 	a.halts.uncounted = errors.New("too slow") // the halt is still in force
-	if r := a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"theft"}`)).wants(200, ""); r.at("effect") != nil {
-		t.Errorf("halt whose effect cannot be counted: %s, want effect null", r.text)
-	}
+	a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"theft"}`)).wants(200, "").has("effect", nil)
 }
 
 func TestHalts_UnavailableRecordIs503(t *testing.T) {
@@ -238,15 +213,12 @@ func TestAgencyKeys_AreAdministeredWithTheirScope(t *testing.T) {
 	if r := a.post(keys, token).wants(201, ""); r.at("id") != "ak_new" || len(r.at("secret").(string)) != 64 {
 		t.Errorf("added key: %s, want its id and secret", r.text)
 	}
-	if r := a.post(keys+"/ak_1/retire", token, withJSON(`{"until":"2026-02-01T00:00:00Z"}`)).wants(200, ""); r.at("state") != "retiring" || r.at("retires_at") != "2026-02-01T00:00:00.000Z" {
-		t.Errorf("retired key: %s, want its date", r.text)
-	}
+	a.post(keys+"/ak_1/retire", token, withJSON(`{"until":"2026-02-01T00:00:00Z"}`)).
+		wants(200, "").has("state", "retiring", "retires_at", "2026-02-01T00:00:00.000Z")
 	for _, body := range []string{`{}`, `{"until":"2026-01-01T00:00:00Z"}`, `{"until":"soon"}`, `{"until":"2026-02-01T00:00:00Z","at":1}`} {
 		a.post(keys+"/ak_1/retire", token, withJSON(body)).wants(422, "validation_failed")
 	}
-	if r := a.post(keys+"/ak_1/revoke", token).wants(200, ""); r.at("state") != "revoked" {
-		t.Errorf("revoked key: %s", r.text)
-	}
+	a.post(keys+"/ak_1/revoke", token).wants(200, "").has("state", "revoked")
 	a.post(keys+"/ak_2/revoke", token).wants(404, "agency_key_not_found") // a key of another agency
 	for _, path := range []string{"/api/v1/admin/agencies/2/keys", "/api/v1/admin/agencies/0/keys"} {
 		a.get(path, token).wants(404, "agency_not_found")
@@ -257,9 +229,7 @@ func TestAgencyKeys_AreAdministeredWithTheirScope(t *testing.T) {
 	a.get("/api/v1/admin/agencies/3/keys", everywhere).wants(404, "agency_not_found")
 	a.post("/api/v1/admin/agencies/3/keys", everywhere).wants(404, "agency_not_found")
 	a.fleet.agencies = []telematics.ListedAgency{{Agency: telematics.Agency{ID: 3, Code: "NEW", Name: "New"}}}
-	if r := a.get("/api/v1/admin/agencies/3/keys", everywhere).wants(200, ""); r.body.Message != "0 keys." {
-		t.Errorf("an agency without keys: %s", r.text)
-	}
+	a.get("/api/v1/admin/agencies/3/keys", everywhere).wants(200, "").says("0 keys.")
 	for _, token := range []func(*http.Request){withScopes(t, nil, "all_agencies halt"), withToken(agencyToken(t, 1))} {
 		a.get(keys, token).wants(403, "forbidden")
 		a.post(keys, token).wants(403, "forbidden")

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,7 +10,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -127,11 +130,12 @@ func (l *logbook) String() string {
 
 // response is a recorded answer.
 type response struct {
-	t      *testing.T
-	status int
-	header http.Header
-	text   string
-	body   struct {
+	t       *testing.T
+	request string // method and target
+	status  int
+	header  http.Header
+	text    string
+	body    struct {
 		Success   bool
 		Message   string
 		Data      any
@@ -193,7 +197,7 @@ func (a *api) do(method, target string, change ...func(*http.Request)) *response
 	recorded := httptest.NewRecorder()
 	a.handler.ServeHTTP(recorded, request)
 	checkContract(a.t, arrived, recorded)
-	r := &response{t: a.t, status: recorded.Code, header: recorded.Header(), text: recorded.Body.String()}
+	r := &response{t: a.t, request: method + " " + target, status: recorded.Code, header: recorded.Header(), text: recorded.Body.String()}
 	if strings.HasPrefix(recorded.Header().Get("Content-Type"), "application/json") &&
 		(strings.HasPrefix(target, "/api") || strings.HasPrefix(target, "/webhooks")) {
 		if err := json.Unmarshal(recorded.Body.Bytes(), &r.body); err != nil {
@@ -202,9 +206,7 @@ func (a *api) do(method, target string, change ...func(*http.Request)) *response
 		if d := goDuration.FindString(r.body.Message + fmt.Sprint(r.body.Errors)); d != "" {
 			a.t.Errorf("the response has the duration %q, which is not of people: %s", d, r.text)
 		}
-		if r.body.RequestID != r.header.Get("X-Request-ID") {
-			a.t.Errorf("request_id %q is not the header's %q", r.body.RequestID, r.header.Get("X-Request-ID"))
-		}
+		same(a.t, r.body.RequestID, r.header.Get("X-Request-ID"), "request_id")
 	}
 	return r
 }
@@ -230,9 +232,118 @@ func (r *response) wants(status int, code string) *response {
 		got = r.body.Error.Code
 	}
 	if r.status != status || got != code {
-		r.t.Fatalf("answered %d %q, want %d %q\n%s", r.status, got, status, code, r.text)
+		r.t.Fatalf("%s: answered %d %q, want %d %q\n%s", r.request, r.status, got, status, code, r.text)
 	}
 	return r
+}
+
+// invalid checks that the request is refused with errors for the fields.
+func (r *response) invalid(fields ...string) *response {
+	r.t.Helper()
+	r.wants(422, "validation_failed")
+	for _, field := range fields {
+		if len(r.body.Errors[field]) == 0 {
+			r.t.Errorf("%s: errors %v, want one for %s", r.request, r.body.Errors, field)
+		}
+	}
+	return r
+}
+
+// has checks values of the data: pairs of a path with dots, empty for the whole, and its value.
+func (r *response) has(pairs ...any) *response {
+	r.t.Helper()
+	for pair := range slices.Chunk(pairs, 2) {
+		path := pair[0].(string)
+		if got := r.at(strings.FieldsFunc(path, func(c rune) bool { return c == '.' })...); !reflect.DeepEqual(got, pair[1]) {
+			r.t.Errorf("%s: %s is %v, want %v\n%s", r.request, cmp.Or(path, "the data"), got, pair[1], r.text)
+		}
+	}
+	return r
+}
+
+// meta checks members of meta: pairs of a name and its value.
+func (r *response) meta(pairs ...any) *response {
+	r.t.Helper()
+	for pair := range slices.Chunk(pairs, 2) {
+		same(r.t, r.body.Meta[pair[0].(string)], pair[1], "%s: meta.%s", r.request, pair[0])
+	}
+	return r
+}
+
+// heads checks headers: pairs of a name and its value; empty: absent.
+func (r *response) heads(pairs ...string) *response {
+	r.t.Helper()
+	for pair := range slices.Chunk(pairs, 2) {
+		same(r.t, r.header.Get(pair[0]), pair[1], "%s: the header %s", r.request, pair[0])
+	}
+	return r
+}
+
+// lists checks how many items the data has.
+func (r *response) lists(n int) *response {
+	r.t.Helper()
+	if list, ok := r.body.Data.([]any); !ok || len(list) != n {
+		r.t.Errorf("%s: the data is not a list of %d\n%s", r.request, n, r.text)
+	}
+	return r
+}
+
+// says checks the message.
+func (r *response) says(message string) *response {
+	r.t.Helper()
+	same(r.t, r.body.Message, message, "%s: message", r.request)
+	return r
+}
+
+// same reports a value that is not as wanted.
+func same[T any](t testing.TB, got, want T, what string, words ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %+v, want %+v", fmt.Sprintf(what, words...), got, want)
+	}
+}
+
+// ok reports an error.
+func ok(t testing.TB, err error, what string, words ...any) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", fmt.Sprintf(what, words...), err)
+	}
+}
+
+// logged is what a test expects of an audit log entry: the members that it sets.
+type logged = telematics.Activity
+
+// wantsEntries checks that the audit log has these entries and no others.
+func (a *api) wantsEntries(want ...logged) {
+	a.t.Helper()
+	got := a.history.all()
+	if len(got) != len(want) {
+		a.t.Errorf("%d audit log entries, want %d: %+v", len(got), len(want), got)
+		return
+	}
+	for i := range want {
+		if !isLike(reflect.ValueOf(got[i]), reflect.ValueOf(want[i])) {
+			a.t.Errorf("audit log entry %d: %+v, want %+v", i, got[i], want[i])
+		}
+	}
+}
+
+// isLike reports whether a struct has each value that another sets.
+func isLike(got, want reflect.Value) bool {
+	for i := range want.NumField() {
+		g, w := got.Field(i), want.Field(i)
+		switch {
+		case w.IsZero():
+		case w.Type() == reflect.TypeFor[telematics.Actor]():
+			if !isLike(g, w) {
+				return false
+			}
+		case !reflect.DeepEqual(g.Interface(), w.Interface()):
+			return false
+		}
+	}
+	return true
 }
 
 // wantsRetryAfter checks retry_after in the body, and that the header is the same where repeating
@@ -243,9 +354,7 @@ func (r *response) wantsRetryAfter(seconds string) *response {
 	if r.body.Error.Retryable {
 		inHeader = seconds
 	}
-	if got := r.header.Get("Retry-After"); got != inHeader {
-		r.t.Errorf("Retry-After %q, want %q", got, inHeader)
-	}
+	same(r.t, r.header.Get("Retry-After"), inHeader, "Retry-After")
 	inBody, _ := json.Marshal(r.body.Error.RetryAfter)
 	if want := seconds; want == "" && string(inBody) != "null" || want != "" && string(inBody) != want {
 		r.t.Errorf("retry_after %s, want %q", inBody, seconds)

@@ -62,9 +62,7 @@ func TestHistory_HasAValueOrNullForEachBucket(t *testing.T) {
 		"position": map[string]any{"latitude": []any{48.1, nil}, "longitude": []any{11.5, nil}, "at": []any{"2026-01-02T09:01:00.250Z", nil}},
 		"locked":   []any{true, nil},
 	} {
-		if got := r.at(name); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
+		same(t, r.at(name), want, "%s", name)
 	}
 }
 
@@ -116,9 +114,7 @@ func TestHistory_EachReadIsRecorded(t *testing.T) {
 
 func TestHistory_IsEmptyWithoutRetention(t *testing.T) {
 	r := newAPI(t).get(historyPath).wants(200, "")
-	if r.at("retention_days") != 0.0 || !reflect.DeepEqual(r.at("times"), []any{}) {
-		t.Errorf("without retention: %s, want an empty history", r.text)
-	}
+	r.has("retention_days", 0.0, "times", []any{})
 }
 
 func TestTrack_IsAGeoJSONFeatureOfTheBooking(t *testing.T) {
@@ -135,10 +131,7 @@ func TestTrack_IsAGeoJSONFeatureOfTheBooking(t *testing.T) {
 	if entry.Action != "history.read" || entry.Booking != 42 || entry.Vehicle != d.VehicleID || entry.Agency != d.Agency {
 		t.Errorf("entry %+v, want the booking and its vehicle", entry)
 	}
-	if r.at("type") != "Feature" ||
-		!reflect.DeepEqual(r.at("geometry"), map[string]any{"type": "Point", "coordinates": []any{11.5, 48.1}}) {
-		t.Errorf("track of one position: %s, want a point", r.text)
-	}
+	r.has("type", "Feature", "geometry", map[string]any{"type": "Point", "coordinates": []any{11.5, 48.1}})
 	m.buckets = append(
 		m.buckets,
 		samples.Bucket{
@@ -205,9 +198,7 @@ func TestTrack_IsCutAtThe180thMeridian(t *testing.T) {
 			t.Errorf("%s: %s", name, r.text)
 			continue
 		}
-		if got := rounded(r.at("geometry", "coordinates")); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: coordinates %v, want %v", name, got, c.want)
-		}
+		same(t, rounded(r.at("geometry", "coordinates")), c.want, "%s: coordinates", name)
 		if reported := len(speeds) - countNull(speeds); reported != len(c.way) {
 			t.Errorf("%s: speeds %v, want those of the reported positions", name, speeds)
 		}

@@ -28,9 +28,7 @@ func running(t *testing.T, config auth.KeysConfig) *auth.Keys {
 	go func() { ended <- keys.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		ok(t, <-ended, "Run")
 	})
 	return keys
 }
@@ -92,9 +90,7 @@ func TestKeys_UnknownIDsCauseFewReads(t *testing.T) {
 	for range 20 {
 		a.get("/api/v1/admin/vehicles", withToken(otherKey().mint(t, claims(nil)))).wants(401, "unauthenticated")
 	}
-	if n := source.reads.Load(); n != 1 {
-		t.Errorf("the source was read %d times, want once", n)
-	}
+	same(t, source.reads.Load(), 1, "the source was read")
 }
 
 func TestKeys_WithoutKeysRequestsAreUnavailable(t *testing.T) {

@@ -68,9 +68,7 @@ func limitedAPI(t *testing.T, vehicleRate, adminRate int) (*api, *limiter) {
 func (r *response) wantsQuota(limit, remaining, reset string) *response {
 	r.t.Helper()
 	got := []string{r.header.Get("RateLimit-Limit"), r.header.Get("RateLimit-Remaining"), r.header.Get("RateLimit-Reset")}
-	if want := []string{limit, remaining, reset}; !reflect.DeepEqual(got, want) {
-		r.t.Errorf("RateLimit-Limit, -Remaining and -Reset are %q, want %q", got, want)
-	}
+	same(r.t, got, []string{limit, remaining, reset}, "RateLimit-Limit, -Remaining and -Reset")
 	return r
 }
 
@@ -87,9 +85,7 @@ func TestLimit_CommandsOfAVehicle(t *testing.T) {
 	if want := "The limit of 2 commands a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds."; r.body.Message != want {
 		t.Errorf("message %q, want %q", r.body.Message, want)
 	}
-	if n := a.controller.count(); n != 2 {
-		t.Errorf("%d orders, want 2", n)
-	}
+	same(t, a.controller.count(), 2, "orders")
 	// A read does not count against the vehicle's limit.
 	a.get(status).wants(200, "").wantsQuota("100", "97", "6")
 	a.post("/api/v1/admin/vehicles/2/control/lock").wants(200, "").wantsQuota("2", "1", "6")
@@ -163,9 +159,7 @@ func TestLimit_IsCheckedAfterTheRoleAndBeforeTheFields(t *testing.T) {
 	a.post(lock, withToken(clientToken(t))).wants(403, "forbidden").wantsQuota("", "", "")
 	a.get("/api/v1/admin/nothing").wants(404, "not_found").wantsQuota("", "", "")
 	a.do(http.MethodDelete, lock).wants(405, "method_not_allowed").wantsQuota("", "", "")
-	if asked := l.drain(); len(asked) != 0 {
-		t.Errorf("counted against %q", asked)
-	}
+	same(t, len(l.drain()), 0, "counted against")
 	// A path without a vehicle's number counts only for its caller.
 	a.post("/api/v1/admin/vehicles/x/control/lock").wants(422, "validation_failed").wantsQuota("100", "99", "6")
 	// An invalid request counts, too; over the limit, its fields are not checked.
@@ -198,9 +192,7 @@ func TestLimit_ZeroIsNoLimit(t *testing.T) {
 	a, l := limitedAPI(t, 0, 0)
 	a.post(lock).wants(200, "").wantsQuota("", "", "")
 	a.get(status).wants(200, "").wantsQuota("", "", "")
-	if asked := l.drain(); len(asked) != 0 {
-		t.Errorf("counted against %q", asked)
-	}
+	same(t, len(l.drain()), 0, "counted against")
 }
 
 func TestLimit_NothingIsRefusedWhileRedisIsUnavailable(t *testing.T) {
@@ -242,19 +234,17 @@ func TestLimit_RepetitionIsNotCountedForTheVehicle(t *testing.T) {
 	a, _ := limitedAPI(t, 1, 0)
 	lock := "/api/v1/admin/vehicles/42/control/lock"
 	key := withHeader("Idempotency-Key", "k")
-	a.post(lock, key).wants(http.StatusOK, "")
+	a.post(lock, key).wants(200, "")
 	made := a.controller.last().Idempotency
 	// The stored result of the first request.
 	a.bulks.byID[telematics.NoCommand] = telematics.Bulk{Key: made}
 	a.controller.replay = true
 	for range 3 {
-		if r := a.post(lock, key).wants(http.StatusOK, ""); r.header.Get("Idempotency-Replayed") != "true" {
-			t.Errorf("headers %v", r.header)
-		}
+		a.post(lock, key).wants(200, "").heads("Idempotency-Replayed", "true")
 	}
-	a.post(lock, withHeader("Idempotency-Key", "another")).wants(http.StatusTooManyRequests, "rate_limited")
-	a.post(lock, withHeader("Idempotency-Key", "two words")).wants(http.StatusTooManyRequests, "rate_limited")
-	a.post(lock).wants(http.StatusTooManyRequests, "rate_limited")
+	a.post(lock, withHeader("Idempotency-Key", "another")).wants(429, "rate_limited")
+	a.post(lock, withHeader("Idempotency-Key", "two words")).wants(429, "rate_limited")
+	a.post(lock).wants(429, "rate_limited")
 }
 
 func TestLimit_OneTripCountsActorAndVehicle(t *testing.T) {
@@ -294,7 +284,5 @@ func TestLimit_ActorOverTheLimitCausesNoReads(t *testing.T) {
 func TestLimit_KeyIsLookedUpOnce(t *testing.T) {
 	a, _ := limitedAPI(t, 10, 100)
 	a.post(lock, withHeader("Idempotency-Key", "k")).wants(200, "")
-	if a.bulks.lookups != 1 {
-		t.Errorf("%d lookups of the key, want 1", a.bulks.lookups)
-	}
+	same(t, a.bulks.lookups, 1, "lookups of the key")
 }

@@ -108,10 +108,7 @@ func (s signer) mintTyped(t testing.TB, typ string, c map[string]any) string {
 			t.Fatal(err)
 		}
 	}
-	token, err := jws.Sign(must(json.Marshal(c)), jws.WithKey(s.alg, s.private, jws.WithProtectedHeaders(header)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := must(jws.Sign(must(json.Marshal(c)), jws.WithKey(s.alg, s.private, jws.WithProtectedHeaders(header))))
 	return string(token)
 }
 

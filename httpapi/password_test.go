@@ -146,13 +146,9 @@ func TestPassword_FromTheLinkToTheSignOut(t *testing.T) {
 	cookie, _, _ := strings.Cut(w.Header()["Set-Cookie"][0], ";")
 	as := withCookie(cookie)
 	me := a.get("/api/v1/admin/me", as).wants(200, "")
-	if me.at("subject") != "anna" || me.at("level") != "operator" || me.at("agency_id") != 1.0 {
-		t.Errorf("me: %s", me.text)
-	}
+	me.has("subject", "anna", "level", "operator", "agency_id", 1.0)
 	a.post(lock, as, withHeader("Sec-Fetch-Site", "same-origin")).wants(200, "")
-	if ordered := a.controller.last(); ordered.Actor != p.person.Actor() {
-		t.Errorf("ordered by %+v", ordered.Actor)
-	}
+	same(t, a.controller.last().Actor, p.person.Actor(), "ordered by")
 	a.get("/api/v1/admin/halts", as).wants(200, "")
 	a.do(http.MethodPut, "/api/v1/admin/halts", as, withHeader("Sec-Fetch-Site", "same-origin"), withJSON(`{"reason":"x"}`)).wants(403, "forbidden")
 	a.get("/api/v1/client/bookings", as).wants(403, "forbidden")
@@ -181,9 +177,7 @@ func TestPassword_ARemovedPersonIsOut(t *testing.T) {
 	p.remove()
 	a.get("/api/v1/admin/me", withCookie(cookie)).wants(401, "unauthenticated")
 	a.post(lock, withCookie(cookie), withHeader("Sec-Fetch-Site", "same-origin")).wants(401, "unauthenticated")
-	if n := a.controller.count(); n != 0 {
-		t.Errorf("%d orders, want none", n)
-	}
+	same(t, a.controller.count(), 0, "orders")
 }
 
 func TestPassword_PagesAreSafeAndTranslated(t *testing.T) {
@@ -228,10 +222,6 @@ func TestPassword_PagesAreSafeAndTranslated(t *testing.T) {
 
 func TestPassword_IsOffWithoutOperators(t *testing.T) {
 	a, _ := newBrowserAPI(t)
-	if w := a.submit("/auth/sign-in", url.Values{}); w.Code != 405 {
-		t.Errorf("POST /auth/sign-in: %d, want 405", w.Code)
-	}
-	if w := a.submit("/auth/password", url.Values{}); w.Code != 404 {
-		t.Errorf("POST /auth/password: %d, want 404", w.Code)
-	}
+	same(t, a.submit("/auth/sign-in", url.Values{}).Code, 405, "POST /auth/sign-in")
+	same(t, a.submit("/auth/password", url.Values{}).Code, 404, "POST /auth/password")
 }

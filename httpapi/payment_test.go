@@ -92,9 +92,7 @@ func TestSetDefault_ReturnsOnlyFieldsOfTheContract(t *testing.T) {
 	second := p.add("pm_2").wants(201, "").id()
 	r := p.asClient(http.MethodPost, methods+"/"+second+"/default").wants(200, "")
 	want := map[string]any{"id": 2.0, "type": "card", "brand": "visa", "last_four": "4242", "is_default": true}
-	if !reflect.DeepEqual(r.body.Data, want) || r.body.Meta["agency_id"] != 1.0 {
-		t.Errorf("default card: %s, want %v", r.text, want)
-	}
+	r.has("", want).meta("agency_id", 1.0)
 	if list := p.list(); list[0].(map[string]any)["is_default"] != true || list[1].(map[string]any)["is_default"] != false {
 		t.Errorf("cards %v, want the first one as default", list)
 	}
@@ -106,33 +104,27 @@ func TestAddMethod_AsDefaultReplacesTheDefault(t *testing.T) {
 	p.card("pm_2")
 	p.add("pm_1").wants(201, "")
 	r := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2","set_default":true}`)).wants(201, "")
-	if r.at("is_default") != true {
-		t.Errorf("the new card is not the default: %s", r.text)
-	}
-	if first := p.list()[1].(map[string]any); first["is_default"] != false {
-		t.Errorf("the former default: %v, want it not the default", first)
-	}
+	r.has("is_default", true)
+	same[any](t, p.list()[1].(map[string]any)["is_default"], false, "the former default")
 }
 
 func TestAddMethod_SameCardIsNotAddedTwice(t *testing.T) {
 	p := newPurse(t)
 	first := p.add("pm_1").wants(201, "").id()
 	p.add("pm_other").wants(201, "")
-	same := rental.Card{Token: "pm_2", Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "of pm_1"}
-	p.issue(same)
+	card := rental.Card{Token: "pm_2", Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030, Fingerprint: "of pm_1"}
+	p.issue(card)
 	r := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2","set_default":false}`)).wants(200, "")
 	if r.id() != first || len(p.list()) != 2 || r.body.Message != "Visa •••• 4242 was saved already." {
 		t.Errorf("the same card again: %s, want the existing method", r.text)
 	}
-	same.Token, same.ExpYear = "pm_3", 2035
-	p.issue(same)
+	card.Token, card.ExpYear = "pm_3", 2035
+	p.issue(card)
 	r = p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_3","set_default":null}`)).wants(200, "")
 	if r.id() != first || r.at("exp_year") != 2035.0 {
 		t.Errorf("the renewed card: %s, want the existing method until 2035", r.text)
 	}
-	if attached := p.bank.Attached(); !slices.Equal(attached, []string{"pm_3", "pm_other"}) {
-		t.Errorf("attached cards %v, want pm_3 and pm_other", attached)
-	}
+	same(t, p.bank.Attached(), []string{"pm_3", "pm_other"}, "attached cards")
 }
 
 func TestRemoveMethod_RemovesACardButNotTheDefault(t *testing.T) {
@@ -169,9 +161,7 @@ func TestPaymentMethod_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 	if list := p.asClient(http.MethodGet, methods, other).wants(200, "").body.Data.([]any); len(list) != 0 {
 		t.Errorf("another client's list has %v, want none", list)
 	}
-	if len(p.list()) != 1 {
-		t.Error("another client removed the card")
-	}
+	same(t, len(p.list()), 1, "another client removed the card")
 }
 
 func TestAddMethod_RefusalHasItsReason(t *testing.T) {
@@ -254,9 +244,7 @@ func TestPaymentMethod_InvalidRequestIsRefused(t *testing.T) {
 	}
 	for _, id := range []string{"x", "1.5", "9223372036854775808"} {
 		for method, tail := range map[string]string{http.MethodDelete: "", http.MethodPost: "/default"} {
-			if r := p.asClient(method, methods+"/"+id+tail).wants(422, "validation_failed"); len(r.body.Errors["id"]) == 0 {
-				t.Errorf("id %s: %s, want an error for it", id, r.text)
-			}
+			p.asClient(method, methods+"/"+id+tail).invalid("id")
 		}
 	}
 	p.asClient(http.MethodPost, methods, withJSON(`{`)).wants(400, "malformed_json")
@@ -285,9 +273,7 @@ func TestPaymentMethod_RepeatedRequestIsMarked(t *testing.T) {
 		t.Errorf("the repetition with the key: %s, want the first method, replayed", again.text)
 	}
 	r := p.asClient(http.MethodPost, methods+"/"+second+"/default", withHeader("Idempotency-Key", "default-1")).wants(200, "")
-	if r.header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("headers %v, want it marked as replayed", r.header)
-	}
+	r.heads("Idempotency-Replayed", "true")
 	p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2"}`), key).wants(422, "idempotency_mismatch")
 	p.asClient(http.MethodDelete, methods+"/"+first.id()).wants(200, "")
 	gone := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(404, "payment_method_not_found")
@@ -302,9 +288,7 @@ func TestPaymentMethod_RepeatedRequestIsMarked(t *testing.T) {
 		"payment_method.add idempotency_replayed", "payment_method.default idempotency_replayed",
 		"payment_method.add idempotency_mismatch", "payment_method.add idempotency_replayed",
 	}
-	if !slices.Equal(codes, want) {
-		t.Errorf("audit log entries %q", codes)
-	}
+	same(t, codes, want, "audit log entries")
 }
 
 func TestAddMethod_RepeatedDeclineDoesNotTryTheCardAgain(t *testing.T) {

@@ -41,9 +41,7 @@ func TestCommands_OfAFormerAgencyDoNotCountForPages(t *testing.T) {
 		a.fleet.commands = append(a.fleet.commands, c)
 	}
 	r := a.get("/api/v1/admin/vehicles/42/commands?limit=1", withToken(agencyToken(t, 1)))
-	if next := r.body.Meta["next_cursor"]; next != nil {
-		t.Errorf("an empty list has the next page %v, want none", next)
-	}
+	same[any](t, r.body.Meta["next_cursor"], nil, "an empty list has the next page")
 }
 
 func TestBody_TooLargeIsRefusedBeforeItIsSent(t *testing.T) {
@@ -57,10 +55,7 @@ func TestBody_TooLargeIsRefusedBeforeItIsSent(t *testing.T) {
 	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.WriteString(conn, "POST /api/v1/admin/vehicles/1/control/lock HTTP/1.1\r\nHost: x\r\nContent-Length: 70000\r\n\r\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	_ = must(io.WriteString(conn, "POST /api/v1/admin/vehicles/1/control/lock HTTP/1.1\r\nHost: x\r\nContent-Length: 70000\r\n\r\n"))
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "413") {
 		t.Errorf("answered %q, %v; want 413", line, err)
 	}

@@ -33,31 +33,20 @@ func TestRefresh_RequestsAReportAndReturnsIt(t *testing.T) {
 	})
 	a.reports(map[telematics.Field]any{telematics.SpeedKmh: 7.0})
 	r := a.get(refresh42).wants(200, "")
-	if r.body.Meta["source"] != "live" || r.at("telemetry", "speed_kmh") != 7.0 || r.at("diagnostics", "oil_life_percent") != 61.0 ||
-		r.at("connectivity", "status") != "online" {
-		t.Errorf("not the reported values: %s", r.text)
-	}
+	r.has("telemetry.speed_kmh", 7.0, "diagnostics.oil_life_percent", 61.0, "connectivity.status", "online").
+		meta("source", "live")
 	sections := r.body.Meta["sections"].(map[string]any)
 	if sections["telemetry"] != "2026-01-02T10:00:00.250Z" || sections["diagnostics"] != "2026-01-02T09:00:00.250Z" {
 		t.Errorf("section times %v", sections)
 	}
 	want := delivery.Order{Vehicle: 42, Action: telematics.ReportState, Budget: telematics.DefaultBudget,
 		Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, RequestID: uuid.MustParse(r.body.RequestID)}
-	if got := a.controller.last(); !reflect.DeepEqual(got, want) {
-		t.Errorf("order %+v, want %+v", got, want)
-	}
-	lines := a.history.all()
-	if len(lines) != 1 || lines[0].Action != telematics.StatusRead || lines[0].Outcome != telematics.Executed {
-		t.Errorf("entries %+v", lines)
-	}
+	same(t, a.controller.last(), want, "order")
+	a.wantsEntries(logged{Action: telematics.StatusRead, Outcome: telematics.Executed})
 	for _, plain := range []string{status42, status42 + "?refresh=false"} {
-		if r := a.get(plain).wants(200, ""); r.body.Meta["source"] != "cache" || r.at("telemetry", "speed_kmh") != 50.0 {
-			t.Errorf("a plain read: %s", r.text)
-		}
+		a.get(plain).wants(200, "").has("telemetry.speed_kmh", 50.0).meta("source", "cache")
 	}
-	if n := a.controller.count(); n != 1 {
-		t.Errorf("%d orders, want 1", n)
-	}
+	same(t, a.controller.count(), 1, "orders")
 }
 
 func TestStatusAndList_TellWhatIsNotStored(t *testing.T) {
@@ -76,9 +65,7 @@ func TestStatusAndList_TellWhatIsNotStored(t *testing.T) {
 			t.Unstored, t.Snapshot = unstored, reported(now, map[telematics.Field]any{telematics.SpeedKmh: 50.0})
 		})}
 		a.reports(map[telematics.Field]any{telematics.SpeedKmh: 50.0}) // which the store has
-		if got := states(); got != want {
-			t.Errorf("unstored %t: list, status and refresh have state_stored %v, want %v", unstored, got, want)
-		}
+		same(t, states(), want, "unstored %t: list, status and refresh have state_stored", unstored)
 	}
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Snapshot = reported(now.Add(-time.Second), map[telematics.Field]any{telematics.SpeedKmh: 50.0})
@@ -95,9 +82,7 @@ func TestRefresh_WithoutAReportIsFromTheCache(t *testing.T) {
 		c.Reported = nil
 		return c, nil
 	}
-	if r := a.get(refresh42).wants(200, ""); r.body.Meta["source"] != "cache" {
-		t.Errorf("meta %v, want source cache", r.body.Meta)
-	}
+	a.get(refresh42).wants(200, "").meta("source", "cache")
 }
 
 func TestRefresh_FailureIsAnsweredAndRecordedLikeACommand(t *testing.T) {
@@ -149,9 +134,7 @@ func TestRefresh_OfAnotherAgencysVehicleIsRefused(t *testing.T) {
 		return telematics.Command{}, telematics.NoSuchVehicle(9)
 	}
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 1))).wants(404, "vehicle_not_found")
-	if lines := a.history.all(); len(lines) != 1 || lines[0].Agency != 1 || lines[0].Code != "vehicle_not_found" {
-		t.Errorf("entries %+v", lines)
-	}
+	a.wantsEntries(logged{Agency: 1, Code: "vehicle_not_found"})
 }
 
 func TestRefresh_MayTakeLongerThanARead(t *testing.T) {
@@ -184,22 +167,16 @@ func TestRefresh_WaitsAsLongAsPreferred(t *testing.T) {
 			t.Errorf("Prefer %s: budget %v, applied %q; want %+v", prefer, got, applied, want)
 		}
 	}
-	if r := a.get(status42, withHeader("Prefer", "wait=20")).wants(200, ""); r.header.Get("Preference-Applied") != "" {
-		t.Error("a plain read applied the preference")
-	}
+	a.get(status42, withHeader("Prefer", "wait=20")).wants(200, "").heads("Preference-Applied", "")
 }
 
 func TestRefresh_MustBeTrueOrFalse(t *testing.T) {
 	a := newAPI(t)
 	for _, query := range []string{"1", "T", "TRUE", "yes", "", "null", "true&refresh=true"} {
 		r := a.get(status42+"?refresh="+query).wants(422, "validation_failed")
-		if len(r.body.Errors["refresh"]) != 1 {
-			t.Errorf("refresh=%s: errors %v, want one for refresh", query, r.body.Errors)
-		}
+		same(t, len(r.body.Errors["refresh"]), 1, "refresh=%s: errors", query)
 	}
-	if n := a.controller.count(); n != 0 {
-		t.Errorf("%d orders, want none", n)
-	}
+	same(t, a.controller.count(), 0, "orders")
 }
 
 func TestLimit_RefreshesOfAVehicle(t *testing.T) {

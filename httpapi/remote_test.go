@@ -69,9 +69,7 @@ func TestRemoteAddress_DoesNotAffectLimitsOrTheAuditLog(t *testing.T) {
 	a, _ := limitedAPI(t, 0, 3)
 	for n := range 5 {
 		r := a.post(lock, func(r *http.Request) { r.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.113.%d", n)) })
-		if limited := r.status == http.StatusTooManyRequests; limited != (n >= 3) {
-			t.Errorf("request %d: status %d", n+1, r.status)
-		}
+		same(t, r.status == http.StatusTooManyRequests, n >= 3, "request %d: status %d", n+1, r.status)
 	}
 	if strings.Contains(a.log.String(), "203.0.113.") {
 		t.Errorf("a forged address is in the log: %s", a.log)

@@ -17,7 +17,7 @@ func TestIdempotencyKey_ReachesTheControllerWithAFingerprint(t *testing.T) {
 	a := newAPI(t)
 	order := func(path string, change ...func(*http.Request)) telematics.IdempotencyKey {
 		t.Helper()
-		a.post(path, append(change, withHeader("Idempotency-Key", "morning-round"))...).wants(http.StatusOK, "")
+		a.post(path, append(change, withHeader("Idempotency-Key", "morning-round"))...).wants(200, "")
 		key := a.controller.last().Idempotency
 		if key == nil || key.Key != "morning-round" || key.Subject != "admin-7" {
 			t.Fatalf("key %+v, want morning-round of admin-7", key)
@@ -25,9 +25,7 @@ func TestIdempotencyKey_ReachesTheControllerWithAFingerprint(t *testing.T) {
 		return *key
 	}
 	first := order(lock42)
-	if order(lock42) != first {
-		t.Error("the same request has another fingerprint")
-	}
+	same(t, order(lock42), first, "the same request has another fingerprint")
 	for name, other := range map[string]telematics.IdempotencyKey{
 		"another vehicle": order("/api/v1/admin/vehicles/2/control/lock"),
 		"another action":  order("/api/v1/admin/vehicles/42/control/unlock"),
@@ -37,7 +35,7 @@ func TestIdempotencyKey_ReachesTheControllerWithAFingerprint(t *testing.T) {
 			t.Errorf("%s has the same fingerprint", name)
 		}
 	}
-	a.post(lock42).wants(http.StatusOK, "")
+	a.post(lock42).wants(200, "")
 	if key := a.controller.last().Idempotency; key != nil {
 		t.Errorf("without the header, the key is %+v, want none", key)
 	}
@@ -46,16 +44,16 @@ func TestIdempotencyKey_ReachesTheControllerWithAFingerprint(t *testing.T) {
 func TestIdempotencyKey_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 	for _, key := range []string{"", "two words", "naïve", "tab\t", strings.Repeat("k", 256)} {
 		a := newAPI(t)
-		r := a.post(lock42, withHeader("Idempotency-Key", key)).wants(http.StatusUnprocessableEntity, "validation_failed")
+		r := a.post(lock42, withHeader("Idempotency-Key", key)).wants(422, "validation_failed")
 		if len(r.body.Errors["Idempotency-Key"]) == 0 || a.controller.count() != 0 || len(a.history.all()) != 1 {
 			t.Errorf("key %q: errors %v, want one, no order, and one entry", key, r.body.Errors)
 		}
 	}
 	a := newAPI(t)
 	twice := func(r *http.Request) { r.Header["Idempotency-Key"] = []string{"a", "b"} }
-	a.post(lock42, twice).wants(http.StatusUnprocessableEntity, "validation_failed")
-	a.post(lock42, withHeader("Idempotency-Key", strings.Repeat("k", 255))).wants(http.StatusOK, "")
-	a.get("/api/v1/admin/vehicles/42", withHeader("Idempotency-Key", "two words")).wants(http.StatusOK, "")
+	a.post(lock42, twice).wants(422, "validation_failed")
+	a.post(lock42, withHeader("Idempotency-Key", strings.Repeat("k", 255))).wants(200, "")
+	a.get("/api/v1/admin/vehicles/42", withHeader("Idempotency-Key", "two words")).wants(200, "")
 }
 
 func TestRepeatedRequest_ReturnsThePresentStateOfTheFirst(t *testing.T) {
@@ -77,9 +75,7 @@ func TestRepeatedRequest_ReturnsThePresentStateOfTheFirst(t *testing.T) {
 			return c, nil
 		}
 		r := a.post(lock42, withHeader("Idempotency-Key", "k")).wants(want.status, want.code)
-		if r.header.Get("Idempotency-Replayed") != "true" {
-			t.Errorf("%s: headers %v, want it replayed", state, r.header)
-		}
+		r.heads("Idempotency-Replayed", "true")
 	}
 	for code, failure := range map[string]*telematics.Error{
 		"idempotency_in_progress": telematics.StillOpen(telematics.NoCommand),
@@ -99,21 +95,17 @@ func TestRepeatedRequest_ReturnsThePresentStateOfTheFirst(t *testing.T) {
 
 func TestPrefer_RespondAsyncDoesNotWait(t *testing.T) {
 	a := newAPI(t)
-	r := a.post(lock42, withHeader("Prefer", "respond-async, wait=20")).wants(http.StatusAccepted, "")
+	r := a.post(lock42, withHeader("Prefer", "respond-async, wait=20")).wants(202, "")
 	id, _ := r.at("id").(string)
-	if r.header.Get("Location") != "/api/v1/admin/commands/"+id || r.header.Get("Preference-Applied") != "respond-async, wait=20" {
-		t.Errorf("headers %v", r.header)
-	}
+	r.heads("Location", "/api/v1/admin/commands/"+id, "Preference-Applied", "respond-async, wait=20")
 	if r.at("state") != "accepted" || r.at("outcome") != nil || a.controller.last().Budget != 20*time.Second {
 		t.Errorf("command %v, budget %v", r.body.Data, a.controller.last().Budget)
 	}
 	a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
 		return delivery.Receipt{Command: new(settled(o, telematics.Succeeded)), Replayed: true}, nil
 	}
-	r = a.post(lock42, withHeader("Prefer", "respond-async")).wants(http.StatusOK, "")
-	if r.header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("headers %v", r.header)
-	}
+	r = a.post(lock42, withHeader("Prefer", "respond-async")).wants(200, "")
+	r.heads("Idempotency-Replayed", "true")
 }
 
 func TestPrefer_IsAppliedWithinTheLimits(t *testing.T) {
@@ -142,7 +134,7 @@ func TestPrefer_IsAppliedWithinTheLimits(t *testing.T) {
 		"":                          {10 * time.Second, ""},
 	} {
 		a := newAPI(t)
-		r := a.post(lock42, withHeader("Prefer", prefer)).wants(http.StatusOK, "")
+		r := a.post(lock42, withHeader("Prefer", prefer)).wants(200, "")
 		if got := a.controller.last().Budget; got != want.budget || r.header.Get("Preference-Applied") != want.applied {
 			t.Errorf(
 				"Prefer %q: budget %v, applied %q; want %v, %q", prefer, got, r.header.Get("Preference-Applied"),

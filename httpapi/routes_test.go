@@ -38,22 +38,15 @@ func TestRoutes_AreThoseOfTheContract(t *testing.T) {
 			t.Errorf("in the contract, not served: %s", route)
 		}
 	}
-	if len(promised) != len(telematics.ControlActions)+50 {
-		t.Errorf("%d routes in the contract, want %d", len(promised), len(telematics.ControlActions)+50)
-	}
+	same(t, len(promised), len(telematics.ControlActions)+50, "routes in the contract")
 }
 
 func TestContract_IsValidOpenAPI(t *testing.T) {
-	document, err := openapi3.NewLoader().LoadFromFile("openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := must(openapi3.NewLoader().LoadFromFile("openapi.yaml"))
 	if err := document.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
 		t.Error(err)
 	}
-	if document.OpenAPI != "3.0.3" {
-		t.Errorf("OpenAPI version %s, want 3.0.3", document.OpenAPI)
-	}
+	same(t, document.OpenAPI, "3.0.3", "OpenAPI version")
 	for name, schema := range document.Components.Schemas {
 		for member, property := range schema.Value.Properties {
 			if property.Ref == "" && property.Value.Description == "" && !strings.HasSuffix(name, "Envelope") &&
@@ -66,10 +59,7 @@ func TestContract_IsValidOpenAPI(t *testing.T) {
 
 func TestContract_IsServed(t *testing.T) {
 	a := newAPI(t)
-	text, err := os.ReadFile("openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("openapi.yaml"))
 	if r := a.get("/openapi.yaml", anonymous); r.status != 200 || r.text != string(text) || r.header.Get("Content-Type") != "application/yaml" {
 		t.Errorf("%d %v", r.status, r.header)
 	}
@@ -103,13 +93,9 @@ func TestDocs_NeedNoOtherServer(t *testing.T) {
 func TestHEAD_IsServedLikeGET(t *testing.T) {
 	a := newAPI(t)
 	for _, target := range []string{"/api/v1/admin/vehicles", status42, "/openapi.json", "/docs"} {
-		if r := a.do(http.MethodHead, target); r.status != 200 {
-			t.Errorf("%s: %d", target, r.status)
-		}
+		same(t, a.do(http.MethodHead, target).status, 200, "%s", target)
 	}
-	if len(a.history.all()) != 2 {
-		t.Error("a read by HEAD was not recorded")
-	}
+	same(t, len(a.history.all()), 2, "a read by HEAD was not recorded")
 }
 
 func TestDocs_KeepAuthorizationFilterAndPresetNothing(t *testing.T) {
@@ -144,16 +130,12 @@ func TestDocs_RootLeadsToThem(t *testing.T) {
 func TestDocs_CanBeTurnedOff(t *testing.T) {
 	a := newAPI(t, func(c *httpapi.Config) { c.HideDocs = true })
 	for _, path := range []string{"/", "/docs", "/docs/swagger-ui.css"} {
-		if r := a.get(path, anonymous); r.status != http.StatusNotFound {
-			t.Errorf("%s: status %d, want 404", path, r.status)
-		}
+		same(t, a.get(path, anonymous).status, http.StatusNotFound, "%s: status", path)
 	}
 	if r := a.get("/", anonymous); !strings.Contains(r.text, "/openapi.yaml") {
 		t.Errorf("the root does not say where to go: %s", r.text)
 	}
-	if r := a.get("/openapi.yaml", anonymous); r.status != http.StatusOK {
-		t.Errorf("the contract: status %d, want 200", r.status)
-	}
+	same(t, a.get("/openapi.yaml", anonymous).status, http.StatusOK, "the contract: status")
 }
 
 func TestDocs_ScriptRunsUnderThePolicy(t *testing.T) {

@@ -55,10 +55,7 @@ func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 	}{"plain": {"http", "HTTP/1.1"}, "TLS": {"https", "HTTP/1.1"}, "HTTP2": {"https", "HTTP/2.0"}} {
 		t.Run(name, func(t *testing.T) {
 			a, entered, release := waitingOrders(t)
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			listener := must(net.Listen("tcp", "127.0.0.1:0"))
 			registry := prometheus.NewRegistry()
 			bound := connections.Bound(listener, 10, registry, slog.New(slog.DiscardHandler))
 			server := httpapi.NewServer("", a.handler)
@@ -92,13 +89,9 @@ func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 				}
 			})
 			<-entered
-			if got := metric(t, registry, "connections_unauthenticated"); got != 0 {
-				t.Errorf("%d connections without a valid token, want none", got)
-			}
+			same(t, metric(t, registry, "connections_unauthenticated"), 0, "connections without a valid token")
 			running.Go(func() {
-				if err := server.Shutdown(context.Background()); err != nil {
-					t.Errorf("Shutdown: %v", err)
-				}
+				ok(t, server.Shutdown(context.Background()), "Shutdown")
 			})
 			<-begun
 			if late, err := net.Dial("tcp", listener.Addr().String()); err == nil {
@@ -117,9 +110,7 @@ func TestServer_ListenAndServeEndsWithShutdown(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- server.ListenAndServe() }()
 	<-listening
-	if err := server.Shutdown(t.Context()); err != nil {
-		t.Errorf("Shutdown: %v", err)
-	}
+	ok(t, server.Shutdown(t.Context()), "Shutdown")
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		t.Errorf("ListenAndServe: %v", err)
 	}
@@ -128,10 +119,7 @@ func TestServer_ListenAndServeEndsWithShutdown(t *testing.T) {
 // Close does not wait for orders: their connections are closed.
 func TestServer_CloseEndsWaitingConnections(t *testing.T) {
 	a, entered, _ := waitingOrders(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	server := httpapi.NewServer("", a.handler)
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -141,9 +129,7 @@ func TestServer_CloseEndsWaitingConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-entered
-	if err := server.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	ok(t, server.Close(), "Close")
 	if !caller.ended(t, time.Minute) {
 		t.Error("the connection is still open")
 	}

@@ -75,18 +75,13 @@ func withSignIn(t *testing.T, signIn **signin.SignIn) func(*httpapi.Config) {
 func (a *api) signIn(signIn *signin.SignIn) (cookie string) {
 	t := a.t
 	t.Helper()
-	code, err := signIn.Offer(t.Context(), adminToken(t), time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	code := must(signIn.Offer(t.Context(), adminToken(t), time.Minute))
 	r := a.get("/auth/once?code="+code, anonymous)
 	if r.status != 200 || !strings.Contains(r.text, `content="0;url=../console/"`) {
 		t.Fatalf("%d %s", r.status, r.text)
 	}
 	for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
-		if got := r.header.Get(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		same(t, r.header.Get(name), want, "%s", name)
 	}
 	if policy := r.header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; style-src 'sha256-") {
 		t.Errorf("policy %s", policy)
@@ -106,15 +101,11 @@ func withCookie(cookie string) func(*http.Request) {
 func TestSession_IsAcceptedInsteadOfAToken(t *testing.T) {
 	a, cookie := newBrowserAPI(t)
 	as := withCookie(cookie)
-	if got := a.get("/api/v1/admin/me", as).wants(200, "").at("level"); got != "administrator" {
-		t.Errorf("level %v", got)
-	}
+	same[any](t, a.get("/api/v1/admin/me", as).wants(200, "").at("level"), "administrator", "level")
 	a.post(lock, as, withHeader("Sec-Fetch-Site", "same-origin")).wants(200, "")
 	ordered := a.controller.last()
 	a.post(lock, as, withHeader("Sec-Fetch-Site", "cross-site")).wants(403, "forbidden")
-	if a.controller.last() != ordered {
-		t.Error("a request from another site reached the controller")
-	}
+	same(t, a.controller.last(), ordered, "a request from another site reached the controller")
 	a.get("/api/v1/admin/me", withCookie(cookie+"A")).wants(401, "unauthenticated")
 	a.get("/api/v1/client/bookings", as).wants(403, "forbidden")
 
@@ -144,9 +135,7 @@ func TestSession_OtherHostsOfTheSiteMakeNoReadThatActs(t *testing.T) {
 	for _, target := range []string{refresh42, status42, eventsPath, "/api/v1/admin/vehicles"} {
 		a.get(target, withCookie(cookie), withHeader("Sec-Fetch-Site", "same-site")).wants(403, "forbidden")
 	}
-	if n := a.controller.count(); n != 0 {
-		t.Errorf("%d orders, want none", n)
-	}
+	same(t, a.controller.count(), 0, "orders")
 	a.get(refresh42, withCookie(cookie), withHeader("Sec-Fetch-Site", "same-origin")).wants(200, "")
 }
 
@@ -157,9 +146,7 @@ func TestSession_StreamsEndWithIt(t *testing.T) {
 	ofSession := l.follow("", withCookie(cookie)).awaitBegin(t)
 	ofToken := l.follow("").awaitBegin(t)
 	l.post("/auth/sign-out", withCookie(cookie))
-	if reason := ofSession.awaitEnd(t); reason != "token_refused" {
-		t.Errorf("reason %q, want token_refused", reason)
-	}
+	same(t, ofSession.awaitEnd(t), "token_refused", "reason")
 	if _, ended := ofToken.all(); ended {
 		t.Error("the stream of a token ended with another caller's session")
 	}
@@ -181,7 +168,5 @@ func TestSignIn_AnswersABrowserWithAPage(t *testing.T) {
 		t.Error("the log has the code of a link")
 	}
 	none := newAPI(t)
-	if r := none.get("/auth/sign-in", anonymous); r.status != 404 {
-		t.Errorf("without sessions: status %d, want 404", r.status)
-	}
+	same(t, none.get("/auth/sign-in", anonymous).status, 404, "without sessions: status")
 }

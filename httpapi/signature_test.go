@@ -24,17 +24,10 @@ func TestSignature_SignedRequestPassesAndNamesItsAgency(t *testing.T) {
 	a := probedAPI(t)
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		r := a.asClient(method, probe, withJSON(`{"a": 1}`)).wants(200, "")
-		if r.body.Meta["agency_id"] != 1.0 || r.body.Meta["agency_code"] != "AG1" || r.at("subject") != "client-1" ||
-			r.at("body") != `{"a": 1}` {
-			t.Errorf("%s: %s", method, r.text)
-		}
+		r.has("subject", "client-1", "body", `{"a": 1}`).meta("agency_id", 1.0, "agency_code", "AG1")
 	}
-	if r := a.asClient(http.MethodHead, probe); r.status != 200 {
-		t.Errorf("HEAD: %d", r.status)
-	}
-	if r := a.get(probe, withToken(clientOf(t, 2, "anna"))).wants(200, ""); r.body.Meta["agency_code"] != "AG2" {
-		t.Errorf("request of agency 2: %s", r.text)
-	}
+	same(t, a.asClient(http.MethodHead, probe).status, 200, "HEAD")
+	a.get(probe, withToken(clientOf(t, 2, "anna"))).wants(200, "").meta("agency_code", "AG2")
 	if a.signatures.count() != 2 || strings.Contains(a.log.String(), "v1=") {
 		t.Errorf("%d nonces used; log:\n%s", a.signatures.count(), a.log)
 	}
@@ -143,9 +136,7 @@ func TestSignature_UnknownKeyReadsLikeAWrongSecret(t *testing.T) {
 		r := a.asClient(http.MethodGet, probe, signedBy(func(s *signature) { s.key.ID, s.key.Secret = id, appKey(2).Secret })).wants(401, "agency_signature_invalid")
 		says[r.body.Message] = true
 	}
-	if len(says) != 1 {
-		t.Errorf("messages %v, want one for all keys", says)
-	}
+	same(t, len(says), 1, "messages %v, want one for all keys", says)
 }
 
 func TestSignature_IsValidForOneChange(t *testing.T) {
@@ -160,9 +151,7 @@ func TestSignature_IsValidForOneChange(t *testing.T) {
 			t.Errorf("%s: %s %v, want the hint and the challenge", method, r.text, r.header)
 		}
 	}
-	if len(a.history.all()) != 0 {
-		t.Errorf("audit log entries %+v", a.history.all())
-	}
+	a.wantsEntries()
 	// Another agency may use the same nonce.
 	a.do(http.MethodPost, probe, withToken(clientOf(t, 2, "anna")), again).wants(200, "")
 	if u := a.signatures.uses[0]; u.Actor.Agency != 1 || u.Actor.Subject != "client-1" || u.At.Unix() != now.Unix() || u.Key != "ak_1" {
@@ -176,13 +165,9 @@ func TestSignature_OfAReadIsNotStored(t *testing.T) {
 	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
 	for range 2 {
 		a.asClient(http.MethodGet, probe, again).wants(200, "")
-		if r := a.asClient(http.MethodHead, probe, again); r.status != 200 {
-			t.Errorf("HEAD: %d", r.status)
-		}
+		same(t, a.asClient(http.MethodHead, probe, again).status, 200, "HEAD")
 	}
-	if n := a.signatures.count(); n != 0 {
-		t.Errorf("%d signatures of reads were stored, want none", n)
-	}
+	same(t, a.signatures.count(), 0, "signatures of reads were stored")
 }
 
 func TestSignature_OverTheLimitIsNotStored(t *testing.T) {
@@ -194,9 +179,7 @@ func TestSignature_OverTheLimitIsNotStored(t *testing.T) {
 	for range 20 {
 		a.asClient(http.MethodPost, probe).wants(429, "rate_limited")
 	}
-	if n := a.signatures.count(); n != 2 {
-		t.Errorf("%d signatures were stored, want 2 as the limit of requests", n)
-	}
+	same(t, a.signatures.count(), 2, "signatures were stored")
 }
 
 func TestSignature_ReplayIsNotCountedAsACard(t *testing.T) {
@@ -205,9 +188,7 @@ func TestSignature_ReplayIsNotCountedAsACard(t *testing.T) {
 	a.asClient(http.MethodPost, probeCard, again).wants(200, "")
 	l.drain()
 	a.asClient(http.MethodPost, probeCard, again).wants(401, "agency_signature_replayed").wantsQuota("10", "8", "6")
-	if asked := strings.Join(l.drain(), " "); asked != "client:1:client-1" {
-		t.Errorf("counted against %s", asked)
-	}
+	same(t, strings.Join(l.drain(), " "), "client:1:client-1", "counted against")
 }
 
 func TestSignature_StoreMayRefuseItAsStaleOrOneTooMany(t *testing.T) {
@@ -237,10 +218,7 @@ func TestSignature_RetiringKeyIsValidUntilItsDate(t *testing.T) {
 func TestSignature_AgencyOfTokenAndKeyMustAgree(t *testing.T) {
 	a := probedAPI(t)
 	a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.key = appKey(2) })).wants(403, "agency_mismatch")
-	if lines := a.history.all(); len(lines) != 1 || lines[0].Code != "agency_mismatch" || lines[0].Action != "probe.change" ||
-		lines[0].Agency != 1 {
-		t.Errorf("audit log entries %+v", lines)
-	}
+	a.wantsEntries(logged{Code: "agency_mismatch", Action: "probe.change", Agency: 1})
 }
 
 func TestSignature_IsCheckedAfterTokenAndRoleAndBeforeLimits(t *testing.T) {
@@ -273,9 +251,7 @@ func TestSignature_WithoutTheStoreReadsPassAndChangesAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := probedAPI(t, change)
 			a.asClient(http.MethodGet, probe).wants(200, "")
-			if r := a.asClient(http.MethodHead, probe); r.status != 200 {
-				t.Errorf("HEAD: %d", r.status)
-			}
+			same(t, a.asClient(http.MethodHead, probe).status, 200, "HEAD")
 			for _, method := range []string{http.MethodPost, http.MethodDelete} {
 				a.asClient(method, probe).wants(503, "service_unavailable").wantsRetryAfter("10")
 			}
@@ -299,9 +275,7 @@ func TestSignature_WithoutKeysClientsAreRefused(t *testing.T) {
 					t.Errorf("%s: %s", method, r.text)
 				}
 			}
-			if a.signatures.count() != 0 {
-				t.Error("a nonce was used")
-			}
+			same(t, a.signatures.count(), 0, "a nonce was used")
 		})
 	}
 }
@@ -335,21 +309,13 @@ func TestSignature_CoversPathAndQueryAsSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = fmt.Fprintf(
+		_ = must(fmt.Fprintf(
 			connection,
 			"GET %s HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\nAuthorization: Bearer %s\r\nX-Agency-Signature:  %s \r\n\r\n",
 			line.target, token, signed.Sign(theKey, appKey(1).Secret, now, freshNonce()),
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if answer.StatusCode != 200 {
-			t.Errorf("%s: %s", line.target, answer.Status)
-		}
+		))
+		answer := must(http.ReadResponse(bufio.NewReader(connection), nil))
+		same(t, answer.StatusCode, 200, "%s: %s", line.target, answer.Status)
 		_ = answer.Body.Close()
 		_ = connection.Close()
 	}

@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"errors"
-	"reflect"
 	"testing"
 	"time"
 
@@ -101,9 +100,7 @@ func TestStatus_WithoutAReportHasAllFields(t *testing.T) {
 			t.Errorf("%v: %v, want null or the given value", path, got)
 		}
 	}
-	if r.body.Meta["source"] != "cache" {
-		t.Errorf("meta: %v, want source cache", r.body.Meta)
-	}
+	r.meta("source", "cache")
 	for _, section := range telematics.Sections {
 		if at, ok := r.body.Meta["sections"].(map[string]any)[section]; !ok || at != nil {
 			t.Errorf("section %s: time %v, want null", section, at)
@@ -133,13 +130,9 @@ func TestStatus_HasAllReportedFields(t *testing.T) {
 		"eco":                      r.at("oem_data", "mode"),
 		-12.0:                      r.at("diagnostics", "service_due_in_km"),
 	} {
-		if got != want {
-			t.Errorf("value %v, want %v", got, want)
-		}
+		same(t, got, want, "value")
 	}
-	if lamps := r.at("diagnostics", "warning_lamps").([]any); len(lamps) != 0 {
-		t.Errorf("warning lamps %v, want none", lamps)
-	}
+	same(t, len(r.at("diagnostics", "warning_lamps").([]any)), 0, "warning lamps")
 	if at := r.body.Meta["sections"].(map[string]any)["telemetry"]; at != "2026-01-02T09:59:00.250Z" {
 		t.Errorf("section time %v", at)
 	}
@@ -160,17 +153,13 @@ func TestStatus_NamesFieldsOlderThanTheirSection(t *testing.T) {
 	})
 	older := func() any { return a.get(status42).wants(200, "").body.Meta["older"] }
 	want := map[string]any{"telemetry.is_locked": "2026-01-02T09:00:00.250Z", "connectivity.signal_quality": "2026-01-02T08:00:00.250Z"}
-	if got := older(); !reflect.DeepEqual(got, want) {
-		t.Errorf("older fields %v, want %v", got, want)
-	}
+	same[any](t, older(), want, "older fields")
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Snapshot = reported(now.Add(-time.Hour), map[telematics.Field]any{telematics.Firmware: "4.2.0"})
 		t.Snapshot[telematics.RSRP] = telematics.Reading{Value: -97.0, At: now.Add(-time.Minute)}
 		t.Contact = telematics.Contact{Status: telematics.Online, Firmware: "4.2.1", SaidAt: now}
 	})
-	if got := older(); !reflect.DeepEqual(got, map[string]any{}) {
-		t.Errorf("with firmware from presence: older fields %v, want none", got)
-	}
+	same[any](t, older(), map[string]any{}, "with firmware from presence: older fields")
 }
 
 func TestStatus_HidesFieldsThatThePowertrainCannotHave(t *testing.T) {
@@ -184,9 +173,7 @@ func TestStatus_HidesFieldsThatThePowertrainCannotHave(t *testing.T) {
 		})
 		r := a.get(status42)
 		for _, name := range absent {
-			if got := r.at("telemetry", name); got != nil {
-				t.Errorf("powertrain %s: %s is %v, want null", powertrain, name, got)
-			}
+			same[any](t, r.at("telemetry", name), nil, "powertrain %s: %s", powertrain, name)
 		}
 	}
 }
@@ -207,9 +194,7 @@ func TestStatus_FirmwareIsTheNewerOfReportAndPresence(t *testing.T) {
 	} {
 		a := newAPI(t)
 		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Snapshot, t.Contact = c.snapshot, c.contact })
-		if got := a.get(status42).at("connectivity", "firmware_version"); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		same(t, a.get(status42).at("connectivity", "firmware_version"), c.want, "%s", name)
 	}
 }
 
@@ -244,15 +229,11 @@ func TestStatus_EachReadIsRecorded(t *testing.T) {
 	if len(lines) != len(want) {
 		t.Fatalf("%d entries, want %d: %+v", len(lines), len(want), lines)
 	}
-	if lines[0].RequestID.String() != r.body.RequestID {
-		t.Errorf("request ID %v, want %v", lines[0].RequestID, r.body.RequestID)
-	}
+	same(t, lines[0].RequestID.String(), r.body.RequestID, "request ID %v, want", lines[0].RequestID)
 	for i, line := range lines {
 		w := want[i]
 		w.At, w.Action, w.RequestID = now, telematics.StatusRead, line.RequestID
-		if !reflect.DeepEqual(line, w) {
-			t.Errorf("entry %d: %+v, want %+v", i, line, w)
-		}
+		same(t, line, w, "entry %d", i)
 	}
 }
 

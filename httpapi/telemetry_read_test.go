@@ -49,14 +49,10 @@ func TestVehiclesRead_OneEntryPerRequest(t *testing.T) {
 			entry.RequestID.String() != r.body.RequestID {
 			t.Errorf("%s: entry %+v", c.query, entry)
 		}
-		if want := map[string]any{"filter": c.filter, "vehicles": c.n}; !reflect.DeepEqual(entry.Details, want) {
-			t.Errorf("%s: details %v, want %v", c.query, entry.Details, want)
-		}
+		same(t, entry.Details, map[string]any{"filter": c.filter, "vehicles": c.n}, "%s: details", c.query)
 	}
 	a.get("/api/v1/admin/vehicles?status=flying").wants(422, "validation_failed")
-	if n := len(a.history.all()); n != 5 {
-		t.Errorf("%d entries, want 5", n)
-	}
+	same(t, len(a.history.all()), 5, "entries")
 }
 
 func TestCommandsRead_IsRecordedForReportedValues(t *testing.T) {
@@ -102,9 +98,7 @@ func TestCommandsRead_IsRecordedForReportedValues(t *testing.T) {
 		!reflect.DeepEqual(many.Details, map[string]any{"bulk": b.ID.String(), "vehicles": 2}) {
 		t.Errorf("entry for a bulk: %+v", many)
 	}
-	if n := len(a.history.all()); n != 3 {
-		t.Errorf("%d entries, want 3", n)
-	}
+	same(t, len(a.history.all()), 3, "entries")
 }
 
 func TestReadThatCannotBeRecorded_IsNotAnswered(t *testing.T) {

@@ -21,9 +21,7 @@ func TestUnknownUnits_AreListedNewestFirst(t *testing.T) {
 	want := []any{
 		map[string]any{"unit": "b", "first_seen": "2026-01-02T09:59:00.250Z", "last_seen": "2026-01-02T10:00:00.250Z", "messages": 1.0},
 	}
-	if !reflect.DeepEqual(r.body.Data, any(want)) || r.body.Message != "1 unit." {
-		t.Errorf("first page %s", r.text)
-	}
+	r.has("", any(want)).says("1 unit.")
 	next := r.body.Meta["next_cursor"].(string)
 	r = a.get(unknownUnits+"?cursor="+next).wants(200, "")
 	if list := r.body.Data.([]any); len(list) != 1 || list[0].(map[string]any)["unit"] != "a" || r.body.Meta["next_cursor"] != nil {
@@ -32,9 +30,7 @@ func TestUnknownUnits_AreListedNewestFirst(t *testing.T) {
 	a.get("/api/v1/admin/vehicles?cursor="+next).wants(422, "validation_failed")
 	a.get(unknownUnits+"?limit=0").wants(422, "validation_failed")
 	a.fleet.unknown = nil
-	if r := a.get(unknownUnits).wants(200, ""); !reflect.DeepEqual(r.body.Data, any([]any{})) {
-		t.Errorf("without unknown units: %s, want an empty list", r.text)
-	}
+	a.get(unknownUnits).wants(200, "").has("", any([]any{}))
 }
 
 func TestUnknownUnits_NeedAnAdministratorOfAllAgencies(t *testing.T) {
@@ -103,9 +99,7 @@ func TestUnits_AreListedWithTheirHealth(t *testing.T) {
 		len(quiet["problems"].([]any)) != 0 {
 		t.Errorf("a unit without problems: %v", quiet)
 	}
-	if tracker := list[1].(map[string]any); tracker["reconnects"] != nil {
-		t.Errorf("a unit of a protocol without presence: %v", tracker)
-	}
+	same[any](t, list[1].(map[string]any)["reconnects"], nil, "a unit of a protocol without presence")
 	for _, wrong := range []string{"?problem=none", "?connectivity=asleep", "?q=", "?cursor=x", "?limit=0"} {
 		a.get(allUnits+wrong).wants(422, "validation_failed")
 	}
@@ -127,9 +121,7 @@ func TestUnits_OfOneAgencyForItsAdministrator(t *testing.T) {
 		t.Errorf("entry %+v, want %v", entry, want)
 	}
 	entry = a.added(func() {
-		if r := a.get(allUnits+"?agency_id=1&problem=clock", own).wants(200, ""); len(r.body.Data.([]any)) != 0 {
-			t.Errorf("units of another agency: %s, want none", r.text)
-		}
+		a.get(allUnits+"?agency_id=1&problem=clock", own).wants(200, "").lists(0)
 	})
 	if want := map[string]any{
 		"filter": map[string]any{"agency_id": int64(1), "problem": "clock"}, "units": 0,
@@ -150,10 +142,7 @@ func TestKeyHolders_AreCountedForAdministratorsOfAllAgencies(t *testing.T) {
 	}
 	r := a.get(keyHolders+"?key=a+key%2F2").wants(200, "")
 	want := map[string]any{"key": "a key/2", "holding": 117.0, "missing": 1.0, "unreported": 2.0, "missing_units": []any{"unit-7"}}
-	if !reflect.DeepEqual(r.body.Data, any(want)) ||
-		r.body.Message != "117 of 118 units that report their keys hold this one; 2 did not say." {
-		t.Errorf("holders of the key: %s, want %v", r.text, want)
-	}
+	r.has("", any(want)).says("117 of 118 units that report their keys hold this one; 2 did not say.")
 	if r := a.get(keyHolders+"?key=another").wants(200, ""); !reflect.DeepEqual(r.body.Data.(map[string]any)["missing_units"], any([]any{})) {
 		t.Errorf("a key that no unit has: %s", r.text)
 	}

@@ -113,9 +113,7 @@ func TestRepeatedMember_IsRefused(t *testing.T) {
 	if !slices.Contains(r.body.Errors["parameters.signal"], "must not be repeated") {
 		t.Errorf("nested: errors %v, want that the member must not be repeated", r.body.Errors)
 	}
-	if a.controller.count() != 0 {
-		t.Error("the controller got an order")
-	}
+	same(t, a.controller.count(), 0, "the controller got an order")
 }
 
 func TestValidation_AllErrorsAreReturnedTogether(t *testing.T) {
@@ -126,19 +124,13 @@ func TestValidation_AllErrorsAreReturnedTogether(t *testing.T) {
 		t.Errorf("errors %v", r.body.Errors)
 	}
 	r = a.get("/api/v1/admin/vehicles?status=flying&limit=0&cursor=x").wants(422, "validation_failed")
-	if got := slices.Sorted(maps.Keys(r.body.Errors)); !slices.Equal(got, []string{"cursor", "limit", "status"}) {
-		t.Errorf("errors %v", r.body.Errors)
-	}
+	same(t, slices.Sorted(maps.Keys(r.body.Errors)), []string{"cursor", "limit", "status"}, "errors")
 	r = a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42,42.0],"x":1}`), withHeader("Idempotency-Key", "")).wants(422, "validation_failed")
 	if got := slices.Sorted(maps.Keys(r.body.Errors)); !slices.Equal(got, []string{"Idempotency-Key", "parameters.signal", "vehicle_ids", "x"}) {
 		t.Errorf("errors %v", r.body.Errors)
 	}
 	b := newBookingAPI(t)
 	r = b.post(adminBooking+"/refund", withJSON(`{"amount":-1,"full":true,"reason":" ","x":1}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
-	if got := slices.Sorted(maps.Keys(r.body.Errors)); !slices.Equal(got, []string{"amount", "full", "reason", "x"}) {
-		t.Errorf("errors %v", r.body.Errors)
-	}
-	if lines := a.history.all(); len(lines) != 2 || lines[0].Code != "validation_failed" || lines[1].Action != telematics.BulkOrder {
-		t.Errorf("audit log entries %+v", lines)
-	}
+	same(t, slices.Sorted(maps.Keys(r.body.Errors)), []string{"amount", "full", "reason", "x"}, "errors")
+	a.wantsEntries(logged{Code: "validation_failed"}, logged{Action: telematics.BulkOrder})
 }

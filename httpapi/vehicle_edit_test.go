@@ -39,7 +39,7 @@ func TestFleetEdit_PassesTheFieldsAsTheyAreWritten(t *testing.T) {
 		t.Errorf("%d %s: edit %+v", r.status, r.text, e)
 	}
 	for _, nothing := range []string{``, `null`, `{}`} {
-		a.do(http.MethodPatch, vehicles42, withJSON(nothing)).wants(http.StatusOK, "")
+		a.do(http.MethodPatch, vehicles42, withJSON(nothing)).wants(200, "")
 		if e := a.fleet.edited[len(a.fleet.edited)-1]; string(e.Fields) != "{}" {
 			t.Errorf("fields %s", e.Fields)
 		}
@@ -80,10 +80,8 @@ func TestFleetEdit_Refusals(t *testing.T) {
 		&rental.FieldError{Field: "year", Message: "is wrong, too"},
 	)
 	r := a.do(http.MethodPatch, vehicles42, withJSON(`{"unit": "U1", "year": 1900}`))
-	r.wants(http.StatusUnprocessableEntity, "validation_failed")
-	if len(r.body.Errors) != 2 {
-		t.Errorf("errors %v, want those of both fields", r.body.Errors)
-	}
+	r.wants(422, "validation_failed")
+	same(t, len(r.body.Errors), 2, "errors")
 	a.fleet.err = &telematics.Error{Code: telematics.IDTaken, Message: "Taken."}
-	a.do(http.MethodPost, allVehicles, withJSON(newVehicle)).wants(http.StatusConflict, "id_taken")
+	a.do(http.MethodPost, allVehicles, withJSON(newVehicle)).wants(409, "id_taken")
 }

@@ -28,23 +28,14 @@ func TestVehicle_HasItsRecordAndCapabilities(t *testing.T) {
 		)
 	})
 	r := a.get("/api/v1/admin/vehicles/42").wants(200, "")
-	if r.at("plate_number") != "M-MP 42" || r.at("unit") != "unit-1" || r.at("powertrain") != "combustion" || r.at("image") != nil ||
-		r.at("year") != 2024.0 {
-		t.Errorf("record %s", r.text)
-	}
-	if got := r.at("capabilities", "commands"); !reflect.DeepEqual(got, []any{"lock", "unlock"}) {
-		t.Errorf("commands %v, want lock and unlock", got)
-	}
+	r.has("plate_number", "M-MP 42", "unit", "unit-1", "powertrain", "combustion", "image", nil, "year", 2024.0)
+	same[any](t, r.at("capabilities", "commands"), []any{"lock", "unlock"}, "commands")
 	want := []any{"connectivity.signal_quality", "oem_data", "telemetry.is_locked", "telemetry.key_status"}
-	if got := r.at("capabilities", "signals"); !reflect.DeepEqual(got, want) {
-		t.Errorf("signals %v, want %v", got, want)
-	}
+	same[any](t, r.at("capabilities", "signals"), want, "signals")
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Actions, t.Features = nil, nil })
 	r = a.get("/api/v1/admin/vehicles/42").wants(200, "")
 	for _, list := range []any{r.at("capabilities", "commands"), r.at("capabilities", "signals"), r.at("features")} {
-		if !reflect.DeepEqual(list, []any{}) {
-			t.Errorf("list %v, want an empty one", list)
-		}
+		same[any](t, list, []any{}, "list")
 	}
 }
 
@@ -116,9 +107,7 @@ func TestVehicle_HasItsProtocolAndPromises(t *testing.T) {
 	} {
 		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Unit, t.Protocol = c.unit, c.protocol })
 		r := a.get("/api/v1/admin/vehicles/42").wants(200, "")
-		if r.at("protocol") != c.says || !reflect.DeepEqual(r.at("promises"), c.promises) {
-			t.Errorf("%+v: protocol %v, promises %v", c, r.at("protocol"), r.at("promises"))
-		}
+		r.has("protocol", c.says, "promises", c.promises)
 	}
 }
 
@@ -128,12 +117,10 @@ func TestVehicle_AnotherAgencysVehicleReadsAsOneThatDoesNotExist(t *testing.T) {
 		a := newAPI(t)
 		foreign := a.get(fmt.Sprintf(path, 9), own).wants(404, "vehicle_not_found")
 		missing := a.get(fmt.Sprintf(path, 7), own).wants(404, "vehicle_not_found")
-		same := strings.ReplaceAll(
+		answer := strings.ReplaceAll(
 			strings.ReplaceAll(missing.text, missing.body.RequestID, foreign.body.RequestID), "vehicle 7", "vehicle 9",
 		)
-		if same != foreign.text {
-			t.Errorf("the two answers differ:\n%s%s", foreign.text, missing.text)
-		}
+		same(t, answer, foreign.text, "the two answers differ")
 		a.get(fmt.Sprintf(path, 9), withToken(agencyToken(t, 2))).wants(200, "")
 		a.get(fmt.Sprintf(path, 9)).wants(200, "")
 	}
@@ -171,9 +158,7 @@ func TestVehicles_AreListedWithTheirStatus(t *testing.T) {
 		{270.0, []string{"location", "heading"}}, {nil, []string{"location", "address"}}, {"2026-01-02T09:59:58.000Z", []string{"location", "timestamp"}},
 		{"disconnected", []string{"telemetry", "charging_status"}},
 	} {
-		if got := r.at(c.path...); got != c.want {
-			t.Errorf("%v: %v, want %v", c.path, got, c.want)
-		}
+		same(t, r.at(c.path...), c.want, "%v", c.path)
 	}
 	if dtcs, lamps := r.at("diagnostics", "dtcs"), r.at("diagnostics", "warning_lamps"); !reflect.DeepEqual(dtcs, []any{"P0420"}) || !reflect.DeepEqual(lamps, []any{}) {
 		t.Errorf("dtcs %v, warning lamps %v", dtcs, lamps)
@@ -196,9 +181,7 @@ func TestVehicles_EachValueHasItsTime(t *testing.T) {
 	for field, want := range map[string]any{
 		"is_locked": "2026-01-02T09:00:00.250Z", "battery_level_percent": "2026-01-02T10:00:00.250Z", "fuel_level_percent": nil, "dtcs": "2026-01-02T09:00:00.250Z",
 	} {
-		if got := r.at("reported_at", field); got != want {
-			t.Errorf("reported_at.%s: %v, want %v", field, got, want)
-		}
+		same(t, r.at("reported_at", field), want, "reported_at.%s", field)
 	}
 }
 
@@ -209,9 +192,7 @@ func TestVehicles_FiltersReachTheStore(t *testing.T) {
 		Agency: 2, Status: telematics.InUse, Connectivity: telematics.Offline, Text: "golf%",
 		Page: telematics.Page{Limit: 8},
 	}
-	if got := a.fleet.asked.vehicles; got != want {
-		t.Errorf("query %+v, want %+v", got, want)
-	}
+	same(t, a.fleet.asked.vehicles, want, "query")
 }
 
 func TestVehicles_OfOneAgencyForItsAdministrator(t *testing.T) {

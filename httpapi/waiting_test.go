@@ -28,16 +28,11 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 	a.controller.send = func(ctx context.Context, o delivery.Order) (telematics.Command, error) {
 		ordered.Done()
 		<-vehicles
-		if err := ctx.Err(); err != nil {
-			t.Errorf("the context has ended: %v", err)
-		}
+		ok(t, ctx.Err(), "the context has ended")
 		return settled(o, telematics.Succeeded), nil
 	}
 	server := httpapi.NewServer("", a.handler)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
 	token := adminToken(t)
@@ -95,13 +90,9 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 		!strings.HasPrefix(next[0], "422 ") {
 		t.Errorf("%s\n%s", answers[0], next[0])
 	}
-	if a.controller.count() != waiting {
-		t.Errorf("%d orders, want %d", a.controller.count(), waiting)
-	}
+	same(t, a.controller.count(), waiting, "orders")
 	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if err := server.Shutdown(ending); err != nil {
-		t.Error(err)
-	}
+	ok(t, server.Shutdown(ending), "server.Shutdown(ending)")
 	serving.Wait()
 }

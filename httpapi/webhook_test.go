@@ -196,9 +196,7 @@ func TestWebhook_UnstoredNoticeIsRefusedForARetry(t *testing.T) {
 	a.post(hook, noticed(aboutPayment)...).wants(503, "service_unavailable").wantsRetryAfter("10")
 	e.err = errors.New("something broke")
 	a.post(hook, noticed(aboutPayment)...).wants(500, "internal")
-	if e.nudges != 0 {
-		t.Error("the collector was nudged for a notice that was not stored")
-	}
+	same(t, e.nudges, 0, "the collector was nudged for a notice that was not stored")
 	newAPI(t).post(hook, noticed(aboutPayment)...).wants(503, "service_unavailable").wantsRetryAfter("10")
 	synctest.Test(t, func(t *testing.T) {
 		stuck := &notices{block: true}
@@ -214,9 +212,7 @@ func TestWebhook_NoticeIsStoredThoughTheCallerDisconnected(t *testing.T) {
 		cancel()
 		*r = *r.WithContext(ctx)
 	})...)
-	if len(e.kept) != 1 {
-		t.Error("the notice was not stored")
-	}
+	same(t, len(e.kept), 1, "the notice was not stored")
 }
 
 func TestWebhook_AcceptsOnlyPOST(t *testing.T) {
