@@ -57,10 +57,8 @@ func TestClientControl_NeedsAnActiveBookingOfTheClient(t *testing.T) {
 		code    telematics.Code
 	}{{43, 42, rental.BookingNotActive}, {46, 42, rental.BookingNotActive}, {44, 0, rental.BookingNotFound}} {
 		line := lines[i]
-		if line.Action != "command.unlock" || line.Outcome != telematics.NotExecuted || line.Booking != want.booking || line.Vehicle != want.vehicle ||
-			line.Code != want.code || line.Agency != 1 || line.Actor.Role != telematics.Client {
-			t.Errorf("audit log entries %+v", line)
-		}
+		like(t, line, logged{Action: "command.unlock", Outcome: telematics.NotExecuted, Booking: want.booking,
+			Vehicle: want.vehicle, Code: want.code, Agency: 1, Actor: telematics.Actor{Role: telematics.Client}}, "line")
 	}
 }
 

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -42,34 +43,24 @@ func (b *bookings) FindBookings(_ context.Context, q rental.BookingQuery) ([]ren
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asked = q
-	var found []rental.BookingDetails
-	for _, d := range b.byID {
-		if (q.Agency == 0 || q.Agency == d.Agency) && (q.Client == "" || q.Client == d.Subject) && (q.State == "" || q.State == d.State) &&
-			(q.Before == 0 || int64(d.ID) < q.Before) {
-			found = append(found, d)
-		}
-	}
-	slices.SortFunc(found, func(x, y rental.BookingDetails) int { return cmp.Compare(y.ID, x.ID) })
-	return found[:min(q.Limit, len(found))], b.err
+	return pageOf(slices.Collect(maps.Values(b.byID)), q.Before, q.Limit, func(d rental.BookingDetails) (int64, bool) {
+		return int64(d.ID), of(q.Agency, d.Agency) && (q.Client == "" || q.Client == d.Subject) && (q.State == "" || q.State == d.State)
+	}), b.err
 }
 
 func (b *bookings) FindCharges(_ context.Context, q rental.ChargeQuery) ([]rental.BookedCharge, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.askedCharges = q
-	var found []rental.BookedCharge
+	var all []rental.BookedCharge
 	for _, d := range b.byID {
 		for _, c := range d.Charges {
-			if (q.Agency == 0 || q.Agency == d.Agency) && (q.Before == uuid.Nil || c.ID.String() < q.Before.String()) {
-				found = append(
-					found,
-					rental.BookedCharge{Charge: c, Reference: d.Reference, Agency: d.Agency, Subject: d.Subject, Vehicle: d.Vehicle},
-				)
-			}
+			all = append(all, rental.BookedCharge{Charge: c, Reference: d.Reference, Agency: d.Agency, Subject: d.Subject, Vehicle: d.Vehicle})
 		}
 	}
-	slices.SortFunc(found, func(x, y rental.BookedCharge) int { return cmp.Compare(y.ID.String(), x.ID.String()) })
-	return found[:min(q.Limit, len(found))], b.err
+	return pageOf(all, positionOf(q.Before), q.Limit, func(c rental.BookedCharge) (string, bool) {
+		return positionOf(c.ID), of(q.Agency, c.Agency)
+	}), b.err
 }
 
 // repeated returns the booking for which a key was used.

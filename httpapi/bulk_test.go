@@ -104,10 +104,8 @@ func TestBulk_RepeatedSendsNothing(t *testing.T) {
 	}
 	first := order(`{"action":"lock","vehicle_ids":[1,2]}`).wants(202, "")
 	again := order(`{"action":"lock","vehicle_ids":[1,2]}`).wants(202, "")
-	if first.at("id") != again.at("id") || again.header.Get("Idempotency-Replayed") != "true" ||
-		first.header.Get("Idempotency-Replayed") != "" {
-		t.Errorf("first %v, repeated %v with headers %v", first.at("id"), again.at("id"), again.header)
-	}
+	first.has("id", again.at("id")).heads("Idempotency-Replayed", "")
+	again.heads("Idempotency-Replayed", "true")
 	order(`{"action":"unlock","vehicle_ids":[1,2]}`).wants(422, "idempotency_mismatch")
 	if a.controller.count() != 2 || a.bulks.opened != 1 {
 		t.Errorf("%d orders, %d bulks; want 2 and 1", a.controller.count(), a.bulks.opened)

@@ -155,10 +155,8 @@ func TestStream_IsRecorded(t *testing.T) {
 		{Agency: 1, Outcome: telematics.NotExecuted, Code: "forbidden"},
 	} {
 		got := lines[i]
-		if got.Action != "events.read" || got.Vehicle != want.Vehicle || got.Agency != want.Agency || got.Outcome != want.Outcome ||
-			got.Code != want.Code {
-			t.Errorf("entry %d: %+v", i, got)
-		}
+		like(t, got, logged{Action: "events.read", Vehicle: want.Vehicle, Agency: want.Agency,
+			Outcome: want.Outcome, Code: want.Code}, "got")
 	}
 	l.history.mu.Lock()
 	l.history.err = gone{}

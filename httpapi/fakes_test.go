@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -113,18 +114,6 @@ func (f *fleet) Belongs(ctx context.Context, id telematics.VehicleID, agency tel
 	return ok && twin.AgencyID == agency, f.broken(ctx)
 }
 
-func (f *fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
-	f.asked.vehicles = q
-	var found []telematics.Twin
-	for _, t := range f.twins {
-		if (q.Agency == 0 || q.Agency == t.AgencyID) && (q.Before == 0 || int64(t.ID) < q.Before) {
-			found = append(found, t)
-		}
-	}
-	slices.SortFunc(found, func(a, b telematics.Twin) int { return cmp.Compare(b.ID, a.ID) })
-	return found[:min(q.Limit, len(found))], f.broken(ctx)
-}
-
 func (f *fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func(telematics.Marker) error) error {
 	f.asked.markers = q
 	for _, m := range f.markers {
@@ -159,61 +148,84 @@ func (f *fleet) Command(ctx context.Context, id telematics.CommandID) (telematic
 	return telematics.Command{}, telematics.NoSuchCommand(id)
 }
 
+// pageOf returns the items that a query selects, by descending position, which is a number or a
+// text; before is zero for the first page.
+func pageOf[T any, P cmp.Ordered](items []T, before P, limit int, of func(T) (position P, selected bool)) (found []T) {
+	var none P
+	for _, item := range items {
+		if position, selected := of(item); selected && (before == none || position < before) {
+			found = append(found, item)
+		}
+	}
+	slices.SortFunc(found, func(a, b T) int {
+		first, _ := of(a)
+		second, _ := of(b)
+		return cmp.Compare(second, first)
+	})
+	return found[:min(limit, len(found))]
+}
+
+// of reports whether a query for an agency, or for all, selects what belongs to another one.
+func of(query, agency telematics.AgencyID) bool { return query == 0 || query == agency }
+
+func (f *fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telematics.Twin, error) {
+	f.asked.vehicles = q
+	return pageOf(slices.Collect(maps.Values(f.twins)), q.Before, q.Limit, func(t telematics.Twin) (int64, bool) {
+		return int64(t.ID), of(q.Agency, t.AgencyID)
+	}), f.broken(ctx)
+}
+
 func (f *fleet) VehicleCommands(
 	ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID, p telematics.Page,
 ) ([]telematics.Command, error) {
-	var found []telematics.Command
-	for _, c := range f.commands {
-		if c.Vehicle == id && (agency == 0 || c.Agency == agency) && (p.Before == 0 || c.Seq < p.Before) {
-			found = append(found, c)
-		}
-	}
-	slices.SortFunc(found, func(a, b telematics.Command) int { return cmp.Compare(b.Seq, a.Seq) })
-	return found[:min(p.Limit, len(found))], f.broken(ctx)
+	return pageOf(f.commands, p.Before, p.Limit, func(c telematics.Command) (int64, bool) {
+		return c.Seq, c.Vehicle == id && of(agency, c.Agency)
+	}), f.broken(ctx)
 }
 
 func (f *fleet) List(ctx context.Context, q telematics.CommandQuery) ([]telematics.Command, error) {
 	f.asked.commands = q
-	var found []telematics.Command
-	for _, c := range f.commands {
-		if (q.Agency == 0 || c.Agency == q.Agency) && (q.Before == uuid.Nil || c.ID.String() < q.Before.String()) {
-			found = append(found, c)
-		}
+	return pageOf(f.commands, positionOf(q.Before), q.Limit, func(c telematics.Command) (string, bool) {
+		return positionOf(c.ID), of(q.Agency, c.Agency)
+	}), f.broken(ctx)
+}
+
+// positionOf returns the position of an id, empty for none.
+func positionOf(id uuid.UUID) string {
+	if id == uuid.Nil {
+		return ""
 	}
-	slices.SortFunc(found, func(a, b telematics.Command) int { return cmp.Compare(b.ID.String(), a.ID.String()) })
-	return found[:min(q.Limit, len(found))], f.broken(ctx)
+	return id.String()
 }
 
 func (f *fleet) Activities(ctx context.Context, q telematics.ActivityQuery) ([]telematics.Activity, error) {
 	f.asked.activities = q
-	var found []telematics.Activity
-	for _, a := range slices.Backward(f.lines) {
-		if (q.Agency == 0 || q.Agency == a.Agency) && (q.Before == 0 || a.ID < q.Before) {
-			found = append(found, a)
-		}
-	}
-	return found[:min(q.Limit, len(found))], f.broken(ctx)
+	return pageOf(f.lines, q.Before, q.Limit, func(a telematics.Activity) (int64, bool) {
+		return a.ID, of(q.Agency, a.Agency)
+	}), f.broken(ctx)
 }
 
 func (f *fleet) UnknownUnits(ctx context.Context, p telematics.Page) ([]telematics.UnknownUnit, error) {
-	var found []telematics.UnknownUnit
-	for _, s := range slices.Backward(f.unknown) {
-		if p.Before == 0 || s.No < p.Before {
-			found = append(found, s)
-		}
-	}
-	return found[:min(p.Limit, len(found))], f.broken(ctx)
+	return pageOf(f.unknown, p.Before, p.Limit, func(u telematics.UnknownUnit) (int64, bool) { return u.No, true }), f.broken(ctx)
 }
 
 func (f *fleet) ListUnits(ctx context.Context, q telematics.UnitQuery) ([]telematics.ListedUnit, error) {
 	f.asked.units = q
-	var found []telematics.ListedUnit
-	for _, u := range slices.Backward(f.units) {
-		if (q.Agency == 0 || q.Agency == u.Vehicle.AgencyID) && (q.Before == 0 || int64(u.Vehicle.ID) < q.Before) {
-			found = append(found, u)
-		}
-	}
-	return found[:min(q.Limit, len(found))], f.broken(ctx)
+	return pageOf(f.units, q.Before, q.Limit, func(u telematics.ListedUnit) (int64, bool) {
+		return int64(u.Vehicle.ID), of(q.Agency, u.Vehicle.AgencyID)
+	}), f.broken(ctx)
+}
+
+func (f *fleet) Agencies(ctx context.Context, q telematics.AgencyQuery) ([]telematics.ListedAgency, error) {
+	return pageOf(f.agencies, q.Before, q.Limit, func(a telematics.ListedAgency) (int64, bool) {
+		return int64(a.ID), of(q.Agency, a.ID)
+	}), f.broken(ctx)
+}
+
+func (f *fleet) ListStations(ctx context.Context, q telematics.AgencyQuery) ([]telematics.Station, error) {
+	return pageOf(f.stations, q.Before, q.Limit, func(s telematics.Station) (int64, bool) {
+		return int64(s.ID), of(q.Agency, s.AgencyID)
+	}), f.broken(ctx)
 }
 
 func (f *fleet) KeyHolders(ctx context.Context, key string) (telematics.KeyHolders, error) {
@@ -335,24 +347,6 @@ func twin(id telematics.VehicleID, agency telematics.AgencyID, change ...func(*t
 // reported returns a snapshot of one report.
 func reported(at time.Time, values map[telematics.Field]any) telematics.Snapshot {
 	return telematics.Merge(nil, telematics.Report{At: at, Values: values})
-}
-
-func (f *fleet) Agencies(ctx context.Context, q telematics.AgencyQuery) ([]telematics.ListedAgency, error) {
-	return pageOf(f.agencies, q, func(a telematics.ListedAgency) (int64, telematics.AgencyID) { return int64(a.ID), a.ID }), f.broken(ctx)
-}
-
-func (f *fleet) ListStations(ctx context.Context, q telematics.AgencyQuery) ([]telematics.Station, error) {
-	return pageOf(f.stations, q, func(s telematics.Station) (int64, telematics.AgencyID) { return int64(s.ID), s.AgencyID }), f.broken(ctx)
-}
-
-// pageOf returns the items, in ascending order, that a query selects.
-func pageOf[T any](items []T, q telematics.AgencyQuery, of func(T) (int64, telematics.AgencyID)) (found []T) {
-	for _, item := range slices.Backward(items) {
-		if id, agency := of(item); (q.Agency == 0 || q.Agency == agency) && (q.Before == 0 || id < q.Before) && len(found) < q.Limit {
-			found = append(found, item)
-		}
-	}
-	return found
 }
 
 // Rate is the store's: vehicle 2 is not for rent.

@@ -288,6 +288,37 @@ func (r *response) lists(n int) *response {
 	return r
 }
 
+// mentions checks that the message has a text.
+func (r *response) mentions(text string) *response {
+	r.t.Helper()
+	if !strings.Contains(r.body.Message, text) {
+		r.t.Errorf("%s: message %q, want it to contain %q", r.request, r.body.Message, text)
+	}
+	return r
+}
+
+// shows checks that the answer has texts.
+func (r *response) shows(texts ...string) *response {
+	r.t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(r.text, text) {
+			r.t.Errorf("%s: want %s in %s", r.request, text, r.text)
+		}
+	}
+	return r
+}
+
+// hides checks that the answer has none of texts.
+func (r *response) hides(texts ...string) *response {
+	r.t.Helper()
+	for _, text := range texts {
+		if strings.Contains(r.text, text) {
+			r.t.Errorf("%s: want no %s in %s", r.request, text, r.text)
+		}
+	}
+	return r
+}
+
 // says checks the message.
 func (r *response) says(message string) *response {
 	r.t.Helper()
@@ -323,23 +354,27 @@ func (a *api) wantsEntries(want ...logged) {
 		return
 	}
 	for i := range want {
-		if !isLike(reflect.ValueOf(got[i]), reflect.ValueOf(want[i])) {
-			a.t.Errorf("audit log entry %d: %+v, want %+v", i, got[i], want[i])
-		}
+		like(a.t, got[i], want[i], fmt.Sprint("audit log entry ", i))
 	}
 }
 
-// isLike reports whether a struct has each value that another sets.
+// like checks the values of a struct that another one sets.
+func like[T any](t testing.TB, got, want T, what string) {
+	t.Helper()
+	if !isLike(reflect.ValueOf(got), reflect.ValueOf(want)) {
+		t.Errorf("%s: %+v, want %+v", what, got, want)
+	}
+}
+
 func isLike(got, want reflect.Value) bool {
+	switch {
+	case want.IsZero():
+		return true
+	case want.Kind() != reflect.Struct || want.Type() == reflect.TypeFor[time.Time]():
+		return reflect.DeepEqual(got.Interface(), want.Interface())
+	}
 	for i := range want.NumField() {
-		g, w := got.Field(i), want.Field(i)
-		switch {
-		case w.IsZero():
-		case w.Type() == reflect.TypeFor[telematics.Actor]():
-			if !isLike(g, w) {
-				return false
-			}
-		case !reflect.DeepEqual(g.Interface(), w.Interface()):
+		if !isLike(got.Field(i), want.Field(i)) {
 			return false
 		}
 	}

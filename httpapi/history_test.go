@@ -96,15 +96,11 @@ func TestHistory_EachReadIsRecorded(t *testing.T) {
 	a := newAPI(t, with(m))
 	entry := a.added(func() { a.get(historyPath+"?fields=energy&from=2026-01-02T09:00:00Z").wants(200, "") })
 	want := map[string]any{"fields": "energy", "from": "2026-01-02T09:00:00.000Z", "to": "2026-01-02T10:00:00.250Z"}
-	if entry.Action != "history.read" || entry.Vehicle != 42 || entry.Agency != 1 || entry.Outcome != telematics.Executed ||
-		!reflect.DeepEqual(entry.Details, want) {
-		t.Errorf("entry %+v, want the read with its fields and times", entry)
-	}
+	like(t, entry, logged{Action: "history.read", Vehicle: 42, Agency: 1, Outcome: telematics.Executed,
+		Details: want}, "entry")
 	entry = a.added(func() { a.get(strings.Replace(historyPath, "42", "77", 1)).wants(404, "vehicle_not_found") })
-	if entry.Action != "history.read" || entry.Vehicle != 77 || entry.Outcome != telematics.NotExecuted ||
-		entry.Code != telematics.VehicleNotFound {
-		t.Errorf("entry for a missing vehicle %+v, want it not executed", entry)
-	}
+	like(t, entry, logged{Action: "history.read", Vehicle: 77, Outcome: telematics.NotExecuted,
+		Code: telematics.VehicleNotFound}, "entry")
 	a.history.err = gone{}
 	asked := len(m.asked)
 	if a.get(historyPath).wants(503, "service_unavailable"); len(m.asked) != asked {
@@ -128,9 +124,7 @@ func TestTrack_IsAGeoJSONFeatureOfTheBooking(t *testing.T) {
 		q.Buckets != 300 {
 		t.Errorf("query %+v, want the vehicle and times of the booking", q)
 	}
-	if entry.Action != "history.read" || entry.Booking != 42 || entry.Vehicle != d.VehicleID || entry.Agency != d.Agency {
-		t.Errorf("entry %+v, want the booking and its vehicle", entry)
-	}
+	like(t, entry, logged{Action: "history.read", Booking: 42, Vehicle: d.VehicleID, Agency: d.Agency}, "entry")
 	r.has("type", "Feature", "geometry", map[string]any{"type": "Point", "coordinates": []any{11.5, 48.1}})
 	m.buckets = append(
 		m.buckets,

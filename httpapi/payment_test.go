@@ -66,9 +66,7 @@ func (r *response) id() string {
 
 func TestPaymentMethod_HasAllFields(t *testing.T) {
 	p := newPurse(t)
-	if r := p.asClient(http.MethodGet, methods).wants(200, ""); !strings.Contains(r.text, `"data":[]`) || r.body.Message != "0 payment methods." {
-		t.Errorf("list without cards: %s", r.text)
-	}
+	p.asClient(http.MethodGet, methods).wants(200, "").says("0 payment methods.").shows(`"data":[]`)
 	r := p.add("pm_card_1").wants(201, "")
 	want := map[string]any{"id": 1.0, "type": "card", "brand": "visa", "last_four": "4242", "exp_month": 12.0, "exp_year": 2030.0,
 		"is_default": true, "created_at": "2026-01-02T10:00:00.250Z"}
@@ -326,8 +324,6 @@ func TestPaymentMethod_WithoutPostgresIsRetryable(t *testing.T) {
 		}
 	}
 	for _, line := range p.history.all() {
-		if line.Outcome != telematics.MayHave || line.Code != "service_unavailable" {
-			t.Errorf("audit log entries %+v", line)
-		}
+		like(t, line, logged{Outcome: telematics.MayHave, Code: "service_unavailable"}, "line")
 	}
 }

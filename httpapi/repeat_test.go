@@ -98,9 +98,8 @@ func TestPrefer_RespondAsyncDoesNotWait(t *testing.T) {
 	r := a.post(lock42, withHeader("Prefer", "respond-async, wait=20")).wants(202, "")
 	id, _ := r.at("id").(string)
 	r.heads("Location", "/api/v1/admin/commands/"+id, "Preference-Applied", "respond-async, wait=20")
-	if r.at("state") != "accepted" || r.at("outcome") != nil || a.controller.last().Budget != 20*time.Second {
-		t.Errorf("command %v, budget %v", r.body.Data, a.controller.last().Budget)
-	}
+	r.has("state", "accepted", "outcome", nil)
+	like(t, a.controller.last(), delivery.Order{Budget: 20 * time.Second}, "a.controller.last()")
 	a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
 		return delivery.Receipt{Command: new(settled(o, telematics.Succeeded)), Replayed: true}, nil
 	}

@@ -69,10 +69,8 @@ func TestCommandsRead_IsRecordedForReportedValues(t *testing.T) {
 	reporting.ID, reporting.Seq = uuid.New(), 2
 	a.fleet.commands = append(a.fleet.commands, reporting)
 	one := a.added(func() { a.get("/api/v1/admin/commands/"+reporting.ID.String()).wants(200, "") })
-	if one.Action != "commands.read" || one.Vehicle != 42 || one.Agency != 1 || one.Command != reporting.ID ||
-		!reflect.DeepEqual(one.Details, map[string]any{"vehicles": 1}) {
-		t.Errorf("entry for one command: %+v", one)
-	}
+	like(t, one, logged{Action: "commands.read", Vehicle: 42, Agency: 1, Command: reporting.ID,
+		Details: map[string]any{"vehicles": 1}}, "one")
 	list := a.added(func() { a.get("/api/v1/admin/vehicles/42/commands").wants(200, "") })
 	if list.Action != "commands.read" || list.Vehicle != 42 || list.Agency != 1 || list.Command != telematics.NoCommand ||
 		!reflect.DeepEqual(list.Details, map[string]any{"vehicles": 1}) {
