@@ -52,7 +52,8 @@ var arrows = map[string][]string{
 	"httpapi/auth": {"telematics", "rental"}, "httpapi/contract": {"telematics"},
 	"httpapi/errorcode":    {"telematics", "rental", "httpapi/auth", "httpapi/contract", "httpapi/signin"},
 	"httpapi/signin":       {"telematics", "operators", "httpapi/auth"},
-	"httpapi/signin/pages": {"operators", "httpapi/signin"}, "httpapi/fleetmap": {"telematics"},
+	"httpapi/signin/pages": {"operators", "httpapi/signin"}, "httpapi/signin/signintest": {"operators", "telematics"},
+	"httpapi/fleetmap": {"telematics"},
 	"httpapi/resource": {"telematics", "telematics/samples", "telematics/dialects", "rental"},
 	"httpapi/stream":   {"guard", "telematics"}, "store": {},
 	"store/commands": {

@@ -7,67 +7,14 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 
 	"motorpool/httpapi"
 	"motorpool/httpapi/signin"
+	"motorpool/httpapi/signin/signintest"
 	"motorpool/operators"
 	"motorpool/telematics"
 )
-
-// onePerson is the store of an installation with one operator.
-type onePerson struct {
-	mu     sync.Mutex
-	person operators.Operator
-	none   bool
-	link   string // digest of the code
-	by     telematics.Author
-}
-
-func (p *onePerson) found(ok bool) (operators.Operator, bool, error) {
-	if !ok || p.none {
-		return operators.Operator{}, false, nil
-	}
-	return p.person, true, nil
-}
-
-func (p *onePerson) ByName(_ context.Context, name string) (operators.Operator, bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.found(name == p.person.Name)
-}
-
-func (p *onePerson) OfSession(_ context.Context, id, epoch int64) (operators.Operator, bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.found(id == p.person.ID && epoch == p.person.Epoch)
-}
-
-func (p *onePerson) ByLink(_ context.Context, digest []byte) (operators.Operator, bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.found(string(digest) == p.link)
-}
-
-func (p *onePerson) SetPassword(_ context.Context, digest []byte, password string, by telematics.Author) (operators.Operator, bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if string(digest) != p.link {
-		return operators.Operator{}, false, nil
-	}
-	p.link, p.person.Password, p.by = "", password, by
-	p.person.Epoch++
-	return p.person, true, nil
-}
-
-func (p *onePerson) Any(context.Context) (bool, error) { return !p.none, nil }
-
-func (p *onePerson) remove() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.none = true
-}
 
 // attempts allows a number of attempts.
 type attempts struct{ left int }
@@ -77,17 +24,19 @@ func (a *attempts) Take(_ context.Context, limits ...telematics.Limit) ([]telema
 	return []telematics.Quota{{Limit: 10, Over: a.left < 0, Reset: 90e9}}, nil
 }
 
+var anna = operators.Operator{ID: 1, Name: "anna", Role: operators.Moves, Agency: 1, Epoch: 1}
+
 // newOffice returns an API where people sign in with a password, its only operator anna, and the
 // code of her link.
-func newOffice(t *testing.T) (*api, *onePerson, *attempts, string) {
+func newOffice(t *testing.T) (*api, *signintest.People, *attempts, string) {
 	t.Helper()
-	code, digest := operators.NewCode()
-	p := &onePerson{person: operators.Operator{ID: 1, Name: "anna", Role: operators.Moves, Agency: 1, Epoch: 1}, link: string(digest)}
+	p := signintest.NewPeople(anna)
+	code := p.NewLink("anna")
 	tries := &attempts{left: 100}
 	a := newAPI(t, func(c *httpapi.Config) {
 		var err error
 		if c.SignIn, err = signin.New(signin.Config{
-			Store: &sessionStore{}, Tokens: c.Tokens, URL: &url.URL{Scheme: "https", Host: "example.com"}, Now: c.Now,
+			Store: &signintest.Sessions{}, Tokens: c.Tokens, URL: &url.URL{Scheme: "https", Host: "example.com"}, Now: c.Now,
 			Log: c.Log, Operators: p, Limiter: tries,
 		}); err != nil {
 			t.Fatal(err)
@@ -129,8 +78,8 @@ func TestPassword_FromTheLinkToTheSignOut(t *testing.T) {
 	w := a.submit("/auth/password", values)
 	if w.Code != 200 || !strings.Contains(w.Body.String(), "You are signed in as anna.") ||
 		!strings.Contains(w.Body.String(), `content="0;url=../console/"`) ||
-		p.by.Subject != "anna" {
-		t.Fatalf("set the password: %d %s, by %+v", w.Code, w.Body, p.by)
+		p.By().Subject != "anna" {
+		t.Fatalf("set the password: %d %s, by %+v", w.Code, w.Body, p.By())
 	}
 	if w := a.submit("/auth/password", values); w.Code != 401 || !strings.Contains(w.Body.String(), signin.LinkUsed) || len(w.Header()["Set-Cookie"]) != 0 {
 		t.Errorf("the link again: %d %s", w.Code, w.Body)
@@ -148,7 +97,7 @@ func TestPassword_FromTheLinkToTheSignOut(t *testing.T) {
 	me := a.get("/api/v1/admin/me", as).wants(200, "")
 	me.has("subject", "anna", "level", "operator", "agency_id", 1.0)
 	a.post(lock, as, withHeader("Sec-Fetch-Site", "same-origin")).wants(200, "")
-	same(t, a.controller.last().Actor, p.person.Actor(), "ordered by")
+	same(t, a.controller.last().Actor, anna.Actor(), "ordered by")
 	a.get("/api/v1/admin/halts", as).wants(200, "")
 	a.do(http.MethodPut, "/api/v1/admin/halts", as, withHeader("Sec-Fetch-Site", "same-origin"), withJSON(`{"reason":"x"}`)).wants(403, "forbidden")
 	a.get("/api/v1/client/bookings", as).wants(403, "forbidden")
@@ -174,7 +123,7 @@ func TestPassword_ARemovedPersonIsOut(t *testing.T) {
 	w := a.submit("/auth/password", url.Values{"code": {code}, "password": {herPassword}, "repeated": {herPassword}})
 	cookie, _, _ := strings.Cut(w.Header().Get("Set-Cookie"), ";")
 	a.get("/api/v1/admin/me", withCookie(cookie)).wants(200, "")
-	p.remove()
+	p.Remove("anna")
 	a.get("/api/v1/admin/me", withCookie(cookie)).wants(401, "unauthenticated")
 	a.post(lock, withCookie(cookie), withHeader("Sec-Fetch-Site", "same-origin")).wants(401, "unauthenticated")
 	same(t, a.controller.count(), 0, "orders")
@@ -214,7 +163,7 @@ func TestPassword_PagesAreSafeAndTranslated(t *testing.T) {
 		t.Errorf("over the limit: %d %s", w.Code, w.Body)
 	}
 	a, p, _, _ := newOffice(t)
-	p.none = true
+	p.Remove("anna")
 	if first := a.get("/auth/sign-in", anonymous); !strings.Contains(first.text, "motorpool operator add NAME") {
 		t.Errorf("without operators: %s", first.text)
 	}

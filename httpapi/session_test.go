@@ -1,54 +1,19 @@
 package httpapi_test
 
 import (
-	"bytes"
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
 	"motorpool/httpapi/signin"
+	"motorpool/httpapi/signin/signintest"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
-
-// sessionStore is a store of sessions.
-type sessionStore struct{ values sync.Map }
-
-func (s *sessionStore) Put(_ context.Context, key string, value []byte, _ time.Duration) error {
-	s.values.Store(key, value)
-	return nil
-}
-
-func (s *sessionStore) PutNew(_ context.Context, key string, value []byte, _ time.Duration) (bool, error) {
-	_, had := s.values.LoadOrStore(key, value)
-	return !had, nil
-}
-
-func (s *sessionStore) Get(_ context.Context, key string) ([]byte, error) {
-	value, _ := s.values.Load(key)
-	found, _ := value.([]byte)
-	return found, nil
-}
-
-func (s *sessionStore) Delete(_ context.Context, key string) error {
-	s.values.Delete(key)
-	return nil
-}
-
-func (s *sessionStore) Swap(_ context.Context, key string, old, value []byte, _ time.Duration) (bool, error) {
-	found, _ := s.Get(context.Background(), key)
-	if !bytes.Equal(found, old) {
-		return false, nil
-	}
-	s.values.Store(key, value)
-	return true, nil
-}
 
 // newBrowserAPI returns an API with sign-in for browsers, and the cookie of an administrator's
 // session.
@@ -63,7 +28,7 @@ func withSignIn(t *testing.T, signIn **signin.SignIn) func(*httpapi.Config) {
 	return func(c *httpapi.Config) {
 		var err error
 		if *signIn, err = signin.New(signin.Config{
-			Store: &sessionStore{}, Tokens: c.Tokens, URL: &url.URL{Scheme: "https", Host: "example.com"}, Now: c.Now, Log: c.Log,
+			Store: &signintest.Sessions{}, Tokens: c.Tokens, URL: &url.URL{Scheme: "https", Host: "example.com"}, Now: c.Now, Log: c.Log,
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -185,13 +185,8 @@ func TestWebhook_NoticeOfAnotherKindIsNotStored(t *testing.T) {
 	}
 }
 
-type unavailableError struct{}
-
-func (unavailableError) Error() string     { return "the store is unavailable" }
-func (unavailableError) Unavailable() bool { return true }
-
 func TestWebhook_UnstoredNoticeIsRefusedForARetry(t *testing.T) {
-	e := &notices{err: unavailableError{}}
+	e := &notices{err: gone{}}
 	a := newAPI(t, listening(e))
 	a.post(hook, noticed(aboutPayment)...).wants(503, "service_unavailable").wantsRetryAfter("10")
 	e.err = errors.New("something broke")

@@ -56,10 +56,7 @@ func newKey(t *testing.T, id string) jwk.Key {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := jwk.Import(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must(jwk.Import(private))
 	for name, value := range map[string]any{jwk.KeyIDKey: id, jwk.AlgorithmKey: jwa.ES256()} {
 		if err := key.Set(name, value); err != nil {
 			t.Fatal(err)
@@ -101,10 +98,7 @@ func (i *fakeIssuer) publicKeys() map[string]any {
 }
 
 func (i *fakeIssuer) keyFile() string {
-	text, err := json.Marshal(i.publicKeys())
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	text := must(json.Marshal(i.publicKeys()))
 	file := filepath.Join(i.t.TempDir(), "keys.jwks")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		i.t.Fatal(err)
@@ -115,18 +109,14 @@ func (i *fakeIssuer) keyFile() string {
 func (i *fakeIssuer) answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(body); err != nil {
-		i.t.Error(err)
-	}
+	ok(i.t, json.NewEncoder(w).Encode(body), "json.NewEncoder(w).Encode(body)")
 }
 
 // authorize redirects the browser back with a code.
 func (i *fakeIssuer) authorize(w http.ResponseWriter, r *http.Request) {
 	asked := r.URL.Query()
 	for name, want := range map[string]string{"response_type": "code", "client_id": clientID, "scope": "openid offline_access", "code_challenge_method": "S256", "audience": audience, "resource": audience} {
-		if asked.Get(name) != want {
-			i.t.Errorf("authorization request: %s=%q, want %q", name, asked.Get(name), want)
-		}
+		same(i.t, asked.Get(name), want, "authorization request: %s", name)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -191,14 +181,10 @@ func (i *fakeIssuer) token(w http.ResponseWriter, r *http.Request) {
 func (i *fakeIssuer) sign(claims map[string]any) string {
 	token := jwt.New()
 	for name, value := range claims {
-		if err := token.Set(name, value); err != nil {
-			i.t.Error(err)
-		}
+		ok(i.t, token.Set(name, value), "token.Set(name, value)")
 	}
 	headers := jws.NewHeaders()
-	if err := headers.Set(jws.TypeKey, "JWT"); err != nil {
-		i.t.Error(err)
-	}
+	ok(i.t, headers.Set(jws.TypeKey, "JWT"), "headers.Set(jws.TypeKey, \"JWT\")")
 	signed, err := jwt.Sign(token, jwt.WithKey(jwa.ES256(), i.key, jws.WithProtectedHeaders(headers)))
 	if err != nil {
 		i.t.Error(err)

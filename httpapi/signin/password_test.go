@@ -17,85 +17,10 @@ import (
 
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/signin"
+	"motorpool/httpapi/signin/signintest"
 	"motorpool/operators"
 	"motorpool/telematics"
 )
-
-// people stores operators in memory.
-type people struct {
-	mu   sync.Mutex
-	all  map[string]operators.Operator // by name
-	link map[string]string             // digest of a link's code: name
-	read int
-}
-
-func (p *people) ByName(_ context.Context, name string) (operators.Operator, bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.read++
-	o, found := p.all[name]
-	return o, found, nil
-}
-
-func (p *people) OfSession(_ context.Context, id, epoch int64) (operators.Operator, bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, o := range p.all {
-		if o.ID == id && o.Epoch == epoch {
-			return o, true, nil
-		}
-	}
-	return operators.Operator{}, false, nil
-}
-
-func (p *people) ByLink(_ context.Context, digest []byte) (operators.Operator, bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	name, found := p.link[string(digest)]
-	return p.all[name], found, nil
-}
-
-func (p *people) SetPassword(_ context.Context, digest []byte, password string, by telematics.Author) (operators.Operator, bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	name, found := p.link[string(digest)]
-	if !found {
-		return operators.Operator{}, false, nil
-	}
-	delete(p.link, string(digest))
-	o := p.all[name]
-	o.Password, o.Epoch = password, o.Epoch+1
-	p.all[name] = o
-	return o, by.Actor == o.Actor(), nil
-}
-
-func (p *people) Any(context.Context) (bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.read++
-	return len(p.all) > 0, nil
-}
-
-// newLink returns the code of a new link of an operator.
-func (p *people) newLink(name string) string {
-	code, digest := operators.NewCode()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.link[string(digest)] = name
-	return code
-}
-
-func (p *people) set(o operators.Operator) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all[o.Name] = o
-}
-
-func (p *people) remove(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.all, name)
-}
 
 // tally counts attempts for all instances; nothing is given back.
 type tally struct {
@@ -123,9 +48,9 @@ func (c *tally) Take(_ context.Context, limits ...telematics.Limit) (quotas []te
 // office is an installation without an issuer, of two instances, with the operator anna.
 type office struct {
 	t       *testing.T
-	people  *people
+	people  *signintest.People
 	counted *tally
-	store   *memory
+	store   *signintest.Sessions
 	config  signin.Config
 	s, s2   *signin.SignIn
 	log     bytes.Buffer
@@ -139,14 +64,14 @@ var goodHash = sync.OnceValue(func() string { return operators.HashPassword(good
 func newOffice(t *testing.T) *office {
 	t.Helper()
 	o := &office{
-		t: t, people: &people{all: map[string]operators.Operator{}, link: map[string]string{}},
-		counted: &tally{taken: map[string]int{}}, store: &memory{values: map[string][]byte{}},
+		t: t, people: signintest.NewPeople(),
+		counted: &tally{taken: map[string]int{}}, store: &signintest.Sessions{},
 	}
-	o.people.set(operators.Operator{
+	o.people.Set(operators.Operator{
 		ID: 1, Name: "anna", Role: operators.Admin, Scopes: []string{"all_agencies", "halt"}, Password: goodHash(),
 		Epoch: 1,
 	})
-	o.people.set(operators.Operator{ID: 2, Name: "ben", Role: operators.Viewer, Agency: 7, Epoch: 1})
+	o.people.Set(operators.Operator{ID: 2, Name: "ben", Role: operators.Viewer, Agency: 7, Epoch: 1})
 	address, _ := url.Parse(public)
 	o.config = signin.Config{
 		Store: o.store, URL: address, Operators: o.people, Limiter: o.counted, Log: slog.New(slog.NewTextHandler(&o.log, nil)),
@@ -158,10 +83,7 @@ func newOffice(t *testing.T) *office {
 
 func (o *office) instance() *signin.SignIn {
 	o.t.Helper()
-	s, err := signin.New(o.config)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	s := must(signin.New(o.config))
 	return s
 }
 
@@ -206,10 +128,10 @@ func TestEnter_GivesASessionWithTheRightsOnRecord(t *testing.T) {
 		}
 	}
 	rights(auth.Administrator, 0, auth.ScopeHalt, true)
-	o.people.set(operators.Operator{ID: 1, Name: "anna", Role: operators.Viewer, Agency: 7, Epoch: 1})
+	o.people.Set(operators.Operator{ID: 1, Name: "anna", Role: operators.Viewer, Agency: 7, Epoch: 1})
 	rights(auth.Viewer, 7, auth.ScopeHalt, false)
 	// A record without an agency and without the scope opens nothing.
-	o.people.set(operators.Operator{ID: 1, Name: "anna", Role: operators.Admin, Epoch: 1})
+	o.people.Set(operators.Operator{ID: 1, Name: "anna", Role: operators.Admin, Epoch: 1})
 	if id, _, err := o.s2.Identify(request(http.MethodGet, cookie)); err == nil {
 		t.Errorf("an operator of no agency is %+v", id)
 	}
@@ -220,12 +142,12 @@ func TestEnter_GivesASessionWithTheRightsOnRecord(t *testing.T) {
 
 func TestEnter_ASessionEndsWithItsOperator(t *testing.T) {
 	for name, end := range map[string]func(*office){
-		"removed": func(o *office) { o.people.remove("anna") },
+		"removed": func(o *office) { o.people.Remove("anna") },
 		"removed and added": func(o *office) {
-			o.people.set(operators.Operator{ID: 3, Name: "anna", Role: operators.Admin, Agency: 1, Epoch: 1})
+			o.people.Set(operators.Operator{ID: 3, Name: "anna", Role: operators.Admin, Agency: 1, Epoch: 1})
 		},
 		"has another password": func(o *office) {
-			o.people.set(operators.Operator{ID: 1, Name: "anna", Role: operators.Admin, Agency: 1, Epoch: 2})
+			o.people.Set(operators.Operator{ID: 1, Name: "anna", Role: operators.Admin, Agency: 1, Epoch: 2})
 		},
 		"signed out": func(o *office) {
 			id, page, _, err := o.s.End(form(o.enter("anna", goodPassword)[0]))
@@ -256,14 +178,13 @@ func TestEnter_AnswersEqually(t *testing.T) {
 	var work []string
 	o.s.RecordVerifications(func(parameters string) { work = append(work, parameters) })
 	for _, name := range []string{"anna", "ben", "eve", "no name at all!", "\x00", strings.Repeat("long", 1000)} {
-		o.people.read, work = 0, nil
+		work = nil
 		_, cookies, err := o.s.Enter(form(), "192.0.2.1", name, "wrong horse battery")
 		if wants(t, err, "unauthenticated", signin.NotRight); cookies != nil {
 			t.Errorf("%s: cookies %v", name, cookies)
 		}
-		if o.people.read != 1 || len(work) != 1 || work[0] != "$argon2id$v=19$m=19456,t=2,p=1" {
-			t.Errorf("%s: %d reads, hashes %v; want one of each", name, o.people.read, work)
-		}
+		same(t, o.people.Reads(), 1, "%s: reads", name)
+		same(t, work, []string{"$argon2id$v=19$m=19456,t=2,p=1"}, "%s: hashes", name)
 	}
 	for key := range o.counted.taken {
 		if len(key) > 100 || strings.Contains(key, "!") {
@@ -311,15 +232,11 @@ func TestEnter_GuessesAreLimitedAndLockOutNoColleague(t *testing.T) {
 			break
 		}
 	}
-	if tries != 9 {
-		t.Errorf("%d guesses in her browser, want 9", tries)
-	}
+	same(t, tries, 9, "guesses in her browser")
 	tries = 0
 	for ; tries < 50 && !guess(o.s, "2001:db8::1", fmt.Sprintf("name%d", tries)); tries++ {
 	}
-	if tries != 30 {
-		t.Errorf("%d guesses of names from an address, want 30", tries)
-	}
+	same(t, tries, 30, "guesses of names from an address")
 	if !guess(o.s2, "2001:db8::2", "name99") {
 		t.Error("a neighbour address of the same network is not limited")
 	}
@@ -336,11 +253,11 @@ func isLimited(err error) bool {
 
 func TestEnter_WhatIsNotCountedIsNotTried(t *testing.T) {
 	o := newOffice(t)
-	o.counted.err = gone{}
-	if _, _, err := o.s.Enter(form(), "192.0.2.1", "anna", goodPassword); !isUnavailable(err) || o.people.read != 0 {
+	o.counted.err = signintest.Unavailable{}
+	if _, _, err := o.s.Enter(form(), "192.0.2.1", "anna", goodPassword); !isUnavailable(err) || o.people.Reads() != 0 {
 		t.Errorf("without the limits: %v", err)
 	}
-	if _, _, err := o.s.SetPassword(form(), "192.0.2.1", o.people.newLink("ben"), goodPassword, goodPassword, telematics.Author{}); !isUnavailable(err) {
+	if _, _, err := o.s.SetPassword(form(), "192.0.2.1", o.people.NewLink("ben"), goodPassword, goodPassword, telematics.Author{}); !isUnavailable(err) {
 		t.Errorf("a link without the limits: %v", err)
 	}
 }
@@ -370,8 +287,8 @@ func TestEnter_OfAnotherSiteIsNoAttempt(t *testing.T) {
 		if wants(t, err, "forbidden", "another site"); cookies != nil || len(o.counted.taken) != 0 {
 			t.Errorf("%s: cookies %v, counted %v", value, cookies, o.counted.taken)
 		}
-		_, cookies, err = o.s.SetPassword(r, "192.0.2.1", o.people.newLink("ben"), goodPassword, goodPassword, telematics.Author{})
-		if wants(t, err, "forbidden", "another site"); cookies != nil || len(o.people.link) == 0 {
+		_, cookies, err = o.s.SetPassword(r, "192.0.2.1", o.people.NewLink("ben"), goodPassword, goodPassword, telematics.Author{})
+		if wants(t, err, "forbidden", "another site"); cookies != nil || o.people.Links() == 0 {
 			t.Errorf("%s sets a password: %v", value, cookies)
 		}
 	}
@@ -379,7 +296,7 @@ func TestEnter_OfAnotherSiteIsNoAttempt(t *testing.T) {
 
 func TestSetPassword_UsesALinkOnce(t *testing.T) {
 	o := newOffice(t)
-	code := o.people.newLink("ben")
+	code := o.people.NewLink("ben")
 	set := func(s *signin.SignIn, password, repeated string) ([]*http.Cookie, error) {
 		_, cookies, err := s.SetPassword(form(), "192.0.2.1", code, password, repeated, telematics.Author{})
 		return cookies, err
@@ -411,13 +328,12 @@ func TestSetPassword_UsesALinkOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if in.Load() != 1 {
-		t.Errorf("the link has signed in %d times, want once", in.Load())
-	}
+	same(t, in.Load(), 1, "the link has signed in")
 	_, err = set(o.s, goodPassword, goodPassword)
 	wants(t, err, "unauthenticated", signin.LinkUsed)
 	_, err = o.s.LinkOwner(request(http.MethodGet), "192.0.2.1", "x")
 	wants(t, err, "unauthenticated", signin.LinkUsed)
+	same(t, o.people.By().Actor, telematics.Actor{Subject: "ben", Role: telematics.Admin, Agency: 7}, "who set the password")
 	o.enter("ben", goodPassword)
 }
 
@@ -436,7 +352,7 @@ func TestEnter_HashesAreBounded(t *testing.T) {
 
 func TestEnter_IsOffWithAnIssuer(t *testing.T) {
 	o := newOffice(t)
-	cookie, link := o.enter("anna", goodPassword)[0], o.people.newLink("ben")
+	cookie, link := o.enter("anna", goodPassword)[0], o.people.NewLink("ben")
 	o.config.Issuer = signin.IssuerConfig{URL: "https://login.example.com", ClientID: "console"}
 	s := o.instance()
 	if s.HasPasswords() || o.isIn(s, cookie) || !s.SessionEnded(request(http.MethodGet, cookie))() {
@@ -451,8 +367,8 @@ func TestEnter_IsOffWithAnIssuer(t *testing.T) {
 // The page is for anyone, so it must not cost a read of Postgres each time.
 func TestHasOperators_IsReadOnceASecond(t *testing.T) {
 	o := newOffice(t)
-	all := o.people.all
-	o.people.all = nil
+	o.people.Remove("anna")
+	o.people.Remove("ben")
 	has := func(want bool, reads int) {
 		t.Helper()
 		for range 5 {
@@ -460,14 +376,12 @@ func TestHasOperators_IsReadOnceASecond(t *testing.T) {
 				t.Errorf("HasOperators = %v, %v", got, err)
 			}
 		}
-		if o.people.read != reads {
-			t.Errorf("%d reads, want %d", o.people.read, reads)
-		}
+		same(t, o.people.Reads(), reads, "reads")
 	}
 	has(false, 1)
-	o.people.all = all
+	o.people.Set(operators.Operator{ID: 1, Name: "anna", Role: operators.Viewer, Agency: 7, Epoch: 1})
 	o.ahead.Store(int64(2 * time.Second))
-	has(true, 2)
+	has(true, 1)
 	o.ahead.Store(int64(time.Hour))
-	has(true, 2)
+	has(true, 0)
 }

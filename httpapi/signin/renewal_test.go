@@ -67,8 +67,7 @@ func TestEnd_WinsOverARenewalInFlight(t *testing.T) {
 	renewal.answer()
 	wants(t, <-renewal.result, "unauthenticated", "Sign in again")
 	for _, instance := range []*signin.SignIn{s, other} {
-		_, err := instance.Authorization(request(http.MethodGet, cookie))
-		wants(t, err, "unauthenticated", "Sign in again")
+		wants(t, use(instance, cookie), "unauthenticated", "Sign in again")
 	}
 }
 
@@ -80,13 +79,9 @@ func TestRenewal_SurvivesABrowserThatHangsUp(t *testing.T) {
 	renewal.hangUp()
 	renewal.answer()
 	<-renewal.result //nolint:errcheck // it may fail: the session has ended
-	if _, err := other.Authorization(request(http.MethodGet, cookie)); err != nil {
-		t.Errorf("the next request: %v, want the session with the new tokens", err)
-	}
+	ok(t, use(other, cookie), "the next request")
 	w.issuer.set(func() {
-		if w.issuer.renewals != 1 {
-			t.Errorf("the issuer was asked %d times, want once", w.issuer.renewals)
-		}
+		same(t, w.issuer.renewals, 1, "the issuer was asked")
 	})
 }
 
@@ -95,17 +90,11 @@ func TestRenewal_ThatIsLateDoesNotEndTheSession(t *testing.T) {
 	s, other := w.instance(), w.instance()
 	cookie := w.signInShort(s)
 	renewal := w.startRenewal(s, cookie)
-	w.store.expireLocks()
-	if _, err := other.Authorization(request(http.MethodGet, cookie)); err != nil {
-		t.Fatal(err)
-	}
+	w.store.Expire(":renew")
+	ok(t, use(other, cookie), "a request of the session")
 	renewal.answer() // a refusal: the refresh token is used up
-	if err := <-renewal.result; err != nil {
-		t.Errorf("the late request: %v, want the tokens of the other one", err)
-	}
-	if _, err := other.Authorization(request(http.MethodGet, cookie)); err != nil {
-		t.Errorf("the session has ended: %v", err)
-	}
+	ok(t, <-renewal.result, "the late request")
+	ok(t, use(other, cookie), "the session has ended")
 }
 
 func TestRenewal_ReleasesOnlyItsOwnLock(t *testing.T) {
@@ -113,44 +102,34 @@ func TestRenewal_ReleasesOnlyItsOwnLock(t *testing.T) {
 	s, other := w.instance(), w.instance()
 	cookie := w.signInShort(s)
 	late := w.startRenewal(s, cookie)
-	w.store.expireLocks()
+	w.store.Expire(":renew")
 	current := w.startRenewal(other, cookie)
 	late.answer()
 	<-late.result //nolint:errcheck // likewise
-	if locks := w.store.locks(); locks != 1 {
-		t.Errorf("%d locks while a renewal is in flight, want its lock", locks)
-	}
+	same(t, strings.Count(w.store.String(), ":renew="), 1, "locks while a renewal is in flight")
 	current.answer()
 	<-current.result //nolint:errcheck // likewise
 }
 
 func TestRenewal_KeepsTokensThatItCannotVerify(t *testing.T) {
-	w := newWorld(t)
-	s := w.instance()
+	w, s := newSignIn(t)
 	cookie := w.signInShort(s)
 	w.issuer.set(func() { w.issuer.lifetime = 0 }) // the answer does not say it
 	w.issuer.replaceKey()                          // the service has not read the new one yet
 	for _, ahead := range []time.Duration{0, time.Hour} {
 		w.ahead.Add(int64(ahead))
-		if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
-			t.Errorf("%v later: %v, want the new token", ahead, err)
-		}
+		ok(t, use(s, cookie), "%v later", ahead)
 	}
 }
 
 func TestRenewal_SurvivesAMomentWithoutTheStore(t *testing.T) {
-	w := newWorld(t)
-	s := w.instance()
+	w, s := newSignIn(t)
 	cookie := w.signInShort(s)
 	renewal := w.startRenewal(s, cookie)
-	w.store.fail(2)
+	w.store.Fail(2)
 	renewal.answer()
-	if err := <-renewal.result; err != nil {
-		t.Errorf("the request: %v", err)
-	}
-	if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
-		t.Errorf("the next request: %v", err)
-	}
+	ok(t, <-renewal.result, "the request")
+	ok(t, use(s, cookie), "the next request")
 }
 
 func TestRenewal_EndsASessionWhoseTokensBecomeAnotherPersons(t *testing.T) {
@@ -158,12 +137,11 @@ func TestRenewal_EndsASessionWhoseTokensBecomeAnotherPersons(t *testing.T) {
 		"access token": func(i *fakeIssuer) { i.claims = map[string]any{"role": "admin", "agency_id": 7, "sub": "mallory"} },
 		"ID token":     func(i *fakeIssuer) { i.own = map[string]any{"sub": "mallory"} },
 	} {
-		w := newWorld(t)
-		s := w.instance()
+		w, s := newSignIn(t)
 		cookie := w.signInShort(s)
 		w.issuer.set(func() { change(w.issuer) })
 		for range 2 {
-			if _, err := s.Authorization(request(http.MethodGet, cookie)); err == nil {
+			if err := use(s, cookie); err == nil {
 				t.Errorf("%s of another person: accepted", name)
 			}
 		}
@@ -187,14 +165,10 @@ func TestFinish_AccessTokenIsOfThePersonOfTheIDToken(t *testing.T) {
 		"another sub of one oid, as Entra ID": {role("sub", "zoe-at-the-api", "oid", "1"), map[string]any{"oid": "1"}, true},
 		"hash of another token":               {role(), map[string]any{"at_hash": "AAAAAAAAAAAAAAAAAAAAAA"}, false},
 	} {
-		w := newWorld(t)
-		s := w.instance()
+		w, s := newSignIn(t)
 		w.issuer.set(func() { w.issuer.claims, w.issuer.own = c.access, c.own })
-		page, attempt, err := s.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err = s.Finish(callback(w.browse(page), attempt), "192.0.2.1"); c.ok != (err == nil) {
+		back, attempt := w.begin(s)
+		if err := finish(s, back, attempt); c.ok != (err == nil) {
 			t.Errorf("%s: %v, want accepted: %v", name, err, c.ok)
 		}
 	}
@@ -205,15 +179,11 @@ func TestFinish_NeedsTheIssuersNameWhereItIsAnnounced(t *testing.T) {
 		w := newWorld(t)
 		w.issuer.set(func() { w.issuer.namesIss = announced })
 		s := w.instance()
-		page, attempt, err := s.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		back := w.browse(page)
+		back, attempt := w.begin(s)
 		query := back.Query()
 		query.Del("iss")
 		back.RawQuery = query.Encode()
-		_, _, err = s.Finish(callback(back, attempt), "192.0.2.1")
+		err := finish(s, back, attempt)
 		if announced {
 			wants(t, err, "unauthenticated", "not good")
 		} else if err != nil {
@@ -231,8 +201,7 @@ func made(attempt *http.Cookie, value string) *http.Request {
 }
 
 func TestFinish_MadeUpCallbacksReachNoIssuer(t *testing.T) {
-	w := newWorld(t)
-	s := w.instance()
+	w, s := newSignIn(t)
 	_, attempt, err := s.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -243,9 +212,7 @@ func TestFinish_MadeUpCallbacksReachNoIssuer(t *testing.T) {
 		wants(t, err, "unauthenticated", "Sign in again")
 	}
 	w.issuer.set(func() {
-		if w.issuer.tokens != 0 {
-			t.Errorf("the issuer got %d requests", w.issuer.tokens)
-		}
+		same(t, w.issuer.tokens, 0, "the issuer got")
 	})
 }
 
@@ -255,11 +222,7 @@ func TestFinish_AttemptIsUsedOnceAtAllInstances(t *testing.T) {
 	s, other := w.instance(), w.instance()
 	hang := make(chan struct{})
 	w.issuer.set(func() { w.issuer.before = func(string) { <-hang } })
-	page, attempt, err := s.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	back := w.browse(page)
+	back, attempt := w.begin(s)
 	first := make(chan error, 1)
 	go func() {
 		_, _, err := s.Finish(callback(back, attempt), "192.0.2.1")
@@ -275,12 +238,8 @@ func TestFinish_AttemptIsUsedOnceAtAllInstances(t *testing.T) {
 		}
 	}
 	close(hang)
-	if err := <-first; err != nil {
-		t.Errorf("the first callback: %v", err)
-	}
-	if n := w.issuer.requests(); n != 1 {
-		t.Errorf("the issuer got %d requests, want 1", n)
-	}
+	ok(t, <-first, "the first callback")
+	same(t, w.issuer.requests(), 1, "the issuer got")
 }
 
 // Only what ends a session by its protocol ends it. The rest is a fault of the issuer, or of how
@@ -307,38 +266,30 @@ func TestRenewal_OnlyTheEndOfAGrantEndsTheSession(t *testing.T) {
 		{429, "slow_down", false},
 		{503, "temporarily_unavailable", false},
 	} {
-		w := newWorld(t)
-		s := w.instance()
+		w, s := newSignIn(t)
 		cookie := w.signInShort(s)
 		w.issuer.set(func() { w.issuer.status, w.issuer.code = c.status, c.code })
 		w.ahead.Add(int64(time.Hour))
-		_, err := s.Authorization(request(http.MethodGet, cookie))
+		err := use(s, cookie)
 		if isUnavailable(err) == c.ends || err == nil {
 			t.Errorf("%d %s: %v; want the session ended: %v", c.status, c.code, err, c.ends)
 		}
 		w.issuer.set(func() { w.issuer.status = 0 })
-		if _, err = s.Authorization(request(http.MethodGet, cookie)); (err != nil) != c.ends {
+		if err = use(s, cookie); (err != nil) != c.ends {
 			t.Errorf("%d %s, and mended: %v; want the session ended: %v", c.status, c.code, err, c.ends)
 		}
 	}
 }
 
 func TestFinish_EndsAnAttemptThatTookTooLong(t *testing.T) {
-	w := newWorld(t)
-	s := w.instance()
-	page, attempt, err := s.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	back := w.browse(page)
+	w, s := newSignIn(t)
+	back, attempt := w.begin(s)
 	w.ahead.Store(int64(16 * time.Minute)) // the browser keeps the cookie all the same
-	_, _, err = s.Finish(callback(back, attempt), "192.0.2.1")
-	wants(t, err, "unauthenticated", "too long")
+	wants(t, finish(s, back, attempt), "unauthenticated", "too long")
 }
 
 func TestSignIns_ThatHangKeepNoOtherCallerFromTheIssuer(t *testing.T) {
-	w := newWorld(t)
-	s := w.instance()
+	w, s := newSignIn(t)
 	cookie := w.signInShort(s)
 	hang := make(chan struct{})
 	w.issuer.set(func() {
@@ -349,11 +300,8 @@ func TestSignIns_ThatHangKeepNoOtherCallerFromTheIssuer(t *testing.T) {
 		}
 	})
 	hanging := func() *http.Request {
-		page, attempt, err := s.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return callback(w.browse(page), attempt)
+		back, attempt := w.begin(s)
+		return callback(back, attempt)
 	}
 	results := make(chan error, 100)
 	from := func(address string, times int) (busy int) {
@@ -386,17 +334,11 @@ func TestSignIns_ThatHangKeepNoOtherCallerFromTheIssuer(t *testing.T) {
 	if busy := from("2001:db8:0:1::", 40); busy < 30 || busy == 40 {
 		t.Errorf("of 40 sign-ins of one caller %d were refused, want all but its share", busy)
 	}
-	if busy := from("192.0.2.1", 1); busy != 0 {
-		t.Error("another address cannot sign in")
-	}
+	same(t, from("192.0.2.1", 1), 0, "another address cannot sign in")
 	from("192.0.2.2", 40)
 	from("198.51.100.1", 40)
-	if busy := from("203.0.113.1", 1); busy != 1 {
-		t.Error("the sign-ins of all addresses together have no bound")
-	}
-	if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
-		t.Errorf("a session was not renewed: %v", err)
-	}
+	same(t, from("203.0.113.1", 1), 1, "the sign-ins of all addresses together have no bound")
+	ok(t, use(s, cookie), "a session was not renewed")
 	if _, _, err := s.Begin(t.Context()); err != nil {
 		t.Errorf("a sign-in cannot begin: %v", err)
 	}
@@ -417,7 +359,7 @@ func TestSessionEnded_FollowsTheSession(t *testing.T) {
 	if !ended() {
 		t.Error("the session has not ended with the sign-out")
 	}
-	w.store.fail(1)
+	w.store.Fail(1)
 	if ended() {
 		t.Error("a session ends where the store is unavailable")
 	}

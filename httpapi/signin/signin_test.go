@@ -1,13 +1,14 @@
 package signin_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,133 +17,27 @@ import (
 
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/signin"
+	"motorpool/httpapi/signin/signintest"
 	"motorpool/telematics"
 )
-
-// memory is a store that two instances share.
-type memory struct {
-	mu      sync.Mutex
-	values  map[string][]byte
-	err     error
-	failing int // reads and swaps that fail
-}
-
-func (m *memory) Put(_ context.Context, key string, value []byte, _ time.Duration) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err == nil {
-		m.values[key] = value
-	}
-	return m.err
-}
-
-func (m *memory) PutNew(_ context.Context, key string, value []byte, _ time.Duration) (bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err != nil || m.values[key] != nil {
-		return false, m.err
-	}
-	m.values[key] = value
-	return true, nil
-}
-
-func (m *memory) Get(_ context.Context, key string) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.values[key], m.failure()
-}
-
-func (m *memory) Delete(_ context.Context, key string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.values, key)
-	return m.err
-}
-
-func (m *memory) Swap(_ context.Context, key string, old, value []byte, _ time.Duration) (bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.failure(); err != nil {
-		return false, err
-	}
-	switch {
-	case !bytes.Equal(m.values[key], old):
-		return bytes.Equal(m.values[key], value), nil
-	case value == nil:
-		delete(m.values, key)
-	default:
-		m.values[key] = value
-	}
-	return true, nil
-}
-
-// expireLocks removes the locks of renewals, as after their time.
-func (m *memory) expireLocks() { m.expire(":renew") }
-
-// expire removes the values whose keys have a suffix, as after their time.
-func (m *memory) expire(suffix string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key := range m.values {
-		if strings.HasSuffix(key, suffix) {
-			delete(m.values, key)
-		}
-	}
-}
-
-func (m *memory) locks() (n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key := range m.values {
-		if strings.HasSuffix(key, ":renew") {
-			n++
-		}
-	}
-	return n
-}
-
-// fail lets the next reads and swaps fail.
-func (m *memory) fail(times int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.failing = times
-}
-
-// failure returns an error for as many calls as fail has set. The caller holds the lock.
-func (m *memory) failure() error {
-	if m.failing > 0 {
-		m.failing--
-		return errStore{}
-	}
-	return m.err
-}
-
-type errStore struct{}
-
-func (errStore) Error() string     { return "the store is unavailable" }
-func (errStore) Unavailable() bool { return true }
-
-func (m *memory) String() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all strings.Builder
-	for key, value := range m.values {
-		all.WriteString(key + "=" + string(value) + "\n")
-	}
-	return all.String()
-}
 
 // world has an issuer, and instances of the service that share a store.
 type world struct {
 	t      *testing.T
 	issuer *fakeIssuer
-	store  *memory
+	store  *signintest.Sessions
 	ahead  atomic.Int64 // how far the clock of the instances is ahead
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{t: t, issuer: startIssuer(t), store: &memory{values: map[string][]byte{}}}
+	return &world{t: t, issuer: startIssuer(t), store: &signintest.Sessions{}}
+}
+
+func newSignIn(t *testing.T) (*world, *signin.SignIn) {
+	t.Helper()
+	w := newWorld(t)
+	return w, w.instance()
 }
 
 const public = "https://fleet.example.com/motorpool"
@@ -156,9 +51,7 @@ func (w *world) instance() *signin.SignIn {
 	go func() { done <- keys.Run(ctx) }()
 	w.t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			w.t.Error(err)
-		}
+		ok(w.t, <-done, "<-done")
 	})
 	for keys.Ready(ctx) != nil {
 		time.Sleep(time.Millisecond)
@@ -167,17 +60,14 @@ func (w *world) instance() *signin.SignIn {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s, err := signin.New(signin.Config{
+	s := must(signin.New(signin.Config{
 		Store: w.store, URL: address, Now: now, Log: slog.New(slog.DiscardHandler),
 		Tokens: auth.NewTokens(auth.TokensConfig{Issuer: w.issuer.URL, Audience: audience, Keys: keys, Now: now, Leeway: time.Nanosecond}),
 		Issuer: signin.IssuerConfig{
 			URL: w.issuer.URL, ClientID: clientID, ClientSecret: clientSecret, Scopes: []string{"offline_access"},
 			Audience: audience,
 		},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	}))
 	return s
 }
 
@@ -191,10 +81,7 @@ func (w *world) browse(page string) *url.URL {
 		w.t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	back, err := answer.Location()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	back := must(answer.Location())
 	if !strings.HasPrefix(back.String(), public+"/auth/callback?") {
 		w.t.Fatalf("redirected to %s, want the callback", back)
 	}
@@ -217,14 +104,33 @@ func callback(back *url.URL, cookies ...*http.Cookie) *http.Request {
 	return r
 }
 
-// signIn signs in and returns the cookie of the new session.
-func (w *world) signIn(s *signin.SignIn) *http.Cookie {
+// begin begins a sign-in, and returns the address of its callback and the cookie of the attempt.
+func (w *world) begin(s *signin.SignIn) (back *url.URL, attempt *http.Cookie) {
 	w.t.Helper()
 	page, attempt, err := s.Begin(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	id, cookies, err := s.Finish(callback(w.browse(page), attempt), "192.0.2.1")
+	return w.browse(page), attempt
+}
+
+// finish returns the error of a callback.
+func finish(s *signin.SignIn, back *url.URL, attempt *http.Cookie) error {
+	_, _, err := s.Finish(callback(back, attempt), "192.0.2.1")
+	return err
+}
+
+// use returns the error of a request with the cookie of a session.
+func use(s *signin.SignIn, cookie *http.Cookie) error {
+	_, err := s.Authorization(request(http.MethodGet, cookie))
+	return err
+}
+
+// signIn signs in and returns the cookie of the new session.
+func (w *world) signIn(s *signin.SignIn) *http.Cookie {
+	w.t.Helper()
+	back, attempt := w.begin(s)
+	id, cookies, err := s.Finish(callback(back, attempt), "192.0.2.1")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -245,6 +151,29 @@ func wants(t *testing.T, err error, code telematics.Code, word string) {
 	}
 }
 
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// same reports a value that is not as wanted.
+func same[T any](t testing.TB, got, want T, what string, words ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %+v, want %+v", fmt.Sprintf(what, words...), got, want)
+	}
+}
+
+// ok reports an error.
+func ok(t testing.TB, err error, what string, words ...any) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", fmt.Sprintf(what, words...), err)
+	}
+}
+
 func isUnavailable(err error) bool {
 	var server interface{ Unavailable() bool }
 	return errors.As(err, &server) && server.Unavailable()
@@ -257,10 +186,7 @@ func TestSignIn_BrowserGetsOnlyACookie(t *testing.T) {
 	if want := (http.Cookie{Name: "__Host-motorpool-motorpool", Value: cookie.Value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}); cookie.String() != want.String() {
 		t.Errorf("cookie %s, want %s", cookie, &want)
 	}
-	header, err := other.Authorization(request(http.MethodGet, cookie))
-	if err != nil {
-		t.Fatal(err)
-	}
+	header := must(other.Authorization(request(http.MethodGet, cookie)))
 	token := strings.TrimPrefix(header, "Bearer ")
 	if strings.Count(token, ".") != 2 {
 		t.Fatalf("header %q, want a JWT", header)
@@ -288,27 +214,11 @@ func TestSignIn_BrowserGetsOnlyACookie(t *testing.T) {
 }
 
 func TestFinish_RefusesAnAttemptOfAnotherBrowser(t *testing.T) {
-	w := newWorld(t)
-	s := w.instance()
-	page, attempt, err := s.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	back := w.browse(page)
-	_, later, err := s.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, third, err := s.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	invented := *w.browse(page)
-	query := invented.Query()
-	query.Set("code", "x")
-	invented.RawQuery = query.Encode()
-	changed := func(name, value string) *url.URL {
-		u := *back
+	w, s := newSignIn(t)
+	back, attempt := w.begin(s)
+	_, later := w.begin(s)
+	third, thirdAttempt := w.begin(s)
+	changed := func(u url.URL, name, value string) *url.URL {
 		q := u.Query()
 		q.Set(name, value)
 		u.RawQuery = q.Encode()
@@ -320,11 +230,13 @@ func TestFinish_RefusesAnAttemptOfAnotherBrowser(t *testing.T) {
 	}{
 		"another browser":           {callback(back), "another browser"},
 		"a later attempt":           {callback(back, later), "Another sign-in"},
-		"an invented state":         {callback(changed("state", "x"), attempt), "Another sign-in"},
-		"another issuer (RFC 9207)": {callback(changed("iss", "https://evil.example"), attempt), "another issuer"},
-		"refused by the issuer":     {callback(&url.URL{Path: "/", RawQuery: "error=access_denied&state=" + back.Query().Get("state")}, attempt), "access_denied"},
-		"an invented code":          {callback(&invented, third), "not good"},
-		"an invalid cookie":         {callback(back, &http.Cookie{Name: attempt.Name, Value: "e30"}), "another browser"},
+		"an invented state":         {callback(changed(*back, "state", "x"), attempt), "Another sign-in"},
+		"another issuer (RFC 9207)": {callback(changed(*back, "iss", "https://evil.example"), attempt), "another issuer"},
+		"refused by the issuer": {
+			callback(&url.URL{Path: "/", RawQuery: "error=access_denied&state=" + back.Query().Get("state")}, attempt), "access_denied",
+		},
+		"an invented code":  {callback(changed(*third, "code", "x"), thirdAttempt), "not good"},
+		"an invalid cookie": {callback(back, &http.Cookie{Name: attempt.Name, Value: "e30"}), "another browser"},
 	} {
 		_, cookies, err := s.Finish(c.r, "192.0.2.1")
 		if len(cookies) > 0 {
@@ -332,17 +244,13 @@ func TestFinish_RefusesAnAttemptOfAnotherBrowser(t *testing.T) {
 		}
 		wants(t, err, "unauthenticated", c.word)
 	}
-	if _, _, err := s.Finish(callback(back, attempt), "192.0.2.1"); err != nil {
-		t.Error(err)
-	}
+	ok(t, finish(s, back, attempt), "the attempt")
 	// An attempt signs in once.
-	_, _, err = s.Finish(callback(back, attempt), "192.0.2.1")
-	wants(t, err, "unauthenticated", "used already")
+	wants(t, finish(s, back, attempt), "unauthenticated", "used already")
 }
 
 func TestFinish_AcceptsRolesOfTheConsole(t *testing.T) {
-	w := newWorld(t)
-	s := w.instance()
+	w, s := newSignIn(t)
 	for _, c := range []struct {
 		claims map[string]any
 		code   telematics.Code
@@ -353,11 +261,8 @@ func TestFinish_AcceptsRolesOfTheConsole(t *testing.T) {
 		{map[string]any{"role": "admin", "agency_id": 7, "aud": "another"}, "unauthenticated"},
 	} {
 		w.issuer.set(func() { w.issuer.claims = c.claims })
-		page, attempt, err := s.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, cookies, err := s.Finish(callback(w.browse(page), attempt), "192.0.2.1")
+		back, attempt := w.begin(s)
+		_, cookies, err := s.Finish(callback(back, attempt), "192.0.2.1")
 		if len(cookies) > 0 {
 			t.Errorf("the claims %v were accepted", c.claims)
 		}
@@ -408,44 +313,34 @@ func TestAuthorization_SessionSurvivesAnUnavailableIssuer(t *testing.T) {
 	cookie := w.signIn(s)
 	w.issuer.set(func() { w.issuer.status = 503 })
 	w.ahead.Store(int64(9*time.Minute + 45*time.Second))
-	if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
-		t.Errorf("with a valid token: %v", err)
-	}
+	ok(t, use(s, cookie), "with a valid token")
 	w.ahead.Store(int64(11 * time.Minute))
-	if _, err := s.Authorization(request(http.MethodGet, cookie)); !isUnavailable(err) {
+	if err := use(s, cookie); !isUnavailable(err) {
 		t.Errorf("with an expired token: %v, want unavailable", err)
 	}
 	w.issuer.set(func() { w.issuer.status = 0 })
-	if _, err := s.Authorization(request(http.MethodGet, cookie)); err != nil {
-		t.Errorf("after the issuer recovered: %v", err)
-	}
+	ok(t, use(s, cookie), "after the issuer recovered")
 	w.issuer.set(func() { clear(w.issuer.refresh) }) // signed out or disabled at the issuer
 	w.ahead.Store(int64(30 * time.Minute))
 	for range 2 {
-		_, err := s.Authorization(request(http.MethodGet, cookie))
-		wants(t, err, "unauthenticated", "Sign in again")
+		wants(t, use(s, cookie), "unauthenticated", "Sign in again")
 	}
 	if err := w.store.Delete(t.Context(), "attempts"); err != nil { // the key that seals them
 		t.Fatal(err)
 	}
-	w.store.expire(":used")
-	if kept := w.store.String(); kept != "" {
-		t.Errorf("the ended session is still stored: %q", kept)
-	}
+	w.store.Expire(":used")
+	same(t, w.store.String(), "", "the ended session is still stored")
 }
 
 func TestAuthorization_EndsAfterTheLongestLifetime(t *testing.T) {
-	w := newWorld(t)
-	s := w.instance()
+	w, s := newSignIn(t)
 	cookie := w.signIn(s)
 	w.ahead.Store(int64(signin.DefaultLifetime + time.Second))
-	_, err := s.Authorization(request(http.MethodGet, cookie))
-	wants(t, err, "unauthenticated", "Sign in again")
+	wants(t, use(s, cookie), "unauthenticated", "Sign in again")
 }
 
 func TestAuthorization_RefusesRequestsFromAnotherSite(t *testing.T) {
-	w := newWorld(t)
-	s := w.instance()
+	w, s := newSignIn(t)
 	cookie := w.signIn(s)
 	for _, c := range []struct {
 		method string
@@ -496,16 +391,14 @@ func TestEnd_EndsTheSessionAtEveryInstance(t *testing.T) {
 		out.Query().Get("post_logout_redirect_uri") != public+"/console/" {
 		t.Errorf("sign-out page of the issuer %q, %v", page, err)
 	}
-	_, err = other.Authorization(request(http.MethodGet, cookie))
-	wants(t, err, "unauthenticated", "Sign in again")
+	wants(t, use(other, cookie), "unauthenticated", "Sign in again")
 	if of, _, cookies, err := s.End(request(http.MethodPost, cookie)); of.Actor.Subject != "" || len(cookies) != 2 || err != nil {
 		t.Errorf("a second End = %+v, cookies %v, %v", of, cookies, err)
 	}
 }
 
 func TestRedeem_SignsInUntilTheOfferEnds(t *testing.T) {
-	w := newWorld(t)
-	s := w.instance()
+	w, s := newSignIn(t)
 	token := w.issuer.sign(map[string]any{
 		"iss": w.issuer.URL, "aud": audience, "sub": "dev", "role": "admin", "agency_id": 7,
 		"exp": time.Now().Add(time.Hour).Unix(),
@@ -528,13 +421,8 @@ func TestRedeem_SignsInUntilTheOfferEnds(t *testing.T) {
 			t.Errorf("header %q, identity %+v, %v", header, id, err)
 		}
 	}
-	if len(secrets) != 3 {
-		t.Error("two browsers have the same session")
-	}
-	late, err := s.Offer(t.Context(), token, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	same(t, len(secrets), 3, "two browsers have the same session")
+	late := must(s.Offer(t.Context(), token, time.Minute))
 	w.ahead.Store(int64(2 * time.Minute))
 	_, _, err = s.Redeem(t.Context(), late)
 	wants(t, err, "unauthenticated", "ended")
@@ -543,14 +431,13 @@ func TestRedeem_SignsInUntilTheOfferEnds(t *testing.T) {
 }
 
 func TestSignIn_IsUnavailableWithoutItsServers(t *testing.T) {
-	w := newWorld(t)
-	s := w.instance()
+	w, s := newSignIn(t)
 	cookie := w.signIn(s)
-	w.store.err = gone{}
-	if _, err := s.Authorization(request(http.MethodGet, cookie)); !isUnavailable(err) {
+	w.store.Break(signintest.Unavailable{})
+	if err := use(s, cookie); !isUnavailable(err) {
 		t.Errorf("without the store: %v, want unavailable", err)
 	}
-	w.store.err = nil
+	w.store.Break(nil)
 	cold := w.instance()
 	w.issuer.Close()
 	if _, _, err := cold.Begin(t.Context()); !isUnavailable(err) {
@@ -564,8 +451,3 @@ func TestSignIn_IsUnavailableWithoutItsServers(t *testing.T) {
 	_, _, err = without.Begin(t.Context())
 	wants(t, err, "unauthenticated", "docs/access.md")
 }
-
-type gone struct{}
-
-func (gone) Error() string     { return "gone" }
-func (gone) Unavailable() bool { return true }
