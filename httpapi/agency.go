@@ -38,7 +38,8 @@ func (a agencies) stations(c *request.Call) error {
 
 // listOfAgency answers with a page of a list of the agency in the query, or of all agencies.
 func listOfAgency[T, B any](
-	c *request.Call, list, thing string, read func(context.Context, telematics.AgencyQuery) ([]T, error), position func(T) int64, body func(T) B,
+	c *request.Call, list, thing string, read func(context.Context, telematics.AgencyQuery) ([]T, error),
+	position func(T) int64, body func(T) B,
 ) error {
 	p := c.Page(list)
 	var found []T

@@ -81,7 +81,7 @@ func (e events) watch(c *request.Call, f stream.Filter) (end func()) {
 // streamWriter returns errors of flushing, which Echo's response does not.
 type streamWriter struct{ *echo.Response }
 
-// FlushError is called by http.ResponseController.
+// FlushError is called by http.ResponseController. Its error is the connection's.
 func (w streamWriter) FlushError() error { return http.NewResponseController(w.Writer).Flush() }
 
 func (e events) record(c *request.Call, filter stream.Filter, refusal error) error {

@@ -147,7 +147,8 @@ func checkNotice(n rental.Notice, body []byte) error {
 	}
 	for _, text := range []string{n.ID, n.Type, n.Object} {
 		if strings.ContainsRune(text, 0) || len(text) > maxNoticeText {
-			return request.Malformed(fmt.Sprintf("The notice's id, type and object must have at most %d bytes, and no NUL.", maxNoticeText), nil)
+			message := fmt.Sprintf("The notice's id, type and object must have at most %d bytes, and no NUL.", maxNoticeText)
+			return request.Malformed(message, nil)
 		}
 	}
 	return nil

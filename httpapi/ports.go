@@ -107,6 +107,8 @@ type Telemetry interface {
 type noTelemetry struct{}
 
 func (noTelemetry) TelemetryDays() int { return 0 }
+
+// Telemetry returns nothing; its error is nil.
 func (noTelemetry) Telemetry(context.Context, samples.Query) ([]samples.Bucket, error) {
 	return nil, nil
 }

@@ -50,7 +50,7 @@ func (l Level) String() string {
 
 // ParseClaimPath splits the path of a claim into the names of nested members: "realm_access.roles"
 // has two. A dot within a name is written \. and a name that begins with https:// or http://, as
-// namespaced claims do, is one name whatever it contains.
+// namespaced claims do, is one name whatever it contains. Its error is about an empty name.
 func ParseClaimPath(path string) ([]string, error) {
 	if strings.HasPrefix(path, "https://") || strings.HasPrefix(path, "http://") {
 		return []string{path}, nil

@@ -54,7 +54,7 @@ func NewKeys(config KeysConfig) *Keys {
 }
 
 // Run reads the source immediately and then at intervals of Refresh; after failures, at
-// growing intervals. It blocks until the context ends, then returns nil.
+// growing intervals. It blocks until the context ends; its error is always nil.
 func (k *Keys) Run(ctx context.Context) error {
 	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(minRetry),
 		backoff.WithMaxInterval(maxRetry), backoff.WithMaxElapsedTime(0))
@@ -76,7 +76,7 @@ func (k *Keys) Run(ctx context.Context) error {
 
 const errNoKeys unavailableError = "the keys that sign access tokens were not read yet"
 
-// Ready returns nil once there are keys.
+// Ready returns nil once there are keys. Its error has a method Unavailable() bool.
 func (k *Keys) Ready(context.Context) error {
 	if k.current.Load() == nil {
 		return errNoKeys

@@ -135,7 +135,9 @@ func (s *Signatures) key(ctx context.Context, id string) (rental.AgencyKey, erro
 
 // Use records the use of the signature of a change, even if the context ends meanwhile. Call it
 // after counting the client's limit of requests, so that a flood writes no more signatures than
-// that. Do not call it for a read: its repetition changes nothing.
+// that. Do not call it for a read: its repetition changes nothing. Its error is ErrTooManyUses, a
+// *telematics.Error with SignatureReplayed or SignatureStale, that of Uses, or has a method
+// Unavailable() bool.
 func (s *Signatures) Use(ctx context.Context, signed Signed, actor telematics.Actor) error {
 	if s.Uses == nil {
 		return errNoSignatureUses
@@ -162,6 +164,7 @@ func (s *Signatures) Use(ctx context.Context, signed Signed, actor telematics.Ac
 
 func (s *Signatures) stale(signature rental.Signature) *telematics.Error {
 	return &telematics.Error{Code: SignatureStale, Message: fmt.Sprintf(
-		"The agency signature is of %s, and it is %s here: at most %.0f seconds may be between. Set the device's clock, and sign every attempt anew.",
+		"The agency signature is of %s, and it is %s here: at most %.0f seconds may be between. "+
+			"Set the device's clock, and sign every attempt anew.",
 		telematics.FormatTime(signature.At), telematics.FormatTime(s.Now()), rental.SignatureSkew.Seconds())}
 }

@@ -50,7 +50,8 @@ func Bound(listener net.Listener, max int, registerer prometheus.Registerer, log
 // client's token could hold them all.
 func (l *Listener) share() int { return max(minShare, l.max/shares) }
 
-// Accept blocks until the next connection, which it may close others for; see Listener.
+// Accept blocks until the next connection, which it may close others for; see Listener. Its error
+// is the listener's.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
@@ -154,7 +155,8 @@ type connection struct {
 	gone  bool
 }
 
-// SetReadDeadline limits the deadline of an unauthenticated connection to unauthenticatedIdle.
+// SetReadDeadline limits the deadline of an unauthenticated connection to unauthenticatedIdle. Its
+// error is the connection's.
 func (c *connection) SetReadDeadline(t time.Time) error {
 	if latest := time.Now().Add(unauthenticatedIdle); t.After(latest) && !c.authenticated.Load() {
 		t = latest
@@ -181,6 +183,7 @@ func (c *connection) markAuthenticated(actor telematics.Actor) {
 	l.removeUnauthenticated(c)
 }
 
+// Read reads; its error is the connection's.
 func (c *connection) Read(p []byte) (int, error) {
 	c.reads.Lock()
 	defer c.reads.Unlock()
@@ -189,7 +192,7 @@ func (c *connection) Read(p []byte) (int, error) {
 
 // Close closes the connection, and makes room for another. It first discards unread input, such as
 // a request that the caller pipelined after its last answered one: otherwise the kernel sends a
-// reset, and the caller may lose that answer.
+// reset, and the caller may lose that answer. Its error is the connection's.
 func (c *connection) Close() error {
 	if c.reads.TryLock() { // otherwise a Read waits for input, so there is none
 		discardInput(c.Conn)
@@ -209,7 +212,7 @@ func discardInput(c net.Conn) {
 }
 
 // CloseWrite lets net/http end its side before it closes the connection of a caller that is still
-// sending.
+// sending. Its error is the connection's.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

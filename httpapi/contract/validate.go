@@ -173,11 +173,11 @@ func isInteger(s string) bool {
 	return err == nil
 }
 
-// ParseInteger reads an integer of 64 bits in decimal digits.
+// ParseInteger reads an integer of 64 bits in decimal digits. Its error is a *strconv.NumError.
 func ParseInteger(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
 
 // ParseTime parses a time of RFC 3339 whose year in UTC has four digits, so that it can be
-// formatted in the same form. It returns the time in UTC.
+// formatted in the same form. It returns the time in UTC, or an error for any other text.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
@@ -192,7 +192,8 @@ func ParseTime(s string) (time.Time, error) {
 
 var errYear = errors.New("in UTC, the year is not one of 0 to 9999")
 
-// ParseUUID parses only the canonical form of 36 characters; the library also accepts others.
+// ParseUUID parses only the canonical form of 36 characters, and returns an error for others, which
+// the library also accepts.
 func ParseUUID(s string) (uuid.UUID, error) {
 	const canonical = 36
 	if len(s) != canonical {

@@ -16,7 +16,8 @@ var driverMessages = map[telematics.Code]string{
 	telematics.CommandTimeout:        mayHaveForDriver,
 }
 
-const mayHaveForDriver = "The vehicle has not confirmed the command in time; it may still execute it. Look at the vehicle before you try again."
+const mayHaveForDriver = "The vehicle has not confirmed the command in time; it may still execute it. " +
+	"Look at the vehicle before you try again."
 
 // ForDriver returns the error as a client may read it: in words for the driver of a car. What an
 // operator wrote about a halt is for staff alone.

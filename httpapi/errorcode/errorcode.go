@@ -131,7 +131,8 @@ var kinds = map[telematics.Code]kind{
 		"The first request with this `Idempotency-Key` is still running.",
 		"Repeat the request with the same key after `retry_after` seconds."},
 	rental.VehicleNotAvailable: {http.StatusConflict,
-		"The vehicle cannot be booked or handed over: it has another booking, is withdrawn, has no rate, or a rule keeps drivers from opening it.",
+		"The vehicle cannot be booked or handed over: it has another booking, is withdrawn, has no rate, " +
+			"or a rule keeps drivers from opening it.",
 		"Choose another vehicle or another time; `message` says what stands in the way."},
 	rental.BookingNotCancellable: {http.StatusConflict,
 		"The booking has started, is over, or the time to cancel has passed.",
@@ -189,7 +190,8 @@ var kinds = map[telematics.Code]kind{
 		"Repeat a read. Before you repeat a change without an `Idempotency-Key`, look whether it was done. Report the `request_id`."},
 	telematics.CommandRejected: {http.StatusBadGateway,
 		"The unit refused the command; `reason` says why. With `outcome` `unknown` it may still execute another copy.",
-		"With `not_executed` correct the cause (the clock or the keys of the unit); with `unknown` read the command after `retry_after` seconds first.",
+		"With `not_executed` correct the cause (the clock or the keys of the unit); " +
+			"with `unknown` read the command after `retry_after` seconds first.",
 	},
 	telematics.CommandFailed: {http.StatusBadGateway,
 		"The vehicle tried and failed.",

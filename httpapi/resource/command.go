@@ -37,11 +37,12 @@ type Attention struct {
 // NewCommand returns a command.
 func NewCommand(c *telematics.Command) *Command {
 	body := &Command{
-		ID: c.ID.String(), VehicleID: int64(c.Vehicle), BookingID: OrNull(c.Booking), Action: c.Action, Parameters: NewAttention(c.Attention),
-		State: c.State, Outcome: OrNull(c.State.Outcome()),
+		ID: c.ID.String(), VehicleID: int64(c.Vehicle), BookingID: OrNull(c.Booking),
+		Action: c.Action, Parameters: NewAttention(c.Attention), State: c.State, Outcome: OrNull(c.State.Outcome()),
 		RequestedBy: c.Actor.Subject, RequestedAt: Timestamp(c.Requested),
 		SentAt: TimestampOrNull(c.SentAt), ReceivedAt: TimestampOrNull(c.ReceivedAt), CompletedAt: TimestampOrNull(c.Completed),
-		Deadline: Timestamp(c.Deadline), ExpiresAt: Timestamp(c.Expires()), Attempts: c.Attempts, PublishedAt: List(c.Publications(), Timestamp), Late: c.Late, Contradicted: c.BestEffort.Contradicted,
+		Deadline: Timestamp(c.Deadline), ExpiresAt: Timestamp(c.Expires()), Attempts: c.Attempts,
+		PublishedAt: List(c.Publications(), Timestamp), Late: c.Late, Contradicted: c.BestEffort.Contradicted,
 		Reason: OrNull(c.Reason), Detail: OrNull(c.Detail), Assurance: Promises(c.Assurance),
 	}
 	if !c.Completed.IsZero() {

@@ -108,8 +108,8 @@ func newMarkerTimes(known telematics.Snapshot) MarkerTimes {
 
 func newRecord(v telematics.Vehicle) Record {
 	return Record{
-		ID: int64(v.ID), AgencyID: int64(v.AgencyID), Unit: OrNull(v.Unit), Protocol: protocol(v), Status: v.Status, Powertrain: v.Powertrain,
-		Description: newDescription(v),
+		ID: int64(v.ID), AgencyID: int64(v.AgencyID), Unit: OrNull(v.Unit), Protocol: protocol(v), Status: v.Status,
+		Powertrain: v.Powertrain, Description: newDescription(v),
 	}
 }
 
@@ -187,9 +187,10 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 		Connectivity: MarkerConnectivity{Status: t.Contact.At(now), LastSeen: TimestampOrNull(t.Contact.LastSeen)},
 		Location:     newLocation(known, address),
 		Telemetry: MarkerTelemetry{
-			SpeedKmh: known.Number(telematics.SpeedKmh), Ignition: known.Text(telematics.Ignition), IsLocked: known.Flag(telematics.IsLocked),
-			FuelLevelPercent: known.Number(telematics.FuelLevel), BatteryLevelPercent: known.Number(telematics.Battery),
-			RemainingRangeKm: known.Number(telematics.RangeKm), ChargingStatus: known.Text(telematics.Charging),
+			SpeedKmh: known.Number(telematics.SpeedKmh), Ignition: known.Text(telematics.Ignition),
+			IsLocked: known.Flag(telematics.IsLocked), FuelLevelPercent: known.Number(telematics.FuelLevel),
+			BatteryLevelPercent: known.Number(telematics.Battery), RemainingRangeKm: known.Number(telematics.RangeKm),
+			ChargingStatus: known.Text(telematics.Charging),
 		},
 		Stored:      !t.Unstored,
 		ReportedAt:  newMarkerTimes(known),

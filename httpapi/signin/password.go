@@ -49,7 +49,8 @@ const (
 	OtherSite  = "This request came from a page of another site, so it was refused."
 	// ServerNeeded is also the API's sentence.
 	ServerNeeded = "A server that this request needs is not available; try again."
-	NoOperators  = "No account exists yet. Add the first one on the server: motorpool operator add NAME --role admin --scope \"all_agencies halt agency_keys\""
+	NoOperators  = "No account exists yet. Add the first one on the server: " +
+		`motorpool operator add NAME --role admin --scope "all_agencies halt agency_keys"`
 )
 
 // ErrPassword is the cause of an error for which the person can choose another password.
@@ -61,7 +62,7 @@ var errNoOperators = refuse(NotRight, errors.New("people sign in at the issuer")
 func (s *SignIn) HasPasswords() bool { return s.issuer == nil && s.Operators != nil }
 
 // HasOperators reports whether there is an operator. It reads that once a second at most, and never
-// again after there was one: callers need no session.
+// again after there was one: callers need no session. Its error is that of Operators.
 func (s *SignIn) HasOperators(ctx context.Context) (bool, error) {
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -77,7 +78,7 @@ func (s *SignIn) HasOperators(ctx context.Context) (bool, error) {
 }
 
 // Enter begins the session of a person with a name and a password, whose request came from an
-// address. It returns the cookies to set.
+// address. It returns the cookies to set. Its error is as that of Identify.
 //
 // A browser that has signed in before counts by itself. So who guesses passwords, from any number
 // of addresses, locks out no person who uses the same browser as before.
@@ -128,7 +129,8 @@ func (s *SignIn) Enter(r *http.Request, address, typed, password string) (id aut
 	return s.enter(r.Context(), operator, known)
 }
 
-// LinkOwner returns the name of the operator who has the link with a code.
+// LinkOwner returns the name of the operator who has the link with a code. Its error is as that of
+// Identify.
 func (s *SignIn) LinkOwner(r *http.Request, address, code string) (string, error) {
 	operator, _, err := s.linkOwner(r.Context(), address, code)
 	return operator.Name, err
@@ -150,7 +152,8 @@ func (s *SignIn) linkOwner(ctx context.Context, address, code string) (operators
 }
 
 // SetPassword sets the password of the operator who has a link, and begins a session. by is the
-// request; its actor becomes the operator.
+// request; its actor becomes the operator. Its error is as that of Identify; ErrPassword is the
+// cause where the person can choose another password.
 func (s *SignIn) SetPassword(
 	r *http.Request, address, code, password, repeated string, by telematics.Author,
 ) (id auth.Identity, cookies []*http.Cookie, err error) {

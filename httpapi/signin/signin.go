@@ -61,7 +61,8 @@ type SignIn struct {
 	askedAt      time.Time // guarded by asking: when there was none
 }
 
-// New returns a SignIn. It does no I/O: the issuer is discovered at first use.
+// New returns a SignIn. It does no I/O: the issuer is discovered at first use. Its error is about
+// the URL.
 func New(config Config) (*SignIn, error) {
 	config.Lifetime = cmp.Or(config.Lifetime, DefaultLifetime)
 	config.Log = cmp.Or(config.Log, slog.Default())
@@ -73,12 +74,8 @@ func New(config Config) (*SignIn, error) {
 	name := "__Host-motorpool" + strings.ReplaceAll(strings.TrimRight(config.URL.Path, "/"), "/", "-")
 	s := &SignIn{
 		Config: config, crossSite: http.NewCrossOriginProtection(), cookie: name, attempting: name + "-sign-in",
-		known: name + "-browser",
-		newBrowsers: make(
-			hashing, hashPlaces,
-		),
-		knownBrowsers: make(hashing, hashPlaces), counted: newAttempts(config.Metrics),
-		verify: operators.VerifyPassword,
+		known: name + "-browser", newBrowsers: make(hashing, hashPlaces), knownBrowsers: make(hashing, hashPlaces),
+		counted: newAttempts(config.Metrics), verify: operators.VerifyPassword,
 	}
 	// A proxy may change the Host that it is compared with.
 	if err := s.crossSite.AddTrustedOrigin(config.URL.Scheme + "://" + config.URL.Host); err != nil {
@@ -178,6 +175,7 @@ func (s *SignIn) SessionEnded(r *http.Request) func() bool {
 }
 
 // Begin returns the issuer's page where a person signs in, and the cookie that the callback needs.
+// Its error is as that of Identify.
 func (s *SignIn) Begin(ctx context.Context) (string, *http.Cookie, error) {
 	if s.issuer == nil {
 		return "", nil, refuse("People do not sign in at an issuer here; see docs/access.md.", nil)
@@ -203,7 +201,7 @@ func (s *SignIn) Begin(ctx context.Context) (string, *http.Cookie, error) {
 
 // Finish begins the session of an issuer's callback, which came from an address. It returns the
 // cookies that replace those of the request. It calls the issuer once at most for an attempt of
-// Begin, and for no other.
+// Begin, and for no other. Its error is as that of Identify.
 func (s *SignIn) Finish(r *http.Request, address string) (auth.Identity, []*http.Cookie, error) {
 	a, ok, err := s.attemptOf(r)
 	query := r.URL.Query()
@@ -278,7 +276,8 @@ func (s *SignIn) admit(ctx context.Context, tokens session) (auth.Identity, []*h
 }
 
 // End ends the session of a request, and returns whose it was, or the zero value; the issuer's page
-// for signing out there, too, or ""; and the cookies that replace those of the request.
+// for signing out there, too, or ""; and the cookies that replace those of the request. Its error
+// is as that of Identify.
 func (s *SignIn) End(r *http.Request) (of auth.Identity, page string, cookies []*http.Cookie, err error) {
 	cookies = []*http.Cookie{s.noCookie(s.cookie, http.SameSiteStrictMode), s.noCookie(s.attempting, http.SameSiteLaxMode)}
 	if err := s.checkOrigin(r); err != nil {
@@ -313,13 +312,13 @@ func (s *SignIn) End(r *http.Request) (of auth.Identity, page string, cookies []
 const offered = ":offer"
 
 // Offer returns a code with which browsers can begin sessions for some time, with this access
-// token: for development.
+// token: for development. Its error is that of Store.
 func (s *SignIn) Offer(ctx context.Context, accessToken string, keep time.Duration) (string, error) {
 	by := newSecret()
 	return by.String(), s.keep(ctx, by.storeKey()+offered, by, session{Access: accessToken, End: s.Now().Add(keep)})
 }
 
-// Redeem begins a session with a code of Offer.
+// Redeem begins a session with a code of Offer. Its error is as that of Identify.
 func (s *SignIn) Redeem(ctx context.Context, code string) (auth.Identity, []*http.Cookie, error) {
 	by, ok := parseSecret(code)
 	if !ok {

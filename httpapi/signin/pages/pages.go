@@ -41,7 +41,8 @@ var styleHash = sha256.Sum256([]byte(style))
 
 // policy lets the pages run no script, load nothing, be framed by none, and send their form to
 // the service alone.
-var policy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(styleHash[:]) + "'"
+var policy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; " +
+	"style-src 'sha256-" + base64.StdEncoding.EncodeToString(styleHash[:]) + "'"
 
 var layout = template.Must(template.New("").Funcs(template.FuncMap{"style": func() template.CSS { return style }}).Parse(`<!doctype html>
 <html lang="{{.Language}}">
@@ -56,7 +57,8 @@ var layout = template.Must(template.New("").Funcs(template.FuncMap{"style": func
 {{with .Message}}<p role="alert">{{$.T . $.Words}}</p>
 {{end}}{{if .Action}}<form method="post" action="{{.Action}}">
 {{range .Fields}}{{if eq .Type "hidden"}}<input type="hidden" name="{{.Name}}" value="{{.Value}}">
-{{else}}<label>{{$.T .Label}} <input name="{{.Name}}" type="{{.Type}}" value="{{.Value}}" autocomplete="{{.Complete}}" autocapitalize="none" spellcheck="false" required{{if .Fixed}} readonly{{end}}></label>
+{{else}}<label>{{$.T .Label}} <input name="{{.Name}}" type="{{.Type}}" value="{{.Value}}" autocomplete="{{.Complete}}"
+  autocapitalize="none" spellcheck="false" required{{if .Fixed}} readonly{{end}}></label>
 {{end}}{{end}}<button>{{$.T .Button}}</button>
 </form>
 {{end}}{{with .Hint}}<p>{{.}}</p>
@@ -78,15 +80,17 @@ var german = map[string]string{
 	"The same again":                      "Noch einmal dasselbe",
 	"Save and sign in":                    "Speichern und anmelden",
 	signin.NotRight:                       "Name oder Passwort ist falsch.",
-	signin.LinkUsed:                       "Dieser Link wurde schon benutzt oder ist abgelaufen. Bitten Sie um einen neuen: motorpool operator password NAME.",
-	signin.NotTheSame:                     "Die beiden Passwörter sind verschieden.",
-	signin.ManyTries:                      "Zu viele Versuche. Versuchen Sie es später noch einmal.",
-	signin.NoOperators:                    "Es gibt noch kein Konto. Legen Sie das erste auf dem Server an: motorpool operator add NAME --role admin --scope \"all_agencies halt agency_keys\"",
-	operators.TooShort:                    "Das Passwort ist zu kurz: mindestens 12 Zeichen.",
-	operators.TooLong:                     "Das Passwort ist zu lang.",
-	operators.HasName:                     "Das Passwort darf Ihren Namen nicht enthalten.",
-	signin.ServerNeeded:                   "Ein Server, der dafür nötig ist, ist nicht erreichbar. Versuchen Sie es noch einmal.",
-	signin.OtherSite:                      "Eine Seite eines anderen Anbieters hat diese Anfrage gesendet; sie wurde nicht ausgeführt.",
+	signin.LinkUsed: "Dieser Link wurde schon benutzt oder ist abgelaufen. " +
+		"Bitten Sie um einen neuen: motorpool operator password NAME.",
+	signin.NotTheSame: "Die beiden Passwörter sind verschieden.",
+	signin.ManyTries:  "Zu viele Versuche. Versuchen Sie es später noch einmal.",
+	signin.NoOperators: "Es gibt noch kein Konto. Legen Sie das erste auf dem Server an: " +
+		`motorpool operator add NAME --role admin --scope "all_agencies halt agency_keys"`,
+	operators.TooShort:  "Das Passwort ist zu kurz: mindestens 12 Zeichen.",
+	operators.TooLong:   "Das Passwort ist zu lang.",
+	operators.HasName:   "Das Passwort darf Ihren Namen nicht enthalten.",
+	signin.ServerNeeded: "Ein Server, der dafür nötig ist, ist nicht erreichbar. Versuchen Sie es noch einmal.",
+	signin.OtherSite:    "Eine Seite eines anderen Anbieters hat diese Anfrage gesendet; sie wurde nicht ausgeführt.",
 }
 
 var languages = language.NewMatcher([]language.Tag{language.English, language.German})
@@ -108,7 +112,8 @@ func (t translated) T(text string, words ...string) string {
 	return text
 }
 
-// Render returns the page for a reader who accepts languages, and its headers.
+// Render returns the page for a reader who accepts languages, and its headers. Its error is one of
+// the template: there is none today.
 func (p Page) Render(accepted string) (headers map[string]string, body []byte, err error) {
 	match, _, _ := languages.Match(parseLanguages(accepted)...)
 	base, _ := match.Base()
