@@ -30,9 +30,9 @@ const (
 // accessCallers are the columns of docs/access.md, with the request of each.
 func accessCallers(t *testing.T) []accessCaller {
 	admin := func(change map[string]any) func(*http.Request) {
-		return withToken(edKey().mint(t, claims(change)))
+		return claiming(change)
 	}
-	client := withToken(clientToken(t))
+	client := byClient
 	otherApp := func(s *signature) { s.key = appKey(2) }
 	return []accessCaller{
 		{"no token", anonymous},
@@ -92,6 +92,10 @@ func access(t *testing.T) map[string][]string {
 				cell := "yes"
 				if r.status == 401 || r.status == 403 || r.status == 404 && caller.name == "admin of another agency" {
 					cell = fmt.Sprint(r.status)
+				}
+				if code := r.body.Error; r.status == 401 && !strings.Contains("unauthenticated agency_signature_missing", code.Code) ||
+					r.status == 403 && !strings.Contains("forbidden agency_mismatch", code.Code) {
+					t.Errorf("%s, %s: %d %s", route, caller.name, r.status, code.Code)
 				}
 				if r.status == http.StatusInternalServerError {
 					t.Errorf("%s, %s: %s", route, caller.name, r.text)

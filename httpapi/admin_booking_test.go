@@ -23,7 +23,7 @@ func TestAdminBooking_IsMade(t *testing.T) {
 		Pickup: 1, Dropoff: 2,
 	}
 	same(t, a.bookings.draft, want, "draft")
-	a.post("/api/v1/admin/bookings", withJSON(strings.Replace(newBooking, "{", `{"payment_method_id":7,`, 1)), withToken(agencyToken(t, 1))).wants(201, "")
+	a.post("/api/v1/admin/bookings", withJSON(strings.Replace(newBooking, "{", `{"payment_method_id":7,`, 1)), ofAgency(1)).wants(201, "")
 	same(t, a.bookings.draft.Method, 7, "draft %+v, want payment method 7", a.bookings.draft)
 	a.post("/api/v1/admin/bookings", withJSON(strings.Replace(newBooking, "{", `{"payment_method_id":null,`, 1))).wants(201, "")
 	if a.bookings.draft.Method != 0 || a.nudges != 0 {
@@ -34,7 +34,7 @@ func TestAdminBooking_IsMade(t *testing.T) {
 func TestAdminBooking_IsMadeOncePerKey(t *testing.T) {
 	a := newBookingAPI(t)
 	for _, replayed := range []string{"", "true"} {
-		r := a.post("/api/v1/admin/bookings", withJSON(newBooking), withHeader("Idempotency-Key", "k")).wants(201, "")
+		r := a.post("/api/v1/admin/bookings", withJSON(newBooking), keyed("k")).wants(201, "")
 		r.heads("Idempotency-Replayed", replayed, "Location", "/api/v1/admin/bookings/100")
 	}
 	a.wantsEntries(logged{Code: telematics.IdempotencyReplayed, Booking: 100})
@@ -110,7 +110,7 @@ func replaceField(body, field, value string) string {
 
 func TestAdminBooking_OfAnotherAgencyIsForbidden(t *testing.T) {
 	a := newBookingAPI(t)
-	r := a.post("/api/v1/admin/bookings", withJSON(newBooking), withToken(agencyToken(t, 2))).wants(403, "forbidden")
+	r := a.post("/api/v1/admin/bookings", withJSON(newBooking), ofAgency(2)).wants(403, "forbidden")
 	if !strings.Contains(r.body.Message, "agency 2") || a.bookings.draft.Agency != 0 {
 		t.Error(r.text)
 	}
@@ -126,7 +126,7 @@ func TestAdminBooking_StartsAndEnds(t *testing.T) {
 		t.Errorf("%s, %d nudges", started.text, a.nudges)
 	}
 	a.post("/api/v1/admin/bookings/43/start").wants(409, "booking_state_conflict")
-	ended := a.post("/api/v1/admin/bookings/43/end", withToken(agencyToken(t, 1))).wants(200, "")
+	ended := a.post("/api/v1/admin/bookings/43/end", ofAgency(1)).wants(200, "")
 	ended.has("status", "completed", "actual_end", "2026-01-02T10:00:00.250Z")
 	a.post("/api/v1/admin/bookings/43/end").wants(409, "booking_not_active")
 	a.set(43, func(d *rental.BookingDetails) { d.State, d.ActualEnd, d.InOther = rental.Upcoming, time.Time{}, true })
@@ -146,12 +146,12 @@ func TestBooking_ChangesOfMoneyNeedAnIdempotencyKey(t *testing.T) {
 	a := newBookingAPI(t)
 	for path, body := range money {
 		a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`)).wants(400, "idempotency_key_required")
-		a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`), withHeader("Idempotency-Key", "")).wants(422, "validation_failed")
+		a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`), keyed("")).wants(422, "validation_failed")
 		if line := a.history.all()[len(a.history.all())-2]; line.Code != "idempotency_key_required" || line.Booking != 42 {
 			t.Errorf("audit log entries %+v", line)
 		}
 		for _, replayed := range []string{"", "true"} {
-			r := a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`), withHeader("Idempotency-Key", "k"+path)).wants(200, "")
+			r := a.post(adminBooking+path, withJSON(`{"amount":1,`+body+`}`), keyed("k"+path)).wants(200, "")
 			r.heads("Idempotency-Replayed", replayed)
 		}
 	}
@@ -172,7 +172,7 @@ func TestAmount_IsReadExactly(t *testing.T) {
 			a.set(42, func(d *rental.BookingDetails) { d.Price.Currency, d.Terms.FeeLimit = currency, rental.MaxAmount })
 			r := a.post(
 				adminBooking+"/fees", withJSON(`{"amount":`+literal+`,"kind":"other","reason":"x"}`),
-				withHeader("Idempotency-Key", "k"),
+				keyed("k"),
 			)
 			charges := a.bookings.byID[42].Charges
 			switch {
@@ -191,10 +191,10 @@ func TestAmount_MustBeAPositiveNumber(t *testing.T) {
 	a := newBookingAPI(t)
 	for path, body := range money {
 		for _, amount := range []string{"0", "0.00", "-1", "-0", "0e5", `"12"`, "true", "[1]"} {
-			a.post(adminBooking+path, withJSON(`{"amount":`+amount+`,`+body+`}`), withHeader("Idempotency-Key", "k")).invalid("amount")
+			a.post(adminBooking+path, withJSON(`{"amount":`+amount+`,`+body+`}`), keyed("k")).invalid("amount")
 		}
 		for _, none := range []string{"{", `{"amount":null,`} {
-			a.post(adminBooking+path, withJSON(none+body+`}`), withHeader("Idempotency-Key", "k")).invalid("amount")
+			a.post(adminBooking+path, withJSON(none+body+`}`), keyed("k")).invalid("amount")
 		}
 	}
 	same(t, len(a.bookings.byID[42].Charges), 2, "an invalid amount was charged")
@@ -205,22 +205,22 @@ func TestBooking_ChangesOfMoneyNeedAReason(t *testing.T) {
 	for path := range money {
 		kind := map[bool]string{true: `,"kind":"other"`}[path == "/fees"]
 		for _, reason := range []string{"", `,"reason":null`, `,"reason":""`, `,"reason":"  "`, `,"reason":7`, `,"reason":"a\u0000b"`, `,"reason":"` + strings.Repeat("é", 501) + `"`} {
-			a.post(adminBooking+path, withJSON(`{"amount":1`+kind+reason+`}`), withHeader("Idempotency-Key", "k")).invalid("reason")
+			a.post(adminBooking+path, withJSON(`{"amount":1`+kind+reason+`}`), keyed("k")).invalid("reason")
 		}
-		a.post(adminBooking+path, withJSON(`{"amount":1`+kind+`,"reason":"`+strings.Repeat("é", 500)+`"}`), withHeader("Idempotency-Key", "k"+path)).wants(200, "")
+		a.post(adminBooking+path, withJSON(`{"amount":1`+kind+`,"reason":"`+strings.Repeat("é", 500)+`"}`), keyed("k"+path)).wants(200, "")
 	}
 	for _, kind := range []string{"", `"kind":"parking",`, `"kind":7,`} {
-		a.post(adminBooking+"/fees", withJSON(`{`+kind+`"amount":1,"reason":"x"}`), withHeader("Idempotency-Key", "k")).invalid("kind")
+		a.post(adminBooking+"/fees", withJSON(`{`+kind+`"amount":1,"reason":"x"}`), keyed("k")).invalid("kind")
 	}
 	for _, kind := range []string{"late_return", "cleaning", "damage", "fuel", "traffic_fine", "cancellation", "other"} {
-		a.post(adminBooking+"/fees", withJSON(`{"kind":"`+kind+`","amount":1,"reason":"x"}`), withHeader("Idempotency-Key", kind)).wants(200, "")
+		a.post(adminBooking+"/fees", withJSON(`{"kind":"`+kind+`","amount":1,"reason":"x"}`), keyed(kind)).wants(200, "")
 	}
 }
 
 func TestRefund_NeedsAnAmountOrFull(t *testing.T) {
 	a := newBookingAPI(t)
 	refund := func(body string) *response {
-		return a.post(adminBooking+"/refund", withJSON(body), withHeader("Idempotency-Key", "k"))
+		return a.post(adminBooking+"/refund", withJSON(body), keyed("k"))
 	}
 	for body, field := range map[string]string{
 		`{"reason":"x"}`: "amount",
@@ -245,7 +245,7 @@ func TestRefund_NeedsAnAmountOrFull(t *testing.T) {
 func TestRefund_OfOneCharge(t *testing.T) {
 	a := newBookingAPI(t)
 	refund := func(body, key string) *response {
-		return a.post(adminBooking+"/refund", withJSON(body), withHeader("Idempotency-Key", key))
+		return a.post(adminBooking+"/refund", withJSON(body), keyed(key))
 	}
 	const rent, deposit = `"charge_id":"01941f29-7c00-7aa0-8000-000000000001"`, `"charge_id":"01941f29-7c00-7aa0-8000-000000000002"`
 	for _, body := range []string{`{"amount":1,"reason":"x","charge_id":"5"}`, `{"amount":1,"reason":"x","charge_id":"01941f29-7c00-7aa0-8000-00000000000f"}`} {
@@ -262,7 +262,7 @@ func TestRefund_OfOneCharge(t *testing.T) {
 func TestMoney_MoreThanPaidOrHeldIsRefused(t *testing.T) {
 	a := newBookingAPI(t)
 	move := func(path, body, key string) *response {
-		return a.do(http.MethodPost, adminBooking+path, withJSON(body), withHeader("Idempotency-Key", key))
+		return a.do(http.MethodPost, adminBooking+path, withJSON(body), keyed(key))
 	}
 	move("/refund", `{"amount":132.01,"reason":"x"}`, "a").wants(422, "refund_exceeds_paid")
 	all := move("/refund", `{"full":true,"reason":"x"}`, "b").wants(200, "")

@@ -30,8 +30,8 @@ func TestAgenciesAndStations_AreListedByDescendingID(t *testing.T) {
 		first := a.get(path+"?limit=1").wants(200, "")
 		cursor, _ := first.body.Meta["next_cursor"].(string)
 		a.get(path+"?limit=1&cursor="+cursor).wants(200, "").has("", any(want[1:]))
-		a.get(path, withToken(agencyToken(t, 1))).wants(200, "").has("", any(want[1:]))
-		a.get(path+"?agency_id=2", withToken(agencyToken(t, 1))).wants(200, "").lists(0)
+		a.get(path, ofAgency(1)).wants(200, "").has("", any(want[1:]))
+		a.get(path+"?agency_id=2", ofAgency(1)).wants(200, "").lists(0)
 		a.get(path+"?cursor=x").wants(422, "validation_failed")
 	}
 	a.wantsEntries()

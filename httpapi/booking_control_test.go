@@ -21,7 +21,7 @@ func TestClientControl_LocksAndUnlocksTheVehicleOfAnActiveBooking(t *testing.T) 
 	a := newBookingAPI(t)
 	for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} {
 		r := a.asClient(http.MethodPost, ownBooking+"/control/"+string(action), withHeader("Prefer", "respond-async, wait=20"),
-			withHeader("Idempotency-Key", "k-"+string(action))).wants(200, "")
+			keyed("k-"+string(action))).wants(200, "")
 		r.has("action", string(action), "state", "succeeded", "vehicle_id", 42.0, "booking_id", 42.0).meta("agency_id", 1.0)
 		same(t, r.header.Get("Preference-Applied"), "wait=20", "Preference-Applied")
 		order := a.controller.last()
@@ -135,7 +135,7 @@ func TestClientControl_CountsAgainstTheVehiclesLimit(t *testing.T) {
 		return a.asClient(http.MethodPost, ownBooking+"/control/lock", change...)
 	}
 	lockBooked().wants(200, "").wantsQuota("2", "1", "6")
-	a.post("/api/v1/admin/vehicles/42/control/lock").wants(200, "")
+	a.post(lock).wants(200, "")
 	r := lockBooked().wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
 	if *r.body.Error.Outcome != "not_executed" || a.controller.count() != 2 {
 		t.Error(r.text)
@@ -168,12 +168,12 @@ func TestBookingCommand_RepeatedAfterTheEndReturnsItsResult(t *testing.T) {
 		m := &made{command: settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, state)}
 		a := newBookingAPI(t, func(c *httpapi.Config) { c.Bulks = m })
 		lockIt := func() *response {
-			return a.asClient(http.MethodPost, "/api/v1/client/bookings/46/control/lock", withHeader("Idempotency-Key", "k"))
+			return a.asClient(http.MethodPost, "/api/v1/client/bookings/46/control/lock", keyed("k"))
 		}
 		lockIt().wants(want.status, want.code).heads("Idempotency-Replayed", "true")
 		a.wantsEntries(logged{Code: telematics.IdempotencyReplayed, Command: m.command.ID})
 		// The same key with another command is refused as for any other booking.
-		a.asClient(http.MethodPost, "/api/v1/client/bookings/46/control/unlock", withHeader("Idempotency-Key", "k")).wants(409, "booking_not_active")
+		a.asClient(http.MethodPost, "/api/v1/client/bookings/46/control/unlock", keyed("k")).wants(409, "booking_not_active")
 		same(t, a.controller.count(), 0, "%s: the controller got an order", state)
 	}
 }
@@ -184,7 +184,7 @@ func TestBooking_NotChangedByAWrongClock(t *testing.T) {
 	a := newBookingAPI(t, func(c *httpapi.Config) {
 		c.CompareClock = func(context.Context) error { return wrong }
 	})
-	key := withHeader("Idempotency-Key", "k")
+	key := keyed("k")
 	for _, err := range []error{telematics.Unavailable("the exact time", errors.New("three hours behind")), errors.New("postgres does not reply")} {
 		wrong = err
 		a.post("/api/v1/admin/bookings/43/start").wants(503, "service_unavailable")

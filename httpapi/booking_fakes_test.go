@@ -226,8 +226,3 @@ func details(change func(*rental.BookingDetails)) rental.BookingDetails {
 	change(&d)
 	return d
 }
-
-// otherClient is the token of a client of agency 1 without bookings.
-func otherClient(t *testing.T) string {
-	return edKey().mint(t, claims(map[string]any{"sub": "client-9", "role": "client", "agency_id": 1}))
-}

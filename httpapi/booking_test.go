@@ -142,8 +142,8 @@ func TestBooking_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 		{http.MethodPost, "/refund", `{"full":true,"reason":"x"}`}, {http.MethodPost, "/deposit/capture", `{"amount":1,"reason":"x"}`},
 	} {
 		ask := func(id int) string {
-			return a.do(c.method, fmt.Sprintf("/api/v1/admin/bookings/%d%s", id, c.path), withJSON(c.body), withHeader("Idempotency-Key", "k"),
-				withToken(agencyToken(t, 2))).wants(404, "booking_not_found").bare()
+			return a.do(c.method, fmt.Sprintf("/api/v1/admin/bookings/%d%s", id, c.path), withJSON(c.body), keyed("k"),
+				ofAgency(2)).wants(404, "booking_not_found").bare()
 		}
 		missing := ask(999)
 		for _, id := range []int{42, 43, 998} {
@@ -187,7 +187,7 @@ func TestBookings_OfAClientAreListed(t *testing.T) {
 	same(t, len(r.body.Data.([]any)), 1, "upcoming bookings")
 	a.asClient(http.MethodGet, "/api/v1/client/bookings?status=lost").wants(422, "validation_failed")
 	a.asClient(http.MethodGet, "/api/v1/client/bookings?cursor=x").wants(422, "validation_failed")
-	none := a.asClient(http.MethodGet, "/api/v1/client/bookings", withToken(otherClient(t))).wants(200, "")
+	none := a.asClient(http.MethodGet, "/api/v1/client/bookings", clientOf(1, "client-9")).wants(200, "")
 	if list, ok := none.body.Data.([]any); !ok || len(list) != 0 {
 		t.Errorf("another client gets %v, want none", none.body.Data)
 	}
@@ -215,10 +215,10 @@ func TestAdminBookings_AreListedAndFiltered(t *testing.T) {
 		q.Limit != 4 {
 		t.Errorf("query %+v, want all filters", q)
 	}
-	if list := a.get("/api/v1/admin/bookings", withToken(agencyToken(t, 2))).wants(200, "").body.Data.([]any); len(list) != 1 {
+	if list := a.get("/api/v1/admin/bookings", ofAgency(2)).wants(200, "").body.Data.([]any); len(list) != 1 {
 		t.Errorf("agency 2 gets %d bookings, want its one", len(list))
 	}
-	if list := a.get("/api/v1/admin/bookings?agency_id=1", withToken(agencyToken(t, 2))).wants(200, "").body.Data.([]any); len(list) != 0 {
+	if list := a.get("/api/v1/admin/bookings?agency_id=1", ofAgency(2)).wants(200, "").body.Data.([]any); len(list) != 0 {
 		t.Errorf("agency 2 gets %d bookings of agency 1, want none", len(list))
 	}
 	a.get("/api/v1/admin/bookings?agency_id=x").wants(422, "validation_failed")

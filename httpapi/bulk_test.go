@@ -100,7 +100,7 @@ func TestBulk_RepeatedSendsNothing(t *testing.T) {
 	a := newAPI(t)
 	order := func(body string) *response {
 		t.Helper()
-		return a.post(many, withJSON(body), withHeader("Idempotency-Key", "night"))
+		return a.post(many, withJSON(body), keyed("night"))
 	}
 	first := order(`{"action":"lock","vehicle_ids":[1,2]}`).wants(202, "")
 	again := order(`{"action":"lock","vehicle_ids":[1,2]}`).wants(202, "")
@@ -136,8 +136,8 @@ func TestBulk_IsReadWithItsPresentResults(t *testing.T) {
 	if got := fmt.Sprint(r.at("summary")); got != "map[executed:1 failed:1 not_executed:3 open:2 total:8 unknown:1]" {
 		t.Errorf("summary %s", got)
 	}
-	a.get(many+"?bulk="+id.String(), withToken(agencyToken(t, 1))).wants(200, "")
-	a.get(many+"?bulk="+id.String(), withToken(agencyToken(t, 2))).wants(404, "bulk_not_found")
+	a.get(many+"?bulk="+id.String(), ofAgency(1)).wants(200, "")
+	a.get(many+"?bulk="+id.String(), ofAgency(2)).wants(404, "bulk_not_found")
 	a.get(many+"?bulk="+uuid.NewString()).wants(404, "bulk_not_found")
 	a.get(many+"?bulk=7").wants(422, "validation_failed")
 }
@@ -194,7 +194,7 @@ func TestBulk_HasOneEntryForAllUnknownVehicles(t *testing.T) {
 		}
 		return delivery.Receipt{Command: new(accepted(o))}, nil
 	}
-	a.post(many, withJSON(`{"action":"lock","vehicle_ids":[`+numbers(80, 1000)+`]}`), withToken(agencyToken(t, 1))).wants(202, "")
+	a.post(many, withJSON(`{"action":"lock","vehicle_ids":[`+numbers(80, 1000)+`]}`), ofAgency(1)).wants(202, "")
 	lines := a.history.all()
 	if len(lines) != 1 {
 		t.Fatalf("%d entries, want 1", len(lines))
@@ -228,7 +228,7 @@ func TestBulk_CountsItsVehiclesAgainstTheLimit(t *testing.T) {
 			many,
 			append([]func(*http.Request){withJSON(`{"action":"lock","vehicle_ids":[` + numbers(1, count) + `]}`)}, change...)...)
 	}
-	key := withHeader("Idempotency-Key", "k")
+	key := keyed("k")
 	order(1000, key).wants(202, "").wantsQuota("1500", "500", "6")
 	order(1000, key).wants(202, "") // a repetition is not counted
 	a.history.lines = nil
@@ -239,6 +239,6 @@ func TestBulk_CountsItsVehiclesAgainstTheLimit(t *testing.T) {
 	a.wantsEntries(logged{Action: "commands.bulk", Code: "rate_limited"})
 	order(500).wants(202, "").wantsQuota("1500", "0", "6")
 	// Another agency's limit.
-	order(500, withToken(agencyToken(t, 1))).wants(202, "")
+	order(500, ofAgency(1)).wants(202, "")
 	a.get("/api/v1/admin/vehicles/42").wants(200, "").wantsQuota("600", "595", "6")
 }

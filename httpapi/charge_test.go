@@ -58,7 +58,7 @@ func TestCharges_AreFiltered(t *testing.T) {
 func TestCharges_OfAnotherAgencyAreNotListed(t *testing.T) {
 	a := newBookingAPI(t)
 	for query, want := range map[string]int{"": 2, "?agency_id=2": 2, "?agency_id=1": 0} {
-		r := a.get(charges+query, withToken(agencyToken(t, 2))).wants(200, "")
+		r := a.get(charges+query, ofAgency(2)).wants(200, "")
 		list := r.body.Data.([]any)
 		for _, one := range list {
 			same[any](t, one.(map[string]any)["agency_id"], 2.0, "%q: a charge of agency", query)

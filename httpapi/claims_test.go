@@ -84,7 +84,7 @@ func TestTokens_OfCommonIssuersAreMapped(t *testing.T) {
 			if err := json.Unmarshal([]byte(c.token), &own); err != nil {
 				t.Fatal(err)
 			}
-			r := a.post(lock, withToken(rsaKey().mintTyped(t, c.typ, claims(own))))
+			r := a.post(lock, withToken(rsaKey().mintTyped(c.typ, claims(own))))
 			if r.status != c.status {
 				t.Fatalf("%d %s, want %d", r.status, r.text, c.status)
 			}
@@ -120,7 +120,7 @@ func TestMe_SaysTheHighestLevelThatTheTokenNames(t *testing.T) {
 				auth.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Claims: c.claims, Now: func() time.Time { return now }},
 			)
 		})
-		r := a.get("/api/v1/admin/me", withToken(edKey().mint(t, claims(map[string]any{"role": c.roles, "agency_id": 2}))))
+		r := a.get("/api/v1/admin/me", claiming(map[string]any{"role": c.roles, "agency_id": 2}))
 		if c.level == "" {
 			r.wants(403, "forbidden")
 			continue
@@ -130,7 +130,7 @@ func TestMe_SaysTheHighestLevelThatTheTokenNames(t *testing.T) {
 		}
 	}
 	a := newAPI(t)
-	a.get("/api/v1/admin/me", withToken(edKey().mint(t, claims(map[string]any{"role": []string{"viewer", "client"}, "agency_id": 2})))).wants(401, "unauthenticated")
+	a.get("/api/v1/admin/me", claiming(map[string]any{"role": []string{"viewer", "client"}, "agency_id": 2})).wants(401, "unauthenticated")
 }
 
 func TestClaims_ParseClaimPath(t *testing.T) {

@@ -70,7 +70,7 @@ func TestClientBooking_IsExtended(t *testing.T) {
 func TestClientBooking_RepeatedChangeReturnsThePresentState(t *testing.T) {
 	a := newBookingAPI(t)
 	cancel := func() *response {
-		return a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel", withHeader("Idempotency-Key", "k-1"))
+		return a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel", keyed("k-1"))
 	}
 	first, second := cancel().wants(200, ""), cancel().wants(200, "")
 	if first.header.Get("Idempotency-Replayed") != "" || second.header.Get("Idempotency-Replayed") != "true" ||
@@ -84,8 +84,8 @@ func TestClientBooking_RepeatedChangeReturnsThePresentState(t *testing.T) {
 	if len(lines) != 1 || lines[0].Code != telematics.IdempotencyReplayed || lines[0].Outcome != "" || lines[0].Booking != 43 {
 		t.Errorf("audit log entries %+v", lines)
 	}
-	a.asClient(http.MethodPost, ownBooking+"/cancel", withHeader("Idempotency-Key", "k-1")).wants(422, "idempotency_mismatch")
-	a.asClient(http.MethodPost, ownBooking+"/cancel", withHeader("Idempotency-Key", "a b")).wants(422, "validation_failed")
+	a.asClient(http.MethodPost, ownBooking+"/cancel", keyed("k-1")).wants(422, "idempotency_mismatch")
+	a.asClient(http.MethodPost, ownBooking+"/cancel", keyed("a b")).wants(422, "validation_failed")
 }
 
 func TestPaymentAction_HasTheSecretOfAPaymentToConfirm(t *testing.T) {

@@ -26,12 +26,7 @@ import (
 // asClient sends a request, unless changed, as client-1 of agency 1, through its agency's app.
 func (a *api) asClient(method, target string, change ...func(*http.Request)) *response {
 	a.t.Helper()
-	return a.do(method, target, append([]func(*http.Request){withToken(clientToken(a.t))}, change...)...)
-}
-
-// clientOf is the token of another client.
-func clientOf(t testing.TB, agency int, subject string) string {
-	return edKey().mint(t, claims(map[string]any{"sub": subject, "role": "client", "agency_id": agency}))
+	return a.do(method, target, append([]func(*http.Request){byClient}, change...)...)
 }
 
 // appKey returns the key that the app of an agency signs with.

@@ -32,8 +32,8 @@ func TestLimit_RequestsOfAClient(t *testing.T) {
 		}
 	}
 	// Another client and another agency have separate limits.
-	a.get(probe, withToken(clientOf(t, 1, "client-2"))).wants(200, "").wantsQuota("3", "2", "6")
-	a.get(probe, withToken(clientOf(t, 2, "client-1"))).wants(200, "").wantsQuota("3", "2", "6")
+	a.get(probe, clientOf(1, "client-2")).wants(200, "").wantsQuota("3", "2", "6")
+	a.get(probe, clientOf(2, "client-1")).wants(200, "").wantsQuota("3", "2", "6")
 }
 
 func TestLimit_CardsOfAClient(t *testing.T) {
@@ -50,7 +50,7 @@ func TestLimit_CardsOfAClient(t *testing.T) {
 	a.wantsEntries(logged{Action: "probe.card", Code: "rate_limited", Outcome: telematics.NotExecuted})
 	// Other requests do not count as cards.
 	a.asClient(http.MethodGet, probe).wants(200, "").wantsQuota("100", "96", "6")
-	a.asClient(http.MethodPost, probeCard, withToken(clientOf(t, 1, "client-2"))).wants(200, "").wantsQuota("2", "1", "6")
+	a.asClient(http.MethodPost, probeCard, clientOf(1, "client-2")).wants(200, "").wantsQuota("2", "1", "6")
 }
 
 func TestLimit_CardLimitIsNotCountedOverTheRequestLimit(t *testing.T) {
@@ -67,9 +67,8 @@ func TestLimit_CardLimitIsNotCountedOverTheRequestLimit(t *testing.T) {
 // refusals have a limit: the audit log cannot be deleted from.
 func TestLimit_RefusalsInTheAuditLog(t *testing.T) {
 	a, l := limitedClients(t, 2, 0) // and 1 for an administrator
-	const lock = "/api/v1/admin/vehicles/42/control/lock"
 	for range 5 {
-		a.post(lock, withToken(clientToken(t))).wants(403, "forbidden")
+		a.post(lock, byClient).wants(403, "forbidden")
 	}
 	a.wantsEntries(logged{Code: "forbidden"}, logged{})
 	for range 5 {
@@ -77,14 +76,14 @@ func TestLimit_RefusalsInTheAuditLog(t *testing.T) {
 	}
 	a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited")
 	a.wantsEntries(logged{}, logged{})
-	a.post(lock, withToken(clientOf(t, 1, "client-2"))).wants(403, "forbidden")
+	a.post(lock, clientOf(1, "client-2")).wants(403, "forbidden")
 	for range 50 {
-		a.do(http.MethodPost, probeCard, withToken(adminToken(t))).wants(403, "forbidden")
+		a.do(http.MethodPost, probeCard, withToken(adminToken())).wants(403, "forbidden")
 	}
 	a.post(lock).wants(200, "")
 	l.err = gone{} // the bound also holds without Redis
 	for range 50 {
-		a.post(lock, withHeader("Idempotency-Key", "two words")).wants(422, "validation_failed")
+		a.post(lock, keyed("two words")).wants(422, "validation_failed")
 	}
 	a.wantsEntries(logged{}, logged{}, logged{}, logged{})
 	same(t, a.history.omitted, 3+4+49+50, "entries were counted as omitted")
@@ -92,14 +91,14 @@ func TestLimit_RefusalsInTheAuditLog(t *testing.T) {
 
 func TestLimit_RepeatedCardWithItsKeyIsNotCounted(t *testing.T) {
 	a, l := limitedClients(t, 0, 1)
-	key := withHeader("Idempotency-Key", "k")
+	key := keyed("k")
 	a.asClient(http.MethodPost, probeCard, key).wants(200, "").wantsQuota("1", "0", "6")
 	// Without a stored result, the request is counted.
 	a.asClient(http.MethodPost, probeCard, key).wants(429, "rate_limited")
 	a.bulks.byID[telematics.NoCommand] = telematics.Bulk{Key: &telematics.IdempotencyKey{Agency: 1, Subject: "client-1", Key: "k"}}
 	l.drain()
 	a.asClient(http.MethodPost, probeCard, key).wants(200, "").wantsQuota("", "", "")
-	a.asClient(http.MethodPost, probeCard, withHeader("Idempotency-Key", "another")).wants(429, "rate_limited")
+	a.asClient(http.MethodPost, probeCard, keyed("another")).wants(429, "rate_limited")
 	if asked, want := l.drain(), []string{"cards:1:client-1"}; !reflect.DeepEqual(asked, want) {
 		t.Errorf("counted against %q, want %q", asked, want)
 	}
@@ -119,6 +118,6 @@ func TestLimit_CardsAreCountedWhileRedisIsUnavailable(t *testing.T) {
 		a.asClient(http.MethodPost, probeCard).wants(200, "")
 	}
 	a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited").wantsRetryAfter("1200")
-	a.asClient(http.MethodPost, probeCard, withToken(clientOf(t, 1, "client-2"))).wants(200, "")
+	a.asClient(http.MethodPost, probeCard, clientOf(1, "client-2")).wants(200, "")
 	a.asClient(http.MethodGet, probe).wants(200, "")
 }

@@ -40,7 +40,7 @@ func controlCall(b *testing.B, path, json string) func() *httptest.ResponseRecor
 		Now: func() time.Time { return now },
 	})
 	request := httptest.NewRequest(http.MethodPost, path, nil)
-	request.Header.Set("Authorization", "Bearer "+adminToken(b))
+	request.Header.Set("Authorization", "Bearer "+adminToken())
 	request.Header.Set("Idempotency-Key", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9")
 	body := strings.NewReader(json)
 	if json != "" {
@@ -62,8 +62,8 @@ func controlCall(b *testing.B, path, json string) func() *httptest.ResponseRecor
 // log line.
 func BenchmarkControl(b *testing.B) {
 	for _, c := range []struct{ name, path, json string }{
-		{"lock", "/api/v1/admin/vehicles/42/control/lock", ""},
-		{"attention", "/api/v1/admin/vehicles/42/control/attention", `{"signal":"horn","duration_ms":1500}`},
+		{"lock", lock, ""},
+		{"attention", attention42, `{"signal":"horn","duration_ms":1500}`},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			call := controlCall(b, c.path, c.json)
@@ -75,7 +75,7 @@ func BenchmarkControl(b *testing.B) {
 	}
 	// The cost of recording such an answer, which the others include.
 	b.Run("recorder", func(b *testing.B) {
-		answer := controlCall(b, "/api/v1/admin/vehicles/42/control/lock", "")()
+		answer := controlCall(b, lock, "")()
 		b.ReportAllocs()
 		for b.Loop() {
 			recorded := httptest.NewRecorder()

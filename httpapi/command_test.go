@@ -21,7 +21,7 @@ func TestCommand_IsReadByID(t *testing.T) {
 	a.fleet.commands = []telematics.Command{late}
 	r := a.get("/api/v1/admin/commands/"+late.ID.String()).wants(200, "")
 	r.has("late", true, "state", "succeeded").says("The command succeeded.")
-	a.get("/api/v1/admin/commands/"+late.ID.String(), withToken(agencyToken(t, 2))).wants(404, "command_not_found")
+	a.get("/api/v1/admin/commands/"+late.ID.String(), ofAgency(2)).wants(404, "command_not_found")
 	a.get("/api/v1/admin/commands/"+uuid.NewString()).wants(404, "command_not_found")
 }
 
@@ -52,7 +52,7 @@ func TestCommands_OfAVehicleAreListedNewestFirst(t *testing.T) {
 	if len(seen) != 5 || seen[0] != a.fleet.commands[4].ID.String() || seen[4] != a.fleet.commands[0].ID.String() {
 		t.Errorf("IDs %v, want the newest first", seen)
 	}
-	if own := pages(a, "/api/v1/admin/vehicles/42/commands", 2, withToken(agencyToken(t, 1))); len(own) != 4 {
+	if own := pages(a, "/api/v1/admin/vehicles/42/commands", 2, ofAgency(1)); len(own) != 4 {
 		t.Errorf("an agency gets %d commands, want its 4", len(own))
 	}
 	a.get("/api/v1/admin/vehicles/77/commands").wants(404, "vehicle_not_found")
@@ -72,8 +72,8 @@ func TestCommands_OfTheFleetAreListedNewestFirst(t *testing.T) {
 	if len(seen) != 5 || seen[0] != a.fleet.commands[4].ID.String() || seen[4] != a.fleet.commands[0].ID.String() {
 		t.Errorf("IDs %v, want the newest first", seen)
 	}
-	same(t, len(pages(a, "/api/v1/admin/commands", 2, withToken(agencyToken(t, 1)))), 4, "an agency gets")
-	a.get("/api/v1/admin/commands?agency_id=2", withToken(agencyToken(t, 1))).wants(200, "").lists(0)
+	same(t, len(pages(a, "/api/v1/admin/commands", 2, ofAgency(1))), 4, "an agency gets")
+	a.get("/api/v1/admin/commands?agency_id=2", ofAgency(1)).wants(200, "").lists(0)
 	a.wantsEntries()
 	a.fleet.commands[0] = settled(delivery.Order{Vehicle: 1, Action: telematics.Lock}, telematics.Succeeded)
 	entry := a.added(func() { a.get("/api/v1/admin/commands?actor=eva&state=succeeded").wants(200, "") })
@@ -111,7 +111,7 @@ func TestCommands_FiltersNarrowTheListTogether(t *testing.T) {
 	} {
 		a.get("/api/v1/admin/commands"+query).wants(422, "validation_failed")
 	}
-	a.get("/api/v1/admin/commands", withToken(clientToken(t))).wants(403, "forbidden")
+	a.get("/api/v1/admin/commands", byClient).wants(403, "forbidden")
 	a.fleet.err = gone{}
 	a.get("/api/v1/admin/commands").wants(503, "service_unavailable")
 }

@@ -90,7 +90,7 @@ func TestConnections_IdleUnauthenticatedOnesMakeRoom(t *testing.T) {
 	const most = 5
 	bound := bounded(t, a, most)
 	authenticated := dial(t, bound)
-	if got := authenticated.status(t, adminToken(t)); got != 200 {
+	if got := authenticated.status(t, adminToken()); got != 200 {
 		t.Fatalf("authenticated connection: status %d", got)
 	}
 	refused := dial(t, bound)
@@ -106,8 +106,8 @@ func TestConnections_IdleUnauthenticatedOnesMakeRoom(t *testing.T) {
 			t.Errorf("idle connection %d is still open", i)
 		}
 	}
-	same(t, idle[len(idle)-1].status(t, adminToken(t)), 200, "newest connection: status")
-	same(t, authenticated.status(t, adminToken(t)), 200, "authenticated connection: status")
+	same(t, idle[len(idle)-1].status(t, adminToken()), 200, "newest connection: status")
+	same(t, authenticated.status(t, adminToken()), 200, "authenticated connection: status")
 	open, evicted, denied := metric(t, bound.metrics, "connections_open"), metric(t, bound.metrics, "connections_evicted_total"), metric(t, bound.metrics, "connections_refused_total")
 	if open != most || evicted != 2*most+2 || denied != 0 {
 		t.Errorf("%d connections open, %d evicted, %d refused", open, evicted, denied)
@@ -121,18 +121,18 @@ func TestConnections_OneClientCannotHoldThemAll(t *testing.T) {
 	var held []line
 	for range most {
 		held = append(held, dial(t, bound))
-		if got := held[len(held)-1].status(t, clientToken(t)); got == 0 {
+		if got := held[len(held)-1].status(t, clientToken()); got == 0 {
 			t.Fatal("a connection was closed before the limit")
 		}
 	}
 	var others []line
 	for range most / 2 {
 		others = append(others, dial(t, bound))
-		if got := others[len(others)-1].status(t, adminToken(t)); got != 200 {
+		if got := others[len(others)-1].status(t, adminToken()); got != 200 {
 			t.Fatalf("another caller next to %d connections of one client: status %d", most, got)
 		}
 	}
-	if got := held[0].status(t, clientToken(t)); got == 0 {
+	if got := held[0].status(t, clientToken()); got == 0 {
 		t.Error("the client's oldest connection was closed, although it was within its share")
 	}
 	for _, l := range append(held, others...) {
@@ -144,7 +144,7 @@ func TestConnections_OneClientCannotHoldThemAll(t *testing.T) {
 		}
 	}
 	again := dial(t, bound) // closed connections are not counted
-	if got := again.status(t, clientToken(t)); got == 0 {
+	if got := again.status(t, clientToken()); got == 0 {
 		t.Fatal("a connection was closed below the limit")
 	}
 	same(t, metric(t, bound.metrics, "connections_unauthenticated"), 0, "unauthenticated connections")
@@ -155,7 +155,7 @@ func TestConnections_WhereAllAreAuthenticatedANewOneIsClosed(t *testing.T) {
 	bound := bounded(t, a, 2)
 	first, second := dial(t, bound), dial(t, bound)
 	for _, l := range []line{first, second} {
-		if got := l.status(t, adminToken(t)); got != 200 {
+		if got := l.status(t, adminToken()); got != 200 {
 			t.Fatalf("status %d, want 200", got)
 		}
 	}
@@ -164,14 +164,14 @@ func TestConnections_WhereAllAreAuthenticatedANewOneIsClosed(t *testing.T) {
 	}
 	_ = first.Close()
 	for deadline := time.Now().Add(30 * time.Second); ; { // the server may notice the end later
-		if dial(t, bound).status(t, adminToken(t)) == 200 {
+		if dial(t, bound).status(t, adminToken()) == 200 {
 			break
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("a closed connection still counts")
 		}
 	}
-	same(t, second.status(t, adminToken(t)), 200, "the other connection: status")
+	same(t, second.status(t, adminToken()), 200, "the other connection: status")
 }
 
 // recordingConn records its read deadlines.
@@ -236,7 +236,7 @@ func TestConnections_IdleTimeIsShortBeforeTheFirstValidToken(t *testing.T) {
 		t.Errorf("an unauthenticated connection may be idle for %v", got)
 	}
 	for range 2 {
-		if got := caller.status(t, adminToken(t)); got != 200 {
+		if got := caller.status(t, adminToken()); got != 200 {
 			t.Fatalf("status %d", got)
 		}
 	}
@@ -273,7 +273,7 @@ func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
 			method := map[string]string{lock: "POST", status42: "GET"}[path]
 			request := fmt.Sprintf(
 				"%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", method, path,
-				adminToken(t),
+				adminToken(),
 			)
 			send := func() {
 				if _, err := io.WriteString(caller, request); err != nil {

@@ -10,6 +10,8 @@ import (
 	"motorpool/telematics"
 )
 
+const attention42 = "/api/v1/admin/vehicles/42/control/attention"
+
 func TestControl_EachActionReachesTheController(t *testing.T) {
 	a := newAPI(t)
 	for _, action := range telematics.ControlActions {
@@ -32,7 +34,7 @@ func TestControl_EachActionReachesTheController(t *testing.T) {
 
 func TestControl_AnswerMatchesTheContract(t *testing.T) {
 	a := newAPI(t)
-	r := a.post("/api/v1/admin/vehicles/42/control/lock").wants(200, "")
+	r := a.post(lock).wants(200, "")
 	for name, want := range map[string]any{
 		"id": "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "vehicle_id": 42.0, "booking_id": nil, "action": "lock", "parameters": nil,
 		"state": "succeeded", "outcome": "executed", "requested_by": "admin-7",
@@ -63,7 +65,7 @@ func TestAttention_HasDefaultsAndIgnoresCase(t *testing.T) {
 		`{"signal":"horn","duration_ms":null}`:   {Signal: telematics.Horn, Duration: time.Second},
 		" \n{\"signal\":\"horn\"}\n ":            {Signal: telematics.Horn, Duration: time.Second},
 	} {
-		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(200, "")
+		r := a.post(attention42, withJSON(body)).wants(200, "")
 		if got := a.controller.last().Attention; got == nil || *got != want {
 			t.Errorf("%s: order with %+v, want %+v", body, got, want)
 		}
@@ -93,7 +95,7 @@ func TestAttention_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 		`7`:                                      "body",
 	} {
 		a := newAPI(t)
-		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(422, "validation_failed")
+		r := a.post(attention42, withJSON(body)).wants(422, "validation_failed")
 		if len(r.body.Errors[field]) == 0 {
 			t.Errorf("%s: errors %v, want one for %s", body, r.body.Errors, field)
 		}
@@ -112,7 +114,7 @@ func TestAttention_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 }
 
 func TestValidation_MessageNamesTheRule(t *testing.T) {
-	r := newAPI(t).post("/api/v1/admin/vehicles/42/control/attention", withJSON(`{"duration_ms":6000}`))
+	r := newAPI(t).post(attention42, withJSON(`{"duration_ms":6000}`))
 	if got := r.body.Errors["signal"]; len(got) != 1 || got[0] != "is required: must be one of horn, lights, both" {
 		t.Errorf("signal: %q", got)
 	}
@@ -123,15 +125,14 @@ func TestValidation_MessageNamesTheRule(t *testing.T) {
 
 func TestControl_InvalidJSONIsRefused(t *testing.T) {
 	a := newAPI(t)
-	const attention = "/api/v1/admin/vehicles/42/control/attention"
 	for _, body := range []string{`{`, `{"signal":"horn"} x`, `{"signal":"horn"}{}`, `{"signal":"horn",}`, `horn`, "{\"signal\":\"horn\",\"x\":\"\xff\"}", "\xef\xbb\xbf{}", strings.Repeat("[", 30_000)} {
-		a.post(attention, withJSON(body)).wants(400, "malformed_json")
+		a.post(attention42, withJSON(body)).wants(400, "malformed_json")
 	}
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/jsonx", ";"} {
-		a.post(attention, withBody(`{"signal":"horn"}`), withHeader("Content-Type", kind)).wants(415, "unsupported_media_type")
+		a.post(attention42, withBody(`{"signal":"horn"}`), withHeader("Content-Type", kind)).wants(415, "unsupported_media_type")
 	}
-	a.post(attention, withJSON(`{"signal":"horn"}`), withHeader("Content-Encoding", "gzip")).wants(415, "unsupported_media_type")
-	a.post(attention, withBody(`{"signal":"horn"}`), withHeader("Content-Type", "Application/JSON; charset=UTF-8")).wants(200, "")
+	a.post(attention42, withJSON(`{"signal":"horn"}`), withHeader("Content-Encoding", "gzip")).wants(415, "unsupported_media_type")
+	a.post(attention42, withBody(`{"signal":"horn"}`), withHeader("Content-Type", "Application/JSON; charset=UTF-8")).wants(200, "")
 }
 
 func TestControl_VehicleMustBeAnInteger(t *testing.T) {

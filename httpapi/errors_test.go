@@ -100,7 +100,7 @@ func TestError_CauseIsLoggedAndNotAnswered(t *testing.T) {
 var reads = []string{
 	"/api/v1/admin/vehicles",
 	"/api/v1/admin/vehicles/42",
-	"/api/v1/admin/vehicles/42/status",
+	status42,
 	"/api/v1/admin/vehicles/42/commands",
 	"/api/v1/admin/commands/0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9",
 	"/api/v1/admin/activity",
@@ -160,7 +160,7 @@ func TestRoutes_EscapedSlashStaysInItsSegment(t *testing.T) {
 
 func TestErrors_AWrongMethodGetsTheAllowedOnesBeforeTheToken(t *testing.T) {
 	a := newAPI(t)
-	for path, allow := range map[string]string{lock: "POST", "/api/v1/admin/agencies": "GET", "/api/v1/admin/vehicles/42/status": "GET", "/openapi.yaml": "GET"} {
+	for path, allow := range map[string]string{lock: "POST", "/api/v1/admin/agencies": "GET", status42: "GET", "/openapi.yaml": "GET"} {
 		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut, http.MethodPatch, http.MethodOptions, "BREW"} {
 			if method == allow {
 				continue
@@ -179,13 +179,13 @@ func TestErrors_TooLargeBodyIsRefusedBeforeTheToken(t *testing.T) {
 	a := newAPI(t)
 	chunked := func(r *http.Request) { r.ContentLength = -1 }
 	huge := strings.Repeat(" ", 64<<10+1)
-	for _, target := range []string{lock, "/api/v1/admin/vehicles/42/control/attention"} {
+	for _, target := range []string{lock, attention42} {
 		a.post(target, anonymous, withJSON(huge)).wants(413, "body_too_large")
 		a.post(target, anonymous, withJSON(huge), chunked).wants(413, "body_too_large")
 	}
 	largest := `{"signal":"horn"}` + strings.Repeat(" ", 64<<10-17)
-	a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(largest)).wants(200, "")
-	a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(largest), chunked).wants(200, "")
+	a.post(attention42, withJSON(largest)).wants(200, "")
+	a.post(attention42, withJSON(largest), chunked).wants(200, "")
 }
 
 func TestErrors_PanicIsInternal(t *testing.T) {
@@ -204,7 +204,7 @@ func TestErrors_PanicIsInternal(t *testing.T) {
 
 func TestErrors_ChecksHaveTheOrderOfTheInterface(t *testing.T) {
 	const attention = "/api/v1/admin/vehicles/abc/control/attention"
-	client := withToken(clientToken(t))
+	client := byClient
 	a := newAPI(t)
 	a.do(http.MethodPut, attention, anonymous, withJSON(strings.Repeat(" ", 70_000))).wants(405, "method_not_allowed")
 	a.post(attention, anonymous, withJSON(strings.Repeat(" ", 70_000))).wants(413, "body_too_large")

@@ -100,7 +100,7 @@ func (l *live) follow(query string, change ...func(*http.Request)) *eventStream 
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	request.Header.Set("Authorization", "Bearer "+adminToken(l.t))
+	request.Header.Set("Authorization", "Bearer "+adminToken())
 	for _, c := range change {
 		c(request)
 	}

@@ -79,7 +79,7 @@ func TestStream_MatchesTheContract(t *testing.T) {
 func TestStream_IsRefusedLikeOtherRequests(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	l.get(eventsPath, anonymous).wants(401, "unauthenticated")
-	l.get(eventsPath, withToken(clientToken(t))).wants(403, "forbidden")
+	l.get(eventsPath, byClient).wants(403, "forbidden")
 	l.get(eventsPath+"?event=lies").wants(422, "validation_failed")
 	l.get(eventsPath+"?vehicle_id=x").wants(422, "validation_failed")
 	l.log.Break(gone{})
@@ -99,13 +99,13 @@ func TestStream_SendsOnlyVisibleAndRequestedEvents(t *testing.T) {
 		want   []string
 	}{
 		"all agencies":                  {l.follow(""), []string{"1", "2", "3", "3 command", "0 halt", "0 halt"}},
-		"own agency":                    {l.follow("", withToken(agencyToken(t, 2))), []string{"2", "3", "3 command", "0 halt"}},
-		"another agency":                {l.follow("?agency_id=1", withToken(agencyToken(t, 2))), nil},
+		"own agency":                    {l.follow("", ofAgency(2)), []string{"2", "3", "3 command", "0 halt"}},
+		"another agency":                {l.follow("?agency_id=1", ofAgency(2)), nil},
 		"all agencies, filtered by one": {l.follow("?agency_id=1"), []string{"1", "0 halt", "0 halt"}},
 		"one vehicle":                   {l.follow("?vehicle_id=3"), []string{"3", "3 command"}},
-		"another agency's vehicle":      {l.follow("?vehicle_id=1", withToken(agencyToken(t, 2))), nil},
+		"another agency's vehicle":      {l.follow("?vehicle_id=1", ofAgency(2)), nil},
 		"one kind":                      {l.follow("?event=command"), []string{"3 command"}},
-		"halts":                         {l.follow("?event=halt", withToken(agencyToken(t, 1))), []string{"0 halt", "0 halt"}},
+		"halts":                         {l.follow("?event=halt", ofAgency(1)), []string{"0 halt", "0 halt"}},
 		"two kinds":                     {l.follow("?event=command,presence&agency_id=2"), []string{"2", "3", "3 command"}},
 	}
 	for _, r := range readers {
@@ -144,7 +144,7 @@ func TestStream_IsRecorded(t *testing.T) {
 	if !strings.Contains(r.body.Message, "1 stream") {
 		t.Errorf("message %q", r.body.Message)
 	}
-	l.get(eventsPath, withToken(clientToken(t))).wants(403, "forbidden")
+	l.get(eventsPath, byClient).wants(403, "forbidden")
 	lines := l.history.all()
 	if len(lines) != 3 {
 		t.Fatalf("entries %+v", lines)
@@ -161,7 +161,7 @@ func TestStream_IsRecorded(t *testing.T) {
 	l.history.mu.Lock()
 	l.history.err = gone{}
 	l.history.mu.Unlock()
-	l.get(eventsPath, withToken(agencyToken(t, 1))).wants(503, "service_unavailable")
+	l.get(eventsPath, ofAgency(1)).wants(503, "service_unavailable")
 }
 
 func TestStream_NumberPerInstanceIsLimited(t *testing.T) {
@@ -329,7 +329,7 @@ func TestStream_ReconnectingReaderGetsEachEventOnce(t *testing.T) {
 func TestStream_EndsWithItsToken(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	almost := now.Add(-59 * time.Second).Unix() // within the minute of leeway
-	s := l.follow("", withToken(edKey().mint(t, claims(map[string]any{"exp": almost}))))
+	s := l.follow("", claiming(map[string]any{"exp": almost}))
 	same(t, s.awaitEnd(t), "token_expired", "reason")
 }
 
@@ -344,7 +344,7 @@ func TestStream_EndsWhenTheKeyOfItsTokenIsWithdrawn(t *testing.T) {
 	l := newLiveWith(t, brokertest.NewEvents(), func(c *httpapi.Config) { c.Tokens = tokensWith(keys) },
 		func(c *stream.Config) { c.PingEvery = 10 * time.Millisecond })
 	withdrawn := l.follow("").awaitBegin(t)
-	valid := l.follow("", withToken(ecKey().mint(t, claims(nil)))).awaitBegin(t)
+	valid := l.follow("", withToken(ecKey().mint(claims(nil)))).awaitBegin(t)
 	if err := os.WriteFile(source, jwks(ecKey()), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func (l *live) stall() net.Conn {
 	l.t.Helper()
 	conn := must(net.Dial("tcp", strings.TrimPrefix(l.base, "http://")))
 	l.t.Cleanup(func() { _ = conn.Close() })
-	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", eventsPath, adminToken(l.t))
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", eventsPath, adminToken())
 	eventually(l.t, "the stream is open", func() bool { return metric(l.t, l.feed.Metrics, "event_streams_open") > 0 })
 	return conn
 }

@@ -54,10 +54,10 @@ func TestFleetMap_HasARowForEachVehicle(t *testing.T) {
 		}
 	}
 	r.heads("Vary", "Accept-Encoding", "Cache-Control", "no-cache, private").says("2 vehicles.")
-	if r := a.get(fleetPath, withToken(agencyToken(t, 2))).wants(200, ""); len(r.at("vehicles").([]any)) != 1 {
+	if r := a.get(fleetPath, ofAgency(2)).wants(200, ""); len(r.at("vehicles").([]any)) != 1 {
 		t.Errorf("vehicles of agency 2: %s, want 1", r.text)
 	}
-	if r := a.get(fleetPath+"?agency_id=2", withToken(agencyToken(t, 1))).wants(200, ""); len(r.at("vehicles").([]any)) != 0 {
+	if r := a.get(fleetPath+"?agency_id=2", ofAgency(1)).wants(200, ""); len(r.at("vehicles").([]any)) != 0 {
 		t.Errorf("vehicles of another agency: %s, want none", r.text)
 	}
 }
@@ -66,7 +66,7 @@ func TestFleetMap_IsCompressedIfAccepted(t *testing.T) {
 	a := withMarkers(t)
 	for accepts, want := range map[string]bool{"gzip": true, "br, gzip;q=0.5": true, "*": true, "": false, "br": false, "gzip;q=0": false, "*, gzip;q=0.0": false, "identity": false} {
 		request, r := httptest.NewRequest(http.MethodGet, fleetPath, nil), httptest.NewRecorder()
-		withToken(adminToken(t))(request)
+		withToken(adminToken())(request)
 		withHeader("Accept-Encoding", accepts)(request)
 		a.handler.ServeHTTP(r, request)
 		if got := r.Header().Get("Content-Encoding") == "gzip"; got != want || r.Code != 200 {
@@ -111,7 +111,7 @@ func TestFleetMap_BoxAndRefusals(t *testing.T) {
 	for _, box := range []string{"", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,3,2,2", "-181,0,1,1", "1,0,2,91", "NaN,0,1,1", "1,,2,3"} {
 		a.get(fleetPath+"?bbox="+box).wants(422, "validation_failed")
 	}
-	a.get(fleetPath, withToken(clientToken(t))).wants(403, "forbidden")
+	a.get(fleetPath, byClient).wants(403, "forbidden")
 	entry := a.added(func() { a.get(fleetPath+"?bbox=11,48,12,49").wants(200, "") })
 	if want := map[string]any{
 		"filter": map[string]any{"bbox": "11,48,12,49"}, "vehicles": 2,
@@ -148,5 +148,5 @@ func TestFleetMap_IsLimitedByTheNumberOfItsVehicles(t *testing.T) {
 	}
 	same(t, reads("?bbox=11,48,12,49"), 2, "reads of 5,000 vehicles with 10 requests a minute")
 	a.get("/api/v1/admin/me").wants(200, "") // other requests are not limited by it
-	same(t, a.get(fleetPath, withToken(agencyToken(t, 2))).status, 200, "another administrator, with one vehicle")
+	same(t, a.get(fleetPath, ofAgency(2)).status, 200, "another administrator, with one vehicle")
 }

@@ -57,7 +57,7 @@ func (h *halts) Resume(_ context.Context, agency telematics.AgencyID, why string
 const haltsPath = "/api/v1/admin/halts"
 
 func withScopes(t *testing.T, agency any, scope string) func(*http.Request) {
-	return withToken(edKey().mint(t, claims(map[string]any{"sub": "eva", "agency_id": agency, "scope": scope})))
+	return claiming(map[string]any{"sub": "eva", "agency_id": agency, "scope": scope})
 }
 
 func TestHalts_AreSetListedAndLifted(t *testing.T) {
@@ -72,7 +72,7 @@ func TestHalts_AreSetListedAndLifted(t *testing.T) {
 		t.Errorf("author %+v, want eva and the request ID", by)
 	}
 	a.get(haltsPath).wants(200, "").lists(2)
-	a.get(haltsPath, withToken(agencyToken(t, 1))).wants(200, "").lists(1)
+	a.get(haltsPath, ofAgency(1)).wants(200, "").lists(1)
 	a.do(http.MethodDelete, haltsPath+"?agency_id=2&reason=car+is+back", operator).
 		wants(200, "").has("", nil).says("The halt of agency 2 is lifted.")
 	a.do(http.MethodDelete, haltsPath+"?agency_id=2", operator).wants(404, "halt_not_found")
@@ -230,7 +230,7 @@ func TestAgencyKeys_AreAdministeredWithTheirScope(t *testing.T) {
 	a.post("/api/v1/admin/agencies/3/keys", everywhere).wants(404, "agency_not_found")
 	a.fleet.agencies = []telematics.ListedAgency{{Agency: telematics.Agency{ID: 3, Code: "NEW", Name: "New"}}}
 	a.get("/api/v1/admin/agencies/3/keys", everywhere).wants(200, "").says("0 keys.")
-	for _, token := range []func(*http.Request){withScopes(t, nil, "all_agencies halt"), withToken(agencyToken(t, 1))} {
+	for _, token := range []func(*http.Request){withScopes(t, nil, "all_agencies halt"), ofAgency(1)} {
 		a.get(keys, token).wants(403, "forbidden")
 		a.post(keys, token).wants(403, "forbidden")
 		a.post(keys+"/ak_1/revoke", token).wants(403, "forbidden")

@@ -175,6 +175,9 @@ func withBody(body string) func(*http.Request) {
 	}
 }
 
+// keyed sends an idempotency key.
+func keyed(key string) func(*http.Request) { return withHeader("Idempotency-Key", key) }
+
 // anonymous removes the token.
 func anonymous(r *http.Request) { r.Header.Del("Authorization") }
 
@@ -187,7 +190,7 @@ func withToken(token string) func(*http.Request) {
 func (a *api) do(method, target string, change ...func(*http.Request)) *response {
 	a.t.Helper()
 	request := httptest.NewRequest(method, target, nil)
-	request.Header.Set("Authorization", "Bearer "+adminToken(a.t))
+	request.Header.Set("Authorization", "Bearer "+adminToken())
 	for _, c := range change {
 		c(request)
 	}

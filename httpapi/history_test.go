@@ -73,7 +73,7 @@ func TestHistory_TimesAndBucketsAreBounded(t *testing.T) {
 	if q := m.last(); !q.To.Equal(now) || !q.From.Equal(now.AddDate(0, 0, -1)) || q.Buckets != 300 || q.Agency != 0 {
 		t.Errorf("default query %+v, want the last day in 300 buckets", q)
 	}
-	a.get(historyPath+"?points=1000&from=2026-01-02T09:59:00Z&to=2026-01-02T10:00:00Z", withToken(agencyToken(t, 1))).wants(200, "")
+	a.get(historyPath+"?points=1000&from=2026-01-02T09:59:00Z&to=2026-01-02T10:00:00Z", ofAgency(1)).wants(200, "")
 	if q := m.last(); q.Buckets != 4 || q.Agency != 1 {
 		t.Errorf("query of a minute by agency 1 %+v, want 4 buckets", q)
 	}
@@ -85,8 +85,8 @@ func TestHistory_TimesAndBucketsAreBounded(t *testing.T) {
 			t.Errorf("%s: %s, want an error for the field", query, r.text)
 		}
 	}
-	a.get(strings.Replace(historyPath, "42", "9", 1), withToken(agencyToken(t, 1))).wants(404, "vehicle_not_found")
-	a.get(historyPath, withToken(clientToken(t))).wants(403, "forbidden")
+	a.get(strings.Replace(historyPath, "42", "9", 1), ofAgency(1)).wants(404, "vehicle_not_found")
+	a.get(historyPath, byClient).wants(403, "forbidden")
 	m.err = gone{}
 	a.get(historyPath).wants(503, "service_unavailable")
 }
@@ -150,8 +150,8 @@ func TestTrack_IsAGeoJSONFeatureOfTheBooking(t *testing.T) {
 	if r = a.get(strings.Replace(path, "42", "43", 1)).wants(200, ""); r.at("geometry") != nil || r.at("properties", "bucket_seconds") != nil || len(m.asked) != asked {
 		t.Errorf("track of a booking that has not begun: %s, want none", r.text)
 	}
-	a.get(path, withToken(agencyToken(t, 2))).wants(404, "booking_not_found")
-	a.get(path, withToken(clientToken(t))).wants(403, "forbidden")
+	a.get(path, ofAgency(2)).wants(404, "booking_not_found")
+	a.get(path, byClient).wants(403, "forbidden")
 }
 
 // RFC 7946, 3.1.9: else maps draw a line round the world.

@@ -72,12 +72,10 @@ func (r *response) wantsQuota(limit, remaining, reset string) *response {
 	return r
 }
 
-const status = "/api/v1/admin/vehicles/42/status"
-
 func TestLimit_CommandsOfAVehicle(t *testing.T) {
 	a, _ := limitedAPI(t, 2, 100)
 	a.post(lock).wants(200, "").wantsQuota("2", "1", "6")
-	a.post(strings.Replace(lock, "lock", "unlock", 1), withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("2", "0", "6")
+	a.post(strings.Replace(lock, "lock", "unlock", 1), ofAgency(1)).wants(200, "").wantsQuota("2", "0", "6")
 	r := a.post(lock).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
 	if e := r.body.Error; !e.Retryable || text(e.Outcome) != "not_executed" || e.CommandID != nil {
 		t.Errorf("error %s", r.text)
@@ -87,7 +85,7 @@ func TestLimit_CommandsOfAVehicle(t *testing.T) {
 	}
 	same(t, a.controller.count(), 2, "orders")
 	// A read does not count against the vehicle's limit.
-	a.get(status).wants(200, "").wantsQuota("100", "97", "6")
+	a.get(status42).wants(200, "").wantsQuota("100", "97", "6")
 	a.post("/api/v1/admin/vehicles/2/control/lock").wants(200, "").wantsQuota("2", "1", "6")
 }
 
@@ -103,13 +101,13 @@ func TestLimit_RequestsOfAnAdministrator(t *testing.T) {
 			t.Errorf("%s: %s", read, r.text)
 		}
 	}
-	a.do(http.MethodHead, status).wantsQuota("9", "0", "3")
+	a.do(http.MethodHead, status42).wantsQuota("9", "0", "3")
 	if r := a.post(lock).wants(429, "rate_limited"); text(r.body.Error.Outcome) != "not_executed" {
 		t.Errorf("a refused order: %s, want not executed", r.text)
 	}
 	// Another subject and another agency have separate limits.
-	a.get(status, withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("9", "8", "6")
-	a.get("/api/v1/admin/vehicles", withToken(agencyToken(t, 2))).wants(200, "").wantsQuota("9", "8", "6")
+	a.get(status42, ofAgency(1)).wants(200, "").wantsQuota("9", "8", "6")
+	a.get("/api/v1/admin/vehicles", ofAgency(2)).wants(200, "").wantsQuota("9", "8", "6")
 }
 
 func TestLimit_VehicleIsNotCountedOverTheActorsLimit(t *testing.T) {
@@ -146,17 +144,17 @@ func TestLimit_HeadersAreInErrorsAfterIt(t *testing.T) {
 	a, _ := limitedAPI(t, 0, 100)
 	a.get("/api/v1/admin/vehicles/43").wants(404, "vehicle_not_found").wantsQuota("100", "99", "6")
 	a.get("/api/v1/admin/vehicles?limit=0").wants(422, "validation_failed").wantsQuota("100", "98", "6")
-	a.post("/api/v1/admin/vehicles/42/control/attention", withJSON("{")).wants(400, "malformed_json").wantsQuota("100", "97", "6")
-	a.post("/api/v1/admin/vehicles/42/control/attention", withBody("{}")).wants(415, "unsupported_media_type").wantsQuota("100", "96", "6")
+	a.post(attention42, withJSON("{")).wants(400, "malformed_json").wantsQuota("100", "97", "6")
+	a.post(attention42, withBody("{}")).wants(415, "unsupported_media_type").wantsQuota("100", "96", "6")
 	a.fleet.err = gone{}
-	a.get(status).wants(503, "service_unavailable").wantsQuota("100", "95", "6")
+	a.get(status42).wants(503, "service_unavailable").wantsQuota("100", "95", "6")
 }
 
 func TestLimit_IsCheckedAfterTheRoleAndBeforeTheFields(t *testing.T) {
 	a, l := limitedAPI(t, 1, 100)
 	a.post(lock, withBody(strings.Repeat(" ", 64<<10+1))).wants(413, "body_too_large").wantsQuota("", "", "")
 	a.post(lock, anonymous).wants(401, "unauthenticated").wantsQuota("", "", "")
-	a.post(lock, withToken(clientToken(t))).wants(403, "forbidden").wantsQuota("", "", "")
+	a.post(lock, byClient).wants(403, "forbidden").wantsQuota("", "", "")
 	a.get("/api/v1/admin/nothing").wants(404, "not_found").wantsQuota("", "", "")
 	a.do(http.MethodDelete, lock).wants(405, "method_not_allowed").wantsQuota("", "", "")
 	same(t, len(l.drain()), 0, "counted against")
@@ -172,8 +170,8 @@ func TestLimit_IsCheckedAfterTheRoleAndBeforeTheFields(t *testing.T) {
 func TestLimit_RefusalIsRecorded(t *testing.T) {
 	a, _ := limitedAPI(t, 1, 2)
 	a.post(lock).wants(200, "")
-	order := a.post(lock).wants(429, "rate_limited") // by the vehicle's limit
-	read := a.get(status).wants(429, "rate_limited") // by the administrator's limit
+	order := a.post(lock).wants(429, "rate_limited")   // by the vehicle's limit
+	read := a.get(status42).wants(429, "rate_limited") // by the administrator's limit
 	a.get("/api/v1/admin/vehicles").wants(429, "rate_limited")
 	lines := a.history.all()
 	if len(lines) != 2 {
@@ -191,7 +189,7 @@ func TestLimit_RefusalIsRecorded(t *testing.T) {
 func TestLimit_ZeroIsNoLimit(t *testing.T) {
 	a, l := limitedAPI(t, 0, 0)
 	a.post(lock).wants(200, "").wantsQuota("", "", "")
-	a.get(status).wants(200, "").wantsQuota("", "", "")
+	a.get(status42).wants(200, "").wantsQuota("", "", "")
 	same(t, len(l.drain()), 0, "counted against")
 }
 
@@ -210,7 +208,7 @@ func TestLimit_OfAnotherAgencysVehicleIsNotCounted(t *testing.T) {
 	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
 		return telematics.Command{}, telematics.NoSuchVehicle(o.Vehicle)
 	}
-	outsider := withToken(agencyToken(t, 2))
+	outsider := ofAgency(2)
 	a.post(lock, outsider).wants(404, "vehicle_not_found").wantsQuota("100", "99", "6")
 	a.post("/api/v1/admin/vehicles/43/control/lock", outsider).wants(404, "vehicle_not_found").wantsQuota("100", "98", "6")
 	if asked := strings.Join(l.drain(), " "); strings.Contains(asked, "vehicle") {
@@ -232,8 +230,7 @@ func TestLimit_DisconnectedCallerIsCounted(t *testing.T) {
 
 func TestLimit_RepetitionIsNotCountedForTheVehicle(t *testing.T) {
 	a, _ := limitedAPI(t, 1, 0)
-	lock := "/api/v1/admin/vehicles/42/control/lock"
-	key := withHeader("Idempotency-Key", "k")
+	key := keyed("k")
 	a.post(lock, key).wants(200, "")
 	made := a.controller.last().Idempotency
 	// The stored result of the first request.
@@ -242,21 +239,21 @@ func TestLimit_RepetitionIsNotCountedForTheVehicle(t *testing.T) {
 	for range 3 {
 		a.post(lock, key).wants(200, "").heads("Idempotency-Replayed", "true")
 	}
-	a.post(lock, withHeader("Idempotency-Key", "another")).wants(429, "rate_limited")
-	a.post(lock, withHeader("Idempotency-Key", "two words")).wants(429, "rate_limited")
+	a.post(lock, keyed("another")).wants(429, "rate_limited")
+	a.post(lock, keyed("two words")).wants(429, "rate_limited")
 	a.post(lock).wants(429, "rate_limited")
 }
 
 func TestLimit_OneTripCountsActorAndVehicle(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
 	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Refresh, c.Rates.Admin = l, 10, 10, 100 })
-	agency := withToken(agencyToken(t, 1))
+	agency := ofAgency(1)
 	for name, request := range map[string]func() *response{
 		"order":                 func() *response { return a.post(lock, agency) },
-		"order with a key":      func() *response { return a.post(lock, agency, withHeader("Idempotency-Key", "k")) },
+		"order with a key":      func() *response { return a.post(lock, agency, keyed("k")) },
 		"order of all agencies": func() *response { return a.post(lock) },
-		"refresh":               func() *response { return a.get(status+"?refresh=true", agency) },
-		"read":                  func() *response { return a.get(status, agency) },
+		"refresh":               func() *response { return a.get(status42+"?refresh=true", agency) },
+		"read":                  func() *response { return a.get(status42, agency) },
 	} {
 		l.trips = 0
 		if request().wants(200, ""); l.trips != 1 {
@@ -268,13 +265,13 @@ func TestLimit_OneTripCountsActorAndVehicle(t *testing.T) {
 func TestLimit_ActorOverTheLimitCausesNoReads(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
 	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Admin = l, 10, 3 })
-	agency := withToken(agencyToken(t, 1))
+	agency := ofAgency(1)
 	for range 3 {
-		a.post(lock, agency, withHeader("Idempotency-Key", "k")).wants(200, "")
+		a.post(lock, agency, keyed("k")).wants(200, "")
 	}
 	a.bulks.lookups, a.fleet.asked.belongs = 0, 0
 	for range 100 {
-		a.post(lock, agency, withHeader("Idempotency-Key", "k")).wants(429, "rate_limited")
+		a.post(lock, agency, keyed("k")).wants(429, "rate_limited")
 	}
 	if a.bulks.lookups+a.fleet.asked.belongs != 0 {
 		t.Errorf("%d keys and %d vehicles were looked up, want none", a.bulks.lookups, a.fleet.asked.belongs)
@@ -283,6 +280,6 @@ func TestLimit_ActorOverTheLimitCausesNoReads(t *testing.T) {
 
 func TestLimit_KeyIsLookedUpOnce(t *testing.T) {
 	a, _ := limitedAPI(t, 10, 100)
-	a.post(lock, withHeader("Idempotency-Key", "k")).wants(200, "")
+	a.post(lock, keyed("k")).wants(200, "")
 	same(t, a.bulks.lookups, 1, "lookups of the key")
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -89,38 +90,42 @@ func claims(change map[string]any) map[string]any {
 }
 
 // mint returns a token with the claims.
-func (s signer) mint(t testing.TB, c map[string]any) string {
-	t.Helper()
-	return s.mintTyped(t, "JWT", c)
-}
+func (s signer) mint(c map[string]any) string { return s.mintTyped("JWT", c) }
 
 // mintTyped returns a token with the claims and the header parameter typ; absent: no typ.
-func (s signer) mintTyped(t testing.TB, typ string, c map[string]any) string {
-	t.Helper()
+func (s signer) mintTyped(typ string, c map[string]any) string {
 	header := jws.NewHeaders()
-	if typ != "" {
-		if err := header.Set(jws.TypeKey, typ); err != nil {
-			t.Fatal(err)
+	for name, value := range map[string]string{jws.TypeKey: typ, jws.KeyIDKey: s.id} {
+		if value != "" {
+			must(0, header.Set(name, value))
 		}
 	}
-	if s.id != "" {
-		if err := header.Set(jws.KeyIDKey, s.id); err != nil {
-			t.Fatal(err)
-		}
-	}
-	token := must(jws.Sign(must(json.Marshal(c)), jws.WithKey(s.alg, s.private, jws.WithProtectedHeaders(header))))
-	return string(token)
+	return string(must(jws.Sign(must(json.Marshal(c)), jws.WithKey(s.alg, s.private, jws.WithProtectedHeaders(header)))))
 }
 
-func adminToken(t testing.TB) string { return edKey().mint(t, claims(nil)) }
+func adminToken() string { return edKey().mint(claims(nil)) }
 
-func agencyToken(t testing.TB, agency int) string {
-	return edKey().mint(t, claims(map[string]any{"sub": "admin-of-agency", "agency_id": agency}))
+// claiming sends an administrator's token with changed claims.
+func claiming(change map[string]any) func(*http.Request) {
+	return withToken(edKey().mint(claims(change)))
 }
 
-func clientToken(t testing.TB) string {
-	return edKey().mint(t, claims(map[string]any{"sub": "client-1", "role": "client", "agency_id": 1}))
+// ofAgency sends the token of an agency's administrator.
+func ofAgency(agency int) func(*http.Request) {
+	return claiming(map[string]any{"sub": "admin-of-agency", "agency_id": agency})
 }
+
+// clientOf sends the token of a client.
+func clientOf(agency int, subject string) func(*http.Request) {
+	return claiming(map[string]any{"sub": subject, "role": "client", "agency_id": agency})
+}
+
+// clientToken is the token of client-1 of agency 1.
+func clientToken() string {
+	return edKey().mint(claims(map[string]any{"sub": "client-1", "role": "client", "agency_id": 1}))
+}
+
+func byClient(r *http.Request) { withToken(clientToken())(r) }
 
 // loaded returns keys that were read once from a source.
 func loaded(t testing.TB, config auth.KeysConfig) *auth.Keys {

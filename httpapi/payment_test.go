@@ -148,7 +148,7 @@ func TestRemoveMethod_RemovesACardButNotTheDefault(t *testing.T) {
 func TestPaymentMethod_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 	p := newPurse(t)
 	own := p.add("pm_1").wants(201, "").id()
-	other := withToken(edKey().mint(t, claims(map[string]any{"role": "client", "agency_id": 1, "sub": "client-2"})))
+	other := claiming(map[string]any{"role": "client", "agency_id": 1, "sub": "client-2"})
 	for method, tail := range map[string]string{http.MethodDelete: "", http.MethodPost: "/default"} {
 		theirs := p.asClient(method, methods+"/"+own+tail, other).wants(404, "payment_method_not_found")
 		missing := p.asClient(method, methods+"/99"+tail, other).wants(404, "payment_method_not_found")
@@ -180,7 +180,7 @@ func TestAddMethod_RefusalHasItsReason(t *testing.T) {
 		"another client's": {
 			issue: func(p purse) {
 				p.card("pm_1")
-				other := withToken(edKey().mint(p.t, claims(map[string]any{"role": "client", "agency_id": 1, "sub": "client-2"})))
+				other := claiming(map[string]any{"role": "client", "agency_id": 1, "sub": "client-2"})
 				p.asClient(http.MethodPost, methods, other, withJSON(`{"payment_method_id":"pm_1"}`)).wants(201, "")
 			}, status: 422, code: "payment_method_invalid"},
 		"expired": {
@@ -261,16 +261,16 @@ func TestPaymentMethod_InvalidRequestIsRefused(t *testing.T) {
 
 func TestPaymentMethod_RepeatedRequestIsMarked(t *testing.T) {
 	p := newPurse(t)
-	key := withHeader("Idempotency-Key", "add-1")
+	key := keyed("add-1")
 	first := p.add("pm_1", key).wants(201, "")
 	second := p.add("pm_2").wants(201, "").id()
-	p.asClient(http.MethodPost, methods+"/"+second+"/default", withHeader("Idempotency-Key", "default-1")).wants(200, "")
+	p.asClient(http.MethodPost, methods+"/"+second+"/default", keyed("default-1")).wants(200, "")
 	again := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(201, "")
 	if again.header.Get("Idempotency-Replayed") != "true" || again.id() != first.id() || again.at("is_default") != false ||
 		again.body.RequestID == first.body.RequestID {
 		t.Errorf("the repetition with the key: %s, want the first method, replayed", again.text)
 	}
-	r := p.asClient(http.MethodPost, methods+"/"+second+"/default", withHeader("Idempotency-Key", "default-1")).wants(200, "")
+	r := p.asClient(http.MethodPost, methods+"/"+second+"/default", keyed("default-1")).wants(200, "")
 	r.heads("Idempotency-Replayed", "true")
 	p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2"}`), key).wants(422, "idempotency_mismatch")
 	p.asClient(http.MethodDelete, methods+"/"+first.id()).wants(200, "")
@@ -291,7 +291,7 @@ func TestPaymentMethod_RepeatedRequestIsMarked(t *testing.T) {
 
 func TestAddMethod_RepeatedDeclineDoesNotTryTheCardAgain(t *testing.T) {
 	p := newPurse(t)
-	key := withHeader("Idempotency-Key", "add-1")
+	key := keyed("add-1")
 	body := withJSON(`{"payment_method_id":"pm_card_visa_chargeDeclinedLostCard"}`)
 	first := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
 	again := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
@@ -305,7 +305,7 @@ func TestAddMethod_RepeatedDeclineDoesNotTryTheCardAgain(t *testing.T) {
 
 func TestAddMethod_RefusalOtherThanADeclineFreesTheKey(t *testing.T) {
 	p := newPurse(t)
-	key := withHeader("Idempotency-Key", "add-1")
+	key := keyed("add-1")
 	p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(422, "payment_method_invalid")
 	p.add("pm_1", key).wants(201, "")
 }

@@ -40,7 +40,7 @@ func TestCommands_OfAFormerAgencyDoNotCountForPages(t *testing.T) {
 		c.ID, c.Agency, c.Seq = uuid.New(), 2, 1000+seq // of before the vehicle came to agency 1
 		a.fleet.commands = append(a.fleet.commands, c)
 	}
-	r := a.get("/api/v1/admin/vehicles/42/commands?limit=1", withToken(agencyToken(t, 1)))
+	r := a.get("/api/v1/admin/vehicles/42/commands?limit=1", ofAgency(1))
 	same[any](t, r.body.Meta["next_cursor"], nil, "an empty list has the next page")
 }
 

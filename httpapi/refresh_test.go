@@ -133,7 +133,7 @@ func TestRefresh_OfAnotherAgencysVehicleIsRefused(t *testing.T) {
 	a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
 		return telematics.Command{}, telematics.NoSuchVehicle(9)
 	}
-	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 1))).wants(404, "vehicle_not_found")
+	a.get("/api/v1/admin/vehicles/9/status?refresh=true", ofAgency(1)).wants(404, "vehicle_not_found")
 	a.wantsEntries(logged{Agency: 1, Code: "vehicle_not_found"})
 }
 
@@ -183,7 +183,7 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 	l := &limiter{taken: map[string]int{}}
 	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Refresh, c.Rates.Admin = l, 10, 2, 100 })
 	a.get(refresh42).wants(200, "").wantsQuota("2", "1", "6")
-	a.get(refresh42, withToken(agencyToken(t, 1))).wants(200, "").wantsQuota("2", "0", "6")
+	a.get(refresh42, ofAgency(1)).wants(200, "").wantsQuota("2", "0", "6")
 	r := a.get(refresh42).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
 	if text(r.body.Error.Outcome) != "not_executed" ||
 		r.body.Message != "The limit of 2 refreshes a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds." {
@@ -201,8 +201,8 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 		t.Errorf("counted against %q, want %q", asked, want)
 	}
 	a.post(lock).wants(200, "").wantsQuota("10", "9", "6") // commands have a separate limit
-	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 1)))
-	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 2))).wantsQuota("2", "1", "6")
+	a.get("/api/v1/admin/vehicles/9/status?refresh=true", ofAgency(1))
+	a.get("/api/v1/admin/vehicles/9/status?refresh=true", ofAgency(2)).wantsQuota("2", "1", "6")
 	if a.controller.count() == 0 {
 		t.Error("no order reached the controller")
 	}

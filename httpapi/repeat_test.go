@@ -11,31 +11,29 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-const lock42 = "/api/v1/admin/vehicles/42/control/lock"
-
 func TestIdempotencyKey_ReachesTheControllerWithAFingerprint(t *testing.T) {
 	a := newAPI(t)
 	order := func(path string, change ...func(*http.Request)) telematics.IdempotencyKey {
 		t.Helper()
-		a.post(path, append(change, withHeader("Idempotency-Key", "morning-round"))...).wants(200, "")
+		a.post(path, append(change, keyed("morning-round"))...).wants(200, "")
 		key := a.controller.last().Idempotency
 		if key == nil || key.Key != "morning-round" || key.Subject != "admin-7" {
 			t.Fatalf("key %+v, want morning-round of admin-7", key)
 		}
 		return *key
 	}
-	first := order(lock42)
-	same(t, order(lock42), first, "the same request has another fingerprint")
+	first := order(lock)
+	same(t, order(lock), first, "the same request has another fingerprint")
 	for name, other := range map[string]telematics.IdempotencyKey{
 		"another vehicle": order("/api/v1/admin/vehicles/2/control/lock"),
 		"another action":  order("/api/v1/admin/vehicles/42/control/unlock"),
-		"another body":    order(lock42, withBody("{}")),
+		"another body":    order(lock, withBody("{}")),
 	} {
 		if other.Fingerprint == first.Fingerprint {
 			t.Errorf("%s has the same fingerprint", name)
 		}
 	}
-	a.post(lock42).wants(200, "")
+	a.post(lock).wants(200, "")
 	if key := a.controller.last().Idempotency; key != nil {
 		t.Errorf("without the header, the key is %+v, want none", key)
 	}
@@ -44,16 +42,16 @@ func TestIdempotencyKey_ReachesTheControllerWithAFingerprint(t *testing.T) {
 func TestIdempotencyKey_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 	for _, key := range []string{"", "two words", "naïve", "tab\t", strings.Repeat("k", 256)} {
 		a := newAPI(t)
-		r := a.post(lock42, withHeader("Idempotency-Key", key)).wants(422, "validation_failed")
+		r := a.post(lock, keyed(key)).wants(422, "validation_failed")
 		if len(r.body.Errors["Idempotency-Key"]) == 0 || a.controller.count() != 0 || len(a.history.all()) != 1 {
 			t.Errorf("key %q: errors %v, want one, no order, and one entry", key, r.body.Errors)
 		}
 	}
 	a := newAPI(t)
 	twice := func(r *http.Request) { r.Header["Idempotency-Key"] = []string{"a", "b"} }
-	a.post(lock42, twice).wants(422, "validation_failed")
-	a.post(lock42, withHeader("Idempotency-Key", strings.Repeat("k", 255))).wants(200, "")
-	a.get("/api/v1/admin/vehicles/42", withHeader("Idempotency-Key", "two words")).wants(200, "")
+	a.post(lock, twice).wants(422, "validation_failed")
+	a.post(lock, keyed(strings.Repeat("k", 255))).wants(200, "")
+	a.get("/api/v1/admin/vehicles/42", keyed("two words")).wants(200, "")
 }
 
 func TestRepeatedRequest_ReturnsThePresentStateOfTheFirst(t *testing.T) {
@@ -74,7 +72,7 @@ func TestRepeatedRequest_ReturnsThePresentStateOfTheFirst(t *testing.T) {
 			}
 			return c, nil
 		}
-		r := a.post(lock42, withHeader("Idempotency-Key", "k")).wants(want.status, want.code)
+		r := a.post(lock, keyed("k")).wants(want.status, want.code)
 		r.heads("Idempotency-Replayed", "true")
 	}
 	for code, failure := range map[string]*telematics.Error{
@@ -86,7 +84,7 @@ func TestRepeatedRequest_ReturnsThePresentStateOfTheFirst(t *testing.T) {
 		a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
 			return telematics.Command{}, failure
 		}
-		r := a.post(lock42)
+		r := a.post(lock)
 		if r.body.Error.Code != code || r.header.Get("Idempotency-Replayed") != "" {
 			t.Errorf("%s: %+v", code, r.body.Error)
 		}
@@ -95,7 +93,7 @@ func TestRepeatedRequest_ReturnsThePresentStateOfTheFirst(t *testing.T) {
 
 func TestPrefer_RespondAsyncDoesNotWait(t *testing.T) {
 	a := newAPI(t)
-	r := a.post(lock42, withHeader("Prefer", "respond-async, wait=20")).wants(202, "")
+	r := a.post(lock, withHeader("Prefer", "respond-async, wait=20")).wants(202, "")
 	id, _ := r.at("id").(string)
 	r.heads("Location", "/api/v1/admin/commands/"+id, "Preference-Applied", "respond-async, wait=20")
 	r.has("state", "accepted", "outcome", nil)
@@ -103,7 +101,7 @@ func TestPrefer_RespondAsyncDoesNotWait(t *testing.T) {
 	a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
 		return delivery.Receipt{Command: new(settled(o, telematics.Succeeded)), Replayed: true}, nil
 	}
-	r = a.post(lock42, withHeader("Prefer", "respond-async")).wants(200, "")
+	r = a.post(lock, withHeader("Prefer", "respond-async")).wants(200, "")
 	r.heads("Idempotency-Replayed", "true")
 }
 
@@ -133,7 +131,7 @@ func TestPrefer_IsAppliedWithinTheLimits(t *testing.T) {
 		"":                          {10 * time.Second, ""},
 	} {
 		a := newAPI(t)
-		r := a.post(lock42, withHeader("Prefer", prefer)).wants(200, "")
+		r := a.post(lock, withHeader("Prefer", prefer)).wants(200, "")
 		if got := a.controller.last().Budget; got != want.budget || r.header.Get("Preference-Applied") != want.applied {
 			t.Errorf(
 				"Prefer %q: budget %v, applied %q; want %v, %q", prefer, got, r.header.Get("Preference-Applied"),

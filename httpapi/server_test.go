@@ -77,7 +77,7 @@ func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 			defer transport.CloseIdleConnections()
 			running.Go(func() {
 				request, _ := http.NewRequest(http.MethodPost, c.scheme+"://"+listener.Addr().String()+lock, nil)
-				request.Header.Set("Authorization", "Bearer "+adminToken(t))
+				request.Header.Set("Authorization", "Bearer "+adminToken())
 				response, err := (&http.Client{Transport: transport}).Do(request)
 				if err != nil {
 					t.Errorf("waiting order: %v", err)
@@ -125,7 +125,7 @@ func TestServer_CloseEndsWaitingConnections(t *testing.T) {
 	defer serving.Wait()
 	serving.Go(func() { _ = server.Serve(listener) })
 	caller := dial(t, listener)
-	if _, err := fmt.Fprintf(caller, "POST %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", lock, adminToken(t)); err != nil {
+	if _, err := fmt.Fprintf(caller, "POST %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", lock, adminToken()); err != nil {
 		t.Fatal(err)
 	}
 	<-entered
@@ -137,7 +137,7 @@ func TestServer_CloseEndsWaitingConnections(t *testing.T) {
 
 func TestServer_ConcurrentCallersGetTheirAnswers(t *testing.T) {
 	a := newAPI(t)
-	tokens := []string{adminToken(t), agencyToken(t, 1), clientToken(t)}
+	tokens := []string{adminToken(), edKey().mint(claims(map[string]any{"agency_id": 1})), clientToken()}
 	wants := []int{200, 200, 403}
 	var callers sync.WaitGroup
 	for i := range 60 {

@@ -40,7 +40,7 @@ func withSignIn(t *testing.T, signIn **signin.SignIn) func(*httpapi.Config) {
 func (a *api) signIn(signIn *signin.SignIn) (cookie string) {
 	t := a.t
 	t.Helper()
-	code := must(signIn.Offer(t.Context(), adminToken(t), time.Minute))
+	code := must(signIn.Offer(t.Context(), adminToken(), time.Minute))
 	r := a.get("/auth/once?code="+code, anonymous)
 	if r.status != 200 || !strings.Contains(r.text, `content="0;url=../console/"`) {
 		t.Fatalf("%d %s", r.status, r.text)
@@ -52,7 +52,7 @@ func (a *api) signIn(signIn *signin.SignIn) (cookie string) {
 		t.Errorf("policy %s", policy)
 	}
 	set := r.header.Get("Set-Cookie")
-	if !strings.Contains(set, "HttpOnly; Secure; SameSite=Strict") || strings.Contains(set, adminToken(t)) {
+	if !strings.Contains(set, "HttpOnly; Secure; SameSite=Strict") || strings.Contains(set, adminToken()) {
 		t.Errorf("cookie %s", set)
 	}
 	cookie, _, _ = strings.Cut(set, ";")

@@ -27,7 +27,7 @@ func TestSignature_SignedRequestPassesAndNamesItsAgency(t *testing.T) {
 		r.has("subject", "client-1", "body", `{"a": 1}`).meta("agency_id", 1.0, "agency_code", "AG1")
 	}
 	same(t, a.asClient(http.MethodHead, probe).status, 200, "HEAD")
-	a.get(probe, withToken(clientOf(t, 2, "anna"))).wants(200, "").meta("agency_code", "AG2")
+	a.get(probe, clientOf(2, "anna")).wants(200, "").meta("agency_code", "AG2")
 	if a.signatures.count() != 2 || strings.Contains(a.log.String(), "v1=") {
 		t.Errorf("%d nonces used; log:\n%s", a.signatures.count(), a.log)
 	}
@@ -79,7 +79,7 @@ func TestSignature_OfAnotherRequestIsRefused(t *testing.T) {
 		"changed path":         {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/8?status=active&limit=20")}, "path"},
 		"re-encoded path":      {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/%37?status=active&limit=20")}, "path"},
 		"changed method":       {invalid, []func(*http.Request){signed, func(r *http.Request) { r.Method = http.MethodDelete }}, "method"},
-		"changed token":        {invalid, []func(*http.Request){signed, withToken(clientOf(t, 1, "client-2"))}, "access token"},
+		"changed token":        {invalid, []func(*http.Request){signed, clientOf(1, "client-2")}, "access token"},
 		"changed time":         {invalid, []func(*http.Request){signed, replaced(fmt.Sprintf("t=%d", now.Unix()), fmt.Sprintf("t=%d", now.Unix()+1))}, "something else was signed"},
 		"changed nonce":        {invalid, []func(*http.Request){signed, headerChanged(func(h string) string { return strings.Replace(h, ",v1=", "A,v1=", 1) })}, "something else was signed"},
 		"another key's name":   {invalid, []func(*http.Request){signed, replaced("k="+theKey, "k=ak_2")}, "something else was signed"},
@@ -153,7 +153,7 @@ func TestSignature_IsValidForOneChange(t *testing.T) {
 	}
 	a.wantsEntries()
 	// Another agency may use the same nonce.
-	a.do(http.MethodPost, probe, withToken(clientOf(t, 2, "anna")), again).wants(200, "")
+	a.do(http.MethodPost, probe, clientOf(2, "anna"), again).wants(200, "")
 	if u := a.signatures.uses[0]; u.Actor.Agency != 1 || u.Actor.Subject != "client-1" || u.At.Unix() != now.Unix() || u.Key != "ak_1" {
 		t.Errorf("use %+v is not that of the request", u)
 	}
@@ -240,7 +240,7 @@ func TestSignature_IsCheckedAfterTokenAndRoleAndBeforeLimits(t *testing.T) {
 	a.asClient(http.MethodPost, probe, signed, withBody("x")).wants(401, "agency_signature_invalid")
 	a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.key = appKey(2) })).wants(403, "agency_mismatch").wantsQuota("", "", "")
 	// An invalid Idempotency-Key is checked like other fields, after the signature.
-	a.asClient(http.MethodPost, probe, withHeader("Idempotency-Key", "two words"), withoutSignature).wants(401, "agency_signature_missing")
+	a.asClient(http.MethodPost, probe, keyed("two words"), withoutSignature).wants(401, "agency_signature_missing")
 }
 
 func TestSignature_WithoutTheStoreReadsPassAndChangesAreRefused(t *testing.T) {
@@ -295,7 +295,7 @@ func TestSignature_DisconnectedCallerHasUsedIt(t *testing.T) {
 func TestSignature_CoversPathAndQueryAsSent(t *testing.T) {
 	server := httptest.NewServer(probedAPI(t).handler)
 	defer server.Close()
-	token := clientToken(t)
+	token := clientToken()
 	for _, line := range []struct{ target, path, query string }{
 		{"/api/v1/client/probe/7?a=%2F&b=+&&c", "/api/v1/client/probe/7", "a=%2F&b=+&&c"},
 		{"/api/v1/client/probe/%E4%20x?", "/api/v1/client/probe/%E4%20x", ""},

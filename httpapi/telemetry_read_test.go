@@ -28,7 +28,7 @@ func (a *api) added(request func()) telematics.Activity {
 
 func TestVehiclesRead_OneEntryPerRequest(t *testing.T) {
 	a := newAPI(t)
-	all, own := func(*http.Request) {}, withToken(agencyToken(t, 1))
+	all, own := func(*http.Request) {}, ofAgency(1)
 	for _, c := range []struct {
 		query  string
 		as     func(*http.Request)
@@ -90,7 +90,7 @@ func TestCommandsRead_IsRecordedForReportedValues(t *testing.T) {
 	}
 	a.bulks.byID[b.ID] = b
 	many := a.added(func() {
-		a.get("/api/v1/admin/commands?bulk="+b.ID.String(), withToken(agencyToken(t, 1))).wants(200, "")
+		a.get("/api/v1/admin/commands?bulk="+b.ID.String(), ofAgency(1)).wants(200, "")
 	})
 	if many.Action != "commands.read" || many.Vehicle != 0 || many.Agency != 1 ||
 		!reflect.DeepEqual(many.Details, map[string]any{"bulk": b.ID.String(), "vehicles": 2}) {
@@ -131,7 +131,7 @@ func TestEventsRead_EntryHasTheFilterAndTheNumberOfVehicles(t *testing.T) {
 		l := newLive(t, brokertest.NewEvents())
 		var change []func(*http.Request)
 		if c.foreign {
-			change = append(change, withToken(agencyToken(t, 1)))
+			change = append(change, ofAgency(1))
 		}
 		l.follow(c.query, change...).awaitBegin(t)
 		entries := l.history.all()

@@ -35,11 +35,11 @@ func TestUnknownUnits_AreListedNewestFirst(t *testing.T) {
 
 func TestUnknownUnits_NeedAnAdministratorOfAllAgencies(t *testing.T) {
 	a := newAPI(t)
-	r := a.get(unknownUnits, withToken(agencyToken(t, 1))).wants(403, "forbidden")
+	r := a.get(unknownUnits, ofAgency(1)).wants(403, "forbidden")
 	if want := "This requires the access token of an administrator of all agencies; yours is for agency 1."; r.body.Message != want {
 		t.Errorf("message %q, want %q", r.body.Message, want)
 	}
-	a.get(unknownUnits, withToken(clientToken(t))).wants(403, "forbidden")
+	a.get(unknownUnits, byClient).wants(403, "forbidden")
 	a.get(unknownUnits, anonymous).wants(401, "unauthenticated")
 }
 
@@ -108,7 +108,7 @@ func TestUnits_AreListedWithTheirHealth(t *testing.T) {
 func TestUnits_OfOneAgencyForItsAdministrator(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.units = fleetUnits()
-	own := withToken(agencyToken(t, 2))
+	own := ofAgency(2)
 	entry := a.added(func() {
 		if r := a.get(allUnits, own).wants(200, ""); len(r.body.Data.([]any)) != 1 || r.body.Data.([]any)[0].(map[string]any)["unit"] != "unit-9" {
 			t.Errorf("units of the own agency: %s", r.text)
@@ -148,7 +148,7 @@ func TestKeyHolders_AreCountedForAdministratorsOfAllAgencies(t *testing.T) {
 	}
 	a.get(keyHolders).wants(422, "validation_failed")
 	a.get(keyHolders+"?key=").wants(422, "validation_failed")
-	a.get(keyHolders+"?key=a", withToken(agencyToken(t, 1))).wants(403, "forbidden")
+	a.get(keyHolders+"?key=a", ofAgency(1)).wants(403, "forbidden")
 }
 
 func TestVehicle_NamesTheKeysOfItsUnit(t *testing.T) {

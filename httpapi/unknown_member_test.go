@@ -15,12 +15,12 @@ func TestUnknownMember_IsRefusedAndNamed(t *testing.T) {
 	a, clients := newBookingAPI(t), newPurse(t)
 	admin := func(path string) func(string) *response {
 		return func(body string) *response {
-			return a.post("/api/v1/admin/"+path, withJSON(body), withHeader("Idempotency-Key", "k"))
+			return a.post("/api/v1/admin/"+path, withJSON(body), keyed("k"))
 		}
 	}
 	client := func(b *bookingAPI, path string) func(string) *response {
 		return func(body string) *response {
-			return b.asClient(http.MethodPost, "/api/v1/client/"+path, withJSON(body), withHeader("Idempotency-Key", "k"))
+			return b.asClient(http.MethodPost, "/api/v1/client/"+path, withJSON(body), keyed("k"))
 		}
 	}
 	cards := func(body string) *response {
@@ -89,7 +89,7 @@ func TestUnknownMember_NumberOfErrorsIsLimited(t *testing.T) {
 		members = append(members, fmt.Sprintf(`"m%d":1`, i))
 	}
 	a := newAPI(t)
-	for _, path := range []string{lock, "/api/v1/admin/vehicles/42/control/attention"} {
+	for _, path := range []string{lock, attention42} {
 		r := a.post(path, withJSON("{"+strings.Join(members, ",")+"}")).wants(422, "validation_failed")
 		if n := len(r.body.Errors); n > 17 || len(r.text) > 8_000 {
 			t.Errorf("%d errors, %d bytes; want at most 17 errors, 8000 bytes", n, len(r.text))
@@ -104,7 +104,7 @@ func TestRepeatedMember_IsRefused(t *testing.T) {
 		`{"signal":"horn","sign\u0061l":"lights"}`: "signal",
 		`{"signal":"horn","signal":null}`:          "signal",
 	} {
-		r := a.post("/api/v1/admin/vehicles/42/control/attention", withJSON(body)).wants(422, "validation_failed")
+		r := a.post(attention42, withJSON(body)).wants(422, "validation_failed")
 		if !slices.Contains(r.body.Errors[field], "must not be repeated") {
 			t.Errorf("%s: errors %v, want that the member must not be repeated", body, r.body.Errors)
 		}
@@ -118,19 +118,19 @@ func TestRepeatedMember_IsRefused(t *testing.T) {
 
 func TestValidation_AllErrorsAreReturnedTogether(t *testing.T) {
 	a := newAPI(t)
-	r := a.post("/api/v1/admin/vehicles/x/control/attention", withJSON(`{"duration_ms":9999,"volume":1}`), withHeader("Idempotency-Key", "a b"),
+	r := a.post("/api/v1/admin/vehicles/x/control/attention", withJSON(`{"duration_ms":9999,"volume":1}`), keyed("a b"),
 		func(r *http.Request) { r.URL.RawQuery = "%zz" }).wants(422, "validation_failed")
 	if got := slices.Sorted(maps.Keys(r.body.Errors)); !slices.Equal(got, []string{"Idempotency-Key", "duration_ms", "query", "signal", "vehicle", "volume"}) {
 		t.Errorf("errors %v", r.body.Errors)
 	}
 	r = a.get("/api/v1/admin/vehicles?status=flying&limit=0&cursor=x").wants(422, "validation_failed")
 	same(t, slices.Sorted(maps.Keys(r.body.Errors)), []string{"cursor", "limit", "status"}, "errors")
-	r = a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42,42.0],"x":1}`), withHeader("Idempotency-Key", "")).wants(422, "validation_failed")
+	r = a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42,42.0],"x":1}`), keyed("")).wants(422, "validation_failed")
 	if got := slices.Sorted(maps.Keys(r.body.Errors)); !slices.Equal(got, []string{"Idempotency-Key", "parameters.signal", "vehicle_ids", "x"}) {
 		t.Errorf("errors %v", r.body.Errors)
 	}
 	b := newBookingAPI(t)
-	r = b.post(adminBooking+"/refund", withJSON(`{"amount":-1,"full":true,"reason":" ","x":1}`), withHeader("Idempotency-Key", "k")).wants(422, "validation_failed")
+	r = b.post(adminBooking+"/refund", withJSON(`{"amount":-1,"full":true,"reason":" ","x":1}`), keyed("k")).wants(422, "validation_failed")
 	same(t, slices.Sorted(maps.Keys(r.body.Errors)), []string{"amount", "full", "reason", "x"}, "errors")
 	a.wantsEntries(logged{Code: "validation_failed"}, logged{Action: telematics.BulkOrder})
 }

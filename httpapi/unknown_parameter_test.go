@@ -21,7 +21,7 @@ func TestUnknownParameter_IsRefusedByEveryRoute(t *testing.T) {
 			routes++
 			change := []func(*http.Request){}
 			if method == http.MethodPost {
-				change = append(change, withHeader("Idempotency-Key", "k"))
+				change = append(change, keyed("k"))
 			}
 			if operation.RequestBody != nil {
 				change = append(change, withJSON("{}"))

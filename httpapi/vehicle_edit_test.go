@@ -48,7 +48,7 @@ func TestFleetEdit_PassesTheFieldsAsTheyAreWritten(t *testing.T) {
 
 func TestFleetEdit_Refusals(t *testing.T) {
 	a := newAPI(t)
-	ofOne := withToken(edKey().mint(t, claims(map[string]any{"agency_id": 1, "scope": nil})))
+	ofOne := claiming(map[string]any{"agency_id": 1, "scope": nil})
 	for _, c := range []struct {
 		method, path, body string
 		status             int

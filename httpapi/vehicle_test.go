@@ -112,7 +112,7 @@ func TestVehicle_HasItsProtocolAndPromises(t *testing.T) {
 }
 
 func TestVehicle_AnotherAgencysVehicleReadsAsOneThatDoesNotExist(t *testing.T) {
-	own := withToken(agencyToken(t, 1))
+	own := ofAgency(1)
 	for _, path := range []string{"/api/v1/admin/vehicles/%d", "/api/v1/admin/vehicles/%d/status", "/api/v1/admin/vehicles/%d/commands"} {
 		a := newAPI(t)
 		foreign := a.get(fmt.Sprintf(path, 9), own).wants(404, "vehicle_not_found")
@@ -121,7 +121,7 @@ func TestVehicle_AnotherAgencysVehicleReadsAsOneThatDoesNotExist(t *testing.T) {
 			strings.ReplaceAll(missing.text, missing.body.RequestID, foreign.body.RequestID), "vehicle 7", "vehicle 9",
 		)
 		same(t, answer, foreign.text, "the two answers differ")
-		a.get(fmt.Sprintf(path, 9), withToken(agencyToken(t, 2))).wants(200, "")
+		a.get(fmt.Sprintf(path, 9), ofAgency(2)).wants(200, "")
 		a.get(fmt.Sprintf(path, 9)).wants(200, "")
 	}
 }
@@ -196,7 +196,7 @@ func TestVehicles_FiltersReachTheStore(t *testing.T) {
 }
 
 func TestVehicles_OfOneAgencyForItsAdministrator(t *testing.T) {
-	a, own := newAPI(t), withToken(agencyToken(t, 1))
+	a, own := newAPI(t), ofAgency(1)
 	for query, want := range map[string]int{"": 3, "?agency_id=1": 3, "?agency_id=2": 0} {
 		if got := len(a.get("/api/v1/admin/vehicles"+query, own).wants(200, "").body.Data.([]any)); got != want {
 			t.Errorf("%q: %d vehicles, want %d", query, got, want)

@@ -35,7 +35,7 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
-	token := adminToken(t)
+	token := adminToken()
 	answers, next := make([]string, waiting), make([]string, waiting)
 	var callers sync.WaitGroup
 	for i := range waiting {

@@ -66,7 +66,7 @@ func TestWatch_IsBriefForARefresh(t *testing.T) {
 	seen := &watches{}
 	a := newAPI(t, func(c *httpapi.Config) { c.Watches = seen })
 	a.get(status42).wants(200, "")
-	a.get("/api/v1/admin/vehicles/9/status?refresh=true", withToken(agencyToken(t, 1))).wants(404, "vehicle_not_found")
+	a.get("/api/v1/admin/vehicles/9/status?refresh=true", ofAgency(1)).wants(404, "vehicle_not_found")
 	seen.want(t, "without a refresh")
 	a.get(refresh42).wants(200, "")
 	seen.want(t, "after a refresh", "briefly 42")
