@@ -1,8 +1,13 @@
 package httpapi_test
 
 import (
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -35,4 +40,60 @@ func TestAgenciesAndStations_AreListedByDescendingID(t *testing.T) {
 		a.get(path+"?cursor=x").wants(422, "validation_failed")
 	}
 	a.wantsEntries()
+}
+
+func TestAgencyKeys_AreAdministeredWithTheirScope(t *testing.T) {
+	const keys = "/api/v1/admin/agencies/1/keys"
+	a := newAPI(t)
+	token := withScopes(t, 1, "agency_keys")
+	if r := a.get(keys, token).wants(200, ""); len(r.body.Data.([]any)) != 1 || strings.Contains(r.text, "secret") {
+		t.Errorf("listed keys: %s, want one without its secret", r.text)
+	}
+	if r := a.post(keys, token).wants(201, ""); r.at("id") != "ak_new" || len(r.at("secret").(string)) != 64 {
+		t.Errorf("added key: %s, want its id and secret", r.text)
+	}
+	a.post(keys+"/ak_1/retire", token, withJSON(`{"until":"2026-02-01T00:00:00Z"}`)).
+		wants(200, "").has("state", "retiring", "retires_at", "2026-02-01T00:00:00.000Z")
+	for _, body := range []string{`{}`, `{"until":"2026-01-01T00:00:00Z"}`, `{"until":"soon"}`, `{"until":"2026-02-01T00:00:00Z","at":1}`} {
+		a.post(keys+"/ak_1/retire", token, withJSON(body)).wants(422, "validation_failed")
+	}
+	a.post(keys+"/ak_1/revoke", token).wants(200, "").has("state", "revoked")
+	a.post(keys+"/ak_2/revoke", token).wants(404, "agency_key_not_found") // a key of another agency
+	for _, path := range []string{"/api/v1/admin/agencies/2/keys", "/api/v1/admin/agencies/0/keys"} {
+		a.get(path, token).wants(404, "agency_not_found")
+		a.post(path, token).wants(404, "agency_not_found")
+		a.post(path+"/ak_2/revoke", token).wants(404, "agency_not_found")
+	}
+	everywhere := withScopes(t, nil, "all_agencies agency_keys")
+	a.get("/api/v1/admin/agencies/3/keys", everywhere).wants(404, "agency_not_found")
+	a.post("/api/v1/admin/agencies/3/keys", everywhere).wants(404, "agency_not_found")
+	a.fleet.agencies = []telematics.ListedAgency{{Agency: telematics.Agency{ID: 3, Code: "NEW", Name: "New"}}}
+	a.get("/api/v1/admin/agencies/3/keys", everywhere).wants(200, "").says("0 keys.")
+	for _, token := range []func(*http.Request){withScopes(t, nil, "all_agencies halt"), ofAgency(1)} {
+		a.get(keys, token).wants(403, "forbidden")
+		a.post(keys, token).wants(403, "forbidden")
+		a.post(keys+"/ak_1/revoke", token).wants(403, "forbidden")
+	}
+}
+
+// Keys are never deleted, not even revoked ones, and each instance reads all of them, so their
+// number per day is limited.
+func TestAgencyKeys_AreLimitedPerDay(t *testing.T) {
+	const keys, most = "/api/v1/admin/agencies/1/keys", 50
+	a := newAPI(t)
+	token := withScopes(t, 1, "agency_keys")
+	for n := range most {
+		key := appKey(1)
+		key.ID, key.Created, key.State = fmt.Sprintf("ak_of_%d", n), now.Add(-23*time.Hour), rental.KeyRevoked
+		if n == 0 {
+			key.Created = now.Add(-25 * time.Hour)
+		}
+		a.agencyKeys.byID[key.ID] = key
+	}
+	a.post(keys, token).wants(201, "")
+	last := appKey(1)
+	last.ID, last.Created = "ak_last", now
+	a.agencyKeys.byID[last.ID] = last
+	a.post(keys, token).wants(429, "rate_limited")
+	a.post("/api/v1/admin/agencies/2/keys", withScopes(t, 2, "agency_keys")).wants(201, "")
 }

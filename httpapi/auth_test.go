@@ -14,7 +14,6 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jws"
 
-	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
 	"motorpool/telematics"
 )
@@ -41,10 +40,7 @@ func TestTokens_NameTheActor(t *testing.T) {
 func TestTokens_TypeIsPinned(t *testing.T) {
 	keys := loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey()))})
 	a := newAPI(t)
-	lax := newAPI(t, func(c *httpapi.Config) {
-		c.Tokens = auth.NewTokens(auth.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys,
-			Types: []string{"at+jwt", auth.AbsentType}, Now: func() time.Time { return now }})
-	})
+	lax := apiWith(t, keys, func(c *auth.TokensConfig) { c.Types = []string{"at+jwt", auth.AbsentType} })
 	for _, c := range []struct {
 		typ            string
 		standard, open int
@@ -251,8 +247,7 @@ func TestTokens_TimesHaveAMinuteOfLeeway(t *testing.T) {
 func TestTokens_CachedOneStillExpires(t *testing.T) {
 	clock := now
 	keys := loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey()))})
-	tokens := auth.NewTokens(auth.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Now: func() time.Time { return clock }})
-	a := newAPI(t, func(c *httpapi.Config) { c.Tokens = tokens })
+	a := apiWith(t, keys, func(c *auth.TokensConfig) { c.Now = func() time.Time { return clock } })
 	token := claiming(map[string]any{"exp": now.Add(time.Minute).Unix()})
 	a.get("/api/v1/admin/vehicles", token).wants(200, "")
 	clock = now.Add(119 * time.Second)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/request"
 	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -96,9 +97,7 @@ func TestClientControl_ReasonOfAHaltIsForAdministrators(t *testing.T) {
 	a := newBookingAPI(t)
 	for _, halted := range []error{telematics.Halted(telematics.Halt{Why: "incident 7"}),
 		(&telematics.Command{ID: uuid.New(), State: telematics.Expired, Reason: telematics.ByHalt, Detail: "incident 7"}).Err()} {
-		a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
-			return telematics.Command{}, halted
-		}
+		a.controller.fails(halted)
 		if r := a.asClient(http.MethodPost, ownBooking+"/control/unlock").wants(503, "commands_halted"); strings.Contains(r.text, "incident 7") {
 			t.Errorf("a client gets the reason: %s", r.text)
 		}
@@ -110,17 +109,12 @@ func TestClientControl_ReasonOfAHaltIsForAdministrators(t *testing.T) {
 
 func TestClientControl_FailsLikeAnAdministratorsCommand(t *testing.T) {
 	a := newBookingAPI(t)
-	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
-		c := settled(o, telematics.Unknown)
-		return c, c.Err()
-	}
+	a.controller.ends(telematics.Unknown)
 	r := a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(504, "command_timeout").wantsRetryAfter("10")
 	if *r.body.Error.Outcome != "unknown" || r.body.Error.CommandID == nil {
 		t.Error(r.text)
 	}
-	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
-		return telematics.Command{}, telematics.Conflict(o.Action, telematics.DoorOpen)
-	}
+	a.controller.fails(telematics.Conflict(telematics.Lock, telematics.DoorOpen))
 	a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(409, "vehicle_state_conflict").wantsRetryAfter("30")
 	a.bookings.err = gone{}
 	away := a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(503, "telematics_unavailable").wantsRetryAfter("5")
@@ -129,8 +123,8 @@ func TestClientControl_FailsLikeAnAdministratorsCommand(t *testing.T) {
 }
 
 func TestClientControl_CountsAgainstTheVehiclesLimit(t *testing.T) {
-	l := &limiter{taken: map[string]int{}}
-	a := newBookingAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Admin, c.Rates.Client = l, 2, 9, 9 })
+	l := &limiter{}
+	a := newBookingAPI(t, limitedBy(l, request.Rates{Vehicle: 2, Admin: 9, Client: 9}))
 	lockBooked := func(change ...func(*http.Request)) *response {
 		return a.asClient(http.MethodPost, ownBooking+"/control/lock", change...)
 	}

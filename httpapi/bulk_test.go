@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"motorpool/httpapi"
+	"motorpool/httpapi/request"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -221,8 +221,7 @@ func numbers(first, count int) string {
 }
 
 func TestBulk_CountsItsVehiclesAgainstTheLimit(t *testing.T) {
-	l := &limiter{taken: map[string]int{}}
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Bulk, c.Rates.Admin = l, 1500, 600 })
+	a, _ := limitedAPI(t, request.Rates{Bulk: 1500, Admin: 600})
 	order := func(count int, change ...func(*http.Request)) *response {
 		return a.post(
 			many,

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/request"
 	"motorpool/telematics"
 )
 
@@ -13,10 +14,8 @@ const probeCard = httpapi.CardProbePath
 
 func limitedClients(t *testing.T, clientRate, cardRate int) (*api, *limiter) {
 	t.Helper()
-	l := &limiter{taken: map[string]int{}}
-	return probedAPI(t, func(c *httpapi.Config) {
-		c.Limiter, c.Rates.Client, c.Rates.Card, c.Rates.Admin = l, clientRate, cardRate, 1
-	}), l
+	l := &limiter{}
+	return probedAPI(t, limitedBy(l, request.Rates{Client: clientRate, Card: cardRate, Admin: 1})), l
 }
 
 func TestLimit_RequestsOfAClient(t *testing.T) {

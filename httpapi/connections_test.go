@@ -33,11 +33,18 @@ func bounded(t *testing.T, a *api, max int) measured {
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	registry := prometheus.NewRegistry()
 	bound := connections.Bound(listener, max, registry, slog.New(slog.DiscardHandler))
-	server := httpapi.NewServer("", a.handler)
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(bound) })
-	t.Cleanup(func() { _ = server.Close(); serving.Wait() })
+	serve(t, a.handler, bound)
 	return measured{bound, registry}
+}
+
+// serve serves a handler until it is closed, or the test ends.
+func serve(t *testing.T, handler http.Handler, on net.Listener) *http.Server {
+	t.Helper()
+	server := httpapi.NewServer("", handler)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(on) })
+	t.Cleanup(func() { _ = server.Close(); serving.Wait() })
+	return server
 }
 
 // metric returns a sample of a registry, by its name without the prefix.
@@ -220,10 +227,7 @@ func TestConnections_IdleTimeIsShortBeforeTheFirstValidToken(t *testing.T) {
 	tcp := must(net.Listen("tcp", "127.0.0.1:0"))
 	recording := recordingListener{tcp, make(chan *recordingConn, 1)}
 	bound := connections.Bound(recording, 10, nil, slog.New(slog.DiscardHandler))
-	server := httpapi.NewServer("", a.handler)
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(bound) })
-	t.Cleanup(func() { _ = server.Close(); serving.Wait() })
+	serve(t, a.handler, bound)
 
 	caller := dial(t, bound)
 	conn := <-recording.accepted

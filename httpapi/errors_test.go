@@ -213,9 +213,7 @@ func TestErrors_ChecksHaveTheOrderOfTheInterface(t *testing.T) {
 	a.post(attention, withBody(`{`)).wants(415, "unsupported_media_type")
 	a.post(attention, withJSON(`{`)).wants(400, "malformed_json")
 	a.post(attention, withJSON(`{}`)).wants(422, "validation_failed")
-	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
-		return telematics.Command{}, telematics.NoSuchVehicle(o.Vehicle)
-	}
+	a.controller.fails(telematics.NoSuchVehicle(77))
 	a.post("/api/v1/admin/vehicles/77/control/attention", withJSON(`{"signal":"horn"}`)).wants(404, "vehicle_not_found")
 }
 

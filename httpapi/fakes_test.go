@@ -32,6 +32,22 @@ func (c *controller) Send(ctx context.Context, o *delivery.Order) (delivery.Rece
 	return delivery.Receipt{Command: &command, Replayed: c.replay}, err
 }
 
+// fails lets orders fail.
+func (c *controller) fails(err error) {
+	c.send = func(context.Context, delivery.Order) (telematics.Command, error) { return telematics.Command{}, err }
+}
+
+// ends lets commands end in a state.
+func (c *controller) ends(in telematics.State) {
+	c.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
+		command := settled(o, in)
+		if err := command.Err(); err != nil {
+			return command, err
+		}
+		return command, nil
+	}
+}
+
 func (c *controller) Start(ctx context.Context, o *delivery.Order) (delivery.Receipt, error) {
 	c.note(*o)
 	return c.start(ctx, *o)

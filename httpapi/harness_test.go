@@ -175,6 +175,13 @@ func withBody(body string) func(*http.Request) {
 	}
 }
 
+// disconnected is of a caller that has closed its connection.
+func disconnected(r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	cancel()
+	*r = *r.WithContext(ctx)
+}
+
 // keyed sends an idempotency key.
 func keyed(key string) func(*http.Request) { return withHeader("Idempotency-Key", key) }
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/request"
 	"motorpool/telematics"
-	"motorpool/telematics/delivery"
 )
 
 // limiter counts down and never recovers.
@@ -58,10 +58,15 @@ func (l *limiter) drain() []string {
 	return asked
 }
 
-func limitedAPI(t *testing.T, vehicleRate, adminRate int) (*api, *limiter) {
+func limitedBy(l *limiter, rates request.Rates) func(*httpapi.Config) {
+	l.taken = map[string]int{}
+	return func(c *httpapi.Config) { c.Limiter, c.Rates = l, rates }
+}
+
+func limitedAPI(t *testing.T, rates request.Rates) (*api, *limiter) {
 	t.Helper()
-	l := &limiter{taken: map[string]int{}}
-	return newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Admin = l, vehicleRate, adminRate }), l
+	l := &limiter{}
+	return newAPI(t, limitedBy(l, rates)), l
 }
 
 // wantsQuota checks the three headers; empty: absent.
@@ -73,7 +78,7 @@ func (r *response) wantsQuota(limit, remaining, reset string) *response {
 }
 
 func TestLimit_CommandsOfAVehicle(t *testing.T) {
-	a, _ := limitedAPI(t, 2, 100)
+	a, _ := limitedAPI(t, request.Rates{Vehicle: 2, Admin: 100})
 	a.post(lock).wants(200, "").wantsQuota("2", "1", "6")
 	a.post(strings.Replace(lock, "lock", "unlock", 1), ofAgency(1)).wants(200, "").wantsQuota("2", "0", "6")
 	r := a.post(lock).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
@@ -90,7 +95,7 @@ func TestLimit_CommandsOfAVehicle(t *testing.T) {
 }
 
 func TestLimit_RequestsOfAnAdministrator(t *testing.T) {
-	a, _ := limitedAPI(t, 10, 9)
+	a, _ := limitedAPI(t, request.Rates{Vehicle: 10, Admin: 9})
 	for range reads {
 		a.get("/api/v1/admin/vehicles/42").wants(200, "")
 	}
@@ -111,7 +116,7 @@ func TestLimit_RequestsOfAnAdministrator(t *testing.T) {
 }
 
 func TestLimit_VehicleIsNotCountedOverTheActorsLimit(t *testing.T) {
-	a, l := limitedAPI(t, 10, 1)
+	a, l := limitedAPI(t, request.Rates{Vehicle: 10, Admin: 1})
 	a.post(lock).wants(200, "")
 	if asked, want := l.drain(), []string{"admin:0:admin-7", "vehicle:42"}; !reflect.DeepEqual(asked, want) {
 		t.Errorf("counted against %q, want %q", asked, want)
@@ -134,14 +139,14 @@ func TestLimit_HeadersShowTheLimitWithTheLeastLeft(t *testing.T) {
 		"only the administrator's":     {0, 5, "5", "4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, _ := limitedAPI(t, c.vehicle, c.admin)
+			a, _ := limitedAPI(t, request.Rates{Vehicle: c.vehicle, Admin: c.admin})
 			a.post(lock).wants(200, "").wantsQuota(c.limit, c.left, "6")
 		})
 	}
 }
 
 func TestLimit_HeadersAreInErrorsAfterIt(t *testing.T) {
-	a, _ := limitedAPI(t, 0, 100)
+	a, _ := limitedAPI(t, request.Rates{Admin: 100})
 	a.get("/api/v1/admin/vehicles/43").wants(404, "vehicle_not_found").wantsQuota("100", "99", "6")
 	a.get("/api/v1/admin/vehicles?limit=0").wants(422, "validation_failed").wantsQuota("100", "98", "6")
 	a.post(attention42, withJSON("{")).wants(400, "malformed_json").wantsQuota("100", "97", "6")
@@ -151,7 +156,7 @@ func TestLimit_HeadersAreInErrorsAfterIt(t *testing.T) {
 }
 
 func TestLimit_IsCheckedAfterTheRoleAndBeforeTheFields(t *testing.T) {
-	a, l := limitedAPI(t, 1, 100)
+	a, l := limitedAPI(t, request.Rates{Vehicle: 1, Admin: 100})
 	a.post(lock, withBody(strings.Repeat(" ", 64<<10+1))).wants(413, "body_too_large").wantsQuota("", "", "")
 	a.post(lock, anonymous).wants(401, "unauthenticated").wantsQuota("", "", "")
 	a.post(lock, byClient).wants(403, "forbidden").wantsQuota("", "", "")
@@ -168,7 +173,7 @@ func TestLimit_IsCheckedAfterTheRoleAndBeforeTheFields(t *testing.T) {
 }
 
 func TestLimit_RefusalIsRecorded(t *testing.T) {
-	a, _ := limitedAPI(t, 1, 2)
+	a, _ := limitedAPI(t, request.Rates{Vehicle: 1, Admin: 2})
 	a.post(lock).wants(200, "")
 	order := a.post(lock).wants(429, "rate_limited")   // by the vehicle's limit
 	read := a.get(status42).wants(429, "rate_limited") // by the administrator's limit
@@ -187,14 +192,14 @@ func TestLimit_RefusalIsRecorded(t *testing.T) {
 }
 
 func TestLimit_ZeroIsNoLimit(t *testing.T) {
-	a, l := limitedAPI(t, 0, 0)
+	a, l := limitedAPI(t, request.Rates{})
 	a.post(lock).wants(200, "").wantsQuota("", "", "")
 	a.get(status42).wants(200, "").wantsQuota("", "", "")
 	same(t, len(l.drain()), 0, "counted against")
 }
 
 func TestLimit_NothingIsRefusedWhileRedisIsUnavailable(t *testing.T) {
-	a, l := limitedAPI(t, 1, 1)
+	a, l := limitedAPI(t, request.Rates{Vehicle: 1, Admin: 1})
 	l.err = gone{}
 	for range 3 {
 		a.post(lock).wants(200, "").wantsQuota("", "", "")
@@ -204,10 +209,8 @@ func TestLimit_NothingIsRefusedWhileRedisIsUnavailable(t *testing.T) {
 // Otherwise an agency could use up the limits of another agency's vehicles, and would learn when
 // they are used.
 func TestLimit_OfAnotherAgencysVehicleIsNotCounted(t *testing.T) {
-	a, l := limitedAPI(t, 5, 100)
-	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
-		return telematics.Command{}, telematics.NoSuchVehicle(o.Vehicle)
-	}
+	a, l := limitedAPI(t, request.Rates{Vehicle: 5, Admin: 100})
+	a.controller.fails(telematics.NoSuchVehicle(42))
 	outsider := ofAgency(2)
 	a.post(lock, outsider).wants(404, "vehicle_not_found").wantsQuota("100", "99", "6")
 	a.post("/api/v1/admin/vehicles/43/control/lock", outsider).wants(404, "vehicle_not_found").wantsQuota("100", "98", "6")
@@ -218,18 +221,13 @@ func TestLimit_OfAnotherAgencysVehicleIsNotCounted(t *testing.T) {
 }
 
 func TestLimit_DisconnectedCallerIsCounted(t *testing.T) {
-	a, _ := limitedAPI(t, 1, 0)
-	left := func(r *http.Request) {
-		ctx, cancel := context.WithCancel(r.Context())
-		cancel()
-		*r = *r.WithContext(ctx)
-	}
-	a.post(lock, left).wants(200, "").wantsQuota("1", "0", "6")
-	a.post(lock, left).wants(429, "rate_limited")
+	a, _ := limitedAPI(t, request.Rates{Vehicle: 1})
+	a.post(lock, disconnected).wants(200, "").wantsQuota("1", "0", "6")
+	a.post(lock, disconnected).wants(429, "rate_limited")
 }
 
 func TestLimit_RepetitionIsNotCountedForTheVehicle(t *testing.T) {
-	a, _ := limitedAPI(t, 1, 0)
+	a, _ := limitedAPI(t, request.Rates{Vehicle: 1})
 	key := keyed("k")
 	a.post(lock, key).wants(200, "")
 	made := a.controller.last().Idempotency
@@ -245,8 +243,7 @@ func TestLimit_RepetitionIsNotCountedForTheVehicle(t *testing.T) {
 }
 
 func TestLimit_OneTripCountsActorAndVehicle(t *testing.T) {
-	l := &limiter{taken: map[string]int{}}
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Refresh, c.Rates.Admin = l, 10, 10, 100 })
+	a, l := limitedAPI(t, request.Rates{Vehicle: 10, Refresh: 10, Admin: 100})
 	agency := ofAgency(1)
 	for name, request := range map[string]func() *response{
 		"order":                 func() *response { return a.post(lock, agency) },
@@ -263,8 +260,7 @@ func TestLimit_OneTripCountsActorAndVehicle(t *testing.T) {
 }
 
 func TestLimit_ActorOverTheLimitCausesNoReads(t *testing.T) {
-	l := &limiter{taken: map[string]int{}}
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Admin = l, 10, 3 })
+	a, _ := limitedAPI(t, request.Rates{Vehicle: 10, Admin: 3})
 	agency := ofAgency(1)
 	for range 3 {
 		a.post(lock, agency, keyed("k")).wants(200, "")
@@ -279,7 +275,7 @@ func TestLimit_ActorOverTheLimitCausesNoReads(t *testing.T) {
 }
 
 func TestLimit_KeyIsLookedUpOnce(t *testing.T) {
-	a, _ := limitedAPI(t, 10, 100)
+	a, _ := limitedAPI(t, request.Rates{Vehicle: 10, Admin: 100})
 	a.post(lock, keyed("k")).wants(200, "")
 	same(t, a.bulks.lookups, 1, "lookups of the key")
 }

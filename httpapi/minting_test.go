@@ -160,10 +160,12 @@ func goodTokens(t testing.TB) *auth.Tokens {
 	return tokensWith(keys)
 }
 
-func tokensWith(keys *auth.Keys) *auth.Tokens {
-	return auth.NewTokens(auth.TokensConfig{
-		Issuer: issuer, Audience: audience, Keys: keys, Now: func() time.Time { return now },
-	})
+func tokensWith(keys *auth.Keys, change ...func(*auth.TokensConfig)) *auth.Tokens {
+	config := auth.TokensConfig{Issuer: issuer, Audience: audience, Keys: keys, Now: func() time.Time { return now }}
+	for _, c := range change {
+		c(&config)
+	}
+	return auth.NewTokens(config)
 }
 
 // eventually polls until a condition holds.

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -58,5 +59,88 @@ func TestBody_TooLargeIsRefusedBeforeItIsSent(t *testing.T) {
 	_ = must(io.WriteString(conn, "POST /api/v1/admin/vehicles/1/control/lock HTTP/1.1\r\nHost: x\r\nContent-Length: 70000\r\n\r\n"))
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "413") {
 		t.Errorf("answered %q, %v; want 413", line, err)
+	}
+}
+
+// pages reads a list to its end, and returns the IDs in it.
+func pages(a *api, path string, limit int, change ...func(*http.Request)) []any {
+	a.t.Helper()
+	var ids []any
+	cursor := ""
+	for range 100 {
+		r := a.get(fmt.Sprintf("%s?limit=%d%s", path, limit, cursor), change...).wants(200, "")
+		for _, item := range r.body.Data.([]any) {
+			ids = append(ids, item.(map[string]any)["id"])
+		}
+		next, ok := r.body.Meta["next_cursor"].(string)
+		if !ok {
+			return ids
+		}
+		cursor = "&cursor=" + next
+	}
+	a.t.Fatalf("%s: too many pages", path)
+	return nil
+}
+
+func TestCursor_OfAnotherListIsRefused(t *testing.T) {
+	a := newAPI(t)
+	r := a.get("/api/v1/admin/vehicles?limit=1").wants(200, "")
+	cursor := r.body.Meta["next_cursor"].(string)
+	a.get("/api/v1/admin/vehicles?cursor="+cursor).wants(200, "")
+	a.get("/api/v1/admin/activity?cursor="+cursor).wants(422, "validation_failed")
+}
+
+// A misspelt filter that is ignored returns more than its caller wanted.
+func TestUnknownParameter_IsRefusedByEveryRoute(t *testing.T) {
+	a, purse := newBookingAPI(t), newPurse(t)
+	places := strings.NewReplacer("{vehicle}", "42", "{booking}", "42", "{agency}", "1", "{key}", "ak_1", "{id}", uuid.NewString())
+	routes := 0
+	for path, item := range document().Paths.Map() {
+		if !strings.HasPrefix(path, "/api/") {
+			continue // the payment processor's notices
+		}
+		for method, operation := range item.Operations() {
+			routes++
+			change := []func(*http.Request){}
+			if method == http.MethodPost {
+				change = append(change, keyed("k"))
+			}
+			if operation.RequestBody != nil {
+				change = append(change, withJSON("{}"))
+			}
+			target := places.Replace(path) + "?colour=red"
+			var r *response
+			switch {
+			case strings.Contains(path, "/client/payment-methods"):
+				r = purse.asClient(method, target, change...)
+			case strings.HasPrefix(path, "/api/v1/client/"):
+				r = a.asClient(method, target, change...)
+			default:
+				change = append(change, withScopes(t, nil, "all_agencies agency_keys halt"))
+				r = a.do(method, target, change...)
+			}
+			if r.wants(422, "validation_failed"); len(r.body.Errors["colour"]) != 1 || !strings.Contains(r.body.Message, "colour is not a parameter of this request") {
+				t.Errorf("%s %s: %s", method, path, r.text)
+			}
+		}
+	}
+	if routes < 50 {
+		t.Errorf("tried %d routes, want at least 50", routes)
+	}
+}
+
+func TestUnknownParameter_IsNamedWithTheNearest(t *testing.T) {
+	a := newBookingAPI(t)
+	for target, want := range map[string]string{
+		"/api/v1/admin/bookings?clientt=client-9":         "clientt is not a parameter of this request: did you mean `client`?",
+		"/api/v1/admin/vehicles?agencyId=2":               "agencyId is not a parameter of this request: did you mean `agency_id`?",
+		"/api/v1/admin/vehicles/42?refresh=true":          "refresh is not a parameter of this request, which has none",
+		"/api/v1/admin/vehicles/42/status?wait=5":         "wait is not a parameter of this request; its parameters are refresh",
+		"/api/v1/admin/commands?bulk=x&vehicleid=42":      "vehicleid is not a parameter of this request: did you mean `vehicle_id`?",
+		"/api/v1/admin/activity?vehicle=42&from=yesteday": "vehicle is not a parameter of this request: did you mean `vehicle_id`?",
+	} {
+		if r := a.get(target).wants(422, "validation_failed"); !strings.Contains(r.body.Message, want) {
+			t.Errorf("%s: message %q, want %q", target, r.body.Message, want)
+		}
 	}
 }

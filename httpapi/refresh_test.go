@@ -2,14 +2,19 @@ package httpapi_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
+	"motorpool/httpapi/request"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -112,9 +117,7 @@ func TestRefresh_FailureIsAnsweredAndRecordedLikeACommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
-			a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
-				return telematics.Command{}, w.err
-			}
+			a.controller.fails(w.err)
 			r := a.get(refresh42).wants(w.status, w.code).wantsRetryAfter(w.retryAfter)
 			if r.body.Data != nil || text(r.body.Error.Outcome) != w.outcome || (r.body.Error.CommandID != nil) != w.command {
 				t.Errorf("error %s", r.text)
@@ -130,9 +133,7 @@ func TestRefresh_FailureIsAnsweredAndRecordedLikeACommand(t *testing.T) {
 
 func TestRefresh_OfAnotherAgencysVehicleIsRefused(t *testing.T) {
 	a := newAPI(t)
-	a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
-		return telematics.Command{}, telematics.NoSuchVehicle(9)
-	}
+	a.controller.fails(telematics.NoSuchVehicle(9))
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", ofAgency(1)).wants(404, "vehicle_not_found")
 	a.wantsEntries(logged{Agency: 1, Code: "vehicle_not_found"})
 }
@@ -180,8 +181,7 @@ func TestRefresh_MustBeTrueOrFalse(t *testing.T) {
 }
 
 func TestLimit_RefreshesOfAVehicle(t *testing.T) {
-	l := &limiter{taken: map[string]int{}}
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Vehicle, c.Rates.Refresh, c.Rates.Admin = l, 10, 2, 100 })
+	a, l := limitedAPI(t, request.Rates{Vehicle: 10, Refresh: 2, Admin: 100})
 	a.get(refresh42).wants(200, "").wantsQuota("2", "1", "6")
 	a.get(refresh42, ofAgency(1)).wants(200, "").wantsQuota("2", "0", "6")
 	r := a.get(refresh42).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
@@ -209,8 +209,7 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 }
 
 func TestLimit_RefreshOverTheActorsLimitIsNotCountedForTheVehicle(t *testing.T) {
-	l := &limiter{taken: map[string]int{}}
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Refresh, c.Rates.Admin = l, 2, 1 })
+	a, l := limitedAPI(t, request.Rates{Refresh: 2, Admin: 1})
 	a.get(refresh42).wants(200, "")
 	l.drain()
 	if r := a.get(refresh42).wants(429, "rate_limited"); text(r.body.Error.Outcome) != "not_executed" {
@@ -226,4 +225,64 @@ func TestRefresh_HEADDoesNotRefresh(t *testing.T) {
 	if r := a.do(http.MethodHead, refresh42); r.status != 200 || a.controller.count() != 0 {
 		t.Errorf("%d, %d orders", r.status, a.controller.count())
 	}
+}
+
+// watches records what is watched.
+type watches struct {
+	mu  sync.Mutex
+	did []string
+}
+
+func (w *watches) note(format string, v telematics.VehicleID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.did = append(w.did, fmt.Sprintf(format, v))
+}
+
+func (w *watches) Begin(v telematics.Vehicle) func() {
+	w.note("begin %d", v.ID)
+	return func() { w.note("end %d", v.ID) }
+}
+
+func (w *watches) Briefly(v telematics.Vehicle) { w.note("briefly %d", v.ID) }
+
+func (w *watches) want(t *testing.T, what string, want ...string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		w.mu.Lock()
+		did := slices.Clone(w.did)
+		w.mu.Unlock()
+		if slices.Equal(did, want) {
+			return
+		}
+		if time.Now().After(deadline) || len(did) > len(want) {
+			t.Fatalf("%s: %q, want %q", what, did, want)
+		}
+	}
+}
+
+func TestWatch_LastsForAStreamOfOneVehicle(t *testing.T) {
+	seen := &watches{}
+	l := newLiveWith(t, brokertest.NewEvents(), func(c *httpapi.Config) { c.Watches = seen })
+	for _, query := range []string{"", "?agency_id=1", "?vehicle_id=42&event=command", "?vehicle_id=42&agency_id=2", "?vehicle_id=777"} {
+		l.follow(query).awaitBegin(t).close()
+	}
+	s := l.follow("?vehicle_id=42").awaitBegin(t)
+	seen.want(t, "after a stream of one vehicle", "begin 42")
+	other := l.follow("?vehicle_id=1&event=status,command").awaitBegin(t)
+	seen.want(t, "after a stream of one vehicle's status", "begin 42", "begin 1")
+	s.close()
+	seen.want(t, "after one stream has ended", "begin 42", "begin 1", "end 42")
+	other.close()
+	seen.want(t, "after both have ended", "begin 42", "begin 1", "end 42", "end 1")
+}
+
+func TestWatch_IsBriefForARefresh(t *testing.T) {
+	seen := &watches{}
+	a := newAPI(t, func(c *httpapi.Config) { c.Watches = seen })
+	a.get(status42).wants(200, "")
+	a.get("/api/v1/admin/vehicles/9/status?refresh=true", ofAgency(1)).wants(404, "vehicle_not_found")
+	seen.want(t, "without a refresh")
+	a.get(refresh42).wants(200, "")
+	seen.want(t, "after a refresh", "briefly 42")
 }

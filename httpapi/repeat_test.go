@@ -65,13 +65,7 @@ func TestRepeatedRequest_ReturnsThePresentStateOfTheFirst(t *testing.T) {
 	} {
 		a := newAPI(t)
 		a.controller.replay = true
-		a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
-			c := settled(o, state)
-			if err := c.Err(); err != nil {
-				return c, err
-			}
-			return c, nil
-		}
+		a.controller.ends(state)
 		r := a.post(lock, keyed("k")).wants(want.status, want.code)
 		r.heads("Idempotency-Replayed", "true")
 	}
@@ -81,9 +75,7 @@ func TestRepeatedRequest_ReturnsThePresentStateOfTheFirst(t *testing.T) {
 		"commands_halted":         telematics.Halted(telematics.Halt{Why: "recall"}),
 	} {
 		a := newAPI(t)
-		a.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
-			return telematics.Command{}, failure
-		}
+		a.controller.fails(failure)
 		r := a.post(lock)
 		if r.body.Error.Code != code || r.header.Get("Idempotency-Replayed") != "" {
 			t.Errorf("%s: %+v", code, r.body.Error)

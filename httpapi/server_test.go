@@ -3,12 +3,14 @@ package httpapi_test
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/httpapi/connections"
+	"motorpool/httpapi/request"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -120,10 +123,7 @@ func TestServer_ListenAndServeEndsWithShutdown(t *testing.T) {
 func TestServer_CloseEndsWaitingConnections(t *testing.T) {
 	a, entered, _ := waitingOrders(t)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))
-	server := httpapi.NewServer("", a.handler)
-	var serving sync.WaitGroup
-	defer serving.Wait()
-	serving.Go(func() { _ = server.Serve(listener) })
+	server := serve(t, a.handler, listener)
 	caller := dial(t, listener)
 	if _, err := fmt.Fprintf(caller, "POST %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", lock, adminToken()); err != nil {
 		t.Fatal(err)
@@ -157,4 +157,126 @@ func TestServer_ConcurrentCallersGetTheirAnswers(t *testing.T) {
 		})
 	}
 	callers.Wait()
+}
+
+func TestRemoteAddress_IsTakenFromTrustedProxiesOnly(t *testing.T) {
+	_, balancers, err := net.ParseCIDR("10.0.0.0/24")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, six, err := net.ParseCIDR("2001:db8::/64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		proxies   []*net.IPNet
+		from      string
+		forwarded []string
+		want      string
+	}{
+		"no proxy is trusted":                    {nil, "10.0.0.5:1", []string{"203.0.113.7"}, "10.0.0.5:1"},
+		"a caller that is no proxy":              {[]*net.IPNet{balancers}, "198.51.100.9:1", []string{"203.0.113.7"}, "198.51.100.9:1"},
+		"a caller on loopback":                   {[]*net.IPNet{balancers}, "127.0.0.1:1", []string{"203.0.113.7"}, "127.0.0.1:1"},
+		"a proxy":                                {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"203.0.113.7"}, "203.0.113.7"},
+		"a proxy without a header":               {[]*net.IPNet{balancers}, "10.0.0.5:1", nil, "10.0.0.5:1"},
+		"a caller that forges a header":          {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"192.0.2.1, 203.0.113.7"}, "203.0.113.7"},
+		"a caller that forges a separate line":   {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"192.0.2.1", "203.0.113.7"}, "203.0.113.7"},
+		"a caller that forges a proxy":           {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"10.0.0.9, 203.0.113.7"}, "203.0.113.7"},
+		"two proxies":                            {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"192.0.2.1, 203.0.113.7, 10.0.0.6"}, "203.0.113.7"},
+		"a header that is no address":            {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"<script>"}, "10.0.0.5:1"},
+		"a proxy with an IPv6 address":           {[]*net.IPNet{balancers, six}, "[2001:db8::1]:1", []string{"2001:db8:1::7"}, "2001:db8:1::7"},
+		"an IPv6 address outside of the proxies": {[]*net.IPNet{six}, "[2001:db8:1::1]:1", []string{"203.0.113.7"}, "[2001:db8:1::1]:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t, func(config *httpapi.Config) { config.TrustedProxies = c.proxies })
+			request := httptest.NewRequest(http.MethodGet, "/api/v1/admin/vehicles", nil)
+			request.RemoteAddr = c.from
+			for _, line := range c.forwarded {
+				request.Header.Add("X-Forwarded-For", line)
+			}
+			a.handler.ServeHTTP(httptest.NewRecorder(), request)
+			var line struct{ Remote, Proxy string }
+			if err := json.Unmarshal([]byte(a.log.String()), &line); err != nil {
+				t.Fatal(err)
+			}
+			wantProxy := c.from
+			if c.want == c.from {
+				wantProxy = ""
+			}
+			if line.Remote != c.want || line.Proxy != wantProxy {
+				t.Errorf("logged %+v, want %s by proxy %q", line, c.want, wantProxy)
+			}
+		})
+	}
+}
+
+// The request limit is per token, also if a caller forges another address with each request, and
+// the audit log names the token's subject.
+func TestRemoteAddress_DoesNotAffectLimitsOrTheAuditLog(t *testing.T) {
+	a, _ := limitedAPI(t, request.Rates{Admin: 3})
+	for n := range 5 {
+		r := a.post(lock, func(r *http.Request) { r.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.113.%d", n)) })
+		same(t, r.status == http.StatusTooManyRequests, n >= 3, "request %d: status %d", n+1, r.status)
+	}
+	if strings.Contains(a.log.String(), "203.0.113.") {
+		t.Errorf("a forged address is in the log: %s", a.log)
+	}
+}
+
+const appOrigin = "https://console.example.com"
+
+func withOrigin(origin string) func(*http.Request) { return withHeader("Origin", origin) }
+
+func preflight(a *api, origin string) *response {
+	return a.do(http.MethodOptions, lock, anonymous, withOrigin(origin), withHeader("Access-Control-Request-Method", "POST"),
+		withHeader("Access-Control-Request-Headers", "authorization,idempotency-key"))
+}
+
+func TestCORS_ClosedByDefault(t *testing.T) {
+	a := newAPI(t)
+	preflight(a, appOrigin).heads("Access-Control-Allow-Origin", "", "Access-Control-Allow-Headers", "")
+	a.post(lock, withOrigin(appOrigin)).wants(200, "").heads("Access-Control-Allow-Origin", "", "Vary", "")
+}
+
+func TestCORS_AllowsOnlyConfiguredOrigins(t *testing.T) {
+	a := newAPI(t, func(c *httpapi.Config) { c.CORSOrigins = []string{appOrigin, "http://localhost:5173"} })
+	for _, origin := range []string{appOrigin, "http://localhost:5173"} {
+		r := preflight(a, origin)
+		if r.status != 204 || r.header.Get("Access-Control-Allow-Origin") != origin ||
+			r.header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("preflight of %s: %d %v", origin, r.status, r.header)
+		}
+		same(t, r.header.Get("Allow"), "", "preflight of %s: Allow", origin)
+		for _, name := range []string{"Authorization", "Content-Type", "X-Agency-Signature", "Idempotency-Key", "Prefer", "Last-Event-ID"} {
+			if !strings.Contains(r.header.Get("Access-Control-Allow-Headers"), name) {
+				t.Errorf("the header %s is not allowed", name)
+			}
+		}
+		for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
+			if !strings.Contains(r.header.Get("Access-Control-Allow-Methods"), method) {
+				t.Errorf("the method %s is not allowed", method)
+			}
+		}
+		// Error responses must be readable, too.
+		for status, change := range map[int]func(*http.Request){200: func(*http.Request) {}, 401: anonymous} {
+			r := a.post(lock, withOrigin(origin), change)
+			if r.status != status || r.header.Get("Access-Control-Allow-Origin") != origin || r.header.Get("Vary") != "Origin" {
+				t.Errorf("call of %s: %d %v", origin, r.status, r.header)
+			}
+			for _, name := range []string{"X-Request-ID", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After", "Location", "Idempotency-Replayed", "Preference-Applied"} {
+				if !strings.Contains(strings.ToLower(r.header.Get("Access-Control-Expose-Headers")), strings.ToLower(name)) {
+					t.Errorf("the header %s is not exposed", name)
+				}
+			}
+		}
+	}
+	for _, origin := range []string{"https://example.com", appOrigin + ".evil.example", "http://console.example.com", appOrigin + ":8443", "https://CONSOLE.example.com", "null", ""} {
+		preflight(a, origin).heads("Access-Control-Allow-Origin", "", "Access-Control-Allow-Headers", "")
+		a.post(lock, withOrigin(origin)).wants(200, "").heads("Access-Control-Allow-Origin", "")
+	}
+	// Not a preflight request.
+	a.do(http.MethodOptions, lock, anonymous, withOrigin(appOrigin)).heads("Access-Control-Allow-Origin", "")
+	if len(a.history.all()) != 0 || a.controller.count() != 2+7 {
+		t.Errorf("%d orders, %d entries; want 9 and none", a.controller.count(), len(a.history.all()))
+	}
 }

@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"motorpool/httpapi"
+	"motorpool/httpapi/request"
 	"motorpool/rental"
 )
 
@@ -171,8 +171,8 @@ func TestSignature_OfAReadIsNotStored(t *testing.T) {
 }
 
 func TestSignature_OverTheLimitIsNotStored(t *testing.T) {
-	l := &limiter{taken: map[string]int{}}
-	a := probedAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Client, c.Rates.Card = l, 2, 5 })
+	l := &limiter{}
+	a := probedAPI(t, limitedBy(l, request.Rates{Client: 2, Card: 5}))
 	for range 2 {
 		a.asClient(http.MethodPost, probe).wants(200, "")
 	}
@@ -222,8 +222,8 @@ func TestSignature_AgencyOfTokenAndKeyMustAgree(t *testing.T) {
 }
 
 func TestSignature_IsCheckedAfterTokenAndRoleAndBeforeLimits(t *testing.T) {
-	l := &limiter{taken: map[string]int{}}
-	a := probedAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Client = l, 1 })
+	l := &limiter{}
+	a := probedAPI(t, limitedBy(l, request.Rates{Client: 1}))
 	a.do(http.MethodPost, probe, withoutSignature, withBody(strings.Repeat(" ", 64<<10+1))).wants(413, "body_too_large")
 	a.do(http.MethodPost, probe, anonymous, withoutSignature).wants(401, "unauthenticated")
 	// An administrator's token.
@@ -283,11 +283,7 @@ func TestSignature_WithoutKeysClientsAreRefused(t *testing.T) {
 func TestSignature_DisconnectedCallerHasUsedIt(t *testing.T) {
 	a := probedAPI(t)
 	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
-	a.asClient(http.MethodPost, probe, again, func(r *http.Request) {
-		ctx, cancel := context.WithCancel(r.Context())
-		cancel()
-		*r = *r.WithContext(ctx)
-	}).wants(200, "")
+	a.asClient(http.MethodPost, probe, again, disconnected).wants(200, "")
 	a.asClient(http.MethodPost, probe, again).wants(401, "agency_signature_replayed")
 }
 

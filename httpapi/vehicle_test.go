@@ -87,9 +87,7 @@ func TestVehicleWithoutUnit_HasNoCommands(t *testing.T) {
 		t.Errorf("item of a bulk: %v, want vehicle_has_no_unit", item)
 	}
 	client := newBookingAPI(t)
-	client.controller.send = func(context.Context, delivery.Order) (telematics.Command, error) {
-		return telematics.Command{}, telematics.NoUnit()
-	}
+	client.controller.fails(telematics.NoUnit())
 	client.asClient(http.MethodPost, ownBooking+"/control/lock").wants(409, "vehicle_has_no_unit").wantsRetryAfter("3600")
 }
 

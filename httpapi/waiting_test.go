@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/httpapi"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -31,10 +30,8 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 		ok(t, ctx.Err(), "the context has ended")
 		return settled(o, telematics.Succeeded), nil
 	}
-	server := httpapi.NewServer("", a.handler)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) })
+	server := serve(t, a.handler, listener)
 	token := adminToken()
 	answers, next := make([]string, waiting), make([]string, waiting)
 	var callers sync.WaitGroup
@@ -93,6 +90,5 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 	same(t, a.controller.count(), waiting, "orders")
 	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	ok(t, server.Shutdown(ending), "server.Shutdown(ending)")
-	serving.Wait()
+	ok(t, server.Shutdown(ending), "Shutdown")
 }
