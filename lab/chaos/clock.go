@@ -186,10 +186,10 @@ func aheadOf(f fault.Fault) time.Duration { return time.Duration(f.Amount) * tim
 
 // wrongClocks returns when the clock of each instance was ahead: the injection ends clockRight
 // later.
-func (r *round) wrongClocks(injections []injection) map[int][]audit.ClockFault {
+func (r *round) wrongClocks() map[int][]audit.ClockFault {
 	clocks := map[int][]audit.ClockFault{}
 	for i, n := range r.Running {
-		for _, s := range injections {
+		for _, s := range r.injections {
 			if s.Kind.Name == fault.ClockAhead && s.Target == n.Name && s.Err == nil {
 				clocks[i] = append(clocks[i], audit.ClockFault{From: s.From, To: s.To.Add(-clockRight), Ahead: aheadOf(s.Fault)})
 			}

@@ -7,9 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"motorpool/lab/chaos/failover"
 	"motorpool/lab/chaos/fault"
-	"motorpool/lab/chaos/money"
+	"motorpool/lab/chaos/runner"
 )
 
 // The faults that are in no other round, one round after the other.
@@ -40,7 +39,7 @@ func (f flags) of(name string) flags {
 // each is the result of one of several rounds.
 type each struct {
 	fault string
-	of    result // nil: the harness broke
+	of    *runner.Result // nil: the harness broke
 	code  int
 	took  time.Duration
 }
@@ -78,8 +77,8 @@ func writeEach(out io.Writer, all []each) (code int) {
 	for _, e := range all {
 		commands, found, why := "–", "–", "the harness broke"
 		if e.of != nil {
-			n := len(e.of.Outcome().Violations)
-			commands, found, why = fmt.Sprint(ordered(e.of)), fmt.Sprint(n), e.of.Worthless()
+			n := len(e.of.Violations)
+			commands, found, why = fmt.Sprint(e.of.Done), fmt.Sprint(n), e.of.Worthless
 			violations += n
 		}
 		switch {
@@ -96,17 +95,4 @@ func writeEach(out io.Writer, all []each) (code int) {
 	_ = t.Flush() // out is the terminal
 	fmt.Fprintf(out, "violations: %d\n", violations)
 	return code
-}
-
-// ordered counts what a round had the service do: commands, or operations with money.
-func ordered(res result) int {
-	switch of := res.(type) {
-	case *singleSummary:
-		return len(of.Evidence.Commands)
-	case *failover.Result:
-		return of.Executed
-	case *money.Result:
-		return len(of.Operations)
-	}
-	return 0
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/lab/chaos/audit"
+	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 )
 
@@ -31,20 +31,15 @@ func TestFlags_EachFaultAloneIsASeparateRound(t *testing.T) {
 }
 
 func TestWriteEach_WorstRoundIsTheExitCode(t *testing.T) {
-	round := func(violations int) *singleSummary {
-		s := &singleSummary{Report: verdict.New("a law"), Evidence: audit.Evidence{Commands: make([]audit.Row, 1234)}}
+	round := func(violations int) *runner.Result {
+		r := &runner.Result{Report: verdict.New("a law"), Done: 1234}
 		for range violations {
-			s.Report.Must("a law", false, "broken")
+			r.Must("a law", false, "broken")
 		}
-		return s
+		return r
 	}
-	good, bad, broken := each{
-		"good", round(0), 0, time.Second,
-	}, each{
-		"bad", round(2), violated, time.Second,
-	}, each{
-		"broken", nil, worthless, time.Second,
-	}
+	good, bad := each{"good", round(0), 0, time.Second}, each{"bad", round(2), violated, time.Second}
+	broken := each{"broken", nil, worthless, time.Second}
 	for _, test := range []struct {
 		rounds []each
 		code   int

@@ -17,8 +17,9 @@ import (
 )
 
 // collectEvidence reads the accounts at the end.
-func (r *round) collectEvidence(ctx context.Context, injections []injection) (audit.Evidence, error) {
-	e := audit.Evidence{Seed: r.Seed, Calls: r.load.calls}
+func (r *round) collectEvidence(ctx context.Context) error {
+	e := &r.evidence
+	e.Seed, e.Calls = r.Seed, r.load.calls
 	var fromPostgres, fromLog, fromRedis, fromBroker error
 	// It takes long: cars live on meanwhile, and settle commands.
 	e.Presence, fromBroker = r.presence(ctx)
@@ -27,16 +28,16 @@ func (r *round) collectEvidence(ctx context.Context, injections []injection) (au
 	e.Pending, fromRedis = r.pending(ctx)
 	e.Flights, e.Published, e.Up, e.Reach = r.recorder.Events(), r.listener.messages(), r.uptime.up(), r.uptime.reach()
 	e.Tampered = r.tamper(ctx)
-	e.Clocks = r.wrongClocks(injections)
+	e.Clocks = r.wrongClocks()
 	e.Sound, e.Stalls = r.soundCars(), r.uptime.stalls()
 	if r.Fault != "" { // else other faults delay and refuse commands meanwhile
 		e.Locks = r.locks.list()
 	}
-	e.Halts, e.Delayed, e.Agencies = r.halts.all, r.delayed(injections), map[telematics.Unit]telematics.AgencyID{}
+	e.Halts, e.Delayed, e.Agencies = r.halts.all, r.delayed(), map[telematics.Unit]telematics.AgencyID{}
 	for car := 1; car <= r.Vehicles; car++ {
 		e.Agencies[unitOf(car)] = agencyOf(car)
 	}
-	e.Others, e.Intrusions, e.Redelivered = r.fleet.others(), r.listener.intrusionsToOthers(), redelivered(injections)
+	e.Others, e.Intrusions, e.Redelivered = r.fleet.others(), r.listener.intrusionsToOthers(), redelivered(r.injections)
 	e.Leaps = slices.Clone(r.leaps)
 	for i := range e.Leaps {
 		if e.Leaps[i].To.IsZero() {
@@ -54,17 +55,17 @@ func (r *round) collectEvidence(ctx context.Context, injections []injection) (au
 		e.Sampled = slices.DeleteFunc(slices.Clone(e.Sampled), func(l audit.LogEntry) bool { return l.ID > r.lostAbove })
 	}
 	if err := errors.Join(fromPostgres, fromLog, fromRedis, fromBroker); err != nil {
-		return e, fmt.Errorf("collect the evidence: %w", err)
+		return fmt.Errorf("collect the evidence: %w", err)
 	}
-	return e, nil
+	return nil
 }
 
 // delayed returns when messages of each instance to Mosquitto could be delayed, without being lost.
-func (r *round) delayed(injections []injection) map[int][]audit.Interval {
+func (r *round) delayed() map[int][]audit.Interval {
 	delayed := map[int][]audit.Interval{}
 	for i, n := range r.Running {
 		delayed[i] = r.uptime.stalls()
-		for _, s := range injections {
+		for _, s := range r.injections {
 			if s.Kind.Delays && (s.Target == n.Name || s.Target == fault.Mosquitto || s.Target == fault.ServerLine(i, fault.Mosquitto)) {
 				delayed[i] = append(delayed[i], audit.Interval{From: s.From, To: s.To})
 			}

@@ -54,16 +54,6 @@ func TestDelayed_ListsFaultsThatDelayMessagesOfEachInstance(t *testing.T) {
 	}
 	begin := time.Unix(1767348000, 0)
 	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
-	kindOf := func(name string) *fault.Kind {
-		for i := range fault.Kinds {
-			if fault.Kinds[i].Name == name {
-				return &fault.Kinds[i]
-			}
-		}
-		t.Fatalf("there is no fault %q", name)
-		return nil
-	}
-	var injections []injection
 	for i, struck := range []struct{ kind, target string }{
 		{"instance frozen", fault.Instance(0)},
 		{"instance killed", fault.Instance(0)},
@@ -74,14 +64,12 @@ func TestDelayed_ListsFaultsThatDelayMessagesOfEachInstance(t *testing.T) {
 		{"mosquitto frozen", fault.Mosquitto},
 		{"postgres frozen", fault.Postgres},
 	} {
-		injections = append(
-			injections,
-			injection{Fault: fault.Fault{Kind: kindOf(struck.kind), Target: struck.target}, From: at(10 * i), To: at(10*i + 5)},
-		)
+		one := fault.Fault{Kind: fault.Find(struck.kind), Target: struck.target}
+		r.injections = append(r.injections, injection{Fault: one, From: at(10 * i), To: at(10*i + 5)})
 	}
 	r.uptime.stall(at(100), at(102))
 
-	delayed := r.delayed(injections)
+	delayed := r.delayed()
 	for i, want := range map[int][]audit.Interval{
 		0: {{From: at(100), To: at(102)}, {From: at(0), To: at(5)}, {From: at(20), To: at(25)}, {From: at(60), To: at(65)}},
 		1: {{From: at(100), To: at(102)}, {From: at(50), To: at(55)}, {From: at(60), To: at(65)}},

@@ -82,18 +82,18 @@ type injection struct {
 // errUnsupported means that this machine cannot have that fault.
 var errUnsupported = errors.New("not available here")
 
-// inject injects every fault of a schedule at its time, and returns when all are over.
-func (r *round) inject(ctx context.Context, faults []fault.Fault) []injection {
-	var mu sync.Mutex // guards what follows
-	var injections []injection
+// injectAll injects every fault of the round at its time, and returns when all are over.
+func (r *round) injectAll(ctx context.Context) error {
+	progress(fmt.Sprintf("%v of load, %d faults", r.Duration, len(r.faults)))
+	var mu sync.Mutex // guards injections
 	// A fault that takes longer than planned delays the next one of its target.
 	targets := map[string]*sync.Mutex{}
-	for _, f := range faults {
+	for _, f := range r.faults {
 		targets[f.Target] = &sync.Mutex{}
 	}
 	begin := time.Now()
 	var all sync.WaitGroup
-	for _, f := range faults {
+	for _, f := range r.faults {
 		world.Pause(ctx, time.Until(begin.Add(f.At)))
 		if ctx.Err() != nil {
 			break
@@ -110,11 +110,11 @@ func (r *round) inject(ctx context.Context, faults []fault.Fault) []injection {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			injections = append(injections, i)
+			r.injections = append(r.injections, i)
 		})
 	}
 	all.Wait()
-	return injections
+	return nil
 }
 
 // aftermath is how long after a fault a call still counts as disturbed by it.

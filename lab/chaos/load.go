@@ -30,15 +30,22 @@ const (
 
 // run sends orders until Commands are on record and Duration is over, and returns when every caller
 // has its last answer. If the service does not accept that number, it gives up after half as much
-// time again.
-func (l *load) run(ctx context.Context) {
-	var callers sync.WaitGroup
+// time again. In a round of all faults, drivers use their keys meanwhile.
+func (l *load) run(ctx context.Context, _ <-chan struct{}) {
+	l.loading.From = time.Now()
+	driving, stop := context.WithCancel(ctx)
+	var callers, drivers sync.WaitGroup
+	if l.single() == "" {
+		drivers.Go(func() { l.useKeys(driving) })
+	}
 	for n := range l.Callers {
 		callers.Go(func() { l.caller(ctx, newDraw(l.Seed, n, l.fleet, l.Instances)) })
 	}
 	l.pace(ctx)
 	close(l.turns)
 	callers.Wait()
+	stop()
+	drivers.Wait()
 }
 
 // pace spreads the orders over the time.
@@ -119,7 +126,7 @@ func (l *load) record(calls []audit.Call) {
 }
 
 // warmUp sends a command to every car before the faults begin: see package fault.
-func (l *load) warmUp(ctx context.Context) {
+func (l *load) warmUp(ctx context.Context) error {
 	turns := make(chan int)
 	var callers sync.WaitGroup
 	for n := range l.Callers {
@@ -135,4 +142,5 @@ func (l *load) warmUp(ctx context.Context) {
 	}
 	close(turns)
 	callers.Wait()
+	return nil
 }

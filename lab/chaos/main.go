@@ -9,7 +9,7 @@
 // Processes are killed, stopped and frozen; clocks are set wrong, a disk is filled, messages are
 // replayed and forged. See docs/chaos.md.
 //
-// Packages money, failover, rollout, shards and maintenance are other rounds.
+// Packages money, plain and maintenance have other rounds; package runner runs them all.
 package main
 
 import (
@@ -18,13 +18,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -34,12 +32,8 @@ import (
 
 	"motorpool/internal/logger"
 	"motorpool/internal/settings"
-	"motorpool/lab/chaos/failover"
 	"motorpool/lab/chaos/fault"
-	"motorpool/lab/chaos/maintenance"
-	"motorpool/lab/chaos/money"
-	"motorpool/lab/chaos/rollout"
-	"motorpool/lab/chaos/shards"
+	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator/world"
 )
@@ -112,68 +106,23 @@ func run(ctx context.Context, args []string) (int, error) {
 	return code, err
 }
 
-const (
-	defaultCommands   = 20000
-	commandsPerSecond = 100
-	minDuration       = 30 * time.Second
-	// singleDuration is how long a round of one fault lasts: half of it is the fault's.
-	singleDuration    = 40 * time.Second
-	minSingleDuration = 10 * time.Second
-)
-
 // complete checks the flags, and sets those that follow from others.
 func (f *flags) complete() error {
 	for f.Seed == 0 {
 		f.Seed = uint64(rand.Uint32())
 	}
-	switch {
-	case f.Race && f.Binary != "":
+	if f.Race && f.Binary != "" {
 		return errors.New("--race: builds a separate program; leave --binary out")
-	case f.Fault == everyFault && !f.Print && f.Bookings == 0:
-		f.Commands, f.Duration = cmp.Or(f.Commands, briefCommands), cmp.Or(f.Duration, briefDuration)
-	case f.Fault == postgresAsync && (f.Commands != 0 || f.Duration != 0):
-		return errors.New("--fault=postgres-async: its load is fixed; leave --commands and --duration out")
-	case f.Fault == commitsLost && !f.Print:
-		f.Bookings = cmp.Or(f.Bookings, lostBookings)
-		return nil
-	case f.Fault != "" && f.Fault != postgresAsync && f.Fault != everyFault && fault.Find(f.Fault) == nil:
-		return fmt.Errorf(
-			"--fault: no fault is called %q; there are %s; %s is each that is in no other round", f.Fault,
-			strings.Join(append(fault.Names(), postgresAsync, commitsLost), ", "), everyFault,
-		)
-	case f.Fault != "" && (f.Print || f.Bookings != 0):
-		return errors.New("--fault: another round than that of all faults; leave --bookings and --print out")
-	case f.Rollout && (f.Fault != "" || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
-		return errors.New(
-			"--rollout: another round than that of commands; leave --commands, --bookings, --fault, --duration and --print out",
-		)
-	case f.Shards && (f.Fault != "" || f.Rollout || f.Print || f.Bookings != 0 || f.Duration != 0):
-		return errors.New("--shards: another round than that of commands; leave --bookings, --fault, --rollout, --duration and --print out")
-	case f.Maintenance && (f.Fault != "" || f.Rollout || f.Shards || f.Commands != 0 || f.Print || f.Bookings != 0 || f.Duration != 0):
-		return errors.New(
-			"--maintenance: another round than that of commands; leave --commands, --bookings, --fault, --rollout, --shards, --duration and --print out",
-		)
-	case f.Bookings > 0 && (f.Commands != 0 || f.Print):
-		return errors.New("--bookings: another round than that of commands; leave --commands and --print out")
-	case f.Day && (f.Rollout || f.Shards || f.Maintenance || f.Bookings > 0):
-		return errors.New("--day: of the round of all faults; leave --bookings, --rollout, --shards and --maintenance out")
-	case f.Fault == postgresAsync || f.Rollout || f.Shards || f.Maintenance || f.Bookings > 0:
-		return nil
 	}
-	if f.Day {
-		if f.Fault != "" {
-			return errors.New("--day: of the round of all faults; leave --fault out")
-		}
-		f.Vehicles, f.OVMS, f.Teltonika = dayVehicles, dayShare, dayShare
-		if f.Duration == 0 {
-			f.Duration = 24 * time.Hour / daySpeed
-		}
-		f.Commands = cmp.Or(f.Commands, int(f.Duration.Seconds()*dayRate))
+	k := f.kind()
+	if k.complete == nil {
+		k.complete = func(*flags) error { return nil }
 	}
-	least := minDuration
-	if f.Fault != "" {
-		f.Commands, f.Duration, least = cmp.Or(f.Commands, defaultSingleCommands), cmp.Or(f.Duration, singleDuration), minSingleDuration
-	}
+	return cmp.Or(f.exclude(k), k.complete(f))
+}
+
+// completeCommands completes the flags of a round of commands.
+func (f *flags) completeCommands(least time.Duration) error {
 	if f.Commands == 0 && f.Duration == 0 {
 		f.Commands = defaultCommands
 	}
@@ -204,16 +153,9 @@ func (f flags) plan() fault.Plan {
 	return fault.Plan{Seed: f.Seed, Duration: f.Duration, Instances: f.Instances, Vehicles: f.Vehicles}
 }
 
-// result is the result of a round.
-type result interface {
-	Write(out io.Writer)
-	Worthless() string // why the round proves nothing, or ""
-	Outcome() *verdict.Report
-}
-
 // runInFolder runs a round in a temporary folder, which stays if the round found something. It
 // returns the exit code, too.
-func (f flags) runInFolder(ctx context.Context) (res result, code int, err error) {
+func (f flags) runInFolder(ctx context.Context) (res *runner.Result, code int, err error) {
 	dir, err := world.TempDir("motorpool-chaos-")
 	if err != nil {
 		return nil, worthless, err
@@ -239,77 +181,25 @@ func (f flags) runInFolder(ctx context.Context) (res result, code int, err error
 		fmt.Printf("data races: %d, in the logs of the instances\n", races)
 	}
 	switch {
-	case len(res.Outcome().Violations) > 0 || races > 0:
+	case len(res.Violations) > 0 || races > 0:
 		return res, violated, nil
-	case res.Worthless() != "":
+	case res.Worthless != "":
 		return res, worthless, nil
 	}
 	return res, 0, nil
 }
 
-// arguments are those of make chaos for the same round.
-func (f flags) arguments() string {
-	switch {
-	case f.Fault == postgresAsync, f.Fault == commitsLost:
-		return fmt.Sprintf("SEED=%d ARGS=--fault=%s", f.Seed, f.Fault)
-	case f.Fault != "":
-		return fmt.Sprintf("SEED=%d COMMANDS=%d DURATION=%v ARGS=--fault=%s", f.Seed, f.Commands, f.Duration, f.Fault)
-	case f.Rollout:
-		return fmt.Sprintf("SEED=%d ARGS=--rollout", f.Seed)
-	case f.Shards:
-		return fmt.Sprintf("SEED=%d COMMANDS=%d ARGS=--shards", f.Seed, f.Commands)
-	case f.Maintenance:
-		return fmt.Sprintf("SEED=%d ARGS=--maintenance", f.Seed)
-	case f.Bookings > 0:
-		return fmt.Sprintf("SEED=%d ARGS=\"--bookings %d\"", f.Seed, f.Bookings)
-	}
-	text := fmt.Sprintf("SEED=%d COMMANDS=%d DURATION=%v", f.Seed, f.Commands, f.Duration)
-	if f.Day {
-		text += " ARGS=--day"
-	}
-	return text
-}
-
 // runRound runs a round, and searches the logs of its processes for the secrets that were in use.
-func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res result, err error) {
+func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (*runner.Result, error) {
 	var built *world.World
-	err = world.Run(ctx, dir, f.Binary, log, func(ctx context.Context, w *world.World) error {
+	var res runner.Result
+	c := runner.Config{
+		Seed: f.Seed, Instances: f.Instances, Commands: f.Commands, Bookings: f.Bookings, Duration: f.Duration, Alerts: true, Progress: progress,
+	}
+	err := world.Run(ctx, dir, f.Binary, log, func(ctx context.Context, w *world.World) (err error) {
 		built = w
-		switch {
-		case f.Fault == postgresAsync:
-			r, err := failover.Round(ctx, w, failover.Config{Seed: f.Seed, Instances: f.Instances, Alerts: true, Progress: progress})
-			res = &r
-			return err
-		case f.Rollout:
-			r, err := rollout.Round(ctx, w, rollout.Config{Seed: f.Seed, Progress: progress})
-			res = &r
-			return err
-		case f.Shards:
-			r, err := shards.Round(ctx, w, shards.Config{Seed: f.Seed, Commands: f.Commands, Progress: progress})
-			res = &r
-			return err
-		case f.Maintenance:
-			r, err := maintenance.Round(ctx, w, maintenance.Config{Seed: f.Seed, Progress: progress})
-			res = &r
-			return err
-		case f.Bookings > 0:
-			r, err := money.Round(ctx, w, money.Config{
-				Seed: f.Seed, Bookings: f.Bookings, Instances: f.Instances, Duration: f.Duration, Progress: progress,
-				LostCommits: f.Fault == commitsLost, Hurry: f.Fault == commitsLost,
-			})
-			res = &r
-			return err
-		}
-		one := &round{flags: f, World: w}
-		if f.Fault != "" {
-			s, failure := one.runSingle(ctx)
-			res, err = &s, failure
-		} else {
-			s, failure := one.run(ctx)
-			res, err = &s, failure
-		}
-		if failure := w.Close(); err == nil {
-			addFindings(res.Outcome(), &one.findings, failure)
+		if res, err = runner.Run(ctx, w, f.kind().round(f), c); err == nil {
+			addAwaited(&res, w.Close())
 		}
 		return err
 	})
@@ -320,21 +210,22 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (res 
 	if err != nil {
 		return nil, err
 	}
-	addLeaks(res.Outcome(), found)
-	return res, nil
+	addLeaks(&res.Report, found)
+	return &res, nil
 }
 
 const comesInTime = "what was awaited came in time"
 
-// addFindings adds what did not come in time, though it must, and why processes did not end.
-func addFindings(report *verdict.Report, f *findings, closing error) {
-	awaited, missing := f.all()
-	report.AddLaw(comesInTime, awaited+1)
+// addAwaited adds the law about what did not come in time, though it must; closing is why processes
+// did not end.
+func addAwaited(res *runner.Result, closing error) {
+	res.AddLaw(comesInTime, res.Awaited+1)
+	missing := res.Missing
 	if closing != nil {
 		missing = append(missing, closing.Error())
 	}
 	for _, what := range missing {
-		report.Must(comesInTime, false, "%s", what)
+		res.Must(comesInTime, false, "%s", what)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
+	"motorpool/lab/chaos/runner"
 	"motorpool/simulator"
 	"motorpool/simulator/world"
 	"motorpool/telematics"
@@ -33,6 +34,11 @@ type round struct {
 	keys    *fleetKeys
 	admin   string // token of the callers
 	app     clientApp
+
+	faults     []fault.Fault
+	injections []injection
+	loading    audit.Interval
+	evidence   audit.Evidence
 
 	redis    redis.UniversalClient
 	disk     *disk // nil: this machine cannot mount one
@@ -63,69 +69,30 @@ type round struct {
 	replicated map[string]string // URL of each server that has no line, by its name
 	// strike injects a fault with a separate world.
 	strike func(context.Context, fault.Fault) error
+	one    oneFault
 }
 
-// run builds the world, injects the faults, lets everything settle, and checks.
-func (r *round) run(ctx context.Context) (summary, error) {
-	s := summary{Plan: r.plan(), Wanted: r.Commands}
-	if r.Day {
-		s.UnitSpeed = daySpeed
-	}
-	progress(fmt.Sprintf("seed %d: starting servers, %d instances, %d cars", r.Seed, r.Instances, r.Vehicles))
-	if err := r.build(ctx); err != nil {
-		return s, err
-	}
-	r.load = &load{round: r, turns: make(chan struct{}, r.Callers)}
-	r.load.warmUp(ctx)
-	faults := s.Schedule()
-	progress(fmt.Sprintf("%v of load, %d faults", r.Duration, len(faults)))
-
-	begin := time.Now()
-	loaded := make(chan struct{})
-	go func() { defer close(loaded); r.load.run(ctx) }()
-	driving, stop := context.WithCancel(ctx)
-	var drivers sync.WaitGroup
-	drivers.Go(func() { r.useKeys(driving) })
-	s.Injections = r.inject(ctx, faults)
-	<-loaded
-	stop()
-	drivers.Wait()
-	r.load.background.Wait()
-	s.Load = time.Since(begin)
-	if ctx.Err() != nil {
-		return s, ctx.Err()
-	}
-	s.Evicted = r.evicted.Load()
-	progress("all faults are over: one unit floods its topics")
-	flood, err := r.flood(ctx)
-	if err != nil {
-		return s, err
-	}
-	progress("one client floods the service; settling")
-	clientFlood, err := r.settle(ctx, s.Injections)
-	if err != nil {
-		return s, err
-	}
-	if s.Evidence, err = r.collectEvidence(ctx, s.Injections); err != nil {
-		return s, err
-	}
-	s.Evidence.Floods, s.Evidence.ClientFlood = []audit.Flood{flood}, clientFlood
-	s.Report, s.Others = audit.Check(s.Evidence), audit.Tallies(s.Evidence)
-	return s, nil
-}
-
-// build starts everything, and returns when the service is ready and the cars are connected.
-func (r *round) build(ctx context.Context) error {
-	r.fleet = r.makeup()
-	r.lines, r.uptime = network.Network{}, newUptime(r.Instances)
+// commands returns rounds of commands: with all faults, or with one.
+func (f flags) commands(w *world.World, _ runner.Config) (runner.Round, error) {
+	r := &round{flags: f, World: w, fleet: f.makeup(), lines: network.Network{}, uptime: newUptime(f.Instances)}
+	r.load = &load{round: r, turns: make(chan struct{}, f.Callers)}
 	r.OnClose(r.lines.Close)
-	return r.Build(ctx,
-		world.Step{What: "keys", Do: r.makeKeys},
-		world.Step{What: "servers", Do: r.startServers},
-		world.Step{What: "an agency's app", Do: r.createApp},
-		world.Step{What: "instances", Do: r.startInstances},
-		world.Step{What: "watchers", Do: r.startWatchers},
-		world.Step{What: "cars", Do: r.startCars})
+	kind := runner.Round{
+		Starts: fmt.Sprintf("servers, %d instances, %d cars", f.Instances, f.Vehicles),
+		World: []world.Step{
+			{What: "keys", Do: r.makeKeys}, {What: "servers", Do: r.startServers}, {What: "an agency's app", Do: r.createApp},
+			{What: "instances", Do: r.startInstances}, {What: "watchers", Do: r.startWatchers}, {What: "cars", Do: r.startCars},
+			{What: "first commands", Do: r.load.warmUp},
+		},
+		Load: r.load.run, Faults: r.injectAll, Settle: r.settle, Check: r.check,
+	}
+	r.faults = r.plan().Schedule()
+	if one := fault.Find(f.Fault); one != nil {
+		r.faults = []fault.Fault{r.plan().Single(one)}
+		kind.World = append(kind.World, world.Step{What: "alerts", Do: r.watchOne})
+		kind.Settle = r.settleOne
+	}
+	return kind, nil
 }
 
 func (r *round) makeKeys(context.Context) (err error) {

@@ -22,20 +22,39 @@ const (
 	floodAfter = 2 * time.Second
 )
 
-// settle ends the faults of cars, lets one client flood the service, and waits until no state
-// changes any more. The audit checks what has not settled in time.
-func (r *round) settle(ctx context.Context, injections []injection) (flood audit.ClientFlood, err error) {
+// settle lets one unit flood its topics, and one client the service, waits until no state changes
+// any more, and collects the evidence. The audit checks what has not settled in time.
+func (r *round) settle(ctx context.Context) error {
+	r.loadEnded()
+	progress("all faults are over: one unit floods its topics")
+	flood, err := r.flood(ctx)
+	if err != nil {
+		return err
+	}
+	progress("one client floods the service")
 	r.endFaults(ctx)
 	world.Pause(ctx, floodAfter)
-	if flood, err = r.clientFlood(ctx); r.mustCome(err) {
-		return flood, fmt.Errorf("flood: %w", err)
+	clientFlood, err := r.clientFlood(ctx)
+	if r.mustCome(err) {
+		return fmt.Errorf("flood: %w", err)
 	}
-	return flood, r.settleCommands(ctx, injections)
+	if err := r.settleCommands(ctx); err != nil {
+		return err
+	}
+	err = r.collectEvidence(ctx)
+	r.evidence.Floods, r.evidence.ClientFlood = []audit.Flood{flood}, clientFlood
+	return err
+}
+
+// loadEnded waits for the orders that faults have sent.
+func (r *round) loadEnded() {
+	r.load.background.Wait()
+	r.loading.To = time.Now()
 }
 
 // settleCommands waits until no state changes any more.
-func (r *round) settleCommands(ctx context.Context, injections []injection) error {
-	for _, s := range injections {
+func (r *round) settleCommands(ctx context.Context) error {
+	for _, s := range r.injections {
 		if s.Kind.Name == fault.RadioLate {
 			// Delayed messages still arrive.
 			world.Pause(ctx, time.Until(s.To.Add(fault.MaxRadioDelay)))

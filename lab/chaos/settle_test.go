@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator/world"
 )
@@ -19,10 +20,11 @@ func TestEndFaults_InstanceThatIsNotReadyIsAViolation(t *testing.T) {
 	r := &round{World: w}
 	synctest.Test(t, func(t *testing.T) {
 		r.endFaults(t.Context())
-		report := verdict.New()
-		addFindings(&report, &r.findings, nil)
-		if len(report.Violations) != 1 || report.Violations[0].Law != comesInTime || r.findings.awaited != 2 {
-			t.Errorf("%d awaited, violations: %v", r.findings.awaited, report.Violations)
+		result := runner.Result{Report: verdict.New()}
+		result.Awaited, result.Missing = r.findings.all()
+		addAwaited(&result, nil)
+		if len(result.Violations) != 1 || result.Violations[0].Law != comesInTime || result.Awaited != 2 {
+			t.Errorf("%d awaited, violations: %v", result.Awaited, result.Violations)
 		}
 	})
 }

@@ -1,20 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"motorpool/lab/chaos/alerts"
-	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
-	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/simulator/world"
@@ -23,15 +19,6 @@ import (
 
 // The round of one fault: the world of the round of all faults, with the servers that the fault
 // needs, and nothing else that is broken, so that readiness and what a lock stops can be judged.
-
-// postgresAsync is a round that loses commands, with separate laws, in package failover.
-const postgresAsync = fault.PostgresAsync
-
-// commitsLost is a round of money in which Postgres fails over to a standby that is behind.
-const (
-	commitsLost  = "commits-lost"
-	lostBookings = 150
-)
 
 // worlds start the servers that a kind of fault needs in addition.
 var worlds = map[string]func(*round, context.Context) error{
@@ -46,9 +33,6 @@ var worlds = map[string]func(*round, context.Context) error{
 	fault.RedisCluster:       func(r *round, _ context.Context) error { return r.startCluster() },
 }
 
-// defaultSingleCommands is how many commands such a round has.
-const defaultSingleCommands = 2000
-
 // prepareWorld starts the servers of the fault of a round of one.
 func (r *round) prepareWorld(ctx context.Context) error {
 	r.replicated = map[string]string{}
@@ -59,8 +43,8 @@ func (r *round) prepareWorld(ctx context.Context) error {
 }
 
 // single returns the name of the only fault of the round; empty: it has all.
-func (r *round) single() string {
-	if k := fault.Find(r.Fault); k != nil {
+func (f flags) single() string {
+	if k := fault.Find(f.Fault); k != nil {
 		return k.Name
 	}
 	return ""
@@ -107,86 +91,60 @@ func (r *round) replaceMaster(ctx context.Context, master, replica *devstack.Red
 	return r.Ready(ctx)
 }
 
-// runSingle builds the world, injects one fault in the midst of the load, and checks.
-func (r *round) runSingle(ctx context.Context) (singleSummary, error) {
-	one := r.plan().Single(fault.Find(r.Fault))
-	s := singleSummary{flags: r.flags}
-	progress(fmt.Sprintf("seed %d: starting servers, %d instances, %d cars", r.Seed, r.Instances, r.Vehicles))
-	if err := r.build(ctx); err != nil {
-		return s, err
-	}
-	r.load = &load{round: r, turns: make(chan struct{}, r.Callers)}
-	r.load.warmUp(ctx)
-	watch, err := alerts.Start(r.World)
-	if err != nil {
-		return s, err
-	}
-	progress(fmt.Sprintf("%v of load, with %q", r.Duration, one.Kind.Name))
-
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	var backends int
-	var watchers sync.WaitGroup
-	watchers.Go(func() { r.watchBackends(watching, &backends) })
-	reads := &reader{round: r}
-	if one.Kind.KeepsTime() {
-		watchers.Go(func() { reads.run(watching) })
-	}
-	s.Load.From = time.Now()
-	loaded := make(chan struct{})
-	go func() { defer close(loaded); r.load.run(ctx) }()
-	injections := r.inject(ctx, []fault.Fault{one})
-	progress("the fault is over")
-	<-loaded
-	r.load.background.Wait()
-	s.Load.To = time.Now()
-	if ctx.Err() != nil {
-		return s, ctx.Err()
-	}
-	s.Struck, s.Evicted = injections[0], r.evicted.Load()
-	progress("settling")
-	r.endFaults(ctx)
-	if err := r.settleCommands(ctx, injections); err != nil {
-		return s, err
-	}
-	stop()
-	watchers.Wait()
-	if s.Evidence, err = r.collectEvidence(ctx, injections); err != nil {
-		return s, err
-	}
-	s.Evidence.Shown = reads.all()
-	if one.Kind.Name == fault.MonthsEnd {
-		if s.Evidence.Months, err = r.months(ctx); err != nil {
-			return s, err
-		}
-	}
-	s.Evidence.Backends = r.backends(backends)
-	if one.Kind.TellsReadiness(one.Target) {
-		s.Evidence.Ready = r.readiness.all()
-	}
-	s.Report = audit.Check(s.Evidence)
-	if s.Fired, err = watch.Fired(ctx); err != nil || s.Struck.Err != nil {
-		return s, err
-	}
-	alerts.Check(&s.Report, alerts.Round{
-		Fault: one.Kind.Name, From: s.Struck.From, To: s.Struck.To, Fired: s.Fired, Stalled: r.uptime.stalledWithin,
-	})
-	return s, nil
+// oneFault is what a round of one fault watches.
+type oneFault struct {
+	alerts   *alerts.Watch
+	reads    *reader
+	backends int
+	stop     func()
+	fired    map[string]time.Time // when each alert that fired began to
 }
 
-// singleSummary is the result of a round of one fault.
-type singleSummary struct {
-	flags
-	Load     audit.Interval
-	Struck   injection
-	Evidence audit.Evidence
-	Report   verdict.Report
-	Evicted  int64
-	Fired    map[string]time.Time // when each alert that fired began to
+// watchOne watches alerts, connections, and what answers show, until stop is called.
+func (r *round) watchOne(ctx context.Context) (err error) {
+	if r.one.alerts, err = alerts.Start(r.World); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var watchers sync.WaitGroup
+	watchers.Go(func() { r.watchBackends(ctx, &r.one.backends) })
+	r.one.reads = &reader{round: r}
+	if r.faults[0].Kind.KeepsTime() {
+		watchers.Go(func() { r.one.reads.run(ctx) })
+	}
+	r.one.stop = func() { stop(); watchers.Wait() }
+	r.OnClose(func() error { r.one.stop(); return nil })
+	return nil
+}
+
+// settleOne waits until no state changes any more, and collects the evidence.
+func (r *round) settleOne(ctx context.Context) (err error) {
+	r.loadEnded()
+	r.endFaults(ctx)
+	if err := r.settleCommands(ctx); err != nil {
+		return err
+	}
+	r.one.stop()
+	if err := r.collectEvidence(ctx); err != nil {
+		return err
+	}
+	r.evidence.Shown = r.one.reads.all()
+	kind := r.faults[0].Kind
+	if kind.Name == fault.MonthsEnd {
+		if r.evidence.Months, err = r.months(ctx); err != nil {
+			return err
+		}
+	}
+	r.evidence.Backends = r.backends(r.one.backends)
+	if kind.TellsReadiness(r.faults[0].Target) {
+		r.evidence.Ready = r.readiness.all()
+	}
+	r.one.fired, err = r.one.alerts.Fired(ctx)
+	return err
 }
 
 // executed returns when commands ended successfully in their cars during the load, in order.
-func (s singleSummary) executed() []time.Time {
+func (s *summary) executed() []time.Time {
 	var at []time.Time
 	for _, e := range s.Evidence.Flights {
 		if e.Kind == simulator.CommandEnded && e.Status == telematics.Succeeded && e.True.After(s.Load.From) && e.True.Before(s.Load.To) {
@@ -208,50 +166,35 @@ func longestGap(executed []time.Time, from, to time.Time) time.Duration {
 	return longest
 }
 
-// Outcome returns how the laws were kept.
-func (s *singleSummary) Outcome() *verdict.Report { return &s.Report }
-
-// Write prints the summary.
-func (s singleSummary) Write(out io.Writer) {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	e, executed := s.Evidence, s.executed()
-	fmt.Fprintf(t, "\nseed\t%d\n", s.Seed)
-	fmt.Fprintf(
-		t, "fault\t%s of %s, for %v\n", s.Struck.Kind.Name, s.Struck.Target,
-		s.Struck.To.Sub(s.Struck.From).Round(100*time.Millisecond),
-	)
-	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", s.Load.To.Sub(s.Load.From).Round(time.Second), s.Instances, s.Vehicles)
-	fmt.Fprintf(t, "commands\t%d on record (%d requested), of %d calls\n", len(e.Commands), s.Commands, len(e.Calls))
+// writeOne prints what a round of one fault has seen.
+func (s *summary) writeOne(t io.Writer) {
+	struck, executed := s.Injections[0], s.executed()
+	fmt.Fprintf(t, "fault\t%s of %s, for %v\n", struck.Kind.Name, struck.Target, struck.To.Sub(struck.From).Round(100*time.Millisecond))
 	fmt.Fprintf(t, "executed\t%d of them during the load\n", len(executed))
-	fmt.Fprintf(t, "longest gap\t%v without an executed command; before the fault %v\n",
-		longestGap(executed, s.Struck.From, s.Load.To).Round(10*time.Millisecond), longestGap(executed, s.Load.From, s.Struck.From).Round(10*time.Millisecond))
-	fmt.Fprintf(t, "connections\tat most %d to the primary, of %d\n", e.Backends.Most, e.Backends.Limit)
+	fmt.Fprintf(
+		t, "longest gap\t%v without an executed command; before the fault %v\n",
+		longestGap(executed, struck.From, s.Load.To).Round(10*time.Millisecond),
+		longestGap(executed, s.Load.From, struck.From).Round(10*time.Millisecond),
+	)
+	fmt.Fprintf(t, "connections\tat most %d to the primary, of %d\n", s.Evidence.Backends.Most, s.Evidence.Backends.Limit)
 	for _, alert := range slices.Sorted(maps.Keys(s.Fired)) {
-		fmt.Fprintf(t, "alert\t%s, %v after the fault began\n", alert, s.Fired[alert].Sub(s.Struck.From).Round(100*time.Millisecond))
+		fmt.Fprintf(t, "alert\t%s, %v after the fault began\n", alert, s.Fired[alert].Sub(struck.From).Round(100*time.Millisecond))
 	}
-	writeAnswers(t, e)
-	_ = t.Flush() // out is the terminal
-	s.Report.Write(out, s.Worthless())
 }
 
-// Worthless returns why the round proves nothing, or "".
-func (s singleSummary) Worthless() string {
-	executed := s.executed()
+// worthlessOne returns why a round of one fault proves nothing, or "".
+func (s *summary) worthlessOne() string {
+	struck, executed, months := s.Injections[0], s.executed(), s.Evidence.Months
 	switch {
-	case len(s.Evidence.Commands) < cmp.Or(s.Commands, 2)/2:
-		return fmt.Sprintf("only %d of %d commands are on record", len(s.Evidence.Commands), s.Commands)
-	case len(executed) == 0 || executed[len(executed)-1].Before(s.Struck.To):
+	case len(executed) == 0 || executed[len(executed)-1].Before(struck.To):
 		return "no command was executed after the fault"
-	case executed[0].After(s.Struck.From):
+	case executed[0].After(struck.From):
 		return "no command was executed before the fault"
 	case s.Evidence.Backends.Most == 0:
 		return "no connection of the service to the primary was seen"
-	case s.Evidence.Months != nil && (s.Evidence.Months.Entries == 0 || s.Evidence.Months.Samples == 0):
-		return fmt.Sprintf(
-			"of the new month there are %d audit log entries and %d samples", s.Evidence.Months.Entries,
-			s.Evidence.Months.Samples,
-		)
-	case s.Struck.Kind.Name == fault.RedisEvicting && s.Evicted == 0:
+	case months != nil && (months.Entries == 0 || months.Samples == 0):
+		return fmt.Sprintf("of the new month there are %d audit log entries and %d samples", months.Entries, months.Samples)
+	case struck.Kind.Name == fault.RedisEvicting && s.Evicted == 0:
 		return "redis evicted nothing"
 	}
 	return ""

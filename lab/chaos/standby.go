@@ -10,15 +10,13 @@ import (
 
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
-	"motorpool/simulator/devstack"
+	"motorpool/lab/chaos/network"
 	"motorpool/simulator/world"
 )
 
 // Faults of a Postgres with a synchronous standby. Instances have the URL of both.
 
 const (
-	// replication is the line between primary and standby.
-	replication = "replication"
 	// alone is how long the primary has no standby before it is killed: longer than a statement of
 	// the service may take. Commits of that time are lost, so no command may depend on them.
 	alone = 5 * time.Second
@@ -27,53 +25,44 @@ const (
 )
 
 // withStandby returns a world with a synchronous standby, and how a fault strikes the two.
-func withStandby(strike func(*round, context.Context, fault.Fault, *devstack.Postgres) error) func(*round, context.Context) error {
+func withStandby(strike func(*round, context.Context, fault.Fault, *network.Standby) error) func(*round, context.Context) error {
 	return func(r *round, ctx context.Context) error {
-		if _, err := r.lines.Add(replication, r.Postgres.URL()); err != nil {
-			return err
-		}
-		standby, err := r.Postgres.StartStandby(ctx, devstack.StandbyConfig{
-			Dir: r.Path("standby"), Primary: r.lines[replication].Address(), Synchronous: true, Logger: r.LogFile("standby"),
-		})
+		standby, err := network.StartStandby(ctx, r.World, true)
 		if err != nil {
 			return err
 		}
-		r.OnClose(standby.Discard)
-		r.replicated[fault.Postgres] = r.Postgres.URLWith(standby)
+		r.replicated[fault.Postgres] = r.Postgres.URLWith(standby.Postgres)
 		r.strike = func(ctx context.Context, f fault.Fault) error { return strike(r, ctx, f, standby) }
 		return nil
 	}
 }
 
 // failOver cuts the standby off, kills the primary, and promotes the standby.
-func (r *round) failOver(ctx context.Context, _ fault.Fault, standby *devstack.Postgres) error {
+func (r *round) failOver(ctx context.Context, _ fault.Fault, standby *network.Standby) error {
 	defer r.uptime.allDown()()
-	r.lines[replication].Cut()
+	standby.CutOff()
 	world.Pause(ctx, alone)
 	return r.replacePrimary(ctx, standby)
 }
 
-func (r *round) replacePrimary(ctx context.Context, standby *devstack.Postgres) error {
-	if err := r.Postgres.Kill(); err != nil {
-		return err
-	}
-	if err := standby.Promote(ctx); err != nil {
+func (r *round) replacePrimary(ctx context.Context, standby *network.Standby) error {
+	if err := standby.Replace(ctx); err != nil {
 		return err
 	}
 	return r.Ready(ctx)
 }
 
 // loseStandby cuts the standby off for a while, so that no commit ends.
-func (r *round) loseStandby(ctx context.Context, f fault.Fault, _ *devstack.Postgres) error {
+func (r *round) loseStandby(ctx context.Context, f fault.Fault, standby *network.Standby) error {
 	defer r.uptime.allDown()()
-	r.lines[replication].Cut()
+	standby.CutOff()
 	world.Pause(ctx, f.For)
-	return r.lines[replication].Mend()
+	return standby.Mend()
 }
 
 // cancelWaits cuts the standby off, and lets a watchdog cancel what waits for it: Postgres then
 // says that it has committed locally. What it said is lost with the primary.
-func (r *round) cancelWaits(ctx context.Context, f fault.Fault, standby *devstack.Postgres) error {
+func (r *round) cancelWaits(ctx context.Context, f fault.Fault, standby *network.Standby) error {
 	defer r.uptime.allDown()()
 	db, err := sqlx.Open("postgres", r.Postgres.URL()+"&connect_timeout=2")
 	if err != nil {
@@ -81,11 +70,12 @@ func (r *round) cancelWaits(ctx context.Context, f fault.Fault, standby *devstac
 	}
 	defer db.Close()
 	r.loseFromNow()
-	r.lines[replication].Cut()
+	standby.CutOff()
 	cancelled := 0
 	for end := time.Now().Add(f.For / 2); time.Now().Before(end) && ctx.Err() == nil; world.Pause(ctx, cancelEvery) {
 		var now int
-		if err := db.GetContext(ctx, &now, `select count(*) from (select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep') c`); err != nil {
+		if err := db.GetContext(ctx, &now, `
+			select count(*) from (select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep') c`); err != nil {
 			return fmt.Errorf("cancel what waits for the standby: %w", err)
 		}
 		cancelled += now
@@ -103,7 +93,7 @@ func (r *round) loseFromNow() {
 
 // returnPrimary fails over, and starts the former primary again, as a primary, as its supervisor
 // does. An instance that restarts finds it first.
-func (r *round) returnPrimary(ctx context.Context, f fault.Fault, standby *devstack.Postgres) error {
+func (r *round) returnPrimary(ctx context.Context, f fault.Fault, standby *network.Standby) error {
 	over := r.uptime.allDown()
 	defer over()
 	r.loseFromNow()

@@ -6,43 +6,67 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
+	"motorpool/lab/chaos/alerts"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
+	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
 
-// summary is the result of a round.
+// summary is what a round of commands has found.
 type summary struct {
-	fault.Plan
-	Wanted     int // commands
-	Load       time.Duration
-	UnitSpeed  float64 // of a day; 0: it is none
+	flags
+	Load       audit.Interval
 	Injections []injection
 	Evidence   audit.Evidence
-	Report     verdict.Report
 	Evicted    int64
-	Others     []audit.Tally // by protocol
+	Others     []audit.Tally        // by protocol
+	Fired      map[string]time.Time // of a round of one fault
 }
 
-// Write prints the summary.
-func (s summary) Write(out io.Writer) {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	e := s.Evidence
-	fmt.Fprintf(t, "\nseed\t%d\n", s.Seed)
-	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", s.Load.Round(time.Second), s.Instances, s.Vehicles)
-	if s.UnitSpeed > 0 {
-		fmt.Fprintf(
-			t, "day\t%v of OVMS and Teltonika units, %.0f times as fast\n",
-			time.Duration(s.Load.Seconds()*s.UnitSpeed)*time.Second, s.UnitSpeed,
-		)
+// check checks the laws.
+func (r *round) check(time.Duration) runner.Result {
+	s := &summary{flags: r.flags, Load: r.loading, Injections: r.injections, Evidence: r.evidence, Evicted: r.evicted.Load(), Fired: r.one.fired}
+	if r.single() == "" {
+		s.Others = audit.Tallies(s.Evidence)
 	}
-	fmt.Fprintf(t, "commands\t%d on record (%d requested)\n", len(e.Commands), s.Wanted)
-	fmt.Fprintf(t, "calls\t%d\n", len(e.Calls))
+	result := runner.Result{
+		Report: audit.Check(s.Evidence), Summary: s.write, Worthless: s.worthless(), Done: len(s.Evidence.Commands),
+	}
+	result.Awaited, result.Missing = r.findings.all()
+	if r.single() != "" && s.Injections[0].Err == nil {
+		alerts.Check(&result.Report, alerts.Round{
+			Fault: r.single(), From: s.Injections[0].From, To: s.Injections[0].To, Fired: s.Fired, Stalled: r.uptime.stalledWithin,
+		})
+	}
+	return result
+}
+
+// write prints the summary.
+func (s *summary) write(t io.Writer) {
+	e, load := s.Evidence, s.Load.To.Sub(s.Load.From)
+	fmt.Fprintf(t, "\nseed\t%d\n", s.Seed)
+	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", load.Round(time.Second), s.Instances, s.Vehicles)
+	if s.Day {
+		fmt.Fprintf(t, "day\t%v of OVMS and Teltonika units, %d times as fast\n", (load * daySpeed).Round(time.Second), daySpeed)
+	}
+	fmt.Fprintf(t, "commands\t%d on record (%d requested), of %d calls\n", len(e.Commands), s.Commands, len(e.Calls))
+	if s.single() != "" {
+		s.writeOne(t)
+	} else {
+		s.writeAll(t)
+	}
+	writeAnswers(t, e)
+	writeOthers(t, s.Others)
+}
+
+// writeAll prints what a round of all faults has seen.
+func (s *summary) writeAll(t io.Writer) {
+	e := s.Evidence
 	fmt.Fprintf(t, "audit log\t%d entries, %d of them sampled while they were new\n", len(e.AuditLog), len(e.Sampled))
 	d := deliveriesOf(e.Of(telematics.DefaultProtocol).Flights)
 	fmt.Fprintf(
@@ -73,10 +97,6 @@ func (s summary) Write(out io.Writer) {
 		}
 		fmt.Fprintf(t, "%s\t%d\t%v\n", k.Name, count, total.Round(100*time.Millisecond))
 	}
-	writeAnswers(t, e)
-	writeOthers(t, s.Others)
-	_ = t.Flush() // out is the terminal
-	s.Report.Write(out, s.Worthless())
 }
 
 // writeOthers prints the outcomes of commands to units of protocols other than v1.
@@ -87,6 +107,9 @@ func writeOthers(t io.Writer, all []audit.Tally) {
 			fmt.Fprintf(t, "\t%v", of(tally))
 		}
 		fmt.Fprintln(t)
+	}
+	if len(all) == 0 {
+		return
 	}
 	fmt.Fprintln(t)
 	row("units", func(t audit.Tally) any { return t.Protocol })
@@ -129,9 +152,6 @@ func writeAnswers(t io.Writer, e audit.Evidence) {
 	}))
 }
 
-// Outcome returns how the laws were kept.
-func (s *summary) Outcome() *verdict.Report { return &s.Report }
-
 // deliveries are sums of the flight recorders.
 type deliveries struct{ received, distinct, started, interrupted int }
 
@@ -155,7 +175,7 @@ func deliveriesOf(flights []simulator.Event) deliveries {
 }
 
 // latency returns the latency of executed commands that no fault disturbed.
-func (s summary) latency() (p50, p99 time.Duration, n int) {
+func (s *summary) latency() (p50, p99 time.Duration, n int) {
 	isUndisturbed := withoutFaults(s.Injections)
 	return s.latencyWithin(func(from, to time.Time) bool {
 		return isUndisturbed(from, to) && from.Before(s.Evidence.ClientFlood.From) &&
@@ -167,7 +187,7 @@ func (s summary) latency() (p50, p99 time.Duration, n int) {
 }
 
 // latencyWithin returns the latency of executed commands in some intervals.
-func (s summary) latencyWithin(counts func(from, to time.Time) bool) (p50, p99 time.Duration, n int) {
+func (s *summary) latencyWithin(counts func(from, to time.Time) bool) (p50, p99 time.Duration, n int) {
 	var took []time.Duration
 	for _, c := range s.Evidence.Calls {
 		if c.Outcome == telematics.Executed && !c.Replayed && counts(c.Start, c.End) {
@@ -183,7 +203,7 @@ func (s summary) latencyWithin(counts func(from, to time.Time) bool) (p50, p99 t
 }
 
 // keys counts the keys that signed messages.
-func (s summary) keys() int {
+func (s *summary) keys() int {
 	ids := map[string]bool{}
 	for _, m := range s.Evidence.Published {
 		if m.Signed {
@@ -194,7 +214,7 @@ func (s summary) keys() int {
 }
 
 // lastInHalt returns the longest time after a halt until a message to a halted vehicle.
-func (s summary) lastInHalt() time.Duration {
+func (s *summary) lastInHalt() time.Duration {
 	var last time.Duration
 	for _, h := range s.Evidence.Halts {
 		for _, m := range s.Evidence.Published {
@@ -206,7 +226,7 @@ func (s summary) lastInHalt() time.Duration {
 	return last
 }
 
-func (s summary) up() time.Duration {
+func (s *summary) up() time.Duration {
 	var up time.Duration
 	for _, i := range s.Evidence.Up {
 		to := i.To
@@ -219,7 +239,7 @@ func (s summary) up() time.Duration {
 }
 
 // count returns how often and how long a kind of fault happened.
-func (s summary) count(kind string) (count int, total time.Duration, missing bool) {
+func (s *summary) count(kind string) (count int, total time.Duration, missing bool) {
 	for _, i := range s.Injections {
 		switch {
 		case i.Kind.Name != kind:
@@ -233,13 +253,16 @@ func (s summary) count(kind string) (count int, total time.Duration, missing boo
 	return count, total, missing
 }
 
-// Worthless returns why the round proves nothing, or "".
-func (s summary) Worthless() string {
+// worthless returns why the round proves nothing, or "".
+func (s *summary) worthless() string {
+	if n := len(s.Evidence.Commands); n < cmp.Or(s.Commands, 2)/2 {
+		return fmt.Sprintf("only %d of %d commands are on record", n, s.Commands)
+	}
+	if s.single() != "" {
+		return s.worthlessOne()
+	}
 	if deliveriesOf(s.Evidence.Of(telematics.DefaultProtocol).Flights).started == 0 {
 		return "no car executed anything"
-	}
-	if n := len(s.Evidence.Commands); n < cmp.Or(s.Wanted, 2)/2 {
-		return fmt.Sprintf("only %d of %d commands are on record", n, s.Wanted)
 	}
 	if s.keys() < 2 {
 		return "one key signed everything"

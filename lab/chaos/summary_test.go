@@ -8,14 +8,15 @@ import (
 
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
+	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
 
 // goodRound is a round with every kind of fault.
-func goodRound() summary {
-	s := summary{Plan: fault.Plan{Seed: 7, Duration: time.Minute, Instances: 3, Vehicles: 300}, Wanted: 2}
+func goodRound() *summary {
+	s := &summary{flags: flags{Seed: 7, Duration: time.Minute, Instances: 3, Vehicles: 300, Commands: 2}}
 	begin := time.Unix(1767348000, 0)
 	for i := range fault.Kinds {
 		s.Injections = append(
@@ -65,9 +66,9 @@ func goodRound() summary {
 // columns matches the gaps between columns, whose width depends on their content.
 var columns = regexp.MustCompile(`  +`)
 
-func (s summary) text() string {
+func (s *summary) text(violations ...verdict.Violation) string {
 	var b strings.Builder
-	s.Write(&b)
+	runner.Result{Report: verdict.Report{Violations: violations}, Summary: s.write, Worthless: s.worthless()}.Write(&b)
 	return columns.ReplaceAllString(b.String(), "  ")
 }
 
@@ -90,14 +91,13 @@ func TestSummary_LastLineCountsTheViolations(t *testing.T) {
 	if !strings.HasSuffix(s.text(), "\nviolations: 0\n") {
 		t.Errorf("the summary does not end with 0 violations:\n%s", s.text())
 	}
-	s.Report.Violations = make([]verdict.Violation, 3)
-	if !strings.HasSuffix(s.text(), "\nviolations: 3\n") {
-		t.Errorf("the summary does not end with 3 violations:\n%s", s.text())
+	if text := s.text(make([]verdict.Violation, 3)...); !strings.HasSuffix(text, "\nviolations: 3\n") {
+		t.Errorf("the summary does not end with 3 violations:\n%s", text)
 	}
 }
 
 func TestSummary_InvalidRoundHasTheReason(t *testing.T) {
-	if why := goodRound().Worthless(); why != "" {
+	if why := goodRound().worthless(); why != "" {
 		t.Errorf("a valid round counts as invalid: %s", why)
 	}
 	for _, test := range []struct {
@@ -105,7 +105,7 @@ func TestSummary_InvalidRoundHasTheReason(t *testing.T) {
 		want  string
 	}{
 		{func(s *summary) { s.Evidence.Flights = s.Evidence.Flights[:2] }, "no car executed anything"},
-		{func(s *summary) { s.Wanted = 100 }, "only 2 of 100 commands"},
+		{func(s *summary) { s.Commands = 100 }, "only 2 of 100 commands"},
 		{func(s *summary) { s.Evidence.Published = s.Evidence.Published[1:] }, "one key signed everything"},
 		{func(s *summary) { s.Evidence.ClientFlood.Requests = 100 }, "a flood of only 100 requests"},
 		{func(s *summary) { s.Evicted = 0 }, "redis evicted nothing"},
@@ -114,8 +114,8 @@ func TestSummary_InvalidRoundHasTheReason(t *testing.T) {
 		{func(s *summary) { s.Injections = s.Injections[1:] }, `"instance killed" never happened`},
 	} {
 		s := goodRound()
-		test.spoil(&s)
-		if why := s.Worthless(); !strings.Contains(why, test.want) {
+		test.spoil(s)
+		if why := s.worthless(); !strings.Contains(why, test.want) {
 			t.Errorf("reason %q, want %q", why, test.want)
 		}
 		if !strings.Contains(s.text(), "this round proves nothing: ") {
@@ -131,7 +131,7 @@ func TestSummary_UnsupportedFaultIsNamedAndAllowed(t *testing.T) {
 			s.Injections[i].Err = errUnsupported
 		}
 	}
-	if why := s.Worthless(); why != "" {
+	if why := s.worthless(); why != "" {
 		t.Errorf("a round without an unsupported fault counts as invalid: %s", why)
 	}
 	if !strings.Contains(s.text(), fault.FullDisk+"  not available here") {

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/lab/chaos/failover"
 	"motorpool/lab/chaos/maintenance"
 	"motorpool/lab/chaos/money"
-	"motorpool/lab/chaos/shards"
+	"motorpool/lab/chaos/plain"
+	"motorpool/lab/chaos/runner"
 	"motorpool/lab/program"
 	"motorpool/simulator/devstack"
 	"motorpool/simulator/world"
@@ -28,11 +28,8 @@ func TestMain(m *testing.M) { os.Exit(program.Main("motorpool/cmd/motorpool", &b
 // A round with thousands of bookings runs with: make chaos ARGS="--bookings 2000".
 func TestMoney_EachChargeIsMadeOnceWhateverDies(t *testing.T) {
 	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer)
-	round, logs := inWorld(t, func(ctx context.Context, w *world.World) (money.Result, error) {
-		return money.Round(ctx, w, money.Config{Seed: 5, Bookings: 60, Instances: 2, Duration: 8 * time.Second, Hurry: true})
-	})
-	round.Write(t.Output())
-	valid(t, round.Report.Violations, round.Worthless())
+	result, logs := run(t, money.Round(money.Plan{Hurry: true}), runner.Config{Seed: 5, Bookings: 60, Instances: 2, Duration: 8 * time.Second})
+	valid(t, result)
 	for _, log := range logs {
 		if !strings.Contains(log, "serving http=") {
 			t.Error(log)
@@ -44,11 +41,8 @@ func TestMoney_EachChargeIsMadeOnceWhateverDies(t *testing.T) {
 func TestFailover_ForgetsNothingThatWasExecuted(t *testing.T) {
 	t.Parallel()
 	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer)
-	round, logs := inWorld(t, func(ctx context.Context, w *world.World) (failover.Result, error) {
-		return failover.Round(ctx, w, failover.Config{Seed: 3, Vehicles: 20})
-	})
-	round.Write(t.Output())
-	valid(t, round.Violations, round.Worthless())
+	result, logs := run(t, plain.Failover, runner.Config{Seed: 3, Vehicles: 20})
+	valid(t, result)
 	if !slices.ContainsFunc(logs, func(log string) bool { return strings.Contains(log, "unrecorded command") }) {
 		t.Error("want a log entry about an unrecorded command")
 	}
@@ -58,36 +52,26 @@ func TestFailover_ForgetsNothingThatWasExecuted(t *testing.T) {
 func TestShards_CommandsGoOnWhereOneIsKilled(t *testing.T) {
 	t.Parallel()
 	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer, devstack.HAProxyServer)
-	round, _ := inWorld(t, func(ctx context.Context, w *world.World) (shards.Result, error) {
-		return shards.Round(ctx, w, shards.Config{Seed: 3, Vehicles: 30, Commands: 500})
-	})
-	round.Write(t.Output())
-	valid(t, round.Violations, round.Worthless())
+	result, _ := run(t, plain.Shards, runner.Config{Seed: 3, Vehicles: 30, Commands: 500})
+	valid(t, result)
 }
 
 func TestMaintenance_LosesNoModule(t *testing.T) {
 	t.Parallel()
-	round := maintained(t, maintenance.Config{Seed: 1, Modules: 4, Steps: 9})
-	valid(t, round.Violations, round.Worthless())
+	needServers(t, devstack.MosquittoServer)
+	result, _ := run(t, maintenance.Round(maintenance.Plan{Modules: 4, Steps: 9}), runner.Config{Seed: 1})
+	valid(t, result)
 }
 
 // An operator who removes a credential before the next one is added loses modules: the round
 // detects this.
 func TestMaintenance_FindsModulesThatTheOtherOrderLoses(t *testing.T) {
 	t.Parallel()
-	if r := maintained(t, maintenance.Config{Seed: 1, Modules: 3, Steps: 8, RemoveFirst: true}); len(r.Violations) == 0 {
+	needServers(t, devstack.MosquittoServer)
+	plan := maintenance.Plan{Modules: 3, Steps: 8, RemoveFirst: true}
+	if result, _ := run(t, maintenance.Round(plan), runner.Config{Seed: 1}); len(result.Violations) == 0 {
 		t.Error("want a violation")
 	}
-}
-
-func maintained(t *testing.T, c maintenance.Config) maintenance.Result {
-	t.Helper()
-	needServers(t, devstack.MosquittoServer)
-	round, _ := inWorld(t, func(ctx context.Context, w *world.World) (maintenance.Result, error) {
-		return maintenance.Round(ctx, w, c)
-	})
-	round.Write(t.Output())
-	return round
 }
 
 func needServers(t *testing.T, servers ...string) {
@@ -97,21 +81,19 @@ func needServers(t *testing.T, servers ...string) {
 	}
 }
 
-// inWorld runs a round in a world of its servers, and returns its result, and the logs of the
-// instances, in which there is no panic and no data race.
-func inWorld[R any](t *testing.T, round func(context.Context, *world.World) (R, error)) (result R, logs []string) {
+// run runs a round, prints its result and returns it, and the logs of the instances, in which there
+// is no panic and no data race.
+func run(t *testing.T, kind runner.Kind, c runner.Config) (result runner.Result, logs []string) {
 	t.Helper()
 	dir := t.TempDir()
-	err := world.Run(
-		t.Context(), dir, binary, slog.New(slog.NewTextHandler(t.Output(), nil)),
-		func(ctx context.Context, w *world.World) (err error) {
-			result, err = round(ctx, w)
-			return err
-		},
-	)
-	if err != nil {
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	if err := world.Run(t.Context(), dir, binary, log, func(ctx context.Context, w *world.World) (err error) {
+		result, err = runner.Run(ctx, w, kind, c)
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
+	result.Write(t.Output())
 	files, _ := filepath.Glob(filepath.Join(dir, "instance-*.log")) // the pattern is valid
 	for _, file := range files {
 		log, err := os.ReadFile(file)
@@ -125,12 +107,12 @@ func inWorld[R any](t *testing.T, round func(context.Context, *world.World) (R, 
 	return result, logs
 }
 
-func valid[V any](t *testing.T, violations []V, worthless string) {
+func valid(t *testing.T, result runner.Result) {
 	t.Helper()
-	for _, violation := range violations {
+	for _, violation := range result.Violations {
 		t.Error(violation)
 	}
-	if worthless != "" {
-		t.Errorf("the round is not valid: %s", worthless)
+	if result.Worthless != "" {
+		t.Errorf("the round is not valid: %s", result.Worthless)
 	}
 }

@@ -34,25 +34,25 @@ const (
 type Watch struct{ url string }
 
 // Start starts a Prometheus with the shipped rules, which ends with the world.
-func Start(w *world.World) (Watch, error) {
+func Start(w *world.World) (*Watch, error) {
 	var targets []string
 	for _, n := range w.Running {
 		targets = append(targets, strings.TrimPrefix(n.Internal, "http://"))
 	}
 	file, err := prometheus.WriteFiles(w.Dir, Factor, targets...)
 	if err != nil {
-		return Watch{}, err
+		return nil, err
 	}
 	server, err := devstack.StartPrometheus(w.Dir, file)
 	if err != nil {
-		return Watch{}, err
+		return nil, err
 	}
 	w.OnClose(server.Close)
-	return Watch{server.URL()}, nil
+	return &Watch{server.URL()}, nil
 }
 
 // Fired returns when each alert that has fired began to.
-func (w Watch) Fired(ctx context.Context) (map[string]time.Time, error) {
+func (w *Watch) Fired(ctx context.Context) (map[string]time.Time, error) {
 	request, err := http.NewRequestWithContext(
 		ctx, http.MethodGet, w.url+"/api/v1/query?query="+url.QueryEscape(`ALERTS{alertstate="firing"}[1h]`), nil,
 	)

@@ -9,16 +9,8 @@ import (
 	"regexp"
 
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
-
-func (r *round) build(ctx context.Context) error {
-	return r.Build(ctx,
-		world.Step{What: "authorities", Do: r.makeAuthorities},
-		world.Step{What: "mosquitto", Do: r.startMosquitto},
-		world.Step{What: "modules", Do: r.addModules})
-}
 
 func (r *round) crl() string { return r.Path("units.crl") }
 

@@ -11,22 +11,23 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"time"
 
+	"motorpool/lab/chaos/runner"
+	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator/devstack"
 	"motorpool/simulator/world"
 )
 
-// Config describes a round.
-type Config struct {
-	Seed    uint64
+// Plan is what operators do.
+type Plan struct {
 	Modules int // at the beginning. Defaults to 24
 	Steps   int // of maintenance. Defaults to 60
 	// RemoveFirst removes each credential before the next one is added, as operators of other units
 	// may: modules must be found lost.
 	RemoveFirst bool
-	Progress    func(string) // is called at each step. Defaults to nothing
 }
 
 // backWithin bounds how long a module may be without a connection after a step: some seconds of the
@@ -37,9 +38,17 @@ const backWithin = time.Minute
 // refused, a minute of its time.
 const lastLook = 3 * time.Second
 
+// The laws.
+const (
+	notRefused = "no login of a module is refused"
+	comesBack  = "a module is connected again after each step"
+	guarded    = "the password of a running module is not replaced"
+)
+
 // round is one run, and its world.
 type round struct {
-	Config
+	runner.Config
+	Plan
 	*world.World
 
 	random  *rand.Rand
@@ -49,50 +58,48 @@ type round struct {
 	modules []*module // that must be connected
 	started []*module // all, for the end
 	added   int       // so far, for names
-	result  Result
+	verdict.Report
+	done map[string]int // steps, by name
 }
 
-// Round builds the world, does the maintenance, and checks after each step. An error means that the
-// world itself failed.
-func Round(ctx context.Context, w *world.World, c Config) (Result, error) {
-	c.Modules, c.Steps = cmp.Or(c.Modules, 24), cmp.Or(c.Steps, 60)
-	if c.Progress == nil {
-		c.Progress = func(string) {}
+// Round returns rounds that do the maintenance, and check after each step.
+func Round(p Plan) runner.Kind {
+	p.Modules, p.Steps = cmp.Or(p.Modules, 24), cmp.Or(p.Steps, 60)
+	return func(w *world.World, c runner.Config) (runner.Round, error) {
+		r := &round{
+			Config: c, Plan: p, World: w, random: rand.New(rand.NewPCG(c.Seed, 0)),
+			Report: verdict.New(notRefused, comesBack, guarded), done: map[string]int{},
+		}
+		return runner.Round{
+			Starts: fmt.Sprintf("Mosquitto and %d modules", p.Modules),
+			World: []world.Step{
+				{What: "authorities", Do: r.makeAuthorities}, {What: "mosquitto", Do: r.startMosquitto}, {What: "modules", Do: r.addModules},
+			},
+			Faults: r.maintain, Check: r.result,
+		}, nil
 	}
-	r := &round{Config: c, World: w, random: rand.New(rand.NewPCG(c.Seed, 0)), result: newResult(c)}
-	begin := time.Now()
-	r.Progress(fmt.Sprintf("seed %d: starting Mosquitto and %d modules", r.Seed, r.Modules))
-	if err := r.build(ctx); err != nil {
-		return r.result, err
-	}
+}
+
+// maintain does the steps, in an order that the seed draws: each once before any comes again.
+func (r *round) maintain(ctx context.Context) error {
 	defer r.stopAll()
 	r.Progress(fmt.Sprintf("%d steps of maintenance", r.Steps))
-	var deck []step
+	var deck []int
 	for n := range r.Steps {
 		if len(deck) == 0 {
-			deck = r.shuffled()
+			deck = r.random.Perm(len(steps))
 		}
-		next := deck[0]
+		next := steps[deck[0]]
 		deck = deck[1:]
 		if err := next.do(r, ctx); err != nil {
-			return r.result, fmt.Errorf("step %d, %s: %w", n+1, next.name, err)
+			return fmt.Errorf("step %d, %s: %w", n+1, next.name, err)
 		}
-		r.result.Done[next.name]++
+		r.done[next.name]++
 		r.check(ctx, next.name)
 	}
 	world.Pause(ctx, lastLook) // what the last step has broken is seen
 	r.check(ctx, "the end")
-	r.result.Took = time.Since(begin)
-	return r.result, ctx.Err()
-}
-
-// shuffled returns each step once, in an order that the seed draws.
-func (r *round) shuffled() []step {
-	deck := make([]step, len(steps))
-	for i, j := range r.random.Perm(len(steps)) {
-		deck[i] = steps[j]
-	}
-	return deck
+	return nil
 }
 
 // check checks every module after a step. One that was lost is found once.
@@ -105,10 +112,28 @@ func (r *round) check(ctx context.Context, after string) {
 				return
 			}
 		}
-		r.result.Must(notRefused, !m.Suspended(), "%s, after: %s", m.unit, after)
-		if r.result.Must(comesBack, m.Connected(), "%s, after: %s", m.unit, after) == nil {
+		r.Must(notRefused, !m.Suspended(), "%s, after: %s", m.unit, after)
+		if r.Must(comesBack, m.Connected(), "%s, after: %s", m.unit, after) == nil {
 			left = append(left, m)
 		}
 	}
 	r.modules = left
+}
+
+func (r *round) result(took time.Duration) runner.Result {
+	result := runner.Result{Report: r.Report, Summary: func(t io.Writer) {
+		fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
+		fmt.Fprintf(t, "modules\t%d at the beginning\n", r.Modules)
+		fmt.Fprintf(t, "time\t%v\n", took.Round(time.Second))
+		verdict.WriteCounts(t, "step", "times", r.done)
+	}}
+	for _, s := range steps {
+		if result.Done += r.done[s.name]; r.done[s.name] == 0 {
+			result.Worthless = "never done: " + s.name
+		}
+	}
+	if len(r.Unchecked()) > 0 {
+		result.Worthless = fmt.Sprintf("never checked: %q", r.Unchecked())
+	}
+	return result
 }

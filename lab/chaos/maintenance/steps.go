@@ -101,7 +101,7 @@ func rotatePassword(r *round, ctx context.Context) error {
 	if !r.RemoveFirst {
 		args = r.service(args...)
 		_, err := r.tool(ctx, args...) // while it runs
-		r.result.Must(guarded, exitCode(err) == refusedCode, "%s: %v", m.unit, err)
+		r.Must(guarded, exitCode(err) == refusedCode, "%s: %v", m.unit, err)
 		m.stop() // server v3 stop
 		args = append(args, "--stopped")
 	}

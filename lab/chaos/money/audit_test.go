@@ -184,7 +184,7 @@ func TestDrawOperations_SameSeedSameOperations(t *testing.T) {
 }
 
 func TestResult_EmptyRoundIsNotValid(t *testing.T) {
-	if (Result{}).Worthless() == "" {
+	if (&round{}).worthless(nil) == "" {
 		t.Error("an empty round counts as valid")
 	}
 }

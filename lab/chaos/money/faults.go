@@ -73,7 +73,7 @@ const (
 )
 
 // injectFaults lasts as long as bookings begin. All faults are over when it returns.
-func (r *round) injectFaults(ctx context.Context) {
+func (r *round) injectFaults(ctx context.Context) error {
 	r.relay.drops.Store(true)
 	var orders []sandbox.Fault
 	for _, f := range processorFaults {
@@ -86,7 +86,7 @@ func (r *round) injectFaults(ctx context.Context) {
 		orders = append(orders, f)
 	}
 	if err := r.processor.Break(orders...); err != nil {
-		r.Fail(err)
+		return err
 	}
 	begin := time.Now()
 	var work sync.WaitGroup
@@ -113,6 +113,7 @@ func (r *round) injectFaults(ctx context.Context) {
 	work.Wait()
 	r.processor.Heal()
 	r.relay.drops.Store(false)
+	return nil
 }
 
 // process can be killed.

@@ -10,9 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"motorpool/lab/chaos/network"
 	"motorpool/rental"
-	"motorpool/simulator/devstack"
 	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
@@ -23,61 +21,30 @@ import (
 // record has forgotten is done again, and no money moves again.
 
 const (
-	lostFault = "commits lost"
 	// behind is how many seconds of commits are lost.
 	behind = 3 * time.Second
 	// minLost is how many confirmed operations must be lost at least.
 	minLost = 5
 )
 
-// The lines: between instances and the primary, and between primary and standby.
-const (
-	database    = "database"
-	replication = "replication"
-)
-
-// startStandby starts a standby, and returns the URL at which instances find the primary, whichever
-// that is.
-func (r *round) startStandby(ctx context.Context) (url string, err error) {
-	r.lines = network.Network{}
-	r.OnClose(r.lines.Close)
-	if url, err = r.lines.Add(database, r.Postgres.URL()); err != nil {
-		return "", err
-	}
-	if _, err := r.lines.Add(replication, r.Postgres.URL()); err != nil {
-		return "", err
-	}
-	if r.standby, err = r.Postgres.StartStandby(ctx, devstack.StandbyConfig{
-		Dir: r.Path("standby"), Primary: r.lines[replication].Address(), Logger: r.LogFile("standby"),
-	}); err != nil {
-		return "", err
-	}
-	r.OnClose(r.standby.Discard)
-	return url, nil
-}
-
 // loseCommits fails over to the standby in the middle of the load, which it stops: what was
 // requested and is lost must be repeated before what follows.
-func (r *round) loseCommits(ctx context.Context, stopLoad func()) error {
+func (r *round) loseCommits(ctx context.Context) error {
 	world.Pause(ctx, r.Duration/2)
-	r.lines[replication].Cut()
+	r.standby.CutOff()
 	world.Pause(ctx, behind)
-	stopLoad()
-	if err := r.Postgres.Kill(); err != nil {
+	close(r.lost)
+	if err := r.standby.Replace(ctx); err != nil {
 		return err
 	}
-	r.lines[database].Cut()
-	if err := r.standby.Promote(ctx); err != nil {
-		return err
-	}
-	db, err := sqlx.Open("postgres", r.standby.URL()+"&connect_timeout=2")
+	db, err := sqlx.Open("postgres", r.standby.Postgres.URL()+"&connect_timeout=2")
 	if err != nil {
 		return err
 	}
 	r.OnClose(db.Close)
 	r.db = db
-	r.counters.add(faultGroup, lostFault)
-	return r.lines[database].MendTo(r.standby.URL())
+	r.counters.add(faultGroup, "commits lost")
+	return nil
 }
 
 // Name is what people or systems remember of a booking, and what it was shown for.
@@ -94,16 +61,11 @@ const (
 	bookedAfter = 2 * behind
 )
 
-// makeBookings makes bookings of all clients in turns, each of another start, until stopped, and
-// returns what the answers named them.
-func (r *round) makeBookings(ctx context.Context, stopped <-chan struct{}) (shown []Name) {
+// makeBookings makes bookings of all clients in turns, each of another start, until the context
+// ends, and returns what the answers named them.
+func (r *round) makeBookings(ctx context.Context) (shown []Name) {
 	rng := rand.New(rand.NewPCG(r.Seed, 1<<37))
 	for n := 0; ctx.Err() == nil; n++ {
-		select {
-		case <-stopped:
-			return shown
-		default:
-		}
 		b := r.bookings[n%len(r.bookings)]
 		start := b.end.AddDate(0, 0, 7+2*n).UTC().Truncate(time.Minute)
 		vehicle := telematics.VehicleID(n%len(r.bookings) + 1)

@@ -5,26 +5,30 @@ import (
 	"io"
 	"maps"
 	"sync"
-	"text/tabwriter"
 	"time"
 
+	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 )
 
-// Write prints a summary of the round.
-func (r Result) Write(out io.Writer) {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	calls := 0
-	for _, n := range r.Counts[answerGroup] {
-		calls += n
+func (r *round) result(took time.Duration) runner.Result {
+	counts := r.counters.all()
+	result := runner.Result{Report: Check(r.Evidence), Done: len(r.Operations)}
+	result.Summary = func(t io.Writer) { r.summary(t, took, counts) }
+	if result.Worthless = r.worthless(counts); result.Worthless == "" && len(result.Unchecked()) > 0 {
+		result.Worthless = fmt.Sprintf("%q were never checked", result.Unchecked())
 	}
-	fmt.Fprintf(t, "\nseed\t%d\n", r.Config.Seed)
-	fmt.Fprintf(t, "bookings\t%d, %d instances\n", r.Config.Bookings, r.Config.Instances)
+	return result
+}
+
+func (r *round) summary(t io.Writer, took time.Duration, counts map[string]map[string]int) {
+	fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
+	fmt.Fprintf(t, "bookings\t%d, %d instances\n", r.Bookings, r.Instances)
 	fmt.Fprintf(
-		t, "time\t%v: %v of load, %v until nothing was due\n", r.Took.Round(time.Second), r.Load.Round(time.Second),
-		r.Settling.Round(time.Second),
+		t, "time\t%v: %v of load, %v until nothing was due\n", took.Round(time.Second), r.loaded.Round(time.Second),
+		r.settled.Round(time.Second),
 	)
-	fmt.Fprintf(t, "calls\t%d, for %d operations\n", calls, len(r.Operations))
+	fmt.Fprintf(t, "calls\t%d, for %d operations\n", sum(counts[answerGroup]), len(r.Operations))
 	verdict.WriteCounts(t, "operation", "times", verdict.Count(r.Operations, func(o Operation) string {
 		if o.Done() {
 			return string(o.Kind) + " done"
@@ -35,12 +39,11 @@ func (r Result) Write(out io.Writer) {
 		t, "charge", "times",
 		verdict.Count(r.Charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) }),
 	)
-	verdict.WriteCounts(t, "fault", "times", r.Counts[faultGroup])
-	verdict.WriteCounts(t, "fault of the processor", "times", r.Fired)
-	verdict.WriteCounts(t, "lost and repeated", "times", r.Counts[lostGroup])
-	verdict.WriteCounts(t, "notice", "times", r.Counts[noticeGroup])
-	verdict.WriteCounts(t, answerGroup, "times", r.Counts[answerGroup])
-	if r.Config.LostCommits {
+	verdict.WriteCounts(t, "fault of the processor", "times", r.processor.Fired())
+	for _, group := range []string{faultGroup, lostGroup, noticeGroup, answerGroup} {
+		verdict.WriteCounts(t, group, "times", counts[group])
+	}
+	if r.LostCommits {
 		fmt.Fprintf(t, "\nnames of bookings\t%d references and ids shown, %d of them lost\n", len(r.Shown), r.lostNames())
 	}
 	orphans := 0
@@ -50,22 +53,13 @@ func (r Result) Write(out io.Writer) {
 		}
 	}
 	fmt.Fprintf(t, "\nthe processor's ledger\t%d payments, %d of them never charged to a card\n", len(r.Ledger), orphans)
-	_ = t.Flush() // out is the terminal
-	r.Report.Write(out, r.Worthless())
 }
 
-// Outcome returns how the laws were kept.
-func (r *Result) Outcome() *verdict.Report { return &r.Report }
-
-// Worthless returns why the round proves nothing, or "".
-func (r Result) Worthless() string {
-	if r.Config.LostCommits {
-		lost := 0
-		for _, n := range r.Counts[lostGroup] {
-			lost += n
-		}
-		if lost < minLost {
-			return fmt.Sprintf("only %d confirmed operations were lost", lost)
+// worthless returns why the round proves nothing, or "".
+func (r *round) worthless(counts map[string]map[string]int) string {
+	if r.LostCommits {
+		if n := sum(counts[lostGroup]); n < minLost {
+			return fmt.Sprintf("only %d confirmed operations were lost", n)
 		}
 		if n := r.lostNames(); n < minLost {
 			return fmt.Sprintf("only %d names of bookings were lost", n)
@@ -73,12 +67,13 @@ func (r Result) Worthless() string {
 		return ""
 	}
 	for _, s := range faults {
-		if want := s.howOften(r.Config.Duration); r.Counts[faultGroup][s.name] < want {
+		if want := s.howOften(r.Duration); counts[faultGroup][s.name] < want {
 			return fmt.Sprintf("%q happened less than %d times", s.name, want)
 		}
 	}
+	fired := r.processor.Fired()
 	for _, f := range processorFaults {
-		if r.Fired[f.Kind] == 0 {
+		if fired[f.Kind] == 0 {
 			return fmt.Sprintf("the processor's fault %q never happened", f.Kind)
 		}
 	}
@@ -93,19 +88,23 @@ func (r Result) Worthless() string {
 			return fmt.Sprintf("no %s was done", kind)
 		}
 	}
-	if laws := r.Report.Unchecked(); len(laws) > 0 {
-		return fmt.Sprintf("%q were never checked", laws)
-	}
 	return ""
 }
 
+func sum(counts map[string]int) (all int) {
+	for _, n := range counts {
+		all += n
+	}
+	return all
+}
+
 // lostNames counts the references and ids that were shown, and are not on record.
-func (r Result) lostNames() (n int) {
+func (e *Evidence) lostNames() (n int) {
 	named := map[Name]bool{}
-	for _, name := range r.Named {
+	for _, name := range e.Named {
 		named[Name{Name: name.Name, Of: name.Of}] = true
 	}
-	for _, name := range r.Shown {
+	for _, name := range e.Shown {
 		if !named[Name{Name: name.Name, Of: name.Of}] {
 			n++
 		}
@@ -115,10 +114,10 @@ func (r Result) lostNames() (n int) {
 
 // Groups of counters.
 const (
-	answerGroup = "answer"  // of calls, by status and code
-	faultGroup  = "fault"   // of processes
-	lostGroup   = "lost"    // confirmed operations that the record forgot
-	noticeGroup = "notices" // of the processor, by what happened to them
+	answerGroup = "answer"            // of calls, by status and code
+	faultGroup  = "fault"             // of processes
+	lostGroup   = "lost and repeated" // confirmed operations that the record forgot
+	noticeGroup = "notice"            // of the processor, by what happened to them
 )
 
 // counters count what happens in a round. They are safe for concurrent use.

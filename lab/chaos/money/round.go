@@ -19,29 +19,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	"motorpool/lab/chaos/verdict"
+	"motorpool/lab/chaos/runner"
 	"motorpool/rental"
-	"motorpool/simulator/sandbox"
 	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 
-// Config describes a round.
-type Config struct {
-	Seed      uint64
-	Bookings  int
-	Instances int // Defaults to 3
-	// Bookings begin and faults happen for that long. Defaults to a second for ten bookings, and at
-	// least 15 s.
-	Duration time.Duration
+// Plan is what is special about a round.
+type Plan struct {
 	// Hurry ends leases of dead workers and pauses between retries early, once all faults are over.
 	// Without it, the round waits for minutes.
 	Hurry bool
 	// LostCommits makes the failover to a standby that is behind the only fault.
 	LostCommits bool
-	Progress    func(string) // is called at each step. Defaults to nothing
 }
 
 const (
@@ -49,73 +42,68 @@ const (
 	shortest        = 15 * time.Second
 )
 
-func (c Config) withDefaults() (Config, error) {
-	c.Instances = cmp.Or(c.Instances, 3)
-	c.Duration = cmp.Or(c.Duration, max(shortest, time.Duration(c.Bookings)*time.Second/bookingsASecond))
-	if c.Progress == nil {
-		c.Progress = func(string) {}
+// Round returns rounds of money, of three instances by default. Bookings begin and faults happen
+// for the duration, by default a second for ten bookings, and at least 15 s.
+func Round(p Plan) runner.Kind {
+	return func(w *world.World, c runner.Config) (runner.Round, error) {
+		c.Instances = cmp.Or(c.Instances, 3)
+		c.Duration = cmp.Or(c.Duration, max(shortest, time.Duration(c.Bookings)*time.Second/bookingsASecond))
+		switch {
+		case c.Bookings < 20:
+			return runner.Round{}, errors.New("a round of money needs 20 bookings, or more: so that every kind of call occurs")
+		case c.Instances < 2:
+			return runner.Round{}, errors.New("a round of money needs two instances, or more: so that one takes over charges from another")
+		}
+		r := &round{
+			Config: c, Plan: p, World: w, counters: newCounters(),
+			agencyKeys: map[telematics.AgencyID]rental.AgencyKey{}, lost: make(chan struct{}),
+		}
+		faults := r.injectFaults
+		if p.LostCommits {
+			faults = r.loseCommits
+		}
+		return runner.Round{
+			Starts: fmt.Sprintf("servers and %d instances; %d bookings", c.Instances, c.Bookings),
+			World: []world.Step{
+				{What: "servers", Do: r.startServers}, {What: "bookings", Do: r.createBookings}, {What: "instances", Do: r.startInstances},
+			},
+			Load: r.load, Faults: faults, Settle: r.collect, Check: r.result,
+		}, nil
 	}
-	switch {
-	case c.Bookings < 20:
-		return c, errors.New("a round of money needs 20 bookings, or more: so that every kind of call occurs")
-	case c.Instances < 2:
-		return c, errors.New("a round of money needs two instances, or more: so that one takes over charges from another")
-	}
-	return c, nil
 }
 
-// Round builds the world, breaks it, heals it, and checks. An error means that the world itself
-// failed.
-func Round(ctx context.Context, w *world.World, c Config) (result Result, err error) {
-	if c, err = c.withDefaults(); err != nil {
-		return result, err
-	}
-	begin := time.Now()
-	r := &round{Config: c, World: w, counters: newCounters(), agencyKeys: map[telematics.AgencyID]rental.AgencyKey{}}
-	err = r.run(ctx, &result)
-	result.Config, result.Took = c, time.Since(begin)
-	return result, err
-}
-
-func (r *round) run(ctx context.Context, result *Result) error {
-	r.Progress(fmt.Sprintf("seed %d: starting servers and %d instances; %d bookings", r.Seed, r.Instances, r.Bookings))
-	if err := r.build(ctx); err != nil {
-		return err
-	}
+// load performs the operations of all bookings; where commits are lost, until then, and makes other
+// bookings meanwhile, and for a while after the failover.
+func (r *round) load(ctx context.Context, over <-chan struct{}) {
 	r.Progress(fmt.Sprintf("%v of load, with faults", r.Duration))
 	begin := time.Now()
-	broken := make(chan struct{})
+	defer func() { r.loaded = time.Since(begin) }()
+	if !r.LostCommits {
+		r.runBookings(ctx)
+		return
+	}
 	loading, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() {
-		defer close(broken)
-		if !r.LostCommits {
-			r.injectFaults(ctx)
-		} else if err := r.loseCommits(ctx, stop); err != nil {
-			r.Fail(fmt.Errorf("%s: %w", lostFault, err))
+	booking, stopBooking := context.WithCancel(ctx)
+	var others sync.WaitGroup
+	others.Go(func() { r.Shown = r.makeBookings(booking) })
+	others.Go(func() {
+		select {
+		case <-r.lost:
+		case <-ctx.Done():
 		}
-	}()
-	named := make(chan struct{})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(named)
-		if r.LostCommits {
-			result.Shown = r.makeBookings(ctx, stopped)
-		}
-	}()
+		stop()
+	})
 	r.runBookings(loading)
-	<-broken
-	if r.LostCommits {
-		world.Pause(ctx, bookedAfter)
-	}
-	close(stopped)
-	<-named
-	result.Load = time.Since(begin)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	r.Progress("all faults are over: waiting until nothing is due")
-	begin = time.Now()
+	<-over
+	world.Pause(ctx, bookedAfter)
+	stopBooking()
+	others.Wait()
+}
+
+// collect waits until nothing is due any more, and collects the accounts.
+func (r *round) collect(ctx context.Context) (err error) {
+	begin := time.Now()
 	if r.LostCommits {
 		if err := errors.Join(r.Ready(ctx), r.repeatAll(ctx)); err != nil {
 			return err
@@ -124,31 +112,10 @@ func (r *round) run(ctx context.Context, result *Result) error {
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
-	result.Settling, result.Operations = time.Since(begin), r.allOperations()
-	var err error
-	if result.Record, err = r.read(ctx); err != nil {
-		return err
+	r.settled, r.Operations = time.Since(begin), r.allOperations()
+	if r.Record, err = r.read(ctx); err == nil && r.LostCommits {
+		r.Named, err = r.readNames(ctx)
 	}
-	if r.LostCommits {
-		if result.Named, err = r.readNames(ctx); err != nil {
-			return err
-		}
-	}
-	result.Ledger = r.processor.Ledger()
-	result.Fired = r.processor.Fired()
-	result.Counts = r.counters.all()
-	result.Report = Check(result.Evidence)
-	return nil
-}
-
-// Result is a round.
-type Result struct {
-	Config Config
-	Evidence
-	Fired    map[sandbox.FaultKind]int
-	Counts   map[string]map[string]int
-	Load     time.Duration
-	Settling time.Duration
-	Took     time.Duration
-	Report   verdict.Report
+	r.Ledger = r.processor.Ledger()
+	return err
 }

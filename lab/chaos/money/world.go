@@ -11,8 +11,8 @@ import (
 
 	"motorpool/httpapi/auth"
 	"motorpool/lab/chaos/network"
+	"motorpool/lab/chaos/runner"
 	"motorpool/rental"
-	"motorpool/simulator/devstack"
 	"motorpool/simulator/sandbox"
 	"motorpool/simulator/world"
 	"motorpool/telematics"
@@ -20,8 +20,10 @@ import (
 
 // round is one run of the test, and its world.
 type round struct {
-	Config
+	runner.Config
+	Plan
 	*world.World
+	Evidence
 	counters *counters
 
 	admin      string // token
@@ -37,21 +39,16 @@ type round struct {
 	healed     atomic.Bool
 	resumed    time.Time // when an instance that was frozen ran again last
 
-	lines   network.Network    // of a round of lost commits
-	standby *devstack.Postgres // likewise
+	standby *network.Standby // of a round of lost commits
+	lost    chan struct{}    // closed when it loses them
+
+	loaded, settled time.Duration // how long that took
 }
 
 // instance is a process of the service, which at most one fault strikes at a time.
 type instance struct {
 	*world.Instance
 	struck sync.Mutex
-}
-
-func (r *round) build(ctx context.Context) error {
-	return r.Build(ctx,
-		world.Step{What: "servers", Do: r.startServers},
-		world.Step{What: "bookings", Do: r.createBookings},
-		world.Step{What: "instances", Do: r.startInstances})
 }
 
 func (r *round) startServers(ctx context.Context) error {
@@ -79,9 +76,10 @@ func (r *round) startInstances(ctx context.Context) error {
 	address := r.Postgres.URL()
 	if r.LostCommits {
 		var err error
-		if address, err = r.startStandby(ctx); err != nil {
+		if r.standby, err = network.StartStandby(ctx, r.World, false); err != nil {
 			return err
 		}
+		address = r.standby.URL
 	}
 	for range r.Instances {
 		started, err := r.StartInstance(ctx, world.InstanceConfig{DatabaseURL: address, Settings: []string{

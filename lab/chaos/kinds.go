@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"motorpool/lab/chaos/fault"
+	"motorpool/lab/chaos/maintenance"
+	"motorpool/lab/chaos/money"
+	"motorpool/lab/chaos/plain"
+	"motorpool/lab/chaos/runner"
+)
+
+// kind is a kind of round, as the command line has it.
+type kind struct {
+	is func(flags) bool // chosen by
+	// takes are the flags, among those that choose or shape a round, that it can have.
+	takes    []string
+	complete func(*flags) error // sets flags that follow from others. Nil: none
+	round    func(flags) runner.Kind
+}
+
+const (
+	defaultCommands   = 20000
+	commandsPerSecond = 100
+	minDuration       = 30 * time.Second
+
+	// The defaults of a round of one fault, half of which is the fault's.
+	singleCommands    = 2000
+	singleDuration    = 40 * time.Second
+	minSingleDuration = 10 * time.Second
+
+	// postgresAsync is a round that loses commands, with separate laws; commitsLost is a round of
+	// money in which Postgres fails over to a standby that is behind.
+	postgresAsync = fault.PostgresAsync
+	commitsLost   = "commits-lost"
+	lostBookings  = 150
+)
+
+// kinds are the kinds of rounds. That of all faults is the last.
+var kinds = []kind{
+	{
+		is: faultIs(postgresAsync), takes: []string{"--fault"},
+		round: func(flags) runner.Kind { return plain.Failover },
+	}, {
+		is: faultIs(commitsLost), takes: []string{"--fault", "--bookings", "--duration"},
+		complete: func(f *flags) error { f.Bookings = cmp.Or(f.Bookings, lostBookings); return nil },
+		round:    func(flags) runner.Kind { return money.Round(money.Plan{LostCommits: true, Hurry: true}) },
+	}, {
+		is: faultIs(everyFault), takes: []string{"--fault", "--commands", "--duration"},
+		complete: func(f *flags) error {
+			f.Commands, f.Duration = cmp.Or(f.Commands, briefCommands), cmp.Or(f.Duration, briefDuration)
+			return f.completeCommands(minSingleDuration)
+		},
+	}, {
+		is: func(f flags) bool { return f.Fault != "" }, takes: []string{"--fault", "--commands", "--duration"},
+		complete: func(f *flags) error {
+			if f.single() == "" {
+				return fmt.Errorf(
+					"--fault: no fault is called %q; there are %s; %s is each that is in no other round", f.Fault,
+					strings.Join(append(fault.Names(), postgresAsync, commitsLost), ", "), everyFault,
+				)
+			}
+			f.Commands, f.Duration = cmp.Or(f.Commands, singleCommands), cmp.Or(f.Duration, singleDuration)
+			return f.completeCommands(minSingleDuration)
+		},
+		round: func(f flags) runner.Kind { return f.commands },
+	}, {
+		is: func(f flags) bool { return f.Rollout }, takes: []string{"--rollout"},
+		round: func(flags) runner.Kind { return plain.Rollout },
+	}, {
+		is: func(f flags) bool { return f.Shards }, takes: []string{"--shards", "--commands"},
+		round: func(flags) runner.Kind { return plain.Shards },
+	}, {
+		is: func(f flags) bool { return f.Maintenance }, takes: []string{"--maintenance"},
+		round: func(flags) runner.Kind { return maintenance.Round(maintenance.Plan{}) },
+	}, {
+		is: func(f flags) bool { return f.Bookings > 0 }, takes: []string{"--bookings", "--duration"},
+		round: func(flags) runner.Kind { return money.Round(money.Plan{}) },
+	}, {
+		is: func(f flags) bool { return f.Day }, takes: []string{"--day", "--commands", "--duration", "--print"},
+		complete: func(f *flags) error {
+			f.Vehicles, f.OVMS, f.Teltonika = dayVehicles, dayShare, dayShare
+			f.Duration = cmp.Or(f.Duration, 24*time.Hour/daySpeed)
+			f.Commands = cmp.Or(f.Commands, int(f.Duration.Seconds()*dayRate))
+			return f.completeCommands(minDuration)
+		},
+		round: func(f flags) runner.Kind { return f.commands },
+	}, {
+		is: func(flags) bool { return true }, takes: []string{"--commands", "--duration", "--print"},
+		complete: func(f *flags) error { return f.completeCommands(minDuration) },
+		round:    func(f flags) runner.Kind { return f.commands },
+	},
+}
+
+func faultIs(name string) func(flags) bool { return func(f flags) bool { return f.Fault == name } }
+
+// kind returns the kind of round that the flags choose.
+func (f flags) kind() kind {
+	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.is(f) })]
+}
+
+// shape is a flag that chooses or shapes a round.
+type shape struct {
+	flag     string
+	given    bool
+	value    string // empty: it has none
+	variable string // of make chaos; empty: ARGS has the flag
+}
+
+func (f flags) shape() []shape {
+	return []shape{
+		{"--commands", f.Commands != 0, fmt.Sprint(f.Commands), "COMMANDS"},
+		{"--duration", f.Duration != 0, f.Duration.String(), "DURATION"},
+		{"--bookings", f.Bookings != 0, fmt.Sprint(f.Bookings), ""},
+		{"--fault", f.Fault != "", f.Fault, ""},
+		{"--day", f.Day, "", ""},
+		{"--rollout", f.Rollout, "", ""},
+		{"--shards", f.Shards, "", ""},
+		{"--maintenance", f.Maintenance, "", ""},
+		{"--print", f.Print, "", ""},
+	}
+}
+
+// exclude refuses flags that the kind of round does not take.
+func (f flags) exclude(k kind) error {
+	var excess []string
+	for _, s := range f.shape() {
+		if s.given && !slices.Contains(k.takes, s.flag) {
+			excess = append(excess, s.flag)
+		}
+	}
+	if len(excess) > 0 {
+		return fmt.Errorf("%s: another kind of round; leave %s out", k.takes[0], strings.Join(excess, ", "))
+	}
+	return nil
+}
+
+// arguments are those of make chaos for the same round.
+func (f flags) arguments() string {
+	text, args := fmt.Sprintf("SEED=%d", f.Seed), []string(nil)
+	for _, s := range f.shape() {
+		switch {
+		case !s.given:
+		case s.variable != "":
+			text += " " + s.variable + "=" + s.value
+		default:
+			args = append(args, strings.TrimSuffix(s.flag+"="+s.value, "="))
+		}
+	}
+	if len(args) > 0 {
+		text += fmt.Sprintf(" ARGS=%q", strings.Join(args, " "))
+	}
+	return text
+}
