@@ -74,6 +74,18 @@ func (r *round) setPostgresClock(ctx context.Context, ahead time.Duration) error
 	return nil
 }
 
+// setAllClocks sets the clocks of all instances and of Postgres ahead.
+func (r *round) setAllClocks(ctx context.Context, ahead time.Duration) error {
+	failures := []error{r.setPostgresClock(ctx, ahead)}
+	for i := range r.Running {
+		failures = append(failures, r.setClock(i, ahead))
+	}
+	if err := errors.Join(failures...); err != nil {
+		return fmt.Errorf("set all clocks: %w", err)
+	}
+	return nil
+}
+
 // obeyPostgresClock lets the functions that find their tables by a fixed search path find that
 // clock, too.
 func (r *round) obeyPostgresClock(ctx context.Context) error {
@@ -102,12 +114,8 @@ func (r *round) endMonth(ctx context.Context, f fault.Fault) error {
 	r.newMonth = time.Date(now.Year(), now.Month()+time.Month(f.Amount), 1, 0, 0, 0, 0, time.UTC)
 	ahead := r.newMonth.Add(-beforeMonthsEnd).Sub(now).Truncate(time.Second)
 	r.leaps = []audit.ClockFault{{From: now, Ahead: ahead}}
-	var failures []error
-	for i := range r.Running {
-		failures = append(failures, r.setClock(i, ahead))
-	}
-	if err := errors.Join(append(failures, r.setPostgresClock(ctx, ahead))...); err != nil {
-		return fmt.Errorf("set all clocks: %w", err)
+	if err := r.setAllClocks(ctx, ahead); err != nil {
+		return err
 	}
 	for _, c := range r.cars {
 		c.SetClock(simulator.Clock{Skew: ahead})
@@ -156,12 +164,8 @@ func (r *round) leap(ctx context.Context, f fault.Fault) error {
 	defer r.uptime.allDown()()
 	for _, ahead := range []time.Duration{aheadOf(f), 0} {
 		at := time.Now()
-		var failures []error
-		for i := range r.Running {
-			failures = append(failures, r.setClock(i, ahead))
-		}
-		if err := errors.Join(append(failures, r.setPostgresClock(ctx, ahead))...); err != nil {
-			return fmt.Errorf("set all clocks: %w", err)
+		if err := r.setAllClocks(ctx, ahead); err != nil {
+			return err
 		}
 		if ahead == 0 {
 			r.leaps[0].To = time.Now()
@@ -189,7 +193,7 @@ func aheadOf(f fault.Fault) time.Duration { return time.Duration(f.Amount) * tim
 func (r *round) wrongClocks() map[int][]audit.ClockFault {
 	clocks := map[int][]audit.ClockFault{}
 	for i, n := range r.Running {
-		for _, s := range r.injections {
+		for _, s := range r.injections.All() {
 			if s.Kind.Name == fault.ClockAhead && s.Target == n.Name && s.Err == nil {
 				clocks[i] = append(clocks[i], audit.ClockFault{From: s.From, To: s.To.Add(-clockRight), Ahead: aheadOf(s.Fault)})
 			}

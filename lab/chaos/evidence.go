@@ -19,7 +19,7 @@ import (
 // collectEvidence reads the accounts at the end.
 func (r *round) collectEvidence(ctx context.Context) error {
 	e := &r.evidence
-	e.Seed, e.Calls = r.Seed, r.load.calls
+	e.Seed, e.Calls = r.Seed, r.load.calls.All()
 	var fromPostgres, fromLog, fromRedis, fromBroker error
 	// It takes long: cars live on meanwhile, and settle commands.
 	e.Presence, fromBroker = r.presence(ctx)
@@ -31,22 +31,20 @@ func (r *round) collectEvidence(ctx context.Context) error {
 	e.Clocks = r.wrongClocks()
 	e.Sound, e.Stalls = r.soundCars(), r.uptime.stalls()
 	if r.Fault != "" { // else other faults delay and refuse commands meanwhile
-		e.Locks = r.locks.list()
+		e.Locks = r.locks.All()
 	}
-	e.Halts, e.Delayed, e.Agencies = r.halts.all, r.delayed(), map[telematics.Unit]telematics.AgencyID{}
+	e.Halts, e.Delayed, e.Agencies = r.halts.All(), r.delayed(), map[telematics.Unit]telematics.AgencyID{}
 	for car := 1; car <= r.Vehicles; car++ {
 		e.Agencies[unitOf(car)] = agencyOf(car)
 	}
-	e.Others, e.Intrusions, e.Redelivered = r.fleet.others(), r.listener.intrusionsToOthers(), redelivered(r.injections)
+	e.Others, e.Intrusions, e.Redelivered = r.fleet.others(), r.listener.intrusionsToOthers(), redelivered(r.injections.All())
 	e.Leaps = slices.Clone(r.leaps)
 	for i := range e.Leaps {
 		if e.Leaps[i].To.IsZero() {
 			e.Leaps[i].To = time.Now()
 		}
 	}
-	for _, at := range r.foreignKeys.at {
-		e.Foreign = append(e.Foreign, audit.Interval{From: at})
-	}
+	e.Foreign = r.foreign.All()
 	r.watcher.mu.Lock()
 	defer r.watcher.mu.Unlock()
 	e.Lanes, e.Sampled = r.watcher.conflicts, r.watcher.sampled
@@ -65,7 +63,7 @@ func (r *round) delayed() map[int][]audit.Interval {
 	delayed := map[int][]audit.Interval{}
 	for i, n := range r.Running {
 		delayed[i] = r.uptime.stalls()
-		for _, s := range r.injections {
+		for _, s := range r.injections.All() {
 			if s.Kind.Delays && (s.Target == n.Name || s.Target == fault.Mosquitto || s.Target == fault.ServerLine(i, fault.Mosquitto)) {
 				delayed[i] = append(delayed[i], audit.Interval{From: s.From, To: s.To})
 			}

@@ -61,7 +61,7 @@ func (r *round) flood(ctx context.Context) (audit.Flood, error) {
 		all.Go(func() {
 			for flooding.Err() == nil {
 				o := order{car: healthyCar(d.rng, r.fleet.v1), action: telematics.Lock}
-				r.load.record(r.call(ctx, o, d.id(), d.rng.IntN(r.Instances), callTimeout))
+				r.load.calls.Add(r.call(ctx, o, d.id(), d.rng.IntN(r.Instances), callTimeout)...)
 			}
 		})
 	}
@@ -274,7 +274,7 @@ func (r *round) orderConcurrently(ctx context.Context) (stop func()) {
 	orders.Go(func() {
 		for ; ctx.Err() == nil; world.Pause(ctx, clientFloodOrders) {
 			o, id := order{car: d.rng.IntN(r.Vehicles) + 1, action: telematics.Lock, instance: d.rng.IntN(r.Instances)}, d.id()
-			orders.Go(func() { r.load.record(r.call(context.WithoutCancel(ctx), o, id, o.instance, callTimeout)) })
+			orders.Go(func() { r.load.calls.Add(r.call(context.WithoutCancel(ctx), o, id, o.instance, callTimeout)...) })
 		}
 	})
 	return func() { cancel(); orders.Wait() }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"motorpool/lab/chaos/audit"
@@ -46,7 +45,7 @@ func (r *round) haltCommands(ctx context.Context, f fault.Fault) error {
 	}
 	world.Pause(ctx, time.Until(halt.Written.Add(f.For)))
 	halt.Lifting = time.Now()
-	r.halts.add(halt)
+	r.halts.Add(halt)
 	return world.Eventually(ctx, operatorTimeout, "commands resumed", func(ctx context.Context) bool {
 		output, err := r.operate(ctx, nil, append([]string{"resume", "--direct"}, flagOf(agency)...)...)
 		// An earlier attempt resumed, and its answer was lost.
@@ -71,7 +70,7 @@ func (r *round) orderUnanswered(ctx context.Context, d *draw, agency telematics.
 		}
 		for _, action := range []telematics.Action{telematics.Lock, telematics.OpenTopCase, telematics.AttentionSignal} {
 			o, id := order{car: car, action: action, prefer: "wait=9", instance: d.rng.IntN(r.Instances)}, d.id()
-			r.load.background.Go(func() { r.load.record(r.call(ctx, o, id, o.instance, callTimeout)) })
+			r.load.background.Go(func() { r.load.calls.Add(r.call(ctx, o, id, o.instance, callTimeout)...) })
 		}
 	}
 }
@@ -103,16 +102,4 @@ func (h *haltOutput) Write(p []byte) (int, error) {
 		h.stored = time.Now()
 	}
 	return len(p), nil
-}
-
-// haltLog is the halts of a round, safe for concurrent use.
-type haltLog struct {
-	mu  sync.Mutex // guards all
-	all []audit.Halt
-}
-
-func (l *haltLog) add(h audit.Halt) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, h)
 }

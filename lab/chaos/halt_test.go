@@ -65,7 +65,7 @@ func TestDelayed_ListsFaultsThatDelayMessagesOfEachInstance(t *testing.T) {
 		{"postgres frozen", fault.Postgres},
 	} {
 		one := fault.Fault{Kind: fault.Find(struck.kind), Target: struck.target}
-		r.injections = append(r.injections, injection{Fault: one, From: at(10 * i), To: at(10*i + 5)})
+		r.injections.Add(injection{Fault: one, From: at(10 * i), To: at(10*i + 5)})
 	}
 	r.uptime.stall(at(100), at(102))
 

@@ -85,7 +85,6 @@ var errUnsupported = errors.New("not available here")
 // injectAll injects every fault of the round at its time, and returns when all are over.
 func (r *round) injectAll(ctx context.Context) error {
 	progress(fmt.Sprintf("%v of load, %d faults", r.Duration, len(r.faults)))
-	var mu sync.Mutex // guards injections
 	// A fault that takes longer than planned delays the next one of its target.
 	targets := map[string]*sync.Mutex{}
 	for _, f := range r.faults {
@@ -108,9 +107,7 @@ func (r *round) injectAll(ctx context.Context) error {
 			if r.mustCome(i.Err) && !errors.Is(i.Err, errUnsupported) {
 				r.Fail(fmt.Errorf("fault %q of %s: %w", f.Kind.Name, f.Target, i.Err))
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			r.injections = append(r.injections, i)
+			r.injections.Add(i)
 		})
 	}
 	all.Wait()

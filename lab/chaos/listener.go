@@ -219,7 +219,7 @@ func (r *round) forge(ctx context.Context, f fault.Fault) error {
 		case teltonika.Protocol:
 			return teltonika.CommandTopic(unitOf(car)), []byte(`{"CMD":"setdigout ?1 ? 1"}`), nil
 		}
-		key := r.foreign
+		key := r.forger
 		if rng.IntN(2) == 0 {
 			key.ID = r.keys.signing()
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/lab/chaos/audit"
+	"motorpool/lab/chaos/runner"
 	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
@@ -16,9 +17,7 @@ type load struct {
 	*round
 	turns      chan struct{}
 	background sync.WaitGroup // orders that a fault needs
-
-	mu    sync.Mutex // guards calls
-	calls []audit.Call
+	calls      runner.Log[audit.Call]
 }
 
 const (
@@ -98,7 +97,7 @@ func (l *load) send(ctx context.Context, d *draw, o order) {
 			timeout = o.hangUp
 		}
 		calls := l.call(ctx, o, d.id(), instance, timeout)
-		l.record(calls)
+		l.calls.Add(calls...)
 		c, again := calls[0], false
 		switch {
 		case ctx.Err() != nil || o.key == "":
@@ -119,12 +118,6 @@ func (l *load) send(ctx context.Context, d *draw, o order) {
 	}
 }
 
-func (l *load) record(calls []audit.Call) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.calls = append(l.calls, calls...)
-}
-
 // warmUp sends a command to every car before the faults begin: see package fault.
 func (l *load) warmUp(ctx context.Context) error {
 	turns := make(chan int)
@@ -133,7 +126,7 @@ func (l *load) warmUp(ctx context.Context) error {
 		d := newDraw(l.Seed, l.Callers+n, l.fleet, l.Instances)
 		callers.Go(func() {
 			for car := range turns {
-				l.record(l.call(ctx, order{car: car, action: telematics.Lock}, d.id(), car%l.Instances, callTimeout))
+				l.calls.Add(l.call(ctx, order{car: car, action: telematics.Lock}, d.id(), car%l.Instances, callTimeout)...)
 			}
 		})
 	}

@@ -219,13 +219,9 @@ const comesInTime = "what was awaited came in time"
 // addAwaited adds the law about what did not come in time, though it must; closing is why processes
 // did not end.
 func addAwaited(res *runner.Result, closing error) {
-	res.AddLaw(comesInTime, res.Awaited+1)
-	missing := res.Missing
-	if closing != nil {
-		missing = append(missing, closing.Error())
-	}
-	for _, what := range missing {
-		res.Must(comesInTime, false, "%s", what)
+	res.AddLaw(comesInTime, 0)
+	for _, err := range append(res.Awaited, closing) {
+		res.Must(comesInTime, err == nil, "%v", err)
 	}
 }
 

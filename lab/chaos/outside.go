@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,12 +22,6 @@ import (
 
 // Faults by others: operators, other programs, and settings of servers.
 
-// lockLog is the locks of a round, safe for concurrent use.
-type lockLog struct {
-	mu  sync.Mutex // guards all
-	all []audit.Lock
-}
-
 // hold keeps a transaction open in which a statement took locks.
 func (r *round) hold(ctx context.Context, f fault.Fault, statement string, vehicles ...telematics.VehicleID) error {
 	end := time.Now().Add(f.For)
@@ -40,9 +33,7 @@ func (r *round) hold(ctx context.Context, f fault.Fault, statement string, vehic
 	world.Pause(ctx, time.Until(end))
 	lock.To = time.Now()
 	_ = tx.Rollback() // Postgres may have ended meanwhile
-	r.locks.mu.Lock()
-	defer r.locks.mu.Unlock()
-	r.locks.all = append(r.locks.all, lock)
+	r.locks.Add(lock)
 	return nil
 }
 
@@ -62,18 +53,6 @@ func (r *round) begin(ctx context.Context, until time.Time, statement string) *s
 		r.Log.Info("nothing locked", "err", err)
 	}
 	return nil
-}
-
-// times is when something happened, safe for concurrent use.
-type times struct {
-	mu sync.Mutex // guards at
-	at []time.Time
-}
-
-func (t *times) add(at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.at = append(t.at, at)
 }
 
 // lockVehicles is an operator who has changed vehicles and does not commit.
@@ -181,7 +160,7 @@ func (r *round) whileSet(ctx context.Context, length time.Duration, set, reset f
 	return nil
 }
 
-// set changes a setting of Postgres.
+// set changes a setting of Postgres, by a statement for which it must not be read-only.
 func (r *round) set(ctx context.Context, statement string) error {
 	db, err := sql.Open("postgres", r.Postgres.URL()+"&connect_timeout=2&default_transaction_read_only=off")
 	if err != nil {
@@ -311,7 +290,7 @@ func (r *round) signWithForeignKey(ctx context.Context, f fault.Fault) error {
 		return err
 	}
 	r.keys.add(key.Keyring()) // the service signs with it, so it is not forged
-	r.foreignKeys.add(time.Now())
+	r.foreign.Add(audit.Interval{From: time.Now()})
 	if err := errors.Join(writeKeys(file+".new", foreign), os.Rename(file+".new", file)); err != nil {
 		return err
 	}
@@ -345,12 +324,6 @@ func (r *round) soundCars() map[telematics.VehicleID]bool {
 		sound[telematics.VehicleID(car)] = profileOf(car).Name == ""
 	}
 	return sound
-}
-
-func (l *lockLog) list() []audit.Lock {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.all)
 }
 
 // copyInstallation is an operator who restores the database for tests, and starts a service on the

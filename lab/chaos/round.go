@@ -30,13 +30,13 @@ type round struct {
 	flags
 	*world.World
 
-	foreign signing.Key // not one of the fleet's
-	keys    *fleetKeys
-	admin   string // token of the callers
-	app     clientApp
+	forger signing.Key // not one of the fleet's
+	keys   *fleetKeys
+	admin  string // token of the callers
+	app    clientApp
 
 	faults     []fault.Fault
-	injections []injection
+	injections runner.Log[injection]
 	loading    audit.Interval
 	evidence   audit.Evidence
 
@@ -54,17 +54,17 @@ type round struct {
 	carFaults carFaults
 
 	load      *load
-	halts     haltLog
-	locks     lockLog
+	halts     runner.Log[audit.Halt]
+	locks     runner.Log[audit.Lock]
+	foreign   runner.Log[audit.Interval] // since an instance got a foreign signing key
 	readiness *readiness
-	findings  findings
+	awaited   runner.Log[error] // how what must come in time came
 
-	foreignKeys times              // when an instance got a foreign signing key
-	evicted     atomic.Int64       // keys by Redis, and writes that it refused as it was full
-	leaps       []audit.ClockFault // of all clocks
-	newMonth    time.Time          // that the clocks have reached; zero: none
-	lostFrom    time.Time          // since when what Postgres showed may be lost; zero: none
-	lostAbove   int64              // id of the last audit log entry that was sampled before
+	evicted   atomic.Int64       // keys by Redis, and writes that it refused as it was full
+	leaps     []audit.ClockFault // of all clocks
+	newMonth  time.Time          // that the clocks have reached; zero: none
+	lostFrom  time.Time          // since when what Postgres showed may be lost; zero: none
+	lostAbove int64              // id of the last audit log entry that was sampled before
 
 	replicated map[string]string // URL of each server that has no line, by its name
 	// strike injects a fault with a separate world.
@@ -97,7 +97,7 @@ func (f flags) commands(w *world.World, _ runner.Config) (runner.Round, error) {
 
 func (r *round) makeKeys(context.Context) (err error) {
 	r.keys = newFleetKeys(r.Signing.Active().Key)
-	if r.foreign, err = signing.NewKey(); err != nil {
+	if r.forger, err = signing.NewKey(); err != nil {
 		return err
 	}
 	if fault.Find(r.Fault).MovesAllClocks() {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -145,13 +144,7 @@ func (r *round) fillDisk(ctx context.Context, f fault.Fault) error {
 
 // postgresServes reports whether Postgres accepts writes.
 func (r *round) postgresServes(ctx context.Context) bool {
-	db, err := sql.Open("postgres", r.Postgres.URL()+"&connect_timeout=2&default_transaction_read_only=off")
-	if err != nil {
-		return false
-	}
-	defer db.Close()
-	_, err = db.ExecContext(ctx, `create temporary table chaos_probe as select 1`)
-	return err == nil
+	return r.set(ctx, `create temporary table chaos_probe as select 1`) == nil
 }
 
 func (r *round) cutLine(ctx context.Context, f fault.Fault) error {

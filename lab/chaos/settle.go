@@ -54,7 +54,7 @@ func (r *round) loadEnded() {
 
 // settleCommands waits until no state changes any more.
 func (r *round) settleCommands(ctx context.Context) error {
-	for _, s := range r.injections {
+	for _, s := range r.injections.All() {
 		if s.Kind.Name == fault.RadioLate {
 			// Delayed messages still arrive.
 			world.Pause(ctx, time.Until(s.To.Add(fault.MaxRadioDelay)))

@@ -20,11 +20,10 @@ func TestEndFaults_InstanceThatIsNotReadyIsAViolation(t *testing.T) {
 	r := &round{World: w}
 	synctest.Test(t, func(t *testing.T) {
 		r.endFaults(t.Context())
-		result := runner.Result{Report: verdict.New()}
-		result.Awaited, result.Missing = r.findings.all()
+		result := runner.Result{Report: verdict.New(), Awaited: r.awaited.All()}
 		addAwaited(&result, nil)
-		if len(result.Violations) != 1 || result.Violations[0].Law != comesInTime || result.Awaited != 2 {
-			t.Errorf("%d awaited, violations: %v", result.Awaited, result.Violations)
+		if len(result.Violations) != 1 || result.Violations[0].Law != comesInTime || len(result.Awaited) != 2 {
+			t.Errorf("awaited: %v, violations: %v", result.Awaited, result.Violations)
 		}
 	})
 }

@@ -30,14 +30,14 @@ type summary struct {
 
 // check checks the laws.
 func (r *round) check(time.Duration) runner.Result {
-	s := &summary{flags: r.flags, Load: r.loading, Injections: r.injections, Evidence: r.evidence, Evicted: r.evicted.Load(), Fired: r.one.fired}
+	s := &summary{flags: r.flags, Load: r.loading, Injections: r.injections.All(), Evidence: r.evidence, Evicted: r.evicted.Load(), Fired: r.one.fired}
 	if r.single() == "" {
 		s.Others = audit.Tallies(s.Evidence)
 	}
 	result := runner.Result{
 		Report: audit.Check(s.Evidence), Summary: s.write, Worthless: s.worthless(), Done: len(s.Evidence.Commands),
+		Awaited: r.awaited.All(),
 	}
-	result.Awaited, result.Missing = r.findings.all()
 	if r.single() != "" && s.Injections[0].Err == nil {
 		alerts.Check(&result.Report, alerts.Round{
 			Fault: r.single(), From: s.Injections[0].From, To: s.Injections[0].To, Fired: s.Fired, Stalled: r.uptime.stalledWithin,

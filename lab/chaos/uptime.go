@@ -191,29 +191,13 @@ func (r *readiness) all() map[int][]audit.Interval {
 	return all
 }
 
-// findings are what did not come in time, though the harness waited generously for it: a violation,
-// not a failure of the harness. It is safe for concurrent use.
-type findings struct {
-	mu      sync.Mutex // guards what follows
-	awaited int
-	missing []string
-}
-
-// mustCome records the result of something that was awaited. It reports whether the error is one of
-// the harness itself.
+// mustCome records the result of something that was awaited generously: that it did not come in
+// time is a violation. It reports whether the error is one of the harness itself.
 func (r *round) mustCome(err error) bool {
-	r.findings.mu.Lock()
-	defer r.findings.mu.Unlock()
-	r.findings.awaited++
-	if errors.Is(err, world.ErrNotInTime) {
-		r.findings.missing = append(r.findings.missing, err.Error())
-		return false
+	late := errors.Is(err, world.ErrNotInTime)
+	if err != nil && !late {
+		return true
 	}
-	return err != nil
-}
-
-func (f *findings) all() (awaited int, missing []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.awaited, slices.Clone(f.missing)
+	r.awaited.Add(err)
+	return false
 }

@@ -18,6 +18,7 @@ import (
 
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
+	"motorpool/lab/chaos/runner"
 	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
@@ -171,8 +172,7 @@ func (w *watcher) unsettled(ctx context.Context) (open, unknown int, err error) 
 // reader reads what lists, the map and statuses show. It is safe for concurrent use.
 type reader struct {
 	*round
-	mu    sync.Mutex // guards shown
-	shown []audit.Shown
+	shown runner.Log[audit.Shown]
 }
 
 // readEvery is the interval of reads: each is of one resource, in turns.
@@ -206,22 +206,15 @@ func (r *reader) get(ctx context.Context, instance int, path string, body any) (
 	return start, err == nil && status == http.StatusOK
 }
 
-func (r *reader) add(by string, start time.Time, rows ...audit.Shown) {
-	end := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range rows {
-		s.By, s.Start, s.End = by, start, end
-		s.LastSeen, s.LocatedAt = s.LastSeen.Truncate(time.Second), s.LocatedAt.Truncate(time.Second)
-		r.shown = append(r.shown, s)
-	}
+func (r *reader) add(by string, start time.Time, s audit.Shown) {
+	s.By, s.Start, s.End = by, start, time.Now()
+	s.LastSeen, s.LocatedAt = s.LastSeen.Truncate(time.Second), s.LocatedAt.Truncate(time.Second)
+	r.shown.Add(s)
 }
 
 // all returns what was shown, of which later answers may be older since commits were lost.
 func (r *reader) all() []audit.Shown {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.shown), func(s audit.Shown) bool { return !r.lostFrom.IsZero() && s.End.After(r.lostFrom) })
+	return slices.DeleteFunc(r.shown.All(), func(s audit.Shown) bool { return !r.lostFrom.IsZero() && s.End.After(r.lostFrom) })
 }
 
 type connectivity struct {
@@ -232,59 +225,48 @@ type location struct {
 	Timestamp time.Time `json:"timestamp"` // zero: null
 }
 
-type paged[T any] struct {
-	Data []T `json:"data"`
-	Meta struct {
-		Next *string `json:"next_cursor"`
-	} `json:"meta"`
+// listed is a row of the list of vehicles, or of that of units.
+type listed struct {
+	ID           telematics.VehicleID `json:"id"`
+	Vehicle      telematics.VehicleID `json:"vehicle_id"`
+	Connectivity connectivity         `json:"connectivity"`
+	Location     location             `json:"location"`
+	Stored       bool                 `json:"state_stored"`
 }
 
-// pages calls a function with each page of a list, and when it was requested.
-func pages[T any](ctx context.Context, r *reader, instance int, path string, each func(start time.Time, rows []T)) {
+func (r *reader) readList(ctx context.Context, instance int, _ *rand.Rand) {
+	r.readPages(ctx, instance, "vehicles", "the list", func(v listed) audit.Shown {
+		return audit.Shown{Vehicle: v.ID, LastSeen: v.Connectivity.LastSeen, LocatedAt: v.Location.Timestamp, Stored: v.Stored}
+	})
+}
+
+func (r *reader) readUnits(ctx context.Context, instance int, _ *rand.Rand) {
+	r.readPages(ctx, instance, "units", "the list of units", func(u listed) audit.Shown {
+		return audit.Shown{Vehicle: u.Vehicle, LastSeen: u.Connectivity.LastSeen, NoPosition: true, Stored: true}
+	})
+}
+
+// readPages reads each page of a list, and what its rows show.
+func (r *reader) readPages(ctx context.Context, instance int, path, by string, shown func(listed) audit.Shown) {
 	for cursor := ""; ; {
-		var page paged[T]
+		var page struct {
+			Data []listed `json:"data"`
+			Meta struct {
+				Next *string `json:"next_cursor"`
+			} `json:"meta"`
+		}
 		start, ok := r.get(ctx, instance, path+"?limit=200"+cursor, &page)
 		if !ok {
 			return
 		}
-		each(start, page.Data)
+		for _, row := range page.Data {
+			r.add(by, start, shown(row))
+		}
 		if page.Meta.Next == nil {
 			return
 		}
 		cursor = "&cursor=" + url.QueryEscape(*page.Meta.Next)
 	}
-}
-
-func (r *reader) readList(ctx context.Context, instance int, _ *rand.Rand) {
-	type row struct {
-		ID           telematics.VehicleID `json:"id"`
-		Connectivity connectivity         `json:"connectivity"`
-		Location     location             `json:"location"`
-		Stored       bool                 `json:"state_stored"`
-	}
-	pages(ctx, r, instance, "vehicles", func(start time.Time, rows []row) {
-		for _, v := range rows {
-			r.add(
-				"the list", start,
-				audit.Shown{Vehicle: v.ID, LastSeen: v.Connectivity.LastSeen, LocatedAt: v.Location.Timestamp, Stored: v.Stored},
-			)
-		}
-	})
-}
-
-func (r *reader) readUnits(ctx context.Context, instance int, _ *rand.Rand) {
-	type row struct {
-		Vehicle      telematics.VehicleID `json:"vehicle_id"`
-		Connectivity connectivity         `json:"connectivity"`
-	}
-	pages(ctx, r, instance, "units", func(start time.Time, rows []row) {
-		for _, u := range rows {
-			r.add(
-				"the list of units", start,
-				audit.Shown{Vehicle: u.Vehicle, LastSeen: u.Connectivity.LastSeen, NoPosition: true, Stored: true},
-			)
-		}
-	})
 }
 
 // readMap reads the map, whose rows are values in the order of its columns.

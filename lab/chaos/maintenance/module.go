@@ -3,6 +3,8 @@ package maintenance
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
+	"regexp"
 	"time"
 
 	"motorpool/simulator"
@@ -23,25 +25,19 @@ type module struct {
 	stop        func()
 }
 
-// login is what a module logs in with: a password or a certificate.
-type login struct {
-	password    string
-	certificate *tls.Certificate
-}
-
-// start switches the device on with a login; one that ran before is stopped first, as by "server v3
-// stop".
-func (r *round) start(m *module, l login) {
+// start switches the device on with a password or a certificate; one that ran before is stopped
+// first, as by "server v3 stop".
+func (r *round) start(m *module, password string, certificate *tls.Certificate) {
 	if m.stop != nil {
 		m.stop()
 	}
 	config := ovms.Config{
-		Unit: m.unit, Password: l.password, Broker: r.Mosquitto.UnitsURL(), TLS: r.servers.Trusted(), Speed: speed,
+		Unit: m.unit, Password: password, Broker: r.Mosquitto.UnitsURL(), TLS: r.servers.Trusted(), Speed: speed,
 		StableWait: 3 * time.Second,
 		Body:       simulator.ElectricCar(simulator.Point{Latitude: 48.1374, Longitude: 11.5755}),
 	}
-	if m.certificate = l.certificate; m.certificate != nil {
-		config.Broker, config.TLS.Certificates = r.Mosquitto.CertificatesURL(), []tls.Certificate{*l.certificate}
+	if m.certificate = certificate; m.certificate != nil {
+		config.Broker, config.TLS.Certificates = r.Mosquitto.CertificatesURL(), []tls.Certificate{*certificate}
 	}
 	if m.Module == nil {
 		r.started = append(r.started, m)
@@ -73,12 +69,17 @@ func (r *round) pickModule(certified bool) *module {
 	return nil
 }
 
-// awaitLogin waits until Mosquitto lets a unit in with a password that is in its file, as an
-// operator tries it out before the module does.
-func (r *round) awaitLogin(ctx context.Context, unit telematics.Unit, password string) error {
+// newPassword returns the password of a unit that the tool has printed, once Mosquitto lets the unit
+// in with it, as an operator tries it out before the module does.
+func (r *round) newPassword(ctx context.Context, unit telematics.Unit, printed string) (string, error) {
+	found := regexp.MustCompile(`(?m)^` + string(unit) + ` (\S{32})$`).FindStringSubmatch(printed)
+	if found == nil {
+		return "", fmt.Errorf("no password of %s in what the tool has printed", unit)
+	}
+	r.InUse.Add("credential of a module", found[1])
 	radio := simulator.MQTT{Broker: r.Mosquitto.UnitsURL(), TLS: r.servers.Trusted()}
-	return world.Eventually(ctx, time.Minute, "Mosquitto has read the password of "+string(unit), func(ctx context.Context) bool {
-		c, err := radio.Dial(ctx, simulator.Login{Unit: unit, Password: password}, func(simulator.Message) {})
+	return found[1], world.Eventually(ctx, time.Minute, "Mosquitto has read the password of "+string(unit), func(ctx context.Context) bool {
+		c, err := radio.Dial(ctx, simulator.Login{Unit: unit, Password: found[1]}, func(simulator.Message) {})
 		if err == nil {
 			c.Cut()
 		}

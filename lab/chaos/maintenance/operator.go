@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 
 	"motorpool/simulator/devstack"
-	"motorpool/telematics"
 )
 
 func (r *round) crl() string { return r.Path("units.crl") }
@@ -54,40 +52,22 @@ func (r *round) addModules(ctx context.Context) error {
 	return nil
 }
 
-// command is a run of "motorpool unit", with the settings of an operator at Mosquitto's machine.
-func (r *round) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, r.Binary, append([]string{"unit"}, args...)...)
-	cmd.Env = append(
-		os.Environ(), "MOTORPOOL_UNITS_PASSWD="+r.Mosquitto.UnitsPasswords(),
-		"MOTORPOOL_MOSQUITTO_PID_FILE="+r.Mosquitto.PIDFile(),
-	)
-	return cmd
-}
-
 // service are the settings by which the tool recognises modules, and ends their connections.
 func (r *round) service(args ...string) []string {
 	return append(args, "--mqtt-url", r.Mosquitto.ServiceURL(), "--mqtt-password", r.ServicePassword)
 }
 
+// tool runs "motorpool unit" with the settings of an operator at Mosquitto's machine.
 func (r *round) tool(ctx context.Context, args ...string) (printed string, err error) {
-	out, err := r.command(ctx, args...).Output()
+	cmd := exec.CommandContext(ctx, r.Binary, append([]string{"unit"}, args...)...)
+	cmd.Env = append(
+		os.Environ(), "MOTORPOOL_UNITS_PASSWD="+r.Mosquitto.UnitsPasswords(),
+		"MOTORPOOL_MOSQUITTO_PID_FILE="+r.Mosquitto.PIDFile(),
+	)
+	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		err = fmt.Errorf("motorpool unit %s: %w: %s", args[0], err, exit.Stderr)
 	}
 	return string(out), err
-}
-
-// match returns the part of what was printed that a pattern's group matches, a secret.
-func (r *round) match(printed, pattern string) (string, error) {
-	found := regexp.MustCompile(pattern).FindStringSubmatch(printed)
-	if found == nil {
-		return "", fmt.Errorf("nothing like %q in what the tool has printed", pattern)
-	}
-	r.InUse.Add("credential of a module", found[1])
-	return found[1], nil
-}
-
-func (r *round) password(printed string, unit telematics.Unit) (string, error) {
-	return r.match(printed, `(?m)^`+string(unit)+` (\S{32})$`)
 }

@@ -69,26 +69,28 @@ func addByPassword(r *round, ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	password, err := r.password(printed, m.unit)
+	password, err := r.newPassword(ctx, m.unit, printed)
 	if err != nil {
 		return err
 	}
-	if err := r.awaitLogin(ctx, m.unit, password); err != nil {
-		return err
-	}
-	r.start(m, login{password: password})
+	r.start(m, password, nil)
 	r.modules = append(r.modules, m)
 	return nil
 }
 
-func addByCertificate(r *round, ctx context.Context) error {
+func addByCertificate(r *round, _ context.Context) error {
 	m := r.newModule()
+	r.modules = append(r.modules, m)
+	return r.certify(m)
+}
+
+// certify switches a module on with a new certificate.
+func (r *round) certify(m *module) error {
 	certificate, err := r.issuer.Login(string(m.unit), time.Hour)
 	if err != nil {
 		return err
 	}
-	r.start(m, login{certificate: &certificate})
-	r.modules = append(r.modules, m)
+	r.start(m, "", &certificate)
 	return nil
 }
 
@@ -109,11 +111,8 @@ func rotatePassword(r *round, ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	password, err := r.password(printed, m.unit)
+	password, err := r.newPassword(ctx, m.unit, printed)
 	if err != nil {
-		return err
-	}
-	if err := r.awaitLogin(ctx, m.unit, password); err != nil {
 		return err
 	}
 	if r.RemoveFirst {
@@ -121,7 +120,7 @@ func rotatePassword(r *round, ctx context.Context) error {
 			return err
 		}
 	}
-	r.start(m, login{password: password})
+	r.start(m, password, nil)
 	return nil
 }
 
@@ -134,13 +133,11 @@ func rotateCertificate(r *round, ctx context.Context) error {
 	if m == nil {
 		return addByCertificate(r, ctx)
 	}
-	certificate, err := r.issuer.Login(string(m.unit), time.Hour)
-	if err != nil {
+	before := m.certificate
+	if err := r.certify(m); err != nil {
 		return err
 	}
-	before := m.certificate
-	r.start(m, login{certificate: &certificate})
-	if err := world.Eventually(ctx, backWithin, string(m.unit)+" is connected", func(context.Context) bool { return m.Connected() }); err != nil {
+	if err := m.await(ctx, true); err != nil {
 		return err
 	}
 	return errors.Join(r.revoke(before), reloadOnce(r))
@@ -174,17 +171,18 @@ func moveToCertificate(r *round, ctx context.Context) error {
 			return err
 		}
 	}
-	certificate, err := r.issuer.Login(string(m.unit), time.Hour)
-	if err != nil {
-		return err
-	}
-	r.start(m, login{certificate: &certificate})
-	return nil
+	return r.certify(m)
+}
+
+// await waits until a module is connected, or is not.
+func (m *module) await(ctx context.Context, connected bool) error {
+	what := fmt.Sprintf("%s is connected: %t", m.unit, connected)
+	return world.Eventually(ctx, backWithin, what, func(context.Context) bool { return m.Connected() == connected })
 }
 
 // checkLost checks a module whose credential was removed before it has another one.
 func (r *round) checkLost(ctx context.Context, m *module) error {
-	if err := world.Eventually(ctx, backWithin, string(m.unit)+" is disconnected", func(context.Context) bool { return !m.Connected() }); err != nil {
+	if err := m.await(ctx, false); err != nil {
 		return err
 	}
 	r.check(ctx, "its credential was removed before the next one was added")

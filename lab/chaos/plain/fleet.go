@@ -35,7 +35,7 @@ type fleet struct {
 	client func(telematics.VehicleID) *http.Client // of its caller
 
 	recorder simulator.Recorder // of all cars
-	mu       sync.Mutex         // guards calls
+	made     runner.Log[call]
 	evidence
 }
 
@@ -129,14 +129,12 @@ func (f *fleet) lockAndUnlock(ctx context.Context, next func(id telematics.Vehic
 				if !goesOn {
 					return
 				}
-				one := f.call(ctx, client, url, v.ID, actions[n%2])
-				f.mu.Lock()
-				f.calls = append(f.calls, one)
-				f.mu.Unlock()
+				f.made.Add(f.call(ctx, client, url, v.ID, actions[n%2]))
 			}
 		})
 	}
 	callers.Wait()
+	f.calls = f.made.All()
 }
 
 // call sends a command, and returns within callTimeout.

@@ -52,10 +52,9 @@ type Result struct {
 	Summary   func(io.Writer) // prints it, with tabs between columns
 	Worthless string          // why the round proves nothing; empty: it does not
 	Done      int             // commands or operations that the service executed
-	// Awaited counts what the round has waited for generously, and Missing lists what did not come,
-	// though it must: a violation, not a failure of the harness.
-	Awaited int
-	Missing []string
+	// Awaited is what the round has waited for generously: an error says what did not come in time,
+	// a violation, not a failure of the harness.
+	Awaited []error
 }
 
 // Run builds the world of a round, loads it, injects the faults, lets it settle, and checks. An
