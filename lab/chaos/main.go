@@ -38,21 +38,22 @@ import (
 	"motorpool/simulator/world"
 )
 
+// flags are those of the command line; docs/chaos.md describes the kinds of rounds.
 type flags struct {
-	Seed        uint64        `default:"0" placeholder:"N" help:"Of everything that is random: faults, orders, cars; 0 draws one (default ${default})."`
-	Commands    int           `default:"0" placeholder:"N" help:"Commands to record (default 20000; with --duration, as many as possible)."`
-	Duration    time.Duration `default:"0s" placeholder:"DURATION" help:"Of the load (default what --commands needs at 100 a second)."`
+	Seed        uint64        `default:"0" placeholder:"N" help:"Of all that is random: faults, orders, cars; 0 draws one (default 0)."`
+	Commands    int           `default:"0" placeholder:"N" help:"To record (default 20000; with --duration, as many as possible)."`
+	Duration    time.Duration `default:"0s" help:"Of the load (default what --commands needs at 100 a second)."`
 	Vehicles    int           `default:"300" placeholder:"N" help:"Simulated cars (default ${default})."`
-	OVMS        int           `name:"ovms" default:"10" placeholder:"PERCENT" help:"Of the cars, those with an OVMS module (default ${default})."`
-	Teltonika   int           `default:"10" placeholder:"PERCENT" help:"Of the cars, those with a Teltonika unit (default ${default}). All others speak protocol v1."`
-	Day         bool          `help:"Run the round with a full day of the OVMS and Teltonika units' cars, 60 times as fast, in 24 minutes; --duration takes a slice of it. It has 100 cars, a quarter of them with each of these units."`
+	OVMS        int           `name:"ovms" default:"10" placeholder:"PERCENT" help:"Of the cars, with OVMS modules (default ${default})."`
+	Teltonika   int           `default:"10" placeholder:"PERCENT" help:"Of the cars, with Teltonika units (default ${default})."`
+	Day         bool          `help:"Run 24 hours of 50 bought units' cars, and 50 others, in 24 minutes; --duration takes a slice."`
 	Instances   int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
 	Callers     int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
-	Bookings    int           `default:"0" placeholder:"N" help:"Run the round of money instead, with N bookings: each charge must be made once. Uses --seed, --duration, --instances and the flags below."`
-	Fault       string        `default:"" placeholder:"NAME" help:"Run a round with this one fault instead, in the midst of 2000 commands, such as vehicles-locked; all: each that is in no other round, one after the other, briefly; with another name the program lists them. postgres-async is a failover that loses commands; it uses --seed and --instances alone."`
-	Rollout     bool          `help:"Run the round of a rolling restart instead: two instances behind HAProxy with TLS are restarted one after the other under load, and no command fails. Uses --seed and the flags below."`
-	Shards      bool          `help:"Run the round of shards instead: one of three MQTT brokers behind HAProxy is killed under load, and started again. Uses --seed, --commands (default 2000) and the flags below."`
-	Maintenance bool          `help:"Run the round of maintenance instead: Mosquitto is reloaded and restarted, and credentials are added, rotated and removed, under OVMS modules, which a refused login would end. Uses --seed and the flags below."`
+	Bookings    int           `default:"0" placeholder:"N" help:"Run a round of money instead; takes --duration."`
+	Fault       string        `default:"" placeholder:"NAME" help:"Run a round of one fault instead; all: of each that is in no other."`
+	Rollout     bool          `help:"Run a rolling restart behind HAProxy instead: no command fails."`
+	Shards      bool          `help:"Run a round of several MQTT brokers instead, of which one is killed; takes --commands."`
+	Maintenance bool          `help:"Run a round of credentials of OVMS modules instead, while Mosquitto is reloaded and restarted."`
 	Binary      string        `default:"" placeholder:"FILE" help:"The motorpool program to test (default one that is built from here)."`
 	Race        bool          `help:"Build that program with the race detector."`
 	Keep        bool          `help:"Keep the logs of a round without violations, too."`
@@ -80,7 +81,7 @@ func run(ctx context.Context, args []string) (int, error) {
 	var f flags
 	var reader settings.Reader
 	parser, err := kong.New(&f, append(reader.Options("CHAOS"), kong.Name("chaos"),
-		kong.Description("Injects faults of every kind, and checks the promises of docs/architecture.md."))...)
+		kong.Description("Injects faults of every kind, and checks the promises: see docs/chaos.md."))...)
 	if err != nil {
 		return worthless, err
 	}
@@ -194,7 +195,8 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (*run
 	var built *world.World
 	var res runner.Result
 	c := runner.Config{
-		Seed: f.Seed, Instances: f.Instances, Commands: f.Commands, Bookings: f.Bookings, Duration: f.Duration, Alerts: true, Progress: progress,
+		Seed: f.Seed, Instances: f.Instances, Commands: f.Commands, Bookings: f.Bookings, Duration: f.Duration,
+		Alerts: true, Progress: progress,
 	}
 	err := world.Run(ctx, dir, f.Binary, log, func(ctx context.Context, w *world.World) (err error) {
 		built = w

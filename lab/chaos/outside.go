@@ -145,13 +145,14 @@ func (r *round) forbidWrites(ctx context.Context, f fault.Fault) error {
 // server.
 func (r *round) whileSet(ctx context.Context, length time.Duration, set, reset func(context.Context) error) error {
 	for _, change := range []func(context.Context) error{set, reset} {
-		if err := world.Eventually(context.WithoutCancel(ctx), operatorTimeout, "a server's setting changed", func(ctx context.Context) bool {
+		changed := func(ctx context.Context) bool {
 			err := change(ctx)
 			if err != nil {
 				r.Log.Debug("setting not changed, retrying", "err", err)
 			}
 			return retryLater(ctx, err == nil)
-		}); err != nil {
+		}
+		if err := world.Eventually(context.WithoutCancel(ctx), operatorTimeout, "a server's setting changed", changed); err != nil {
 			return err
 		}
 		world.Pause(ctx, length)

@@ -45,7 +45,8 @@ func (r *round) comparePresence(ctx context.Context) ([]audit.PresenceOf, error)
 		Serial, Status, Session string
 		Actions, Keys           pq.StringArray
 	}
-	if err := r.watcher.db.SelectContext(ctx, &rows, `select serial, coalesce(status, '') as status, session, coalesce(actions, '{}') as actions, coalesce(keys, '{}') as keys from units`); err != nil {
+	if err := r.watcher.db.SelectContext(ctx, &rows, `select serial, coalesce(status, '') as status, session,
+		coalesce(actions, '{}') as actions, coalesce(keys, '{}') as keys from units`); err != nil {
 		return nil, fmt.Errorf("read presence: %w", err)
 	}
 	recorded := map[telematics.Unit]string{}

@@ -85,7 +85,8 @@ func (r *round) replaceMaster(ctx context.Context, master, replica *devstack.Red
 	if err := master.Kill(); err != nil {
 		return err
 	}
-	if err := world.Eventually(ctx, time.Minute, "the replica is the master", func(context.Context) bool { return replica.IsMaster() }); err != nil {
+	promoted := func(context.Context) bool { return replica.IsMaster() }
+	if err := world.Eventually(ctx, time.Minute, "the replica is the master", promoted); err != nil {
 		return err
 	}
 	return r.Ready(ctx)

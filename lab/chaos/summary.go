@@ -30,7 +30,10 @@ type summary struct {
 
 // check checks the laws.
 func (r *round) check(time.Duration) runner.Result {
-	s := &summary{flags: r.flags, Load: r.loading, Injections: r.injections.All(), Evidence: r.evidence, Evicted: r.evicted.Load(), Fired: r.one.fired}
+	s := &summary{
+		flags: r.flags, Load: r.loading, Injections: r.injections.All(), Evidence: r.evidence, Evicted: r.evicted.Load(),
+		Fired: r.one.fired,
+	}
 	if r.single() == "" {
 		s.Others = audit.Tallies(s.Evidence)
 	}
@@ -115,7 +118,9 @@ func writeOthers(t io.Writer, all []audit.Tally) {
 	row("units", func(t audit.Tally) any { return t.Protocol })
 	row("vehicles", func(t audit.Tally) any { return t.Vehicles })
 	row("commands", func(t audit.Tally) any { return t.Ordered })
-	for _, state := range []telematics.State{telematics.Succeeded, telematics.Unknown, telematics.Failed, telematics.Rejected, telematics.Expired} {
+	for _, state := range []telematics.State{
+		telematics.Succeeded, telematics.Unknown, telematics.Failed, telematics.Rejected, telematics.Expired,
+	} {
 		row("  "+string(state), func(t audit.Tally) any { return t.States[state] })
 	}
 	row("  succeeded by a report", func(t audit.Tally) any { return t.Confirmed })

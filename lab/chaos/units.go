@@ -77,7 +77,8 @@ func (m makeup) others() map[telematics.VehicleID]audit.Installed {
 	all := map[telematics.VehicleID]audit.Installed{}
 	for car := m.v1 + 1; car <= m.cars(); car++ {
 		all[telematics.VehicleID(car)] = audit.Installed{
-			Unit: unitOf(car), Protocol: m.protocol(car), Installation: m.installation(car), BestEffortUnlock: allowsBestEffort(agencyOf(car)),
+			Unit: unitOf(car), Protocol: m.protocol(car), Installation: m.installation(car),
+			BestEffortUnlock: allowsBestEffort(agencyOf(car)),
 		}
 	}
 	return all
@@ -177,8 +178,9 @@ func (r *round) startOthers(ctx context.Context, broker func(car int) string) {
 			body := simulator.ElectricCar(at)
 			body.Locked, body.EnergyPercent = car%2 == 0, 80
 			m := module{modules.New(modules.Config{
-				Unit: unitOf(car), Password: r.UnitPassword(unitOf(car)), Broker: broker(car), Type: installed[ovms.TypeKey], PIN: modulePIN,
-				Body: body, Day: r.dayOf(car), Recorder: &r.recorder, Speed: speed, Effort: effort, Seed: r.Seed,
+				Unit: unitOf(car), Password: r.UnitPassword(unitOf(car)), Broker: broker(car),
+				Type: installed[ovms.TypeKey], PIN: modulePIN, Body: body, Day: r.dayOf(car),
+				Recorder: &r.recorder, Speed: speed, Effort: effort, Seed: r.Seed,
 			}), ctx}
 			run(car, m.Run)
 			r.cars = append(r.cars, m)

@@ -143,7 +143,8 @@ func (w *watcher) sample(ctx context.Context) error {
 
 func auditLog(ctx context.Context, db *sqlx.DB, which string, args ...any) (entries []audit.LogEntry, err error) {
 	err = db.SelectContext(ctx, &entries, `select id, at, coalesce(vehicle_id, 0) as vehicle, action, outcome, code,
-		coalesce(command_id, '00000000-0000-0000-0000-000000000000') as command, coalesce(request_id::text, '') as requestid, late from activity `+which, args...)
+		coalesce(command_id, '00000000-0000-0000-0000-000000000000') as command, coalesce(request_id::text, '') as requestid, late
+		from activity `+which, args...)
 	return entries, err
 }
 
@@ -153,12 +154,14 @@ const contradicted = 128
 // commands reads all commands from Postgres, those included that were settled days ago; a time
 // without a value is zero.
 func commands(ctx context.Context, db *sqlx.DB) (rows []audit.Row, err error) {
-	columns := `id, vehicle_id, unit, action, lane, seq, state, late, attempts, request_id, requested_at, sent_at, received_at, completed_at, deadline, assurance`
+	columns := `id, vehicle_id, unit, action, lane, seq, state, late, attempts, request_id, requested_at, sent_at, received_at,
+		completed_at, deadline, assurance`
 	err = db.SelectContext(ctx, &rows, `select id, vehicle_id as vehicle, unit, action, lane, seq, state, late, attempts,
 		coalesce(request_id::text, '') as requestid, requested_at as requested, coalesce(sent_at, $1) as sentat,
 		coalesce(received_at, $1) as receivedat, coalesce(completed_at, $1) as completed, deadline,
 		coalesce(assurance & $2 <> 0, false) as contradicted
-		from (select `+columns+` from commands union all select `+columns+` from settled_commands) as c order by seq`, time.Time{}, contradicted)
+		from (select `+columns+` from commands union all select `+columns+` from settled_commands) as c order by seq`,
+		time.Time{}, contradicted)
 	return rows, err
 }
 
@@ -311,7 +314,8 @@ func (r *reader) readStatuses(ctx context.Context, instance int, rng *rand.Rand)
 		}
 		if start, ok := r.get(ctx, instance, fmt.Sprintf("vehicles/%d/status", car), &body); ok {
 			r.add("the status", start, audit.Shown{
-				Vehicle: telematics.VehicleID(car), LastSeen: body.Data.Connectivity.LastSeen, LocatedAt: body.Data.Location.Timestamp, Stored: body.Meta.Stored,
+				Vehicle: telematics.VehicleID(car), LastSeen: body.Data.Connectivity.LastSeen,
+				LocatedAt: body.Data.Location.Timestamp, Stored: body.Meta.Stored,
 			})
 		}
 	}

@@ -56,7 +56,8 @@ type process struct {
 }
 
 func startChild(ctx context.Context, cfg childConfig) (*child, error) {
-	cfg.within, cfg.stop, cfg.orphan = cmp.Or(cfg.within, startTimeout), cmp.Or(cfg.stop, syscall.SIGTERM), cmp.Or(cfg.orphan, syscall.SIGKILL)
+	cfg.within = cmp.Or(cfg.within, startTimeout)
+	cfg.stop, cfg.orphan = cmp.Or(cfg.stop, syscall.SIGTERM), cmp.Or(cfg.orphan, syscall.SIGKILL)
 	cfg.log = cmp.Or(cfg.log, slog.New(slog.DiscardHandler))
 	c := &child{cfg: cfg}
 	if err := c.start(ctx); err != nil {

@@ -174,7 +174,9 @@ func (m *Mosquitto) writeFiles() error {
 func (m *Mosquitto) configuration() (string, error) {
 	service := fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.servicePort)
 	if t := m.cfg.ServiceTLS; t != nil { // as mosquitto/README.md says
-		service += "tls_version tlsv1.2\ncertfile " + t.CertFile + "\nkeyfile " + t.KeyFile + "\ncafile " + t.CAFile + "\nrequire_certificate true\n"
+		service += fmt.Sprintf(
+			"tls_version tlsv1.2\ncertfile %s\nkeyfile %s\ncafile %s\nrequire_certificate true\n", t.CertFile, t.KeyFile, t.CAFile,
+		)
 	}
 	changes := [][2]string{
 		{"\nlistener 8883\n", fmt.Sprintf("\nlistener %d 127.0.0.1\n", m.unitsPort)},

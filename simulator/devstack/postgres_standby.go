@@ -57,7 +57,9 @@ func (p *Postgres) commitWith(ctx context.Context, standby *Postgres) error {
 		return err
 	}
 	defer db.Close()
-	for _, statement := range []string{`alter system set synchronous_standby_names = '` + standbyApplication + `'`, `select pg_reload_conf()`} {
+	for _, statement := range []string{
+		`alter system set synchronous_standby_names = '` + standbyApplication + `'`, `select pg_reload_conf()`,
+	} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -119,7 +121,8 @@ func (p *Postgres) copyTo(ctx context.Context, c *cluster) error {
 func (p *Postgres) standbySettings(primary string) string {
 	host, port, _ := strings.Cut(cmp.Or(primary, fmt.Sprintf("127.0.0.1:%d", p.port)), ":")
 	return fmt.Sprintf(
-		"primary_conninfo = 'host=%s port=%s user=%s password=%s application_name=%s connect_timeout=2'\nwal_retrieve_retry_interval = '200ms'\n",
+		"primary_conninfo = 'host=%s port=%s user=%s password=%s application_name=%s connect_timeout=2'\n"+
+			"wal_retrieve_retry_interval = '200ms'\n",
 		host, port, postgresUser, p.cluster.password, standbyApplication,
 	)
 }

@@ -27,7 +27,8 @@ func (p *Postgres) SecureURL(t ServerTLS) (*url.URL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secure postgres: %w", err)
 	}
-	first := "hostssl " + postgresDatabase + " all 127.0.0.1/32 scram-sha-256 clientcert=verify-full\nhostnossl " + postgresDatabase + " all all reject\n"
+	first := "hostssl " + postgresDatabase + " all 127.0.0.1/32 scram-sha-256 clientcert=verify-full\n" +
+		"hostnossl " + postgresDatabase + " all all reject\n"
 	err = errors.Join(
 		p.writeData("pg_hba.conf", first+string(rules)),
 		p.writeData("postgresql.auto.conf", "ssl = on\nssl_ca_file = 'ca.crt'\n"),

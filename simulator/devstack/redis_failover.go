@@ -203,7 +203,8 @@ func (s *RedisSentinel) start(dir string) (err error) {
 	if s.Master, err = startRedisIn(filepath.Join(dir, "master"), s.secured); err != nil {
 		return err
 	}
-	if s.Replica, err = startRedisIn(filepath.Join(dir, "replica"), s.secured, "--replicaof", "127.0.0.1", strconv.Itoa(s.Master.port)); err != nil {
+	master := []string{"--replicaof", "127.0.0.1", strconv.Itoa(s.Master.port)}
+	if s.Replica, err = startRedisIn(filepath.Join(dir, "replica"), s.secured, master...); err != nil {
 		return err
 	}
 	if err := within(sentinelWithin, "the replica has the master's data", s.Master.hasReplica); err != nil {
@@ -217,7 +218,8 @@ func (s *RedisSentinel) start(dir string) (err error) {
 		s.sentinels = append(s.sentinels, one)
 	}
 	for _, one := range s.sentinels {
-		if err := within(sentinelWithin, "a sentinel knows the others and the replica", func() error { return one.knows(s.secured) }); err != nil {
+		knows := func() error { return one.knows(s.secured) }
+		if err := within(sentinelWithin, "a sentinel knows the others and the replica", knows); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,9 @@ const Always = "MotorpoolCommandsUnknown"
 // failing are alerts about commands, which have any reason.
 const failing = " MotorpoolCommandsUnavailable MotorpoolCommandsFailing MotorpoolMessagesDropped"
 
+// lost are alerts about answers to commands that Postgres has lost.
+const lost = " MotorpoolAnswersUnrecorded MotorpoolAnswerInvented"
+
 // AlertsOf has an entry for each kind of fault that fires an alert. The others fire none.
 var AlertsOf = map[string]Alerts{
 	"instance killed":  {Must: "MotorpoolInstanceDown", May: failing},
@@ -65,11 +68,11 @@ var AlertsOf = map[string]Alerts{
 	},
 	"commit waits cancelled": {
 		Must: "MotorpoolCommitsNotReplicated",
-		May:  "MotorpoolOutboxGrowing MotorpoolPostgresHanging MotorpoolNotReady MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing,
+		May:  "MotorpoolOutboxGrowing MotorpoolPostgresHanging MotorpoolNotReady" + lost + failing,
 	},
 	"two primaries": {
 		Must: "MotorpoolFormerPrimary",
-		May:  "MotorpoolInstanceDown MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolAnswersUnrecorded MotorpoolAnswerInvented" + failing,
+		May:  "MotorpoolInstanceDown MotorpoolNotReady MotorpoolOutboxGrowing" + lost + failing,
 	},
 
 	"commands damaged": {May: "MotorpoolCommandsFailing"},

@@ -69,8 +69,8 @@ func (r *round) pickModule(certified bool) *module {
 	return nil
 }
 
-// newPassword returns the password of a unit that the tool has printed, once Mosquitto lets the unit
-// in with it, as an operator tries it out before the module does.
+// newPassword returns the password of a unit that the tool has printed, once Mosquitto accepts it,
+// as an operator tries it out before the module does.
 func (r *round) newPassword(ctx context.Context, unit telematics.Unit, printed string) (string, error) {
 	found := regexp.MustCompile(`(?m)^` + string(unit) + ` (\S{32})$`).FindStringSubmatch(printed)
 	if found == nil {

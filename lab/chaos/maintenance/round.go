@@ -73,7 +73,8 @@ func Round(p Plan) runner.Kind {
 		return runner.Round{
 			Starts: fmt.Sprintf("Mosquitto and %d modules", p.Modules),
 			World: []world.Step{
-				{What: "authorities", Do: r.makeAuthorities}, {What: "mosquitto", Do: r.startMosquitto}, {What: "modules", Do: r.addModules},
+				{What: "authorities", Do: r.makeAuthorities}, {What: "mosquitto", Do: r.startMosquitto},
+				{What: "modules", Do: r.addModules},
 			},
 			Faults: r.maintain, Check: r.result,
 		}, nil

@@ -141,7 +141,8 @@ func (r *round) changeCards(ctx context.Context) {
 		work.Go(func() {
 			world.Pause(ctx, time.Duration(rng.Int64N(int64((r.Duration-from)/2))))
 			path := fmt.Sprintf("/api/v1/client/payment-methods/%d/default", c.nextCard)
-			if s, _, _ := r.callUntilDefinite(ctx, rng, call{path: path, key: fmt.Sprintf("change-%d", i), client: c}); s.status/100 != 2 && ctx.Err() == nil {
+			s, _, _ := r.callUntilDefinite(ctx, rng, call{path: path, key: fmt.Sprintf("change-%d", i), client: c})
+			if s.status/100 != 2 && ctx.Err() == nil {
 				r.Fail(fmt.Errorf("client %d could not choose another card: %d %s", i, s.status, s.code))
 			}
 		})

@@ -173,7 +173,8 @@ func (r *round) freeze(ctx context.Context, rng *rand.Rand, n *instance) error {
 func (r *round) silenceProcessor(context.Context, *rand.Rand) error {
 	var orders []sandbox.Fault
 	for _, path := range []string{
-		"/v1/payment_intents", "/v1/payment_intents/*/confirm", "/v1/payment_intents/*/capture", "/v1/payment_intents/*/cancel", "/v1/refunds",
+		"/v1/payment_intents", "/v1/payment_intents/*/confirm", "/v1/payment_intents/*/capture", "/v1/payment_intents/*/cancel",
+		"/v1/refunds",
 	} {
 		orders = append(orders, sandbox.Fault{Kind: sandbox.HangAfter, Method: http.MethodPost, Path: path})
 	}

@@ -82,8 +82,9 @@ func (r *round) read(ctx context.Context) (record Record, err error) {
 			`select id, state, subtotal + tax as rental, deposit, extensions, end_at as "end" from bookings order by id`,
 		),
 		r.db.SelectContext(ctx, &record.Charges, `
-			select coalesce(payment_key, id) as id, booking_id as booking, kind, number, state, currency, amount, settled, capture_amount as captureamount, coalesce(goal, '') as goal,
-				coalesce((select coalesce(p.payment_key, p.id)::text from charges p where p.id = charges.refunds_charge_id), '') as refunds, reason, coalesce(intent, '') as intent, `+openSQL+` as due
+			select coalesce(payment_key, id) as id, booking_id as booking, kind, number, state, currency, amount, settled,
+				capture_amount as captureamount, coalesce(goal, '') as goal, reason, coalesce(intent, '') as intent, `+openSQL+` as due,
+				coalesce((select coalesce(p.payment_key, p.id)::text from charges p where p.id = charges.refunds_charge_id), '') as refunds
 			from charges order by id`),
 		r.db.SelectContext(ctx, &record.Entries, `
 			select booking_id as booking, action, outcome, code, note, coalesce((parameters->>'number')::int, 0) as number,

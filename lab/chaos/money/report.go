@@ -15,7 +15,9 @@ func (r *round) result(took time.Duration) runner.Result {
 	counts := r.counters.all()
 	result := runner.Result{Report: Check(r.Evidence), Done: len(r.Operations)}
 	result.Summary = func(t io.Writer) { r.summary(t, took, counts) }
-	if result.Worthless = r.worthless(counts); result.Worthless == "" && len(result.Unchecked()) > 0 {
+	result.Worthless = r.worthless(counts)
+	// Where commits are lost, only some operations are performed.
+	if result.Worthless == "" && !r.LostCommits && len(result.Unchecked()) > 0 {
 		result.Worthless = fmt.Sprintf("%q were never checked", result.Unchecked())
 	}
 	return result

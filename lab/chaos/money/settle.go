@@ -30,9 +30,11 @@ const dueSQL = `
 
 // hurrySQL ends pauses and leases that would end some minutes later.
 var hurrySQL = []string{
-	`update charges set next_attempt_at = clock_timestamp() where next_attempt_at > clock_timestamp() and state in ('pending', 'unknown', 'authorized')`,
+	`update charges set next_attempt_at = clock_timestamp()
+		where next_attempt_at > clock_timestamp() and state in ('pending', 'unknown', 'authorized')`,
 	`update charges set look_at = clock_timestamp() where look_at > clock_timestamp() and ` + openSQL,
-	`update charges set lease_until = clock_timestamp() where lease_until > clock_timestamp() and taken_at < clock_timestamp() - interval '3 seconds'`,
+	`update charges set lease_until = clock_timestamp()
+		where lease_until > clock_timestamp() and taken_at < clock_timestamp() - interval '3 seconds'`,
 	`update processor_notices set due_at = clock_timestamp() where due_at > clock_timestamp() + interval '1 second'`,
 }
 
