@@ -77,7 +77,8 @@ func TestSummary_ShowsFaultsAndResults(t *testing.T) {
 	for _, want := range []string{
 		"seed", "7", "instance killed", "2s", "503 telematics_unavailable  1", "none (cut, killed, hung up)",
 		"succeeded (late)  1", "1 calls: p50 300ms", "cars of protocol v1 received 2, 1 of them repetitions",
-		"units  ovms", "  unknown  3", "succeeded by a report  2", "executed several times  1", "latest start after departure  919ms", "denied, calls  6",
+		"units  ovms", "  unknown  3", "succeeded by a report  2", "executed several times  1",
+		"latest start after departure  919ms", "denied, calls  6",
 		"signing keys  2 signed them", "halts  1; the last message came 200ms after",
 	} {
 		if !strings.Contains(text, want) {

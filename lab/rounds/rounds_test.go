@@ -28,7 +28,8 @@ func TestMain(m *testing.M) { os.Exit(program.Main("motorpool/cmd/motorpool", &b
 // A round with thousands of bookings runs with: make chaos ARGS="--bookings 2000".
 func TestMoney_EachChargeIsMadeOnceWhateverDies(t *testing.T) {
 	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer)
-	result, logs := run(t, money.Round(money.Plan{Hurry: true}), runner.Config{Seed: 5, Bookings: 60, Instances: 2, Duration: 8 * time.Second})
+	c := runner.Config{Seed: 5, Bookings: 60, Instances: 2, Duration: 8 * time.Second}
+	result, logs := run(t, money.Round(money.Plan{Hurry: true}), c)
 	valid(t, result)
 	for _, log := range logs {
 		if !strings.Contains(log, "serving http=") {

@@ -314,7 +314,8 @@ func TestPostgres_SecondServerOfAFolderIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
 	first := startPostgres(t, dir)
-	if _, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir}); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir}); err == nil ||
+		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second server: %v, want an error that the folder is in use", err)
 	}
 	if err := ask(first.URL(), patience); err != nil {

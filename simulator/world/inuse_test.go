@@ -84,7 +84,8 @@ func TestSearch_FailsWithoutSecretsOrLogs(t *testing.T) {
 	var short InUse
 	short.Add("password of redis", "secret7")
 	short.Add("another", "long enough")
-	if _, err := short.Search("x.log", []byte("text")); err == nil || !strings.Contains(err.Error(), "password of redis") || strings.Contains(err.Error(), "secret7") {
+	if _, err := short.Search("x.log", []byte("text")); err == nil || !strings.Contains(err.Error(), "password of redis") ||
+		strings.Contains(err.Error(), "secret7") {
 		t.Errorf("with a short secret: %v", err)
 	}
 	w, err := New(t.TempDir(), slog.New(slog.DiscardHandler))

@@ -33,15 +33,30 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		of     int // number of the command; zero: none
 		commit func(*Evidence)
 	}{
-		{"presence that is not recorded", "presence is recorded", "recorded is: online, session 6", 0, func(e *Evidence) { e.Presence[0].Recorded = "online, session 6" }},
-		{"more connections than the settings say", "connections within the limit", "had 41 connections", 0, func(e *Evidence) { e.Backends.Most = 41 }},
-		{"signatures of a flood are stored", "a client's flood affects no other", "30000 signatures", 0, func(e *Evidence) { e.ClientFlood.Kept = 30000 }},
-		{"Redis is full because of a flood", "a client's flood affects no other", "refused 7 writes", 0, func(e *Evidence) { e.ClientFlood.Full = 7 }},
-		{"a flood is not limited", "a client's flood affects no other", "only 3 were over its limit", 0, func(e *Evidence) { e.ClientFlood.Limited = 3 }},
-		{"a flood stops the command of another client", "a client's flood affects no other", "refused with telematics_unavailable", 0, func(e *Evidence) {
-			e.ClientFlood.From, e.ClientFlood.To = noon.Add(7*time.Minute), noon.Add(9*time.Minute)
+		{"presence that is not recorded", "presence is recorded", "recorded is: online, session 6", 0, func(e *Evidence) {
+			e.Presence[0].Recorded = "online, session 6"
 		}},
-		{"a signature is used again", "a client's flood affects no other", "after Redis was emptied", 0, func(e *Evidence) { e.ClientFlood.Replayed = "payment_method_not_found" }},
+		{"more connections than the settings say", "connections within the limit", "had 41 connections", 0, func(e *Evidence) {
+			e.Backends.Most = 41
+		}},
+		{"signatures of a flood are stored", "a client's flood affects no other", "30000 signatures", 0, func(e *Evidence) {
+			e.ClientFlood.Kept = 30000
+		}},
+		{"Redis is full because of a flood", "a client's flood affects no other", "refused 7 writes", 0, func(e *Evidence) {
+			e.ClientFlood.Full = 7
+		}},
+		{"a flood is not limited", "a client's flood affects no other", "only 3 were over its limit", 0, func(e *Evidence) {
+			e.ClientFlood.Limited = 3
+		}},
+		{
+			"a flood stops another client's command", "a client's flood affects no other",
+			"refused with telematics_unavailable", 0, func(e *Evidence) {
+				e.ClientFlood.From, e.ClientFlood.To = noon.Add(7*time.Minute), noon.Add(9*time.Minute)
+			},
+		},
+		{"a signature is used again", "a client's flood affects no other", "after Redis was emptied", 0, func(e *Evidence) {
+			e.ClientFlood.Replayed = "payment_method_not_found"
+		}},
 		{"a command starts twice", "executed at most once", "started again", doneOne, func(e *Evidence) {
 			again := *e.event(doneOne, simulator.CommandStarted)
 			again.True = again.True.Add(time.Second)
@@ -73,13 +88,17 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		}},
 		{"a message without a signature", "never forged", "no signature", doneOne, func(e *Evidence) { e.Published[0].Signed = false }},
 		{"a retained message", "never forged", "is retained", doneOne, func(e *Evidence) { e.Published[0].Retained = true }},
-		{"a message on the topic of another unit", "never forged", "on the topic of unit-9", doneOne, func(e *Evidence) { e.Published[0].Unit = "unit-9" }},
+		{"a message on the topic of another unit", "never forged", "on the topic of unit-9", doneOne, func(e *Evidence) {
+			e.Published[0].Unit = "unit-9"
+		}},
 		{"a message that expires later than its row", "never forged", "expires at", doneOne, func(e *Evidence) {
 			e.Published[0].Expires = e.Published[0].Expires.Add(time.Minute)
 		}},
 		{"an answer on record without a report", "never forged", "never reported it", failedOne, func(e *Evidence) {
 			e.event(failedOne, simulator.CommandEnded).Status = telematics.Succeeded
-			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Command == id(failedOne) && f.Status == telematics.Failed })
+			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool {
+				return f.Command == id(failedOne) && f.Status == telematics.Failed
+			})
 		}},
 		{"executed, but no car executed it", "HTTP answers are true", "no car executed it", doneOne, func(e *Evidence) {
 			e.Flights = slices.DeleteFunc(e.Flights, func(f simulator.Event) bool { return f.Command == id(doneOne) })
@@ -87,12 +106,16 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		{"executed, before the car did it", "HTTP answers are true", "before the car", doneOne, func(e *Evidence) {
 			e.call(doneOne).End = e.row(doneOne).Requested.Add(100 * time.Millisecond)
 		}},
-		{"executed, but the record says otherwise", "HTTP answers are true", "record does not say", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Unknown }},
-		{"executed, of another command", "HTTP answers are true", "record does not say", lateOne, func(e *Evidence) { e.call(doneTwo).Command = id(lateOne) }},
+		{"executed, but the record says otherwise", "HTTP answers are true", "record does not say", doneOne, func(e *Evidence) {
+			e.row(doneOne).State = telematics.Unknown
+		}},
+		{"executed, of another command", "HTTP answers are true", "record does not say", lateOne, func(e *Evidence) {
+			e.call(doneTwo).Command = id(lateOne)
+		}},
 		{"not executed, but the car started", "HTTP answers are true", "the car started", doneOne, func(e *Evidence) {
 			e.call(doneOne).Status, e.call(doneOne).Outcome = 503, telematics.NotExecuted
 		}},
-		{"not executed and without an id, but the car started", "HTTP answers are true", "a command of the call", doneOne, func(e *Evidence) {
+		{"not executed, without an id, but started", "HTTP answers are true", "a command of the call", doneOne, func(e *Evidence) {
 			c := e.call(doneOne)
 			c.Status, c.Outcome, c.Command = 503, telematics.NotExecuted, telematics.NoCommand
 		}},
@@ -106,11 +129,21 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		{"unknown, although the unit repeats its answer", "unknown settles", "repeats its final answer", lateOne, func(e *Evidence) {
 			e.row(lateOne).State, e.row(lateOne).Late = telematics.Unknown, false
 		}},
-		{"succeeded, but no car executed it", "unknown settles", "no car executed it", failedOne, func(e *Evidence) { e.row(failedOne).State = telematics.Succeeded }},
-		{"failed, but the car executed it", "unknown settles", "the car executed it", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Failed }},
-		{"rejected, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Rejected }},
-		{"expired, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) { e.row(doneOne).State = telematics.Expired }},
-		{"expired, but it was published", "unknown settles", "it was published", lostOne, func(e *Evidence) { e.row(lostOne).State = telematics.Expired }},
+		{"succeeded, but no car executed it", "unknown settles", "no car executed it", failedOne, func(e *Evidence) {
+			e.row(failedOne).State = telematics.Succeeded
+		}},
+		{"failed, but the car executed it", "unknown settles", "the car executed it", doneOne, func(e *Evidence) {
+			e.row(doneOne).State = telematics.Failed
+		}},
+		{"rejected, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) {
+			e.row(doneOne).State = telematics.Rejected
+		}},
+		{"expired, but the car started", "unknown settles", "the car started", doneOne, func(e *Evidence) {
+			e.row(doneOne).State = telematics.Expired
+		}},
+		{"expired, but it was published", "unknown settles", "it was published", lostOne, func(e *Evidence) {
+			e.row(lostOne).State = telematics.Expired
+		}},
 		{"still open at the end", "final in time", "still open", lostOne, func(e *Evidence) {
 			e.row(lostOne).State, e.row(lostOne).Completed = telematics.Sent, time.Time{}
 		}},
@@ -128,20 +161,28 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		{"a message dated ahead", "signed with a correct clock", "ahead of its arrival", doneOne, func(e *Evidence) {
 			e.message(doneOne).Issued = e.message(doneOne).At.Add(31 * time.Second)
 		}},
-		{"an instance with a wrong clock continues to publish", "signed with a correct clock", "after the clock of its instance was set", lateOne, func(e *Evidence) {
-			m := e.message(lateOne)
-			e.Clocks = map[int][]ClockFault{1: {{From: m.At.Add(-clockNoticed - 1100*time.Millisecond), To: m.At.Add(time.Second), Ahead: time.Minute}}}
-		}},
+		{
+			"an instance with a wrong clock publishes", "signed with a correct clock",
+			"after the clock of its instance was set", lateOne, func(e *Evidence) {
+				m := e.message(lateOne)
+				from := m.At.Add(-clockNoticed - 1100*time.Millisecond)
+				e.Clocks = map[int][]ClockFault{1: {{From: from, To: m.At.Add(time.Second), Ahead: time.Minute}}}
+			},
+		},
 		{"a unit is locked out", "a fresh command is not refused", "as expired 9.85s before its expiry", rejectedOne, func(e *Evidence) {
 			a := e.event(rejectedOne, simulator.CommandAnswered)
 			a.Reason, a.Clock = telematics.TooLate, a.True
 		}},
-		{"a unit with a right clock answers clock_behind", "a fresh command is not refused", "its clock was behind by 0s only", rejectedOne, func(e *Evidence) {
-			a := e.event(rejectedOne, simulator.CommandAnswered)
-			a.Clock = a.True
-		}},
+		{
+			"clock_behind from a right clock", "a fresh command is not refused",
+			"its clock was behind by 0s only", rejectedOne, func(e *Evidence) {
+				a := e.event(rejectedOne, simulator.CommandAnswered)
+				a.Clock = a.True
+			},
+		},
 		{"two open commands in a lane", "one at a time in a lane", "2 commands open", doneOne, func(e *Evidence) {
-			e.Lanes = []LaneConflict{{At: noon, Vehicle: 1, Lane: telematics.AccessLane, Commands: []telematics.CommandID{id(doneOne), id(doneTwo)}}}
+			both := []telematics.CommandID{id(doneOne), id(doneTwo)}
+			e.Lanes = []LaneConflict{{At: noon, Vehicle: 1, Lane: telematics.AccessLane, Commands: both}}
 		}},
 		{"executions overlap", "one at a time in a lane", "while lock was in progress", doneTwo, func(e *Evidence) {
 			e.event(doneOne, simulator.CommandEnded).True = noon.Add(2 * time.Minute)
@@ -152,9 +193,15 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		{"executions out of order", "one at a time in a lane", "after seq 1000", doneTwo, func(e *Evidence) {
 			e.event(doneOne, simulator.CommandStarted).Seq = 1000
 		}},
-		{"a key in Redis has no expiry", "everything in Redis expires", "has no expiry", doneOne, func(e *Evidence) { e.Pending[0].TTL = -1 }},
-		{"the latest state has no expiry", "everything in Redis expires", "has no expiry", 0, func(e *Evidence) { e.Pending[0].Key, e.Pending[0].TTL = "motorpool:{vehicle-1}:latest", -1 }},
-		{"a key in Redis stays too long", "everything in Redis expires", "expires in 1m41s", doneOne, func(e *Evidence) { e.Pending[0].TTL = 101 * time.Second }},
+		{"a key in Redis has no expiry", "everything in Redis expires", "has no expiry", doneOne, func(e *Evidence) {
+			e.Pending[0].TTL = -1
+		}},
+		{"the latest state has no expiry", "everything in Redis expires", "has no expiry", 0, func(e *Evidence) {
+			e.Pending[0].Key, e.Pending[0].TTL = "motorpool:{vehicle-1}:latest", -1
+		}},
+		{"a key in Redis stays too long", "everything in Redis expires", "expires in 1m41s", doneOne, func(e *Evidence) {
+			e.Pending[0].TTL = 101 * time.Second
+		}},
 		{"a settlement without an entry", "audit log complete", "0 entries of its settlement, want 1", doneOne, func(e *Evidence) {
 			e.AuditLog = slices.Delete(e.AuditLog, 0, 1)
 			e.Sampled = nil
@@ -167,9 +214,12 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			e.AuditLog[0].Outcome = telematics.HasFailed
 			e.Sampled = nil
 		}},
-		{"a late entry without its mark", "audit log complete", "(late: false), the record with executed (late: true)", lateOne, func(e *Evidence) {
-			e.AuditLog[e.linesOf(lateOne)[1]].Late = false
-		}},
+		{
+			"a late entry without its mark", "audit log complete",
+			"(late: false), the record with executed (late: true)", lateOne, func(e *Evidence) {
+				e.AuditLog[e.linesOf(lateOne)[1]].Late = false
+			},
+		},
 		{"a refused call without an entry", "audit log complete", "an answered call has no entry", 0, func(e *Evidence) {
 			w := &world{Evidence: *e}
 			w.refuse(noon.Add(30*time.Minute), 503, telematics.VehicleOffline, telematics.NoCommand, false)
@@ -180,12 +230,18 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			again.ID = 1000
 			e.AuditLog = append(e.AuditLog, again)
 		}},
-		{"two entries with one id", "audit log append-only", "two entries have the id 1", doneTwo, func(e *Evidence) { e.AuditLog[1].ID = 1 }},
-		{"a missing entry", "audit log append-only", "entry 4 is gone", failedOne, func(e *Evidence) { e.AuditLog = slices.Delete(e.AuditLog, 3, 4) }},
+		{"two entries with one id", "audit log append-only", "two entries have the id 1", doneTwo, func(e *Evidence) {
+			e.AuditLog[1].ID = 1
+		}},
+		{"a missing entry", "audit log append-only", "entry 4 is gone", failedOne, func(e *Evidence) {
+			e.AuditLog = slices.Delete(e.AuditLog, 3, 4)
+		}},
 		{"a changed entry", "audit log append-only", "entry 1 was changed", doneOne, func(e *Evidence) {
 			e.AuditLog[0].At = e.AuditLog[0].At.Add(time.Microsecond)
 		}},
-		{"a deletable entry", "audit log append-only", "not refused: delete", 0, func(e *Evidence) { e.Tampered = []string{"delete from activity"} }},
+		{"a deletable entry", "audit log append-only", "not refused: delete", 0, func(e *Evidence) {
+			e.Tampered = []string{"delete from activity"}
+		}},
 		{"two equal numbers", "seq grows", "have seq 1", doneTwo, func(e *Evidence) { e.row(doneTwo).Seq = 1 }},
 		{"a number is drawn before the lane is free", "seq grows", "before seq 1 was settled", doneTwo, func(e *Evidence) {
 			at := noon.Add(70 * time.Second)
@@ -213,7 +269,7 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		{"refused because of a halt with an unknown outcome", "a halt holds", "the outcome is unknown", lostOne, func(e *Evidence) {
 			e.call(lostOne).Code = telematics.CommandsHalted
 		}},
-		{"a key that the unit does not have", "signed with a key of the unit", "unit-1 refused it as badly signed", rejectedOne, func(e *Evidence) {
+		{"a key that the unit lacks", "signed with a key of the unit", "unit-1 refused it as badly signed", rejectedOne, func(e *Evidence) {
 			e.event(rejectedOne, simulator.CommandAnswered).Reason = telematics.BadSignature
 		}},
 		{"a flood displaces an answer", "a unit's flood delays no other", "the command ended unknown", doneTwo, func(e *Evidence) {
@@ -222,13 +278,21 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 		{"a flood delays an answer", "a unit's flood delays no other", "ended succeeded, late true", doneTwo, func(e *Evidence) {
 			e.row(doneTwo).Late = true
 		}},
-		{"late responses during a flood", "a unit's flood delays no other", "the callers of 1 were answered more than 2s later", doneTwo, func(e *Evidence) {
-			e.call(doneTwo).End = e.event(doneTwo, simulator.CommandAnswered).True.Add(3 * time.Second)
+		{
+			"late responses in a flood", "a unit's flood delays no other",
+			"the callers of 1 were answered more than 2s later", doneTwo, func(e *Evidence) {
+				e.call(doneTwo).End = e.event(doneTwo, simulator.CommandAnswered).True.Add(3 * time.Second)
+			},
+		},
+		{"a flood that the service does not count", "a unit's flood delays no other", "counts no dropped", 0, func(e *Evidence) {
+			e.Floods[0].Limited = 0
 		}},
-		{"a flood that the service does not count", "a unit's flood delays no other", "counts no dropped", 0, func(e *Evidence) { e.Floods[0].Limited = 0 }},
-		{"a key that the unit does not have, and a damaged copy", "signed with a key of the unit", "unit-2 refused it as badly signed", lostOne, func(e *Evidence) {
-			e.damage(lostOne, simulator.CommandDamaged, simulator.CommandAnswered, simulator.CommandAnswered)
-		}},
+		{
+			"such a key, and a damaged copy", "signed with a key of the unit",
+			"unit-2 refused it as badly signed", lostOne, func(e *Evidence) {
+				e.damage(lostOne, simulator.CommandDamaged, simulator.CommandAnswered, simulator.CommandAnswered)
+			},
+		},
 	} {
 		t.Run(c.breach, func(t *testing.T) {
 			e := healthy()
@@ -289,7 +353,8 @@ func TestCheck_Exemptions(t *testing.T) {
 		}},
 		{"a message before its instance can have detected its clock error", func(e *Evidence) {
 			m := e.message(lateOne)
-			e.Clocks = map[int][]ClockFault{1: {{From: m.At.Add(-clockNoticed - 900*time.Millisecond), To: m.At.Add(time.Second), Ahead: time.Minute}}}
+			from := m.At.Add(-clockNoticed - 900*time.Millisecond)
+			e.Clocks = map[int][]ClockFault{1: {{From: from, To: m.At.Add(time.Second), Ahead: time.Minute}}}
 		}},
 		{"a message of an instance whose clock is right", func(e *Evidence) {
 			m := e.message(lateOne)
@@ -354,7 +419,8 @@ func TestCheck_Exemptions(t *testing.T) {
 			e.call(doneOne).Outcome, e.call(doneOne).Status = telematics.MayHave, 504
 			w := &world{Evidence: *e, n: len(e.Commands), line: 1000}
 			for n := range reported - 4 {
-				w.add(order{vehicle: 1, action: telematics.AttentionSignal, at: noon.Add(time.Duration(20+n) * time.Minute), end: telematics.Succeeded})
+				at := noon.Add(time.Duration(20+n) * time.Minute)
+				w.add(order{vehicle: 1, action: telematics.AttentionSignal, at: at, end: telematics.Succeeded})
 			}
 			*e = w.Evidence
 		}},
@@ -463,7 +529,10 @@ func TestReport_ShowsTenViolationsOfALawAndCountsTheRest(t *testing.T) {
 	if n := strings.Count(text, "VIOLATION"); n != verdict.ShownPerLaw {
 		t.Errorf("the report shows %d violations, want the limit", n)
 	}
-	for _, want := range []string{"law  checked  violations", "everything in Redis expires       29          13", `"everything in Redis expires": 3 more violations`} {
+	for _, want := range []string{
+		"law  checked  violations", "everything in Redis expires       29          13",
+		`"everything in Redis expires": 3 more violations`,
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}

@@ -85,7 +85,8 @@ func (w *others) add(n int, vehicle telematics.VehicleID, a telematics.Action, a
 		Start: at.Add(-ms(3)), End: r.Completed.Add(ms(3)), Status: 200, Command: r.ID, Outcome: end.Outcome(),
 	}
 	line := map[telematics.Action]string{
-		telematics.Lock: "setdigout 1 1", telematics.Unlock: "setdigout ?1 ? 1", telematics.EnableDriving: "setdigout ??0", telematics.DisableDriving: "setdigout ??1",
+		telematics.Lock: "setdigout 1 1", telematics.Unlock: "setdigout ?1 ? 1",
+		telematics.EnableDriving: "setdigout ??0", telematics.DisableDriving: "setdigout ??1",
 	}[a]
 	named := r.ID
 	m := Message{At: at.Add(ms(22)), Unit: of.Unit, Command: named, Payload: "lock"}
@@ -116,7 +117,8 @@ func (w *others) add(n int, vehicle telematics.VehicleID, a telematics.Action, a
 		event(simulator.CommandAnswered, 100, "DOUT1:ON")
 	}
 	w.AuditLog = append(w.AuditLog, LogEntry{
-		ID: int64(n), At: r.Completed, Vehicle: vehicle, Action: telematics.CommandActivity(a), Outcome: end.Outcome(), Command: r.ID, RequestID: r.RequestID,
+		ID: int64(n), At: r.Completed, Vehicle: vehicle, Action: telematics.CommandActivity(a), Outcome: end.Outcome(),
+		Command: r.ID, RequestID: r.RequestID,
 	})
 	w.Commands, w.Calls = append(w.Commands, r), append(w.Calls, c)
 }
@@ -174,7 +176,9 @@ func TestOthers_EachViolationIsFound(t *testing.T) {
 				return e.Unit == "zoe" && e.Kind == simulator.Turned && e.Detail == simulator.TurnedLocked
 			})
 		}},
-		{"a car that locks after the answer", "ovms: told succeeded: it happened", "never so between", func(w *others) { w.row(3).Completed = w.row(3).Requested.Add(ms(200)) }},
+		{"a car that locks after the answer", "ovms: told succeeded: it happened", "never so between", func(w *others) {
+			w.row(3).Completed = w.row(3).Requested.Add(ms(200))
+		}},
 		{"a car that was locked and unlocked before", "teltonika: told succeeded: it happened", "never so between", func(w *others) {
 			w.turn("van", w.row(4).Requested.Add(ms(10)), false)
 			w.Flights = slices.DeleteFunc(w.Flights, func(e simulator.Event) bool {
@@ -186,8 +190,12 @@ func TestOthers_EachViolationIsFound(t *testing.T) {
 				return e.Action == telematics.EnableDriving && e.Kind == simulator.CommandAnswered
 			})
 		}},
-		{"a response with the command of another vehicle", "ovms: told succeeded: it happened", "does not say that", func(w *others) { w.Calls[0].Command = id(3) }},
-		{"refused, but executed", "ovms: told not executed: it did not", "but the car started", func(w *others) { w.Calls[0].Outcome = telematics.NotExecuted }},
+		{"a response with the command of another vehicle", "ovms: told succeeded: it happened", "does not say that", func(w *others) {
+			w.Calls[0].Command = id(3)
+		}},
+		{"refused, but executed", "ovms: told not executed: it did not", "but the car started", func(w *others) {
+			w.Calls[0].Outcome = telematics.NotExecuted
+		}},
 		{"expired, but executed", "teltonika: told not executed: it did not", "the record says expired", func(w *others) {
 			w.row(4).State, w.row(4).ReceivedAt = telematics.Expired, time.Time{}
 		}},
@@ -197,7 +205,9 @@ func TestOthers_EachViolationIsFound(t *testing.T) {
 		{"an answer to another command", "teltonika: no answer to another command", "had not answered it", func(w *others) {
 			w.row(6).State, w.row(6).ReceivedAt = telematics.Received, w.row(6).Requested.Add(time.Second)
 		}},
-		{"an answer before its command", "ovms: no answer to another command", "had not answered it", func(w *others) { w.row(2).ReceivedAt = w.row(1).Completed }},
+		{"an answer before its command", "ovms: no answer to another command", "had not answered it", func(w *others) {
+			w.row(2).ReceivedAt = w.row(1).Completed
+		}},
 		{"a late start", "ovms: late at most as promised", "started 1m40s late", func(w *others) {
 			e := w.of("leaf", simulator.CommandStarted)
 			e.True = w.row(1).SentAt.Add(100 * time.Second)
@@ -213,10 +223,15 @@ func TestOthers_EachViolationIsFound(t *testing.T) {
 			again.Seq, again.True = 9, again.True.Add(time.Second)
 			w.Flights = append(w.Flights, again)
 		}},
-		{"a key with two commands", "ovms: one order, one command", "2 commands of the key", func(w *others) { w.Calls[1].Key = w.Calls[0].Key }},
-		{"the next command too early", "teltonika: one command at a time", "before an answer to the last command was ruled out", func(w *others) {
-			w.row(4).ReceivedAt = time.Time{}
+		{"a key with two commands", "ovms: one order, one command", "2 commands of the key", func(w *others) {
+			w.Calls[1].Key = w.Calls[0].Key
 		}},
+		{
+			"the next command too early", "teltonika: one command at a time",
+			"before an answer to the last command was ruled out", func(w *others) {
+				w.row(4).ReceivedAt = time.Time{}
+			},
+		},
 		{"a command without a row", "teltonika: nothing forgotten", "not on record", func(w *others) {
 			w.Commands = slices.DeleteFunc(w.Commands, func(r Row) bool { return r.ID == id(4) })
 		}},
@@ -224,14 +239,20 @@ func TestOthers_EachViolationIsFound(t *testing.T) {
 		{"a forgotten command", "ovms: nothing forgotten", "not on record", func(w *others) {
 			w.Commands = slices.DeleteFunc(w.Commands, func(r Row) bool { return r.ID == id(3) })
 		}},
-		{"a denied command", "ovms: what an agency denies is not sent", "became a command", func(w *others) { w.row(3).Action = telematics.Unlock }},
-		{"a denied call", "teltonika: what an agency denies is not sent", "was accepted", func(w *others) { w.Calls[len(w.Calls)-1].Command = id(6) }},
+		{"a denied command", "ovms: what an agency denies is not sent", "became a command", func(w *others) {
+			w.row(3).Action = telematics.Unlock
+		}},
+		{"a denied call", "teltonika: what an agency denies is not sent", "was accepted", func(w *others) {
+			w.Calls[len(w.Calls)-1].Command = id(6)
+		}},
 		{"a denied start", "teltonika: what an agency denies is not sent", "started unlock", func(w *others) {
 			e := *w.of("van", simulator.CommandStarted)
 			e.Unit, e.Action, e.Seq = "hearse", telematics.Unlock, 9
 			w.Flights = append(w.Flights, e)
 		}},
-		{"an allowed call is denied", "ovms: what an agency denies is not sent", "though it may be sent", func(w *others) { w.Calls[1].Code = telematics.BestEffortIsDenied }},
+		{"an allowed call is denied", "ovms: what an agency denies is not sent", "though it may be sent", func(w *others) {
+			w.Calls[1].Code = telematics.BestEffortIsDenied
+		}},
 		{"a limited speed", "ovms: no command does harm", "speed limited", func(w *others) {
 			e := *w.of("leaf", simulator.CommandStarted)
 			e.Kind, e.Detail = simulator.Harmed, "speed limited to 47 km/h"
@@ -246,7 +267,8 @@ func TestOthers_EachViolationIsFound(t *testing.T) {
 		w := &others{Evidence: othersWorld(), heard: map[telematics.Unit]int64{}}
 		c.commit(w)
 		r := Check(w.Evidence)
-		if found := r.Of(c.law); len(found) == 0 || !slices.ContainsFunc(found, func(v verdict.Violation) bool { return strings.Contains(v.What, c.what) }) {
+		isIt := func(v verdict.Violation) bool { return strings.Contains(v.What, c.what) }
+		if found := r.Of(c.law); len(found) == 0 || !slices.ContainsFunc(found, isIt) {
 			t.Errorf("%s: the law %q has no such violation: %v", c.breach, c.law, r.Violations)
 		}
 	}

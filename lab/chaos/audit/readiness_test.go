@@ -50,10 +50,13 @@ func TestReadiness_CommandsThatFailAtAReadyInstanceAreFound(t *testing.T) {
 		commit func(*Evidence, []*Call)
 	}{
 		{"all is well", "", "", func(*Evidence, []*Call) {}},
-		{"refused while it says that it is ready", "ready means able", "instance 1 said that it was ready, and 5 of 20", func(e *Evidence, calls []*Call) {
-			e.Locks = nil
-			refuse(calls, 4)
-		}},
+		{
+			"refused while it says that it is ready", "ready means able",
+			"instance 1 said that it was ready, and 5 of 20", func(e *Evidence, calls []*Call) {
+				e.Locks = nil
+				refuse(calls, 4)
+			},
+		},
 		{"no answer for long", "ready means able", "map[no answer:20]", func(e *Evidence, calls []*Call) {
 			e.Locks = nil
 			for _, c := range calls {
@@ -90,10 +93,13 @@ func TestReadiness_CommandsThatFailAtAReadyInstanceAreFound(t *testing.T) {
 			e.Stalls = []Interval{{From: calls[0].Start, To: calls[0].Start.Add(time.Minute)}}
 			refuse(calls, 1)
 		}},
-		{"a lock refuses others", "a lock stops no other", "another client locked vehicle 5 for 1m1s: of 20 commands to other sound vehicles 5 failed", func(e *Evidence, calls []*Call) {
-			e.Ready = nil
-			refuse(calls, 4)
-		}},
+		{
+			"a lock refuses others", "a lock stops no other",
+			"another client locked vehicle 5 for 1m1s: of 20 commands to other sound vehicles 5 failed", func(e *Evidence, calls []*Call) {
+				e.Ready = nil
+				refuse(calls, 4)
+			},
+		},
 		{"a lock delays others", "a lock stops no other", "20 took more than 3s", func(e *Evidence, calls []*Call) {
 			for _, c := range calls {
 				c.End = c.Start.Add(soundTakes + ms(1))

@@ -96,9 +96,12 @@ func TestCheck_FindsViolations(t *testing.T) {
 		"still due":                {lawSettled, func(e *Evidence) { e.Charges[3].Due = true }},
 		"captured too much":        {lawDeposits, func(e *Evidence) { e.Ledger[1].Captured = 71 }},
 		"captured, and still held": {lawDeposits, func(e *Evidence) { e.Ledger[1].Held = 130 }},
-		"released in the record, captured at the processor": {lawDeposits, func(e *Evidence) { e.Charges[1].State, e.Charges[1].Settled = rental.Released, 0 }},
+		"released in the record, captured at the processor": {lawDeposits, func(e *Evidence) {
+			e.Charges[1].State, e.Charges[1].Settled = rental.Released, 0
+		}},
 		"refunded twice": {lawRefunds, func(e *Evidence) {
-			e.Ledger[0].Refunds = append(e.Ledger[0].Refunds, sandbox.Giveback{Refund: "re_2", Charge: "back", Amount: 20, Status: "succeeded"})
+			again := sandbox.Giveback{Refund: "re_2", Charge: "back", Amount: 20, Status: "succeeded"}
+			e.Ledger[0].Refunds = append(e.Ledger[0].Refunds, again)
 		}},
 		"refunded another amount":        {lawRefunds, func(e *Evidence) { e.Ledger[0].Refunds[0].Amount = 21 }},
 		"refund of another payment":      {lawRefunds, func(e *Evidence) { e.Charges[4].Refunds = "more" }},
@@ -119,7 +122,8 @@ func TestCheck_FindsViolations(t *testing.T) {
 			e.Operations[3].Status, e.Operations[3].Code = 422, rental.RefundExceedsPaid
 		}},
 		"refused without a reason": {lawRefused, func(e *Evidence) {
-			e.Operations = append(e.Operations, Operation{Kind: Fee, Booking: 1, Reason: "other", Status: 409, Code: rental.BookingStateConflict})
+			refused := Operation{Kind: Fee, Booking: 1, Reason: "other", Status: 409, Code: rental.BookingStateConflict}
+			e.Operations = append(e.Operations, refused)
 		}},
 		"without a final response": {lawRefused, func(e *Evidence) {
 			e.Operations = append(e.Operations, Operation{Kind: Fee, Booking: 1, Reason: "other"})
@@ -194,7 +198,8 @@ func TestAnswer_OnlyFinalAnswersAreDefinite(t *testing.T) {
 		answer
 		definite bool
 	}{
-		{answer{}, false}, {answer{status: 200}, true}, {answer{status: 503, code: "service_unavailable"}, false}, {answer{status: 500}, false},
+		{answer{}, false}, {answer{status: 200}, true}, {answer{status: 500}, false},
+		{answer{status: 503, code: "service_unavailable"}, false},
 		{answer{status: 429, code: "rate_limited"}, false}, {answer{status: 409, code: telematics.IdempotencyInProgress}, false},
 		{answer{status: 409, code: rental.BookingStateConflict}, true}, {answer{status: 422}, true},
 	} {

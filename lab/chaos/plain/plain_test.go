@@ -17,6 +17,7 @@ func TestLaws_FindWhatEachForbids(t *testing.T) {
 		return simulator.Event{Kind: kind, Unit: "car-1", Command: id, Seq: seq, Expires: now.Add(time.Second), True: now}
 	}
 	started, ended := event(simulator.CommandStarted, a, 1), event(simulator.CommandEnded, a, 1)
+	unasked, same := event(simulator.CommandEnded, b, 2), event(simulator.CommandStarted, b, 1)
 	late, outOfOrder := started, event(simulator.CommandAnswered, a, 1)
 	late.True = now.Add(2 * time.Second)
 	outOfOrder.Status, outOfOrder.Reason = telematics.Rejected, telematics.OutOfOrder
@@ -48,7 +49,7 @@ func TestLaws_FindWhatEachForbids(t *testing.T) {
 		"error":                       {rolloutLaws, []call{good, {answer: "502 bad_gateway"}}, flight, succeeded, nil, noFailure.Name},
 		"not executed":                {rolloutLaws, []call{good, other}, flight, succeeded, nil, answeredOnce.Name},
 		"executed twice":              {rolloutLaws, []call{good}, append(flight, ended), succeeded, nil, answeredOnce.Name},
-		"executed without a response": {rolloutLaws, []call{good}, append(flight, event(simulator.CommandEnded, b, 2)), succeeded, nil, noOther.Name},
+		"executed without a response": {rolloutLaws, []call{good}, append(flight, unasked), succeeded, nil, noOther.Name},
 
 		"a shard":                               {shardsLaws, []call{good}, flight, succeeded, nil, ""},
 		"executed late":                         {shardsLaws, []call{good}, []simulator.Event{late, ended}, succeeded, nil, notLate.Name},
@@ -65,7 +66,7 @@ func TestLaws_FindWhatEachForbids(t *testing.T) {
 		"lost, and forgotten":            {failoverLaws, []call{good}, flight, record{}, nil, notForgotten.Name},
 		"logged twice":                   {failoverLaws, []call{good}, flight, answered(2), nil, loggedOnce.Name},
 		"refused as out of order":        {failoverLaws, []call{falsely}, []simulator.Event{outOfOrder}, succeeded, nil, inOrder.Name},
-		"a number that was given before": {failoverLaws, []call{good}, append(flight, event(simulator.CommandStarted, b, 1)), succeeded, nil, grows.Name},
+		"a number that was given before": {failoverLaws, []call{good}, append(flight, same), succeeded, nil, grows.Name},
 	} {
 		e := &evidence{calls: c.calls, record: c.record, moved: c.moved}
 		e.index(c.events)
