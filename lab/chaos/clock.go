@@ -76,11 +76,11 @@ func (r *round) setPostgresClock(ctx context.Context, ahead time.Duration) error
 
 // setAllClocks sets the clocks of all instances and of Postgres ahead.
 func (r *round) setAllClocks(ctx context.Context, ahead time.Duration) error {
-	failures := []error{r.setPostgresClock(ctx, ahead)}
+	var failures []error
 	for i := range r.Running {
 		failures = append(failures, r.setClock(i, ahead))
 	}
-	if err := errors.Join(failures...); err != nil {
+	if err := errors.Join(append(failures, r.setPostgresClock(ctx, ahead))...); err != nil {
 		return fmt.Errorf("set all clocks: %w", err)
 	}
 	return nil
