@@ -24,7 +24,8 @@ func (i *instance) vehicleStatus(vehicle int) string {
 func (i *instance) story(booking int64) []string {
 	i.Helper()
 	var lines []string
-	for _, one := range i.asAdmin(http.MethodGet, fmt.Sprintf("/api/v1/admin/activity?booking_id=%d&limit=200", booking), "").wants(200, "").list("data") {
+	entries := i.asAdmin(http.MethodGet, fmt.Sprintf("/api/v1/admin/activity?booking_id=%d&limit=200", booking), "")
+	for _, one := range entries.wants(200, "").list("data") {
 		line, _ := one.(map[string]any)
 		code, _ := line["code"].(string)
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%v %v %s", line["role"], line["action"], code)))
@@ -80,7 +81,8 @@ func TestBooking_EveryInstanceSeesItImmediately(t *testing.T) {
 			}
 		}
 		other.post(here, ownOf(booking)+"/control/lock", "").wants(404, "booking_not_found")
-		if got, want := started(&recorder), []telematics.Action{telematics.Unlock, telematics.Lock, telematics.Unlock}; !slices.Equal(got, want) {
+		want := []telematics.Action{telematics.Unlock, telematics.Lock, telematics.Unlock}
+		if got := started(&recorder); !slices.Equal(got, want) {
 			r.Errorf("the car executed %v, want %v", got, want)
 		}
 
@@ -92,7 +94,10 @@ func TestBooking_EveryInstanceSeesItImmediately(t *testing.T) {
 		if here.charge(booking, "extension") != nil {
 			r.Errorf("extending to the present end was charged: %s", same.text)
 		}
-		extend(there, 2*time.Hour).wants(200, "").has("data.pricing.duration_hours", "10", "data.pricing.subtotal", "150.00", "data.pricing.tax", "15.00", "data.pricing.total", "365.00")
+		extend(there, 2*time.Hour).wants(200, "").has(
+			"data.pricing.duration_hours", "10", "data.pricing.subtotal", "150.00", "data.pricing.tax", "15.00",
+			"data.pricing.total", "365.00",
+		)
 		c.awaitPayment(here, booking, "paid").has("data.pricing.total", "365.00", "data.can_extend", "true")
 		if m := r.movements(booking); m["extension 1"].Captured != 3300 || len(m) != 3 {
 			r.Errorf("the processor's ledger is %+v", m)
@@ -169,7 +174,8 @@ func TestBooking_AnotherInstanceChargesForAKilledOne(t *testing.T) {
 			m := r.movements(booking)
 			return m["start 1"].Captured == 13200 && m["deposit 1"].Held == 20000
 		})
-		c.post(victim, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, when.to.Add(2*time.Hour).Format(time.RFC3339Nano))).wants(200, "")
+		c.post(victim, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, when.to.Add(2*time.Hour).Format(time.RFC3339Nano))).
+			wants(200, "")
 		victim.stop()
 		if n := r.rows(`select count(*) from charges where state in ('paid', 'authorized')`); n != 0 {
 			r.Errorf("the killed instance settled %d charges, want none", n)

@@ -24,7 +24,8 @@ func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 	for _, statement := range []string{
 		`create table clock (ahead interval not null)`,
 		`insert into clock values ('0')`,
-		`create function public.clock_timestamp() returns timestamptz language sql volatile as 'select pg_catalog.clock_timestamp() + ahead from public.clock'`,
+		`create function public.clock_timestamp() returns timestamptz language sql volatile as
+			'select pg_catalog.clock_timestamp() + ahead from public.clock'`,
 	} {
 		_, err := db.Exec(statement)
 		s.must(err)

@@ -50,7 +50,8 @@ func TestServe_RefusesAPostgresThatMayLoseCommits(t *testing.T) {
 	config.AllowUnsafePostgres = false
 	// The instance accepted no request, so it does not wait for a load balancer.
 	config.Drain = 70 * time.Second
-	if err := s.refused(config); !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off") || !strings.Contains(err.Error(), "--allow-unsafe-postgres") {
+	if err := s.refused(config); !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off") ||
+		!strings.Contains(err.Error(), "--allow-unsafe-postgres") {
 		t.Errorf("Serve = %v, want ErrUnsuitable for fsync=off", err)
 	}
 }

@@ -52,13 +52,16 @@ func TestFleetEdit_UnitsAreAssignedWhileTheServiceRuns(t *testing.T) {
 	const station = `{"id": 1, "agency_id": 1, "name": "Ost", "address": "Orleansplatz 1", "latitude": 48.12, "longitude": 11.6}`
 	here.edit(http.MethodPost, "stations", station, http.StatusCreated)
 	here.edit(http.MethodPost, "stations", station, http.StatusConflict)
-	if got, want := here.edit(http.MethodPatch, "stations/1", `{"name": "Ostbahnhof"}`, http.StatusOK), []string{"station 1: name Ost → Ostbahnhof"}; !slices.Equal(got, want) {
+	renamed := []string{"station 1: name Ost → Ostbahnhof"}
+	if got, want := here.edit(http.MethodPatch, "stations/1", `{"name": "Ostbahnhof"}`, http.StatusOK), renamed; !slices.Equal(got, want) {
 		t.Errorf("changes %q, want %q", got, want)
 	}
-	const added = `{"id": 3, "agency_id": 1, "powertrain": "electric", "plate_number": "M-OT 3", "capabilities": ["lock"], "hourly_rate": 15.5}`
+	const added = `{"id": 3, "agency_id": 1, "powertrain": "electric", "plate_number": "M-OT 3",
+		"capabilities": ["lock"], "hourly_rate": 15.5}`
 	if got, want := here.edit(http.MethodPost, "vehicles", added, http.StatusCreated),
 		[]string{
-			"vehicle 3: new: agency 1, plate number M-OT 3, status available, powertrain electric, capabilities lock, hourly rate 15.50 EUR, deposit 0.00 EUR",
+			"vehicle 3: new: agency 1, plate number M-OT 3, status available, powertrain electric, capabilities lock, " +
+				"hourly rate 15.50 EUR, deposit 0.00 EUR",
 		}; !slices.Equal(got, want) {
 		t.Errorf("changes %q, want %q", got, want)
 	}

@@ -18,7 +18,8 @@ func TestControl_ReportOfTheFutureDecidesNothing(t *testing.T) {
 		i := s.serve(unhurried)
 		fleet := s.drive(nil, func(id telematics.VehicleID) simulator.Profile {
 			driving, _ := simulator.Demo(6)
-			driving.Actions, driving.Body.SpeedKmh, driving.Clock.Skew = simulator.AllActions, speeds[id].before, telematics.MaxAhead-10*time.Second
+			driving.Actions, driving.Body.SpeedKmh = simulator.AllActions, speeds[id].before
+			driving.Clock.Skew = telematics.MaxAhead - 10*time.Second
 			return driving
 		})
 		reads := func(id telematics.VehicleID, kmh float64) bool {
@@ -37,7 +38,10 @@ func TestControl_ReportOfTheFutureDecidesNothing(t *testing.T) {
 			vehicle int
 			action  telematics.Action
 			status  int
-		}{{1, telematics.Unlock, 200}, {2, telematics.DisableDriving, 409}, {2, telematics.Unlock, 409}, {3, telematics.DisableDriving, 200}} {
+		}{
+			{1, telematics.Unlock, 200}, {2, telematics.DisableDriving, 409},
+			{2, telematics.Unlock, 409}, {3, telematics.DisableDriving, 200},
+		} {
 			r := i.control(c.vehicle, c.action)
 			for r.starved() {
 				time.Sleep(repeatAfter)

@@ -69,7 +69,8 @@ func TestReady_InstanceWithAKeyThatTheUnitsDoNotHoldIsNotReady(t *testing.T) {
 	wrong := s.serveUnready(func(c *app.Config) { c.SigningKeys = filepath.Join(s.dir, "other.jwks") })
 	wrong.says(http.StatusServiceUnavailable, "this instance signs with the key")
 	// Nor does it send what units would reject, to callers that reach it all the same.
-	if r := wrong.control(1, telematics.Lock); r.status != http.StatusServiceUnavailable || r.Error.Outcome != string(telematics.NotExecuted) {
+	if r := wrong.control(1, telematics.Lock); r.status != http.StatusServiceUnavailable ||
+		r.Error.Outcome != string(telematics.NotExecuted) {
 		t.Errorf("the instance with the wrong key: %d %+v, want 503, not executed", r.status, r.Error)
 	}
 	if status, says := right.readiness(); status != http.StatusOK {

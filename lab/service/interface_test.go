@@ -186,7 +186,9 @@ func TestInterface_ResponsesToClients(t *testing.T) {
 		added.shows("data", methodFields)
 		added.shows("meta", metaFields)
 		amex := c.add(i, "pm_card_amex", true)
-		list := c.get(i, "/payment-methods").wants(200, "").has("data.0.is_default", "true", "data.0.brand", `"amex"`, "data.1.is_default", "false")
+		list := c.get(i, "/payment-methods").
+			wants(200, "").
+			has("data.0.is_default", "true", "data.0.brand", `"amex"`, "data.1.is_default", "false")
 		if len(list.list("data")) != 2 || list.number("data.0.id") != amex {
 			r.Errorf("listed as %s, want two cards", list.text)
 		}
@@ -230,7 +232,9 @@ func TestInterface_ResponsesToClients(t *testing.T) {
 		page.shows("data.0", bookingFields)
 
 		i.asAdmin(http.MethodPost, adminOf(booking)+"/end", "").wants(200, "")
-		ended := c.get(i, ownOf(booking)).wants(200, "").has("data.status", `"completed"`, "data.can_cancel", "false", "data.can_extend", "false")
+		ended := c.get(i, ownOf(booking)).
+			wants(200, "").
+			has("data.status", `"completed"`, "data.can_cancel", "false", "data.can_extend", "false")
 		ended.shows("data", bookingFields)
 		if ended.at("data.actual_end") == nil {
 			r.Errorf("an ended booking without actual_end: %s", ended.text)

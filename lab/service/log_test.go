@@ -103,7 +103,8 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 	// configuration are printed as well.
 	for _, change := range []func(*app.Config){
 		func(c *app.Config) {
-			c.DatabaseURL, c.RedisURL = "postgres://motorpool:hush-database-2@127.0.0.1:1/motorpool?sslmode=disable", "redis://u:hush-redis-1@127.0.0.1:1/0"
+			c.DatabaseURL = "postgres://motorpool:hush-database-2@127.0.0.1:1/motorpool?sslmode=disable"
+			c.RedisURL = "redis://u:hush-redis-1@127.0.0.1:1/0"
 			c.MQTTURL, c.MQTTPassword = []string{"tcp://u:hush-mqtt-1@127.0.0.1:1"}, "hush-mqtt-2"
 			c.TokenKeys, c.OTLPURL = "http://u:hush-issuer-1@127.0.0.1:1/jwks?k=hush-issuer-2", "http://127.0.0.1:1"
 		},

@@ -45,7 +45,9 @@ func (r *rentals) remember() (setBack func()) {
 // each payment once.
 func TestLostCommit_RepeatedRequestsChargeEachClientOnce(t *testing.T) {
 	t.Parallel()
-	for _, when := range []string{"before the client was known", "after the card was added", "after the booking was made", "after the start"} {
+	for _, when := range []string{
+		"before the client was known", "after the card was added", "after the booking was made", "after the start",
+	} {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			rentOneStack(t, 1, func(r *rentals) {
@@ -120,7 +122,8 @@ func TestLostCommit_AShortRentalDoesNotPayForALongOne(t *testing.T) {
 		setBack()
 
 		i = r.open(func(c *app.Config) { c.CompareAfter = 100 * time.Millisecond })
-		c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, period.to.Add(16*time.Hour).Format(time.RFC3339Nano))).wants(200, "")
+		c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, period.to.Add(16*time.Hour).Format(time.RFC3339Nano))).
+			wants(200, "")
 		i.start(booking)
 		c.awaitPayment(i, booking, "paid")
 		long := r.movements(booking)["start 1"]
@@ -135,7 +138,8 @@ func TestLostCommit_AShortRentalDoesNotPayForALongOne(t *testing.T) {
 			r.Errorf("the processor has %+v, want two starts and one deposit", all)
 		}
 		r.eventually(10*time.Second, "the first payment alone is listed", func() bool {
-			unrecorded := `select count(*) from unrecorded_payments u where not exists (select from charges c where c.payment_key = u.payment)`
+			unrecorded := `select count(*) from unrecorded_payments u
+				where not exists (select from charges c where c.payment_key = u.payment)`
 			return r.rows(unrecorded) == 1 && r.rows(unrecorded+` and u.intent = $1`, short.Intent) == 1
 		})
 	})
@@ -152,7 +156,9 @@ func TestLostCommit_PaymentsThatAreNotRepeatedAreListed(t *testing.T) {
 		c := r.newCustomer()
 		c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_visa"}`)
 		setBack := r.remember()
-		booking := i.asAdmin(http.MethodPost, "/api/v1/admin/bookings", c.draft(1, fromNow(time.Minute), "")).wants(201, "").number("data.id")
+		booking := i.asAdmin(http.MethodPost, "/api/v1/admin/bookings", c.draft(1, fromNow(time.Minute), "")).
+			wants(201, "").
+			number("data.id")
 		i.asAdmin(http.MethodPost, adminOf(booking)+"/start", "").wants(200, "")
 		c.awaitPayment(i, booking, "paid")
 		r.eventually(10*time.Second, "the deposit is held", func() bool { return i.charge(booking, "deposit")["state"] == "authorized" })

@@ -99,7 +99,10 @@ func TestNotices_InAnyOrderSayNothingThatIsOld(t *testing.T) {
 		i.start(booking)
 		c.awaitPayment(i, booking, "paid")
 		intent := r.movements(booking)["start 1"].Intent
-		for number, name := range []string{"payment_intent.succeeded", "payment_intent.payment_failed", "payment_intent.requires_action", "payment_intent.created", "payment_intent.succeeded"} {
+		for number, name := range []string{
+			"payment_intent.succeeded", "payment_intent.payment_failed", "payment_intent.requires_action",
+			"payment_intent.created", "payment_intent.succeeded",
+		} {
 			r.notify(i, name, intent, func(n *notice) { n.id = fmt.Sprintf("evt_%d", number) }).wants(200, "")
 		}
 		r.eventually(10*time.Second, "the notices are handled", func() bool {

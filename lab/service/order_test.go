@@ -51,7 +51,8 @@ func TestCommand_RepeatedRequestIsAnsweredByEveryInstance(t *testing.T) {
 			if r.status != 200 || r.header.Get("Idempotency-Replayed") != "true" || commandOf(s.T, r).State != "succeeded" {
 				s.Errorf("the repeated request: %d %+v, %v", r.status, r.Error, r.header)
 			}
-			if r := i.control(1, telematics.Unlock, "Idempotency-Key", "night-round-1"); r.status != 422 || r.Error.Code != "idempotency_mismatch" {
+			if r := i.control(1, telematics.Unlock, "Idempotency-Key", "night-round-1"); r.status != 422 ||
+				r.Error.Code != "idempotency_mismatch" {
 				s.Errorf("another request with the key: %d %+v", r.status, r.Error)
 			}
 		}

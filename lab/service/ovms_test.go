@@ -52,9 +52,12 @@ func plugIn(t *testing.T, change func(*firmware.Config)) ovmsWorld {
 	}
 	w := ovmsWorld{instance: s.serve(), module: firmware.New(config), recorder: recorder, doors: config.Doors}
 	for name, value := range map[string]any{
-		"m.version": "3.3.006-12-gabcdef", "v.type": "NL", "v.b.soc": 71.5, "v.b.range.est": 180.25, "v.b.12v.voltage": 12.6, "v.c.state": "charging",
-		"v.d.fl": true, "v.d.fr": false, "v.d.rl": false, "v.d.rr": false, "v.d.trunk": false, "v.e.gear": -1, "v.e.handbrake": true, "v.e.locked": false, "v.e.on": false,
-		"v.e.serv.range": 12000, "v.p.direction": 90.0, "v.p.gpstime": time.Now().UTC(), "v.p.latitude": 48.1487, "v.p.longitude": -11.568, "v.p.odometer": 1234567.0, "v.p.speed": 0.0,
+		"m.version": "3.3.006-12-gabcdef", "v.type": "NL", "v.b.soc": 71.5, "v.b.range.est": 180.25, "v.b.12v.voltage": 12.6,
+		"v.c.state": "charging",
+		"v.d.fl":    true, "v.d.fr": false, "v.d.rl": false, "v.d.rr": false, "v.d.trunk": false, "v.e.gear": -1,
+		"v.e.handbrake": true, "v.e.locked": false, "v.e.on": false,
+		"v.e.serv.range": 12000, "v.p.direction": 90.0, "v.p.gpstime": time.Now().UTC(), "v.p.latitude": 48.1487,
+		"v.p.longitude": -11.568, "v.p.odometer": 1234567.0, "v.p.speed": 0.0,
 	} {
 		w.module.Set(name, value)
 	}
@@ -234,8 +237,11 @@ func TestOVMS_ModuleThatMayNotWriteToTheBusFails(t *testing.T) {
 	t.Parallel()
 	w := plugIn(t, func(c *firmware.Config) { c.ReadOnly = true })
 	w.becomes("online")
-	w.eventually(20*time.Second, "the module has subscribed", func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 })
-	if r := w.control(1, telematics.Lock); r.status != http.StatusBadGateway || r.Error.Outcome != "failed" || r.Error.Detail != "Error: vehicle could not be locked" {
+	w.eventually(20*time.Second, "the module has subscribed", func() bool {
+		return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0
+	})
+	if r := w.control(1, telematics.Lock); r.status != http.StatusBadGateway || r.Error.Outcome != "failed" ||
+		r.Error.Detail != "Error: vehicle could not be locked" {
 		t.Errorf("lock: %d %+v, want failed with the module's error", r.status, r.Error)
 	}
 }

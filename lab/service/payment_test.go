@@ -30,8 +30,10 @@ func TestPayment_DeclinedCardIsRetriedLaterAndAnotherImmediately(t *testing.T) {
 		booking := c.book(i, 1, fromNow(time.Minute), "")
 		// The vehicle is handed over although the payment fails.
 		i.start(booking).has("data.status", `"active"`)
-		c.awaitPayment(i, booking, "failed").has("data.payment.method", `"Visa •••• 0341"`, "data.payment.paid_at", "null", "data.can_extend", "false")
-		c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, time.Now().Add(20*time.Hour).UTC().Format(time.RFC3339))).wants(409, "booking_not_extendable")
+		c.awaitPayment(i, booking, "failed").
+			has("data.payment.method", `"Visa •••• 0341"`, "data.payment.paid_at", "null", "data.can_extend", "false")
+		c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, time.Now().Add(20*time.Hour).UTC().Format(time.RFC3339))).
+			wants(409, "booking_not_extendable")
 		for _, kind := range []string{"start", "deposit"} {
 			r.eventually(
 				10*time.Second, kind+" is declined",
@@ -40,7 +42,8 @@ func TestPayment_DeclinedCardIsRetriedLaterAndAnotherImmediately(t *testing.T) {
 			charge := instances[1].charge(booking, kind)
 			next, _ := charge["next_attempt_at"].(string)
 			at, err := time.Parse(time.RFC3339, next)
-			if in := time.Until(at); err != nil || in < 59*time.Minute || in > time.Hour || charge["decline_code"] != "generic_decline" || amount(charge, "attempts") != "1" {
+			if in := time.Until(at); err != nil || in < 59*time.Minute || in > time.Hour || charge["decline_code"] != "generic_decline" ||
+				amount(charge, "attempts") != "1" {
 				r.Errorf("the declined charge is %v", charge)
 			}
 		}
@@ -57,7 +60,8 @@ func TestPayment_DeclinedCardIsRetriedLaterAndAnotherImmediately(t *testing.T) {
 		c.get(i, "/payment-methods").has("data.0.id", fmt.Sprint(good), "data.0.is_default", "true", "data.1.is_default", "false")
 		c.remove(i, fmt.Sprintf("/payment-methods/%d", bad)).wants(200, "")
 		codes := map[string]int{}
-		for _, line := range i.asAdmin(http.MethodGet, fmt.Sprintf("/api/v1/admin/activity?booking_id=%d&action=charge.start", booking), "").wants(200, "").list("data") {
+		path := fmt.Sprintf("/api/v1/admin/activity?booking_id=%d&action=charge.start", booking)
+		for _, line := range i.asAdmin(http.MethodGet, path, "").wants(200, "").list("data") {
 			code, _ := line.(map[string]any)["code"].(string)
 			codes[code]++
 		}
@@ -113,7 +117,8 @@ func TestPayment_IsPaidAfterTheOwnerConfirms(t *testing.T) {
 		c.awaitPayment(i, booking, "paid")
 		r.eventually(10*time.Second, "the deposit is held", func() bool { return i.charge(booking, "deposit")["state"] == "authorized" })
 		c.get(i, ownOf(booking)+"/payment-action").wants(409, "booking_state_conflict")
-		if m := r.movements(booking); m["start 1"].Captured != 13200 || m["start 1"].Approved != 1 || m["deposit 1"].Held != 20000 || m["deposit 1"].Approved != 1 {
+		if m := r.movements(booking); m["start 1"].Captured != 13200 || m["start 1"].Approved != 1 || m["deposit 1"].Held != 20000 ||
+			m["deposit 1"].Approved != 1 {
 			r.Errorf("the processor's ledger is %+v", m)
 		}
 		for secret := range seen {
@@ -135,7 +140,8 @@ func TestDeposit_IsHeldCapturedInPartAndReleased(t *testing.T) {
 		for _, booking := range []int64{damaged, clean} {
 			i.start(booking)
 			c.awaitPayment(i, booking, "paid")
-			if m := r.movements(booking); m["start 1"].Captured != 13200 || m["deposit 1"].Held != 20000 || m["deposit 1"].Captured != 0 || m["deposit 1"].Status != "requires_capture" {
+			if m := r.movements(booking); m["start 1"].Captured != 13200 || m["deposit 1"].Held != 20000 || m["deposit 1"].Captured != 0 ||
+				m["deposit 1"].Status != "requires_capture" {
 				r.Errorf("after the start: %+v", m)
 			}
 		}
@@ -150,7 +156,8 @@ func TestDeposit_IsHeldCapturedInPartAndReleased(t *testing.T) {
 		if again := capture().wants(200, ""); again.header.Get("Idempotency-Replayed") != "true" {
 			r.Errorf("the repeated capture has the header %v, want it replayed", again.header)
 		}
-		i.asAdmin(http.MethodPost, adminOf(damaged)+"/deposit/capture", `{"amount":1,"reason":"More"}`, "Idempotency-Key", "more").wants(409, "booking_state_conflict")
+		i.asAdmin(http.MethodPost, adminOf(damaged)+"/deposit/capture", `{"amount":1,"reason":"More"}`, "Idempotency-Key", "more").
+			wants(409, "booking_state_conflict")
 		for _, booking := range []int64{damaged, clean} {
 			i.asAdmin(http.MethodPost, adminOf(booking)+"/end", "").wants(200, "")
 		}
@@ -161,7 +168,8 @@ func TestDeposit_IsHeldCapturedInPartAndReleased(t *testing.T) {
 		if m := r.movements(clean)["deposit 1"]; m.Captured != 0 || m.Held != 0 || m.Status != "canceled" {
 			r.Errorf("released: %+v", m)
 		}
-		if charge := i.charge(damaged, "deposit"); charge["state"] != "captured" || amount(charge, "settled") != "35.50" || charge["reason"] != "A scratch" {
+		if charge := i.charge(damaged, "deposit"); charge["state"] != "captured" || amount(charge, "settled") != "35.50" ||
+			charge["reason"] != "A scratch" {
 			r.Errorf("the charge that is captured in part: %v", charge)
 		}
 		c.awaitPayment(i, clean, "paid")
@@ -197,7 +205,8 @@ func TestFee_IsChargedOnceAndRefundedOnce(t *testing.T) {
 		if first != 1 {
 			r.Errorf("%d of ten requests with one key charged a fee, want 1", first)
 		}
-		i.asAdmin("POST", adminOf(booking)+"/fees", strings.Replace(fee, "45.50", "45.60", 1), "Idempotency-Key", "dog").wants(422, "idempotency_mismatch")
+		i.asAdmin("POST", adminOf(booking)+"/fees", strings.Replace(fee, "45.50", "45.60", 1), "Idempotency-Key", "dog").
+			wants(422, "idempotency_mismatch")
 		c.awaitPayment(i, booking, "paid")
 		m := r.movements(booking)
 		if len(m) != 3 || m["fee 1"].Captured != 4550 || m["fee 1"].Attempts != 1 {
@@ -240,7 +249,9 @@ func TestPayment_NoUnlockBeforeItsResult(t *testing.T) {
 	booking := c.book(i, 1, fromNow(time.Minute), "")
 	i.start(booking)
 	c.post(i, ownOf(booking)+"/control/lock", "").wants(200, "")
-	c.post(i, ownOf(booking)+"/control/unlock", "").wants(409, "payment_pending").has("error.retryable", "true", "error.retry_after", "2", "error.outcome", `"not_executed"`)
+	c.post(i, ownOf(booking)+"/control/unlock", "").
+		wants(409, "payment_pending").
+		has("error.retryable", "true", "error.retry_after", "2", "error.outcome", `"not_executed"`)
 	_, err := r.db.Exec(`update bookings set started_at = started_at - interval '10 minutes' where id = $1`, booking)
 	r.must(err)
 	c.post(i, ownOf(booking)+"/control/unlock", "").wants(200, "")

@@ -18,8 +18,9 @@ import (
 func TestProfiles_OnlyOnTheInternalListener(t *testing.T) {
 	i := embeddedStack(t, 1).serve(func(c *app.Config) { c.Profiles = true })
 	for path, inside := range map[string]int{
-		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/profile?seconds=1": 200, "/debug/pprof/trace?seconds=1": 200,
-		"/debug/pprof/cmdline": 404, // the command line may have secrets
+		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/profile?seconds=1": 200,
+		"/debug/pprof/trace?seconds=1": 200,
+		"/debug/pprof/cmdline":         404, // the command line may have secrets
 	} {
 		if status, _ := i.fetch(i.internal + path); status != inside {
 			t.Errorf("%s on the internal listener: %d, want %d", path, status, inside)

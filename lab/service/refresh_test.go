@@ -92,7 +92,8 @@ func TestRefresh_OneAtATime(t *testing.T) {
 			s.Errorf("a command of another lane during the refresh: %d %+v, want 202", r.status, r.Error)
 		}
 		caller.Wait()
-		if meta := i.meta(first); first.status != 200 || meta.Source != "live" || !meta.Sections["telemetry"].After(before.Sections["telemetry"]) {
+		if meta := i.meta(first); first.status != 200 || meta.Source != "live" ||
+			!meta.Sections["telemetry"].After(before.Sections["telemetry"]) {
 			s.Errorf("the first refresh: %d %+v", first.status, meta)
 		}
 	})
@@ -113,7 +114,8 @@ func TestRefresh_SilentUnitTimesOutAndKeepsTheLastState(t *testing.T) {
 			r.took > 9*time.Second {
 			s.Errorf("refresh: %d %+v after %v, Retry-After %q", r.status, r.Error, r.took, r.retryAfter)
 		}
-		if meta := i.meta(i.get("/api/v1/admin/vehicles/1/status", nil)); meta.Source != "cache" || !meta.Sections["telemetry"].Equal(before.Sections["telemetry"]) {
+		if meta := i.meta(i.get("/api/v1/admin/vehicles/1/status", nil)); meta.Source != "cache" ||
+			!meta.Sections["telemetry"].Equal(before.Sections["telemetry"]) {
 			s.Errorf("the latest known state: %+v, want %+v", meta, before)
 		}
 		var lines []struct{ Action, Outcome, Code string }

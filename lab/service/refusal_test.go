@@ -122,13 +122,17 @@ func TestRefusals_OfClientsMatchTheTable(t *testing.T) {
 		rows = append(rows, r.refusedElsewhere(i, c)...)
 		checkAll(r.T, rows)
 
-		if again := add(`{"payment_method_id":"pm_card_amex"}`, keyed).wants(201, ""); again.header.Get("Idempotency-Replayed") != "true" || again.number("data.id") != named.number("data.id") {
+		if again := add(`{"payment_method_id":"pm_card_amex"}`, keyed).wants(201, ""); again.header.Get("Idempotency-Replayed") != "true" ||
+			again.number("data.id") != named.number("data.id") {
 			r.Errorf("the repeated request: header %v: %s", again.header, again.text)
 		}
-		if message := c.remove(i, fmt.Sprintf("/payment-methods/%d", visa)).word("message"); !strings.Contains(message, "default payment method cannot be removed") {
+		message := c.remove(i, fmt.Sprintf("/payment-methods/%d", visa)).word("message")
+		if !strings.Contains(message, "default payment method cannot be removed") {
 			r.Errorf("the removal of the default has the message %s", message)
 		}
-		if lines := c.rows(`select count(*) from activity where actor_subject = $1 and action = 'payment_method.remove' and code = 'default_payment_method'`, c.actor.Subject); lines != 2 {
+		removals := `select count(*) from activity
+			where actor_subject = $1 and action = 'payment_method.remove' and code = 'default_payment_method'`
+		if lines := c.rows(removals, c.actor.Subject); lines != 2 {
 			r.Errorf("%d audit entries of refused removals, want 2", lines)
 		}
 	})
@@ -370,8 +374,12 @@ func TestRefusals_CommandsOfClientsMatchThoseOfAdministrators(t *testing.T) {
 		if id := inLane.word("error.command_id"); id == "" || id != timedOut.word("error.command_id") {
 			r.Errorf("the lane is held by the command of %s, but the refusal is %s", timedOut.text, inLane.text)
 		}
-		for _, want := range []string{"command_failed", "command_rejected", "vehicle_state_conflict", "commands_halted", "command_in_progress", "idempotency_in_progress", "command_timeout"} {
-			if n := r.rows(`select count(*) from activity where booking_id = $1 and action = 'command.lock' and code = $2`, booking, want); n != 1 {
+		for _, want := range []string{
+			"command_failed", "command_rejected", "vehicle_state_conflict", "commands_halted", "command_in_progress",
+			"idempotency_in_progress", "command_timeout",
+		} {
+			if n := r.rows(`select count(*) from activity
+				where booking_id = $1 and action = 'command.lock' and code = $2`, booking, want); n != 1 {
 				r.Errorf("%d audit entries of the booking with %s, want 1", n, want)
 			}
 		}

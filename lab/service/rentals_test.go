@@ -229,7 +229,9 @@ func (c customer) remove(i *instance, target string) answer {
 // add adds a card, and returns its id.
 func (c customer) add(i *instance, token string, setDefault bool) int64 {
 	i.Helper()
-	return c.post(i, "/payment-methods", fmt.Sprintf(`{"payment_method_id":%q,"set_default":%t}`, token, setDefault)).wants(201, "").number("data.id")
+	return c.post(i, "/payment-methods", fmt.Sprintf(`{"payment_method_id":%q,"set_default":%t}`, token, setDefault)).
+		wants(201, "").
+		number("data.id")
 }
 
 // hours is a time of a booking.

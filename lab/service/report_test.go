@@ -41,8 +41,9 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 			dropped      metrics.Values
 		}{
 			{name: "a full report",
-				report: `{"at":"` + at(10*time.Second) + `","telemetry":{"speed_kmh":50,"mileage_km":1000,"ignition":"on","gear":"D","is_locked":false},"diagnostics":{"dtcs":["P0420"]}}`,
-				want:   `[50 1000 on D false [P0420]]`},
+				report: `{"at":"` + at(10*time.Second) + `","telemetry":{"speed_kmh":50,"mileage_km":1000,"ignition":"on",` +
+					`"gear":"D","is_locked":false},"diagnostics":{"dtcs":["P0420"]}}`,
+				want: `[50 1000 on D false [P0420]]`},
 			{name: "out of order: only fields without a newer value count",
 				report: `{"at":"` + at(5*time.Second) + `","telemetry":{"speed_kmh":90,"gear":"R"},"diagnostics":{"dtcs":[]}}`,
 				want:   `[50 1000 on D false [P0420]]`},
@@ -50,16 +51,26 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 				report: `{"at":"` + at(20*time.Second) + `","telemetry":{"speed_kmh":30,"gear":null}}`,
 				want:   `[30 1000 on <nil> false [P0420]]`},
 			{name: "invalid fields: the valid ones count",
-				report:  `{"at":"` + at(21*time.Second) + `","telemetry":{"speed_kmh":900,"mileage_km":"far","ignition":"maybe","gear":"N","is_locked":true}}`,
-				want:    `[30 1000 on N true [P0420]]`,
-				dropped: metrics.Values{`motorpool_report_fields_dropped_total{reason="out_of_range"}`: 1, `motorpool_report_fields_dropped_total{reason="wrong_type"}`: 1, `motorpool_report_fields_dropped_total{reason="unknown_word"}`: 1}},
+				report: `{"at":"` + at(21*time.Second) + `","telemetry":{"speed_kmh":900,"mileage_km":"far",` +
+					`"ignition":"maybe","gear":"N","is_locked":true}}`,
+				want: `[30 1000 on N true [P0420]]`,
+				dropped: metrics.Values{
+					`motorpool_report_fields_dropped_total{reason="out_of_range"}`: 1,
+					`motorpool_report_fields_dropped_total{reason="wrong_type"}`:   1,
+					`motorpool_report_fields_dropped_total{reason="unknown_word"}`: 1,
+				}},
 			{name: "malformed", report: `{"at":"` + at(30*time.Second) + `","telemetry":{"speed_kmh":1`,
-				want: `[30 1000 on N true [P0420]]`, dropped: metrics.Values{`motorpool_dropped_total{kind="report", reason="malformed"}`: 1}},
-			{name: "oversize", report: `{"at":"` + at(31*time.Second) + `","telemetry":{"speed_kmh":1},"x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`,
-				want: `[30 1000 on N true [P0420]]`, dropped: metrics.Values{`motorpool_dropped_total{kind="report", reason="too_large"}`: 1}},
+				want:    `[30 1000 on N true [P0420]]`,
+				dropped: metrics.Values{`motorpool_dropped_total{kind="report", reason="malformed"}`: 1}},
+			{name: "oversize",
+				report: `{"at":"` + at(31*time.Second) + `","telemetry":{"speed_kmh":1},"x":"` +
+					strings.Repeat("x", telematics.MaxMessage) + `"}`,
+				want:    `[30 1000 on N true [P0420]]`,
+				dropped: metrics.Values{`motorpool_dropped_total{kind="report", reason="too_large"}`: 1}},
 			{name: "more than five minutes ahead: dated by the arrival",
-				report: `{"at":"` + time.Now().Add(10*time.Minute).UTC().Format(time.RFC3339Nano) + `","telemetry":{"speed_kmh":7}}`,
-				want:   `[7 1000 on N true [P0420]]`, dropped: metrics.Values{`motorpool_report_fields_dropped_total{reason="wrong_time"}`: 1}},
+				report:  `{"at":"` + time.Now().Add(10*time.Minute).UTC().Format(time.RFC3339Nano) + `","telemetry":{"speed_kmh":7}}`,
+				want:    `[7 1000 on N true [P0420]]`,
+				dropped: metrics.Values{`motorpool_report_fields_dropped_total{reason="wrong_time"}`: 1}},
 			{name: "dated before the arrival of the future report, whose speed stays",
 				report: `{"at":"` + at(40*time.Second) + `","telemetry":{"speed_kmh":8,"mileage_km":1001}}`,
 				want:   `[7 1001 on N true [P0420]]`},
@@ -75,7 +86,8 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 			)
 			var got string
 			var status statusView
-			for deadline := time.Now().Add(slower * 5 * time.Second); got != step.want && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			deadline := time.Now().Add(slower * 5 * time.Second)
+			for ; got != step.want && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 				status = statusView{}
 				i.get("/api/v1/admin/vehicles/1/status", &status)
 				got = status.row()
@@ -84,7 +96,8 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 				step.dropped = metrics.Values{}
 			}
 			changed := dropped(before, i.metrics())
-			for deadline := time.Now().Add(slower * 5 * time.Second); !maps.Equal(changed, step.dropped) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+			deadline = time.Now().Add(slower * 5 * time.Second)
+			for ; !maps.Equal(changed, step.dropped) && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 				changed = dropped(before, i.metrics()) // counted shortly after the report
 			}
 			s.Logf("| %s | %s | %v |", step.name, got, changed)

@@ -39,8 +39,10 @@ func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 	t.Cleanup(func() { _ = owner.Close() })
 	const old = "019b0000-0000-7000-8000-000000000001"
 	_, err = owner.Pool.Exec(`
-		insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, state, requested_at, completed_at, deadline)
-		select id, 1, 1, 'car-1', 'lock', 'access', 'a', 'admin-7', 'admin', 'succeeded', command_id_time(id), command_id_time(id), command_id_time(id)
+		insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, state,
+			requested_at, completed_at, deadline)
+		select id, 1, 1, 'car-1', 'lock', 'access', 'a', 'admin-7', 'admin', 'succeeded',
+			command_id_time(id), command_id_time(id), command_id_time(id)
 		from (values ('` + old + `'::uuid)) as c (id)`)
 	s.must(err)
 	role := fmt.Sprintf("service_%d", time.Now().UnixNano())

@@ -318,7 +318,8 @@ func TestKeys_UnknownKeyIsRejectedUntilUnitsHaveIt(t *testing.T) {
 	i.wantKeyHolders(added, 0, 1)
 	s.activateKey(added)
 	s.eventually(5*time.Second, "the new key signs", func() bool { return i.signingKey() != s.signing.ID })
-	if r := i.control(1, telematics.Lock); r.status != http.StatusBadGateway || r.Error.Code != "command_rejected" || r.Error.Reason != telematics.BadSignature ||
+	if r := i.control(1, telematics.Lock); r.status != http.StatusBadGateway || r.Error.Code != "command_rejected" ||
+		r.Error.Reason != telematics.BadSignature ||
 		r.Error.Outcome != "unknown" {
 		t.Errorf("with a key that the unit does not have: %d %+v", r.status, r.Error)
 	}

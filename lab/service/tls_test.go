@@ -140,7 +140,8 @@ func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 	if i.metric("motorpool_connections_open") != 1 || i.metric("motorpool_connections_unauthenticated") != 0 {
 		t.Error("the metrics do not count the TLS connection as authenticated by its token")
 	}
-	if old, err := tls.Dial("tcp", host(i.base), &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
+	outdated := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	if old, err := tls.Dial("tcp", host(i.base), outdated); err == nil {
 		_ = old.Close()
 		t.Error("the listener accepts TLS 1.1")
 	}
@@ -149,7 +150,8 @@ func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 		return fmt.Sprintf(`motorpool_certificate_%s{file="%s", setting="%s"}`, metric, file, setting)
 	}
 	for setting, file := range map[string]string{
-		"http-cert": s.public.CertFile, "mqtt-cert": s.client.CertFile, "redis-cert": s.client.CertFile, "database-url sslcert": s.client.CertFile,
+		"http-cert": s.public.CertFile, "mqtt-cert": s.client.CertFile, "redis-cert": s.client.CertFile,
+		"database-url sslcert": s.client.CertFile,
 	} {
 		expires := time.Unix(i.metric(of("expiry_timestamp_seconds", setting, file)), 0)
 		if left := time.Until(expires); left < 30*time.Minute || left > time.Hour {
@@ -193,18 +195,20 @@ func TestTLS_ReadinessNamesAServerWithACertificateProblem(t *testing.T) {
 	s := newSecuredStack(t, 1)
 	wrong := s.newAuthority("wrong").CAFile
 	const unknownAuthority, noCertificate = "certificate signed by unknown authority", "certificate required"
+	type config = app.Config
 	for name, c := range map[string]struct {
-		change func(*app.Config)
+		change func(*config)
 		check  string
 		want   []string
 	}{
-		"redis, wrong authority":    {func(c *app.Config) { c.RedisCA = wrong }, "redis", []string{unknownAuthority, "--redis-ca"}},
-		"redis, no certificate":     {func(c *app.Config) { c.RedisCert, c.RedisKey = "", "" }, "redis", []string{noCertificate, "--redis-cert"}},
-		"mqtt, wrong authority":     {func(c *app.Config) { c.MQTTCA = wrong }, "mqtt", []string{unknownAuthority, "--mqtt-ca"}},
-		"mqtt, no certificate":      {func(c *app.Config) { c.MQTTCert, c.MQTTKey = "", "" }, "mqtt", []string{noCertificate, "--mqtt-cert"}},
-		"postgres, wrong authority": {func(c *app.Config) { c.DatabaseURL = s.databaseURL(wrong, s.client) }, "postgres", []string{unknownAuthority, "sslrootcert"}},
-		"postgres, no certificate": {func(c *app.Config) { c.DatabaseURL = s.databaseURL(s.authority.CAFile, devstack.KeyPair{}) }, "postgres",
-			[]string{"requires a valid client certificate", "sslcert"}},
+		"redis, wrong authority": {func(c *config) { c.RedisCA = wrong }, "redis", []string{unknownAuthority, "--redis-ca"}},
+		"redis, no certificate":  {func(c *config) { c.RedisCert, c.RedisKey = "", "" }, "redis", []string{noCertificate, "--redis-cert"}},
+		"mqtt, wrong authority":  {func(c *config) { c.MQTTCA = wrong }, "mqtt", []string{unknownAuthority, "--mqtt-ca"}},
+		"mqtt, no certificate":   {func(c *config) { c.MQTTCert, c.MQTTKey = "", "" }, "mqtt", []string{noCertificate, "--mqtt-cert"}},
+		"postgres, wrong authority": {func(c *config) { c.DatabaseURL = s.databaseURL(wrong, s.client) },
+			"postgres", []string{unknownAuthority, "sslrootcert"}},
+		"postgres, no certificate": {func(c *config) { c.DatabaseURL = s.databaseURL(s.authority.CAFile, devstack.KeyPair{}) },
+			"postgres", []string{"requires a valid client certificate", "sslcert"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := *s.stack

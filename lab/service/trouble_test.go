@@ -89,7 +89,8 @@ func TestStart_ConsumesNoMessagesBeforeTheSchemaIsMigrated(t *testing.T) {
 	s.must(err)
 	defer db.Close()
 	var version int64
-	s.must(db.QueryRow(`delete from goose_db_version where version_id = (select max(version_id) from goose_db_version) returning version_id`).Scan(&version))
+	s.must(db.QueryRow(`delete from goose_db_version
+		where version_id = (select max(version_id) from goose_db_version) returning version_id`).Scan(&version))
 	early := s.serveUnready(func(c *app.Config) { c.Migrate = false })
 	s.drive(nil, healthy)
 	for n := range 40 {

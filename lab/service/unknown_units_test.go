@@ -58,7 +58,8 @@ func TestUnknownUnits_ListedUntilTheyAreOnRecord(t *testing.T) {
 			s.Errorf("counted %d messages, want %d", n, messages)
 		}
 		own := s.token(telematics.Actor{Subject: "own", Role: telematics.Admin, Agency: 2})
-		if r := i.do(http.MethodGet, "/api/v1/admin/units/unknown", "Authorization", "Bearer "+own); r.status != 403 || r.Error.Code != "forbidden" {
+		if r := i.do(http.MethodGet, "/api/v1/admin/units/unknown", "Authorization", "Bearer "+own); r.status != 403 ||
+			r.Error.Code != "forbidden" {
 			s.Errorf("an administrator of an agency: %d %+v, want 403", r.status, r.Error)
 		}
 		s.record()

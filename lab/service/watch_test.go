@@ -127,8 +127,10 @@ func (r *rentals) activeBooking(id telematics.VehicleID) {
 	r.Helper()
 	_, err := r.db.ExecContext(r.Context(), `
 		with client as (insert into clients (agency_id, subject) values (1, 'anna') returning id)
-		insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at, started_at,
+		insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+			started_at,
 			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
-		select 'B-1', 'active', 1, client.id, $1, 1, 1, now(), now() + interval '1 hour', now(), 'EUR', 0, 0, 100, 0, 0, 0, now() from client`, id)
+		select 'B-1', 'active', 1, client.id, $1, 1, 1, now(), now() + interval '1 hour', now(), 'EUR',
+			0, 0, 100, 0, 0, 0, now() from client`, id)
 	r.must(err)
 }
