@@ -96,7 +96,7 @@ var arrows = map[string][]string{
 
 // wiring are the packages that may import every other one, except the laboratory (lab), a module
 // that proves the product.
-var wiring = []string{"cmd/...", "internal/...", "simulator/world"}
+var wiring = []string{"cmd/...", "internal/..."}
 
 // homes lists the only packages that may import a third-party library; "store/..." is the package
 // and those in its folder.

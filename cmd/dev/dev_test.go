@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"motorpool/internal/app"
+	"motorpool/internal/world"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )

@@ -10,8 +10,8 @@ import (
 
 	"motorpool/httpapi/signin"
 	"motorpool/internal/app"
+	"motorpool/internal/world"
 	"motorpool/mosquitto"
-	"motorpool/simulator/world"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/vehicles"

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/internal/app"
+	"motorpool/internal/world"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/simulator/sandbox"
-	"motorpool/simulator/world"
 	"motorpool/store/pg"
 	"motorpool/store/twins"
 	"motorpool/store/vehicles"

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"motorpool/simulator/world"
+	"motorpool/internal/world"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"motorpool/internal/keyfile"
+	"motorpool/internal/world"
 	"motorpool/simulator"
-	"motorpool/simulator/world"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"motorpool/internal/keyfile"
+	"motorpool/internal/world"
 	"motorpool/metrics"
-	"motorpool/simulator/world"
 	"motorpool/telematics/signing"
 )
 

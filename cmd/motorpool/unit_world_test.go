@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"motorpool/httpapi/auth"
+	"motorpool/internal/world"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"

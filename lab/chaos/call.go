@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
-	"motorpool/simulator/world"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )

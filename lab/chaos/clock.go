@@ -7,10 +7,10 @@ import (
 	"os"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
-	"motorpool/simulator/world"
 )
 
 const (

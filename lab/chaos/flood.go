@@ -16,10 +16,10 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/google/uuid"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
 	"motorpool/rental"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )

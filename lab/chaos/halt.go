@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

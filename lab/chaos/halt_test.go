@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
 	"motorpool/simulator"
-	"motorpool/simulator/world"
 )
 
 // injectors are the functions that inject each kind of fault. They return when the fault is over.

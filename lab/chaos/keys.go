@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"motorpool/internal/keyfile"
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )

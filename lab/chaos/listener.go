@@ -12,11 +12,11 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/google/uuid"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 	"motorpool/telematics/ovms"
 	"motorpool/telematics/teltonika"

@@ -32,10 +32,10 @@ import (
 
 	"motorpool/internal/logger"
 	"motorpool/internal/settings"
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
-	"motorpool/simulator/world"
 )
 
 // flags are those of the command line; docs/chaos.md describes the kinds of rounds.

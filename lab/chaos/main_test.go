@@ -10,9 +10,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/verdict"
-	"motorpool/simulator/world"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

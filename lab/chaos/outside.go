@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )

@@ -10,8 +10,8 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/lib/pq"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )

@@ -12,12 +12,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"motorpool/httpapi/auth"
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
 	"motorpool/lab/chaos/runner"
 	"motorpool/simulator"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )

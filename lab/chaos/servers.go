@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
-	"motorpool/simulator/world"
 )
 
 // server is a process that faults can strike.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
-	"motorpool/simulator/world"
 )
 
 const (

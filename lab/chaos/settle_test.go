@@ -5,9 +5,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
-	"motorpool/simulator/world"
 )
 
 func TestEndFaults_InstanceThatIsNotReadyIsAViolation(t *testing.T) {

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/alerts"
 	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

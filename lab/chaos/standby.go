@@ -8,10 +8,10 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
-	"motorpool/simulator/world"
 )
 
 // Faults of a Postgres with a synchronous standby. Instances have the URL of both.

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
 	modules "motorpool/simulator/ovms"
 	trackers "motorpool/simulator/teltonika"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 	"motorpool/telematics/ovms"
 	"motorpool/telematics/teltonika"

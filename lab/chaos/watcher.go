@@ -16,10 +16,10 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/runner"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

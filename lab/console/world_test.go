@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/program"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 	"motorpool/store/storetest"
 )
 

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/maintenance"
 	"motorpool/lab/chaos/money"
 	"motorpool/lab/chaos/plain"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/program"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 )
 
 var binary string // of the service

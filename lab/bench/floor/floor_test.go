@@ -13,9 +13,9 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/jmoiron/sqlx"
 
+	"motorpool/internal/world"
 	"motorpool/lab/bench/load"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )

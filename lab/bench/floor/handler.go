@@ -16,8 +16,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
+	"motorpool/internal/world"
 	"motorpool/lab/bench/load"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/bench/floor"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/report"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/bench/floor"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/report"
 	"motorpool/metrics"
 	"motorpool/mosquitto"
-	"motorpool/simulator/world"
 )
 
 // Ingest measures how many reports a second the service stores, against a subscriber that counts

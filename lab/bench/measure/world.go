@@ -18,10 +18,10 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/internal/logger"
+	"motorpool/internal/world"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/report"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )

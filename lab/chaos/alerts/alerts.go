@@ -13,11 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/lab/prometheus"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 )
 
 const (

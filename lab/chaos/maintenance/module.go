@@ -7,9 +7,9 @@ import (
 	"regexp"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/simulator"
 	"motorpool/simulator/ovms"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

@@ -15,10 +15,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 )
 
 // Plan is what operators do.

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/mosquitto"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

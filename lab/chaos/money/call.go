@@ -10,8 +10,8 @@ import (
 
 	crand "crypto/rand"
 
+	"motorpool/internal/world"
 	"motorpool/rental"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/simulator/world"
+	"motorpool/internal/world"
 )
 
 const (

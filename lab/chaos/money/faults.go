@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/simulator/sandbox"
-	"motorpool/simulator/world"
 )
 
 // fault is a fault of a process, which is injected repeatedly.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"motorpool/internal/world"
 	"motorpool/rental"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

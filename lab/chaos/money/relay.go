@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"motorpool/simulator/world"
+	"motorpool/internal/world"
 )
 
 // relay is the processor's way to the service. It delivers notices as a load balancer does: to one

@@ -22,9 +22,9 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/rental"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"motorpool/simulator/world"
+	"motorpool/internal/world"
 )
 
 const (

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
 	"motorpool/rental/wallet"
-	"motorpool/simulator/world"
 	"motorpool/store/pg"
 	"motorpool/store/rentals"
 	"motorpool/store/vehicles"

@@ -10,11 +10,11 @@ import (
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
 	"motorpool/httpapi/auth"
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/network"
 	"motorpool/lab/chaos/runner"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

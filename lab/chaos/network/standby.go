@@ -3,8 +3,8 @@ package network
 import (
 	"context"
 
+	"motorpool/internal/world"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 )
 
 // Standby is a standby of a world's Postgres, and the lines around it: between the instances and

@@ -9,9 +9,9 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

@@ -7,13 +7,13 @@ import (
 	"io"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/alerts"
 	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

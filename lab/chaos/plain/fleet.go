@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"motorpool/httpapi/auth"
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
-	"motorpool/simulator/world"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )

@@ -8,11 +8,11 @@ import (
 	"net/http"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 

@@ -12,11 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
-	"motorpool/simulator/world"
 	"motorpool/telematics"
 )
 
