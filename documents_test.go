@@ -85,7 +85,8 @@ func TestDocuments_NamePathsAndDeclarationsThatExist(t *testing.T) {
 				if tests[page]++; !declared[name] {
 					t.Errorf("%s names %s, which does not exist", page, name)
 				}
-			case isPath.MatchString(name) && (inside && (ofContributors || exists[top]) || ofContributors && (filepath.Ext(name) == ".go" || filepath.Ext(name) == ".md")):
+			case isPath.MatchString(name) && (inside && (ofContributors || exists[top]) ||
+				ofContributors && (filepath.Ext(name) == ".go" || filepath.Ext(name) == ".md")):
 				if paths[page]++; !exists[name] && exec.Command("git", "check-ignore", "--quiet", name).Run() != nil {
 					t.Errorf("%s names %s, which does not exist", page, name)
 				}
@@ -174,7 +175,8 @@ func TestDocuments_LinksLeadToHeadingsThatExist(t *testing.T) {
 		}
 	}
 	for _, name := range trackedFiles(t, "*.go", "*.yml", "*.yaml", "*.ts", "*.svelte", "Makefile") {
-		for _, mention := range regexp.MustCompile(`\b(docs/[\w/-]+\.md)(?:#([\w-]+))?`).FindAllStringSubmatch(string(mustRead(t, name)), -1) {
+		for _, mention := range regexp.MustCompile(`\b(docs/[\w/-]+\.md)(?:#([\w-]+))?`).FindAllStringSubmatch(string(mustRead(t,
+			name)), -1) {
 			mentions++
 			leads(name, mention[1], mention[2])
 		}

@@ -48,7 +48,8 @@ func TestMakefile_NamesTheGoThatIsMissing(t *testing.T) {
 		said := string(out)
 		if failed := err != nil; failed != (c.wants != "") ||
 			c.wants != "" &&
-				(!strings.Contains(said, fmt.Sprintf("Go 1.%d or newer is needed", needed)) || !strings.Contains(said, c.wants) || !strings.Contains(said, "https://go.dev/dl/ (README.md: without root, too)")) ||
+				(!strings.Contains(said, fmt.Sprintf("Go 1.%d or newer is needed", needed)) || !strings.Contains(said, c.wants) ||
+					!strings.Contains(said, "https://go.dev/dl/ (README.md: without root, too)")) ||
 			c.wants == "" && said != "" {
 			t.Errorf("%+v: make prints %q, %v", c, said, err)
 		}

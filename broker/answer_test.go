@@ -179,7 +179,9 @@ func TestAnswer_ToUnrecordedCommandsIsCountedByUnit(t *testing.T) {
 func TestAnswer_MalformedMessagesAreCountedAndDropped(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		huge := make([]byte, telematics.MaxMessage+1)
-		for _, garbage := range [][]byte{nil, {}, []byte("{"), []byte("null"), []byte("[]"), []byte(`{"status":"succeeded"}`), {0xff, 0xfe}, huge} {
+		for _, garbage := range [][]byte{
+			nil, {}, []byte("{"), []byte("null"), []byte("[]"), []byte(`{"status":"succeeded"}`), {0xff, 0xfe}, huge,
+		} {
 			w.brokers[0].Answer(brokertest.Said(unit, garbage, false))
 			w.brokers[0].Report(brokertest.Said(unit, garbage, false))
 			w.brokers[0].Presence(brokertest.Said(unit, garbage, false))

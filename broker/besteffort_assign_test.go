@@ -80,7 +80,8 @@ func TestAssign_AnswerWithoutACommandSettlesTheOpenOne(t *testing.T) {
 			if c.Detail != "no such door" {
 				t.Errorf("%+v, want the detail %q", c, "no such door")
 			}
-			if n := w.count(`motorpool_dropped_total{kind="report", reason="malformed"}`) + w.count(`motorpool_dropped_total{kind="answer", reason="malformed"}`); n != 0 {
+			if n := w.count(`motorpool_dropped_total{kind="report", reason="malformed"}`) +
+				w.count(`motorpool_dropped_total{kind="answer", reason="malformed"}`); n != 0 {
 				t.Errorf("%v messages of the other kind count as malformed, want none", n)
 			}
 		})
@@ -139,7 +140,8 @@ func TestAssign_LateAnswerSettlesNothingAndFreesTheUnit(t *testing.T) {
 		w.wantCode(err, telematics.CommandInProgress)
 		w.mqtt.cars.Wait()
 		synctest.Wait()
-		if c := w.record(lost.ID); c.State != telematics.Unknown || c.ReceivedAt.IsZero() || w.count("motorpool_answers_to_none_total") != 1 {
+		if c := w.record(lost.ID); c.State != telematics.Unknown || c.ReceivedAt.IsZero() ||
+			w.count("motorpool_answers_to_none_total") != 1 {
 			t.Errorf("%+v, %v answers to none; want unknown, received, one answer to none", c, w.count("motorpool_answers_to_none_total"))
 		}
 		w.truckSays(0, "answer done") // repeated, or without a command
@@ -179,13 +181,23 @@ func TestAssign_RepeatedAnswerSettlesOneCommand(t *testing.T) {
 		says   []string // then; the first is the answer to the lock, repeated
 		want   telematics.Code
 	}{
-		{"the same action, whose command is lost", "answer done lock", time.Minute, telematics.Lock, []string{"answer done lock"}, telematics.CommandTimeout},
+		{
+			"the same action, whose command is lost", "answer done lock", time.Minute, telematics.Lock, []string{"answer done lock"},
+			telematics.CommandTimeout,
+		},
 		{"an answer without an action", "answer done", time.Minute, telematics.Unlock, []string{"answer done"}, telematics.CommandTimeout},
-		{"a repeated refusal", "answer refused lock", time.Minute, telematics.Lock, []string{"answer refused lock"}, telematics.CommandTimeout},
-		{"a command of another action", "answer done lock", time.Minute, telematics.Unlock, []string{"answer done lock", "answer done unlock"}, ""},
+		{
+			"a repeated refusal", "answer refused lock", time.Minute, telematics.Lock, []string{"answer refused lock"},
+			telematics.CommandTimeout,
+		},
+		{"a command of another action", "answer done lock", time.Minute, telematics.Unlock, []string{
+			"answer done lock", "answer done unlock",
+		}, ""},
 		{"a different answer to the same action", "answer refused lock", time.Minute, telematics.Lock, []string{"answer done lock"}, ""},
 		{"another answer of the same meaning", "answer done lock", time.Minute, telematics.Lock, []string{"answer done already"}, ""},
-		{"later than a repetition can be", "answer done lock", telematics.RepeatedWithin, telematics.Lock, []string{"answer done lock"}, ""},
+		{"later than a repetition can be", "answer done lock", telematics.RepeatedWithin, telematics.Lock, []string{
+			"answer done lock",
+		}, ""},
 	} {
 		inWorld(t, 2, func(w *world) {
 			w.addTruck(nil)
@@ -200,7 +212,8 @@ func TestAssign_RepeatedAnswerSettlesOneCommand(t *testing.T) {
 			time.Sleep(time.Second)
 			w.truckDoes(1, c.says...)
 			second, err := w.sendToTruck(0, c.action)
-			if w.wantCode(err, c.want); c.want == telematics.CommandTimeout && (second.State != telematics.Unknown || err.Outcome != telematics.MayHave) {
+			if w.wantCode(err, c.want); c.want == telematics.CommandTimeout &&
+				(second.State != telematics.Unknown || err.Outcome != telematics.MayHave) {
 				t.Errorf("%s: %+v, %+v; want unknown", c.name, second, err)
 			}
 		})
@@ -229,7 +242,9 @@ func TestAssign_RepeatedAnswerAndLaterCommands(t *testing.T) {
 	for name, steps := range map[string][]truckStep{
 		"equal commands with another one between them": {lock(telematics.Succeeded), unlock, lock(telematics.Succeeded), unlock},
 		// The second lock's answer is one of the first, repeated. Its own comes after the unlock.
-		"an answer that was overtaken":                   {lock(telematics.Succeeded), lock(telematics.Unknown), unlock, lock(telematics.Unknown)},
+		"an answer that was overtaken": {
+			lock(telematics.Succeeded), lock(telematics.Unknown), unlock, lock(telematics.Unknown),
+		},
 		"an answer that was overtaken, and not later":    {lock(telematics.Succeeded), lock(telematics.Unknown), unlock, muchLater},
 		"answers that name a state which was so already": {lock(telematics.Succeeded), already, unlock, already},
 		// The second lock may be answered still: by a text that is not known.

@@ -120,9 +120,13 @@ func TestConclude_ReportThatMayHaveAnotherCauseConcludesNothing(t *testing.T) {
 		installed telematics.Installation
 		happens   func(w *world)
 	}{
-		"a repeated value without a time":       {withContact, func(w *world) { time.Sleep(3 * time.Minute); w.truckSays(0, "locked no") }},
-		"a stored report of before the command": {withClock, func(w *world) { w.truckSays(0, fmt.Sprintf("locked yes %d", time.Now().Add(-time.Minute).Unix())) }},
-		"a report after the time for one":       {withClock, func(w *world) { time.Sleep(11 * time.Minute); w.truckSays(0, w.dated(withClock, "locked yes")) }},
+		"a repeated value without a time": {withContact, func(w *world) { time.Sleep(3 * time.Minute); w.truckSays(0, "locked no") }},
+		"a stored report of before the command": {
+			withClock, func(w *world) { w.truckSays(0, fmt.Sprintf("locked yes %d", time.Now().Add(-time.Minute).Unix())) },
+		},
+		"a report after the time for one": {
+			withClock, func(w *world) { time.Sleep(11 * time.Minute); w.truckSays(0, w.dated(withClock, "locked yes")) },
+		},
 		"a report after the vehicle got another unit": {withClock, func(w *world) {
 			w.Change(truckID, func(twin *telematics.Twin) { twin.Unit = "another" })
 			w.truckSays(0, w.dated(withClock, "locked yes"))

@@ -16,7 +16,8 @@ import (
 // their topic with reports, and there is no presence. The installation determines whether a report
 // confirms a command.
 //
-//	flag/{unit}/data    from the unit: "answer done", "answer taken", "answer no", each with the action, or none; or "locked yes", "locked no",
+//	flag/{unit}/data    from the unit: "answer done", "answer taken", "answer no", each with the action, or none;
+//	                    or "locked yes", "locked no",
 //	                    and with the unit's time, in whole seconds, "locked yes 1767348000"
 //	flag/{unit}/do      to the unit: an action, and the command, which it ignores
 type flag struct{}

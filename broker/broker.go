@@ -139,8 +139,11 @@ func New(c Config) *Broker {
 		hints:         make(chan telematics.CommandID, c.QueueSize),
 		outbox:        outbox{settlements: map[telematics.CommandID]delivery.Settlement{}},
 	}
-	b.allowances.answers, b.allowances.pending, b.allowances.overAllowance = ingest.NewLimiter(answerAllowance), ingest.NewLimiter(answerAllowance), ingest.NewLimiter(lookUpAllowance)
-	b.outbox.releases = debouncer[delivery.Pending]{after: releaseDebounce, flush: b.writeReleases, background: &b.background, guard: c.Guard}
+	b.allowances.answers, b.allowances.pending, b.allowances.overAllowance = ingest.NewLimiter(answerAllowance),
+		ingest.NewLimiter(answerAllowance), ingest.NewLimiter(lookUpAllowance)
+	b.outbox.releases = debouncer[delivery.Pending]{
+		after: releaseDebounce, flush: b.writeReleases, background: &b.background, guard: c.Guard,
+	}
 	b.outbox.progress = debouncer[delivery.Note]{after: progressDebounce, flush: b.writeProgress, background: &b.background, guard: c.Guard}
 	b.metrics = newMetrics(c.Metrics, b.waiters.count, func() int { return b.unrecordedBy.count(b.now()) })
 	b.events = newEventPublisher(c, b.metrics)

@@ -50,7 +50,8 @@ func TestSend_WrongClockPublishesNothing(t *testing.T) {
 				} else if is.Completed.Sub(time.Now().Add(c.record)).Abs() > 2*time.Second {
 					t.Errorf("settled at %s, which is the wrong clock's time", is.Completed)
 				}
-				if refused, err := w.send(telematics.Unlock); err == nil || err.Code != telematics.TelematicsUnavailable || refused.ID != telematics.NoCommand {
+				if refused, err := w.send(telematics.Unlock); err == nil || err.Code != telematics.TelematicsUnavailable ||
+					refused.ID != telematics.NoCommand {
 					t.Errorf("the next order: %+v, %v; want it refused without a command", refused, err)
 				}
 				w.wantEntries(telematics.TelematicsUnavailable, telematics.TelematicsUnavailable)
@@ -281,8 +282,10 @@ func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
 			time.Sleep(step.pause)
 			_, err := w.sendVia(0, delivery.Order{Vehicle: step.vehicle, Action: telematics.Lock, Actor: admin, RequestID: uuid.New()})
 			w.wantCode(err, telematics.CommandRejected)
-			if n := strings.Count(log.String(), text); n != step.alarms || metric(t, w.brokers[0], "motorpool_clock_alarms_total") != int64(step.alarms) {
-				t.Errorf("rejection %d: %d alarms logged, %d counted; want %d", i+1, n, metric(t, w.brokers[0], "motorpool_clock_alarms_total"), step.alarms)
+			if n := strings.Count(log.String(), text); n != step.alarms ||
+				metric(t, w.brokers[0], "motorpool_clock_alarms_total") != int64(step.alarms) {
+				t.Errorf("rejection %d: %d alarms logged, %d counted; want %d", i+1, n,
+					metric(t, w.brokers[0], "motorpool_clock_alarms_total"), step.alarms)
 			}
 		}
 		if n := metric(t, w.brokers[0], "motorpool_answers_clock_behind_total"); n != 4 {

@@ -216,8 +216,10 @@ func TestDialect_SingleValuesMakeOneSnapshot(t *testing.T) {
 		if at := twin.Snapshot[telematics.SpeedKmh].At; !at.Equal(today.Add(time.Second)) {
 			t.Errorf("the speed is dated %v, want its time of arrival", at)
 		}
-		dropped := metric(t, w.brokers[0], `motorpool_report_fields_dropped_total{reason="other"}`) + metric(t, w.brokers[1], `motorpool_report_fields_dropped_total{reason="other"}`)
-		retained := metric(t, w.brokers[0], `motorpool_dropped_total{kind="report", reason="retained"}`) + metric(t, w.brokers[1], `motorpool_dropped_total{kind="report", reason="retained"}`)
+		dropped := metric(t, w.brokers[0], `motorpool_report_fields_dropped_total{reason="other"}`) +
+			metric(t, w.brokers[1], `motorpool_report_fields_dropped_total{reason="other"}`)
+		retained := metric(t, w.brokers[0], `motorpool_dropped_total{kind="report", reason="retained"}`) +
+			metric(t, w.brokers[1], `motorpool_dropped_total{kind="report", reason="retained"}`)
 		if dropped != 1 || retained != 1 {
 			t.Errorf("%d fields dropped and %d retained reports, want one of each", dropped, retained)
 		}

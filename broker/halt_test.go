@@ -66,7 +66,9 @@ func TestHalt_IsPublishedWhenItBeginsChangesAndEnds(t *testing.T) {
 		set(theft)
 		set(theft)
 		var want []string
-		for _, group := range [][]string{{"halt of 0: true recall", "halt of 2: true theft"}, {"halt of 2: true strike"}, {"halt of 0: false recall"}} {
+		for _, group := range [][]string{
+			{"halt of 0: true recall", "halt of 2: true theft"}, {"halt of 2: true strike"}, {"halt of 0: false recall"},
+		} {
 			want = append(append(want, group...), group...) // by each instance
 		}
 		slices.Sort(published)

@@ -211,7 +211,8 @@ func TestOverdue_WhatIsLeftToItsOwnerHoldsUpNoOther(t *testing.T) {
 			lives telematics.State
 		}{{4 * time.Second, telematics.Accepted}, {time.Minute, telematics.Unknown}} {
 			time.Sleep(test.after)
-			if dead, lives := w.record(commands[599].ID).State, w.record(commands[0].ID).State; dead != telematics.Unknown || lives != test.lives {
+			if dead, lives := w.record(commands[599].ID).State,
+				w.record(commands[0].ID).State; dead != telematics.Unknown || lives != test.lives {
 				t.Errorf("after %v the dead one's is %s, the other's %s; want unknown and %s", test.after, dead, lives, test.lives)
 			}
 		}

@@ -71,7 +71,8 @@ func TestFlood_DelaysAnotherUnitsAnswerByABoundedNumberOfMessages(t *testing.T) 
 		if before > bound || before == len(table.units) {
 			t.Errorf("%d answers of the flooding unit were handled before that of another unit, want at most %d", before, bound)
 		}
-		if limited, dropped := metric(t, b, `motorpool_dropped_total{kind="answer", reason="over_allowance"}`), metric(t, b, `motorpool_dropped_total{kind="answer", reason="queue_full"}`); limited+dropped < flood-bound-1 || limited == 0 {
+		if limited, dropped := metric(t, b, `motorpool_dropped_total{kind="answer", reason="over_allowance"}`),
+			metric(t, b, `motorpool_dropped_total{kind="answer", reason="queue_full"}`); limited+dropped < flood-bound-1 || limited == 0 {
 			t.Errorf("%d over the allowance and %d dropped, want some of the former, and in sum the rest of %d", limited, dropped, flood)
 		}
 	})

@@ -131,7 +131,9 @@ func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func
 		dropped: vector("dropped_total", "What was received or produced, and then dropped.", "kind", "reason"),
 	}
 	for _, action := range append(slices.Clone(telematics.ControlActions), telematics.ReportState) {
-		for _, outcome := range []telematics.Outcome{telematics.Executed, telematics.NotExecuted, telematics.HasFailed, telematics.MayHave} {
+		for _, outcome := range []telematics.Outcome{
+			telematics.Executed, telematics.NotExecuted, telematics.HasFailed, telematics.MayHave,
+		} {
 			for _, protocol := range dialects.Spoken.Names() {
 				m.commands.WithLabelValues(string(action), string(outcome), string(protocol))
 			}
@@ -162,7 +164,9 @@ func (b *Broker) registerQueues() {
 	)
 	ingest.RegisterQueue(b.config.Metrics, recalledAnswer, func() int { return len(b.repeated.queue) })
 	ingest.RegisterQueue(b.config.Metrics, event, func() int { return len(b.events.queue) })
-	for kind, waiting := range map[string]func() int{string(settlement): b.outbox.waitingSettlements, string(auditLogEntry): b.outbox.waitingEntries} {
+	for kind, waiting := range map[string]func() int{
+		string(settlement): b.outbox.waitingSettlements, string(auditLogEntry): b.outbox.waitingEntries,
+	} {
 		promauto.With(b.config.Metrics).NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "motorpool_outbox_items", Help: "What Postgres has not taken yet, and is offered again each second.",
 			ConstLabels: prometheus.Labels{"kind": kind},

@@ -91,7 +91,8 @@ func TestPanic_OfALoopIsCountedAndItGoesOn(t *testing.T) {
 				w.mqtt.car = func(publication) {} // so that the record is polled
 				for n := range int64(2) {
 					w.brokers[0].Report(brokertest.Said("unknown-unit", []byte(`{"motion":{"speed_kmh":5}}`), false))
-					if _, err := w.brokers[0].Start(w.Context(), &delivery.Order{Vehicle: car, Action: telematics.Lock, Actor: admin}); err != nil {
+					if _, err := w.brokers[0].Start(w.Context(),
+						&delivery.Order{Vehicle: car, Action: telematics.Lock, Actor: admin}); err != nil {
 						t.Fatal(err)
 					}
 					w.Break(brokertest.ErrPanic, method)

@@ -108,7 +108,9 @@ func TestProgress_FailedStoreIsMadeUpByTheNext(t *testing.T) {
 		w.Break(errUnavailable, "StoreProgress")
 		time.AfterFunc(time.Second, func() { w.Break(nil, "StoreProgress") })
 		// After the second publication.
-		for at, want := range map[time.Duration]telematics.State{1900 * time.Millisecond: telematics.Accepted, 3 * time.Second: telematics.Sent} {
+		for at, want := range map[time.Duration]telematics.State{
+			1900 * time.Millisecond: telematics.Accepted, 3 * time.Second: telematics.Sent,
+		} {
 			time.AfterFunc(at, func() {
 				if got := w.recorded(); got.State != want {
 					w.Errorf("after %v the record says %s, want %s", at, got.State, want)

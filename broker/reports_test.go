@@ -38,7 +38,8 @@ func TestReports_EachInAnotherProtocolIsCounted(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		b := w.brokers[0]
-		if foreign, merged := metric(t, b, "motorpool_protocol_mismatches_total"), metric(t, b, "motorpool_reports_merged_total"); foreign != 3 || merged != 0 {
+		if foreign, merged := metric(t, b, "motorpool_protocol_mismatches_total"),
+			metric(t, b, "motorpool_reports_merged_total"); foreign != 3 || merged != 0 {
 			t.Errorf("%d protocol mismatches and %d merged reports, want 3 and 0", foreign, merged)
 		}
 	})

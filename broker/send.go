@@ -176,7 +176,8 @@ func (b *Broker) claim(
 			return w, receipt, nil
 		}
 		if claim.KeyTaken { // by the same request, a moment ago
-			if receipt, refusal = b.check(stepping, newCommand(order, b.config.Instance, c.Requested), nil, b.readTwin); refusal != nil || receipt.Replayed {
+			if receipt, refusal = b.check(stepping, newCommand(order, b.config.Instance, c.Requested), nil,
+				b.readTwin); refusal != nil || receipt.Replayed {
 				return nil, receipt, refusal
 			}
 			// That request was refused meanwhile, which freed its key.

@@ -71,26 +71,52 @@ func TestSend_StaleRecordGivesTheSameResult(t *testing.T) {
 		unit     telematics.Unit
 		agency   telematics.AgencyID
 	}{
-		"unit offline":                                     {change: func(t *telematics.Twin) { t.Contact = silentContact(telematics.Offline) }, code: telematics.VehicleOffline},
-		"unit in standby for long":                         {change: func(t *telematics.Twin) { t.Contact = silentContact(telematics.Standby) }, code: telematics.VehicleOffline},
-		"another unit":                                     {change: func(t *telematics.Twin) { t.Unit = "another" }, unit: "another", agency: 1},
-		"no unit":                                          {change: func(t *telematics.Twin) { t.Unit = "" }, code: telematics.VehicleHasNoUnit},
-		"another protocol":                                 {change: func(t *telematics.Twin) { t.Protocol = "morse" }, unit: unit, agency: 1},
-		"a protocol without a dialect":                     {change: func(t *telematics.Twin) { t.Protocol = "semaphore" }, code: telematics.TelematicsUnavailable},
-		"action removed from the record":                   {change: func(t *telematics.Twin) { t.Actions = nil }, code: telematics.CommandNotSupported},
-		"action no longer declared by the unit":            {change: func(t *telematics.Twin) { t.Contact.Actions = []telematics.Action{} }, code: telematics.CommandNotSupported},
-		"sold, order of the service":                       {change: sold, unit: unit, agency: 2},
-		"sold, order of the old agency":                    {change: sold, actor: mine, code: telematics.VehicleNotFound},
-		"sold, order of the new agency":                    {change: sold, actor: theirs, unit: unit, agency: 2},
-		"unchanged, order of another agency":               {change: func(*telematics.Twin) {}, actor: theirs, code: telematics.VehicleNotFound},
-		"unit offline before it was cached":                {change: func(t *telematics.Twin) { t.Contact = silentContact(telematics.Offline) }, long: true, code: telematics.VehicleOffline},
-		"action missing before it was cached":              {change: func(t *telematics.Twin) { t.Actions = nil }, long: true, code: telematics.CommandNotSupported},
-		"agency halted":                                    {change: func(*telematics.Twin) {}, halted: 1, code: telematics.CommandsHalted},
-		"sold, new agency halted":                          {change: sold, halted: 2, code: telematics.CommandsHalted},
-		"sold, old agency halted":                          {change: sold, halted: 1, unit: unit, agency: 2},
-		"sold, repeated order of the old agency":           {change: sold, actor: mine, key: key, repeated: true, code: telematics.VehicleNotFound},
+		"unit offline": {
+			change: func(t *telematics.Twin) { t.Contact = silentContact(telematics.Offline) }, code: telematics.VehicleOffline,
+		},
+		"unit in standby for long": {
+			change: func(t *telematics.Twin) { t.Contact = silentContact(telematics.Standby) }, code: telematics.VehicleOffline,
+		},
+		"another unit": {
+			change: func(t *telematics.Twin) { t.Unit = "another" }, unit: "another", agency: 1,
+		},
+		"no unit": {
+			change: func(t *telematics.Twin) { t.Unit = "" }, code: telematics.VehicleHasNoUnit,
+		},
+		"another protocol": {
+			change: func(t *telematics.Twin) { t.Protocol = "morse" }, unit: unit, agency: 1,
+		},
+		"a protocol without a dialect": {
+			change: func(t *telematics.Twin) { t.Protocol = "semaphore" }, code: telematics.TelematicsUnavailable,
+		},
+		"action removed from the record": {
+			change: func(t *telematics.Twin) { t.Actions = nil }, code: telematics.CommandNotSupported,
+		},
+		"action no longer declared by the unit": {
+			change: func(t *telematics.Twin) { t.Contact.Actions = []telematics.Action{} }, code: telematics.CommandNotSupported,
+		},
+		"sold, order of the service":    {change: sold, unit: unit, agency: 2},
+		"sold, order of the old agency": {change: sold, actor: mine, code: telematics.VehicleNotFound},
+		"sold, order of the new agency": {change: sold, actor: theirs, unit: unit, agency: 2},
+		"unchanged, order of another agency": {
+			change: func(*telematics.Twin) {}, actor: theirs, code: telematics.VehicleNotFound,
+		},
+		"unit offline before it was cached": {
+			change: func(t *telematics.Twin) { t.Contact = silentContact(telematics.Offline) }, long: true, code: telematics.VehicleOffline,
+		},
+		"action missing before it was cached": {
+			change: func(t *telematics.Twin) { t.Actions = nil }, long: true, code: telematics.CommandNotSupported,
+		},
+		"agency halted":           {change: func(*telematics.Twin) {}, halted: 1, code: telematics.CommandsHalted},
+		"sold, new agency halted": {change: sold, halted: 2, code: telematics.CommandsHalted},
+		"sold, old agency halted": {change: sold, halted: 1, unit: unit, agency: 2},
+		"sold, repeated order of the old agency": {
+			change: sold, actor: mine, key: key, repeated: true, code: telematics.VehicleNotFound,
+		},
 		"sold, first order with the key of the new agency": {change: sold, actor: theirs, key: key, unit: unit, agency: 2},
-		"unchanged, repeated order":                        {change: func(*telematics.Twin) {}, actor: mine, key: key, repeated: true, unit: unit, agency: 1},
+		"unchanged, repeated order": {
+			change: func(*telematics.Twin) {}, actor: mine, key: key, repeated: true, unit: unit, agency: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var endings []ending

@@ -14,11 +14,17 @@ func TestTimers_NextIsTheEarliest(t *testing.T) {
 			timers timers
 			want   time.Duration
 		}{
-			"the deadline alone":               {timers{deadline: in(10 * time.Second)}, 10 * time.Second},
-			"a publication":                    {timers{deadline: in(10 * time.Second), retransmit: in(2 * time.Second), progress: in(3 * time.Second)}, 2 * time.Second},
-			"progress":                         {timers{deadline: in(10 * time.Second), retransmit: in(2 * time.Second), progress: in(time.Second)}, time.Second},
-			"a publication after the deadline": {timers{deadline: in(10 * time.Second), retransmit: in(11 * time.Second)}, 10 * time.Second},
-			"overdue progress":                 {timers{deadline: in(10 * time.Second), progress: in(-time.Second)}, -time.Second},
+			"the deadline alone": {timers{deadline: in(10 * time.Second)}, 10 * time.Second},
+			"a publication": {
+				timers{deadline: in(10 * time.Second), retransmit: in(2 * time.Second), progress: in(3 * time.Second)}, 2 * time.Second,
+			},
+			"progress": {
+				timers{deadline: in(10 * time.Second), retransmit: in(2 * time.Second), progress: in(time.Second)}, time.Second,
+			},
+			"a publication after the deadline": {
+				timers{deadline: in(10 * time.Second), retransmit: in(11 * time.Second)}, 10 * time.Second,
+			},
+			"overdue progress": {timers{deadline: in(10 * time.Second), progress: in(-time.Second)}, -time.Second},
 		} {
 			if got := tt.timers.next(); got != tt.want {
 				t.Errorf("%s: next in %v, want %v", name, got, tt.want)

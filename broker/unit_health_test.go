@@ -39,7 +39,8 @@ func TestUnitHealth_CountsRejectedMessages(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		b := w.brokers[0]
 		w.report(`{`)
-		w.report(`{"at":"` + telematics.FormatTime(time.Now()) + `","telemetry":{"speed_kmh":"fast","gear":"Z","mileage_km":-1},"location":{"latitude":48}}`)
+		w.report(`{"at":"` + telematics.FormatTime(time.Now()) +
+			`","telemetry":{"speed_kmh":"fast","gear":"Z","mileage_km":-1},"location":{"latitude":48}}`)
 		w.report(`{}`)
 		b.Report(brokertest.Said(unit, []byte(`{}`), true))
 		b.Report(brokertest.Said(unit, []byte(strings.Repeat(" ", telematics.MaxMessage+1)), false))

@@ -80,7 +80,9 @@ func TestUnknownUnits_StoredBeforeTheInstanceStops(t *testing.T) {
 		w.brokers[0].Report(brokertest.Said(unknownUnit, []byte(`{}`), false))
 		synctest.Wait()
 		w.stops[0]()
-		if got, _ := w.Units.UnknownUnits(); got[unknownUnit] != (telematics.UnknownUnit{Unit: unknownUnit, FirstSeen: at, LastSeen: at, Messages: 1}) {
+		if got, _ := w.Units.UnknownUnits(); got[unknownUnit] != (telematics.UnknownUnit{
+			Unit: unknownUnit, FirstSeen: at, LastSeen: at, Messages: 1,
+		}) {
 			w.Errorf("after the stop: %+v, want one message", got)
 		}
 	})

@@ -163,7 +163,10 @@ func TestMapStyle_IsInThePageAndItsOriginInThePolicy(t *testing.T) {
 	if page.Header().Get("ETag") == get(t, "/console/").Header().Get("ETag") {
 		t.Error("a page with another style has the same entity tag")
 	}
-	for _, style := range []string{"style.json", "/style.json", "ftp://h/s", "https:///s", "https://u:p@h/s", "https://h;script-src/s", "javascript:alert(1)", "https://a b/"} {
+	for _, style := range []string{
+		"style.json", "/style.json", "ftp://h/s", "https:///s", "https://u:p@h/s", "https://h;script-src/s", "javascript:alert(1)",
+		"https://a b/",
+	} {
 		if _, err := console.New("/console/", style); err == nil {
 			t.Errorf("the style %q was accepted", style)
 		}

@@ -39,7 +39,8 @@ func TestTry_ReturnsTheErrorOrThePanic(t *testing.T) {
 	if err := g.Try("test", func() error { return want }); !errors.Is(err, want) || testutil.ToFloat64(g.panics) != 0 {
 		t.Errorf("Try = %v, want %v", err, want)
 	}
-	if err := g.Try("test", func() error { panic(want) }); err == nil || err.Error() != "test: panic: of the test" || testutil.ToFloat64(g.panics) != 1 {
+	if err := g.Try("test", func() error { panic(want) }); err == nil || err.Error() != "test: panic: of the test" ||
+		testutil.ToFloat64(g.panics) != 1 {
 		t.Errorf("Try = %v after a panic", err)
 	}
 }

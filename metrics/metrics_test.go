@@ -16,7 +16,9 @@ import (
 func TestRead_EqualsGather(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	create := promauto.With(registry)
-	create.NewCounterVec(prometheus.CounterOpts{Name: "dropped_total", Help: "x"}, []string{"reason", "kind"}).WithLabelValues("malformed", "report").Add(3)
+	create.NewCounterVec(prometheus.CounterOpts{
+		Name: "dropped_total", Help: "x",
+	}, []string{"reason", "kind"}).WithLabelValues("malformed", "report").Add(3)
 	create.NewHistogram(prometheus.HistogramOpts{Name: "wait_seconds", Help: "x", Buckets: []float64{1}}).Observe(2)
 	create.NewGaugeVec(prometheus.GaugeOpts{Name: "key_info", Help: "x"}, []string{"key"}).WithLabelValues("k-1").Set(1)
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

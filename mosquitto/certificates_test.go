@@ -64,11 +64,13 @@ func TestCertificatesListener_AcceptsOnlyUnitsOfTheAuthority(t *testing.T) {
 		return l
 	}
 	for what, l := range map[string]login{
-		"no certificate":                           as("attacker"),
-		"a certificate of another authority":       as("victim", foreign.unit("victim", time.Hour)),
-		"an expired certificate":                   as("victim", ours.unit("victim", -time.Minute)),
-		"a revoked certificate":                    as("revoked", revoked),
-		"a certificate on the passwords' listener": {url: broker.UnitsURL(), user: "victim", tune: as("victim", ours.unit("victim", time.Hour)).tune},
+		"no certificate":                     as("attacker"),
+		"a certificate of another authority": as("victim", foreign.unit("victim", time.Hour)),
+		"an expired certificate":             as("victim", ours.unit("victim", -time.Minute)),
+		"a revoked certificate":              as("revoked", revoked),
+		"a certificate on the passwords' listener": {
+			url: broker.UnitsURL(), user: "victim", tune: as("victim", ours.unit("victim", time.Hour)).tune,
+		},
 	} {
 		if _, err := l.dial(t); err == nil {
 			t.Errorf("with %s the client connected, want it refused", what)

@@ -55,7 +55,10 @@ func ovmsReadsAnothers(w world) {
 
 func ovmsSpeaksForAnother(w world) {
 	attacker, service := w.module(w.attacker), w.ovmsService()
-	for _, last := range []string{"metric/v/e/locked", "metric/s/v3/connected", "notify/alert/flatbed/moved", "event/vehicle/alert/tpms", "client/motorpool/response/1"} {
+	for _, last := range []string{
+		"metric/v/e/locked", "metric/s/v3/connected", "notify/alert/flatbed/moved", "event/vehicle/alert/tpms",
+		"client/motorpool/response/1",
+	} {
 		for _, names := range []string{w.victim + "/" + w.victim, w.attacker + "/" + w.victim, w.victim + "/" + w.attacker} {
 			attacker.publish("ovms/"+names+"/"+last, "forged")
 			attacker.publishRetained("ovms/"+names+"/"+last, "forged")

@@ -74,10 +74,12 @@ func TestPasswords_ErrorNamesAnInvalidLine(t *testing.T) {
 	hash := strings.TrimPrefix(good, "good")
 	for name, line := range map[string]string{
 		"no colon": "unit", "no hash": "unit:", "plain text": "unit:password", "no name": hash, "space after the name": "unit " + hash,
-		"duplicate name": good, "unknown hash": "unit:$9$101$c2FsdA==$aGFzaA==", "truncated": "unit" + hash[:len(hash)-5], "no iterations": "unit:$7$x$c2FsdA==$aGFzaA==",
-		"no salt": "unit:$6$$" + hash[strings.LastIndex(hash, "$")+1:], "trailing text": "unit" + hash + "$x",
+		"duplicate name": good, "unknown hash": "unit:$9$101$c2FsdA==$aGFzaA==", "truncated": "unit" + hash[:len(hash)-5],
+		"no iterations": "unit:$7$x$c2FsdA==$aGFzaA==",
+		"no salt":       "unit:$6$$" + hash[strings.LastIndex(hash, "$")+1:], "trailing text": "unit" + hash + "$x",
 	} {
-		if _, err := mosquitto.ParsePasswords([]byte(good + "\n# comment\n" + line + "\n")); err == nil || !strings.Contains(err.Error(), "line 3") {
+		if _, err := mosquitto.ParsePasswords([]byte(good + "\n# comment\n" + line + "\n")); err == nil ||
+			!strings.Contains(err.Error(), "line 3") {
 			t.Errorf("%s: %q: error %v, want one that names line 3", name, line, err)
 		}
 	}

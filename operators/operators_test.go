@@ -20,7 +20,10 @@ func TestPassword_IsVerifiedByItsHash(t *testing.T) {
 			t.Errorf("%q: want %v", password, want)
 		}
 	}
-	for _, hash := range []string{"", "x", Unmatched, "$argon2i$v=19$m=64,t=2,p=1$AAAA$AAAA", "$argon2id$v=19$m=0,t=0,p=0$AAAA$AAAA", "$argon2id$v=16$m=64,t=1,p=1$AAAA$AAAA", strings.Replace(hash, "p=1", "p=999", 1)} {
+	for _, hash := range []string{
+		"", "x", Unmatched, "$argon2i$v=19$m=64,t=2,p=1$AAAA$AAAA", "$argon2id$v=19$m=0,t=0,p=0$AAAA$AAAA",
+		"$argon2id$v=16$m=64,t=1,p=1$AAAA$AAAA", strings.Replace(hash, "p=1", "p=999", 1),
+	} {
 		if VerifyPassword(hash, "") {
 			t.Errorf("%q verifies no password", hash)
 		}
@@ -46,7 +49,9 @@ func TestCheckPassword(t *testing.T) {
 }
 
 func TestParseName(t *testing.T) {
-	for typed, want := range map[string]string{"anna": "anna", " Anna@Example.com ": "anna@example.com", "": "", "a b": "", "-a": "", "ä": "", strings.Repeat("a", 65): ""} {
+	for typed, want := range map[string]string{
+		"anna": "anna", " Anna@Example.com ": "anna@example.com", "": "", "a b": "", "-a": "", "ä": "", strings.Repeat("a", 65): "",
+	} {
 		if name, ok := ParseName(typed); ok != (want != "") || ok && name != want {
 			t.Errorf("%q: %q, %v", typed, name, ok)
 		}

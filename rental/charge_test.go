@@ -38,8 +38,11 @@ func TestMayBecome_FromPending(t *testing.T) {
 	}
 	for kind, want := range map[rental.ChargeKind][]rental.ChargeState{
 		rental.StartCharge: pays, rental.ExtensionCharge: append([]rental.ChargeState{rental.Released}, pays...), rental.FeeCharge: pays,
-		rental.DepositCharge: {rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released, rental.Waived},
-		rental.RefundCharge:  {rental.Pending, rental.Unknown, rental.Failed, rental.Paid},
+		rental.DepositCharge: {
+			rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured,
+			rental.Released, rental.Waived,
+		},
+		rental.RefundCharge: {rental.Pending, rental.Unknown, rental.Failed, rental.Paid},
 	} {
 		got := reachable(rental.Charge{Kind: kind, State: rental.Pending})
 		slices.Sort(got)
@@ -77,9 +80,11 @@ func TestMayBecome_CapturedFromPending(t *testing.T) {
 // A call without an answer is queried, and any outcome may be found.
 func TestMayBecome_AnyEndFromUnknown(t *testing.T) {
 	for kind, ends := range map[rental.ChargeKind][]rental.ChargeState{
-		rental.StartCharge:   {rental.Pending, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid},
-		rental.DepositCharge: {rental.Pending, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released},
-		rental.RefundCharge:  {rental.Pending, rental.Failed, rental.Paid},
+		rental.StartCharge: {rental.Pending, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid},
+		rental.DepositCharge: {
+			rental.Pending, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured, rental.Released,
+		},
+		rental.RefundCharge: {rental.Pending, rental.Failed, rental.Paid},
 	} {
 		for _, end := range ends {
 			if !(rental.Charge{Kind: kind, State: rental.Unknown}).MayBecome(end) {
@@ -139,7 +144,9 @@ func TestCaptureDeposit_AmendsTheHold(t *testing.T) {
 func TestCaptureDeposit_OnlyWhatIsHeld(t *testing.T) {
 	refused(t, "more than is held", rental.BookingStateConflict, "Only 200.00 EUR is held.")(active(t).CaptureDeposit(start, 20_001, ""))
 	refused(t, "upcoming", rental.BookingStateConflict, "No deposit of the booking is held.")(upcoming().CaptureDeposit(start, 1, ""))
-	for _, state := range []rental.ChargeState{rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Captured, rental.Released} {
+	for _, state := range []rental.ChargeState{
+		rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Captured, rental.Released,
+	} {
 		d := active(t)
 		d.Charges[1].State = state
 		refused(t, string(state), rental.BookingStateConflict, "No deposit of the booking is held.")(d.CaptureDeposit(start, 1, ""))
@@ -221,7 +228,8 @@ func TestFine_FeeAboveTheLimitIsRefused(t *testing.T) {
 	for _, c := range []struct{ limit, amount rental.Minor }{{0, standard}, {5_000, 5_000}} {
 		d.Terms.FeeLimit = c.limit
 		do(t)(d.Fine(start, rental.Fee{Kind: "other", Amount: c.amount}))
-		if _, err := d.Fine(start, rental.Fee{Kind: "other", Amount: c.amount + 1}); err == nil || !strings.Contains(err.Error(), "must be at most") {
+		if _, err := d.Fine(start, rental.Fee{Kind: "other", Amount: c.amount + 1}); err == nil ||
+			!strings.Contains(err.Error(), "must be at most") {
 			t.Errorf("a fee above the limit %d: error %v", c.limit, err)
 		}
 	}
@@ -242,7 +250,8 @@ func expensive(t *testing.T) rental.BookingDetails {
 func TestRefund_NewestChargesFirst(t *testing.T) {
 	// The refunds of the fee, the extension and the start.
 	for amount, want := range map[rental.Minor][]rental.Minor{
-		1: {1}, 2_550: {2_550}, 2_551: {2_550, 1}, 5_850: {2_550, 3_300}, 5_851: {2_550, 3_300, 1}, 19_050: {2_550, 3_300, 13_200}, 0: {2_550, 3_300, 13_200},
+		1: {1}, 2_550: {2_550}, 2_551: {2_550, 1}, 5_850: {2_550, 3_300}, 5_851: {2_550, 3_300, 1}, 19_050: {2_550, 3_300, 13_200},
+		0: {2_550, 3_300, 13_200},
 	} {
 		d, now := expensive(t), start.Add(20*time.Hour)
 		change := do(t)(d.Refund(now, amount, "goodwill"))

@@ -61,7 +61,8 @@ func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *te
 		return Forbids(
 			PaymentRequired,
 			fmt.Sprintf(
-				"The payment of the extension was declined, or waits for your confirmation; set another default payment method, or confirm it, "+
+				"The payment of the extension was declined, or waits for your confirmation; set another default payment method, "+
+					"or confirm it, "+
 					"within %d minutes. Otherwise the extension is taken back, and the booking ends as agreed before. Nothing was sent.",
 				d.Terms.PaymentWait/time.Minute,
 			),
@@ -69,12 +70,14 @@ func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *te
 	case owed >= 0:
 		return Forbids(
 			PaymentRequired,
-			"A payment of the booking was declined, or waits for your confirmation; set another default payment method, or confirm it. Nothing was sent.",
+			"A payment of the booking was declined, or waits for your confirmation; set another default payment method, or confirm it. "+
+				"Nothing was sent.",
 		)
 	case slices.ContainsFunc(d.Charges, awaited):
 		return Forbids(
 			PaymentAwaited,
-			"The payment of the booking has no result yet; the vehicle can be unlocked once it is paid and the deposit is held. Try again in a few seconds. Nothing was sent.",
+			"The payment of the booking has no result yet; the vehicle can be unlocked once it is paid and the deposit is held. "+
+				"Try again in a few seconds. Nothing was sent.",
 		)
 	}
 	return nil

@@ -36,17 +36,25 @@ func TestControl_NoUnlockBeforeTheFirstPaymentHasAResult(t *testing.T) {
 		change        func(rent, deposit *rental.Charge)
 		within, later telematics.Code
 	}{
-		"paid and held":          {func(_, _ *rental.Charge) {}, "", ""},
-		"rental pending":         {func(rent, _ *rental.Charge) { rent.State = rental.Pending }, rental.PaymentAwaited, ""},
-		"rental unknown":         {func(rent, _ *rental.Charge) { rent.State = rental.Unknown }, rental.PaymentAwaited, ""},
-		"deposit pending":        {func(_, deposit *rental.Charge) { deposit.State = rental.Pending }, rental.PaymentAwaited, ""},
-		"deposit unknown":        {func(_, deposit *rental.Charge) { deposit.State = rental.Unknown }, rental.PaymentAwaited, ""},
-		"deposit being captured": {func(_, deposit *rental.Charge) { deposit.State, deposit.Goal = rental.Unknown, rental.Capture }, "", ""},
-		"both waived":            {func(rent, deposit *rental.Charge) { rent.State, deposit.State = rental.Waived, rental.Waived }, "", ""},
-		"hold ended":             {func(_, deposit *rental.Charge) { deposit.State = rental.Released }, "", ""},
-		"rental declined":        {func(rent, _ *rental.Charge) { rent.State = rental.Declined }, rental.PaymentRequired, rental.PaymentRequired},
-		"declined, tried again":  {func(rent, _ *rental.Charge) { rent.State, rent.DeclineCode = rental.Unknown, "insufficient_funds" }, rental.PaymentRequired, rental.PaymentRequired},
-		"rental refused":         {func(rent, _ *rental.Charge) { rent.State, rent.DeclineCode = rental.Failed, rental.CodeRefused }, rental.PaymentAwaited, ""},
+		"paid and held":   {func(_, _ *rental.Charge) {}, "", ""},
+		"rental pending":  {func(rent, _ *rental.Charge) { rent.State = rental.Pending }, rental.PaymentAwaited, ""},
+		"rental unknown":  {func(rent, _ *rental.Charge) { rent.State = rental.Unknown }, rental.PaymentAwaited, ""},
+		"deposit pending": {func(_, deposit *rental.Charge) { deposit.State = rental.Pending }, rental.PaymentAwaited, ""},
+		"deposit unknown": {func(_, deposit *rental.Charge) { deposit.State = rental.Unknown }, rental.PaymentAwaited, ""},
+		"deposit being captured": {
+			func(_, deposit *rental.Charge) { deposit.State, deposit.Goal = rental.Unknown, rental.Capture }, "", "",
+		},
+		"both waived": {func(rent, deposit *rental.Charge) { rent.State, deposit.State = rental.Waived, rental.Waived }, "", ""},
+		"hold ended":  {func(_, deposit *rental.Charge) { deposit.State = rental.Released }, "", ""},
+		"rental declined": {
+			func(rent, _ *rental.Charge) { rent.State = rental.Declined }, rental.PaymentRequired, rental.PaymentRequired,
+		},
+		"declined, tried again": {func(rent, _ *rental.Charge) {
+			rent.State, rent.DeclineCode = rental.Unknown, "insufficient_funds"
+		}, rental.PaymentRequired, rental.PaymentRequired},
+		"rental refused": {
+			func(rent, _ *rental.Charge) { rent.State, rent.DeclineCode = rental.Failed, rental.CodeRefused }, rental.PaymentAwaited, "",
+		},
 		"deposit cancelled": {func(_, deposit *rental.Charge) {
 			deposit.State, deposit.DeclineCode = rental.Failed, rental.CodeCanceled
 		}, rental.PaymentAwaited, ""},
@@ -68,16 +76,18 @@ func TestControl_ExtensionIsOwedOnlyIfItsClientCanMendIt(t *testing.T) {
 		extension rental.Charge
 		code      telematics.Code
 	}{
-		"pending":              {rental.Charge{State: rental.Pending}, ""},
-		"unknown":              {rental.Charge{State: rental.Unknown}, ""},
-		"waived":               {rental.Charge{State: rental.Waived, DeclineCode: rental.CodeTooSmall}, ""},
-		"refused":              {rental.Charge{State: rental.Failed, DeclineCode: rental.CodeRefused}, ""},
-		"cancelled":            {rental.Charge{State: rental.Failed, DeclineCode: rental.CodeCanceled}, ""},
-		"no card":              {rental.Charge{State: rental.Declined, DeclineCode: rental.CodeNoCard}, rental.PaymentRequired},
-		"card gone":            {rental.Charge{State: rental.Declined, DeclineCode: rental.CodeCardGone}, rental.PaymentRequired},
-		"stolen card":          {rental.Charge{State: rental.Failed, DeclineCode: "stolen_card"}, rental.PaymentRequired},
-		"declined, tried":      {rental.Charge{State: rental.Unknown, DeclineCode: "generic_decline"}, rental.PaymentRequired},
-		"waits for its owner":  {rental.Charge{State: rental.RequiresAction, DeclineCode: "authentication_required"}, rental.PaymentRequired},
+		"pending":         {rental.Charge{State: rental.Pending}, ""},
+		"unknown":         {rental.Charge{State: rental.Unknown}, ""},
+		"waived":          {rental.Charge{State: rental.Waived, DeclineCode: rental.CodeTooSmall}, ""},
+		"refused":         {rental.Charge{State: rental.Failed, DeclineCode: rental.CodeRefused}, ""},
+		"cancelled":       {rental.Charge{State: rental.Failed, DeclineCode: rental.CodeCanceled}, ""},
+		"no card":         {rental.Charge{State: rental.Declined, DeclineCode: rental.CodeNoCard}, rental.PaymentRequired},
+		"card gone":       {rental.Charge{State: rental.Declined, DeclineCode: rental.CodeCardGone}, rental.PaymentRequired},
+		"stolen card":     {rental.Charge{State: rental.Failed, DeclineCode: "stolen_card"}, rental.PaymentRequired},
+		"declined, tried": {rental.Charge{State: rental.Unknown, DeclineCode: "generic_decline"}, rental.PaymentRequired},
+		"waits for its owner": {
+			rental.Charge{State: rental.RequiresAction, DeclineCode: "authentication_required"}, rental.PaymentRequired,
+		},
 		"refused, tried again": {rental.Charge{State: rental.Unknown, DeclineCode: rental.CodeRefused}, ""},
 	} {
 		d := active(t)

@@ -65,17 +65,37 @@ func TestBook_NamesTheInvalidField(t *testing.T) {
 		with           func(*rental.Draft, *rental.Facts)
 		field, message string
 	}{
-		"start in the past":          {func(d *rental.Draft, _ *rental.Facts) { d.Start = start.Add(-rental.MaxLate - time.Millisecond) }, "start_date", "must not be in the past"},
-		"end at the start":           {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start }, "end_date", "must be after start_date"},
-		"shorter than a millisecond": {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(time.Millisecond - 1) }, "end_date", "must be after start_date"},
-		"end before the start":       {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(-time.Hour) }, "end_date", "must be after start_date"},
-		"longer than 366 days":       {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(rental.MaxLength + time.Millisecond) }, "end_date", "must be at most 366 days after start_date"},
-		"until the year 9999":        {func(d *rental.Draft, _ *rental.Facts) { d.End = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }, "end_date", "must be at most 366 days after start_date"},
-		"too expensive":              {func(_ *rental.Draft, f *rental.Facts) { f.Rate.Hourly = rental.MaxAmount }, "end_date", "makes the booking cost more than can be charged"},
-		"unknown pickup":             {func(_ *rental.Draft, f *rental.Facts) { f.Pickup = nil }, "pickup_station_id", "must be a station of the agency"},
-		"pickup at another agency":   {func(_ *rental.Draft, f *rental.Facts) { f.Pickup.AgencyID = 2 }, "pickup_station_id", "must be a station of the agency"},
-		"unknown drop-off":           {func(_ *rental.Draft, f *rental.Facts) { f.Dropoff = nil }, "dropoff_station_id", "must be a station of the agency"},
-		"drop-off at another agency": {func(_ *rental.Draft, f *rental.Facts) { f.Dropoff.AgencyID = 2 }, "dropoff_station_id", "must be a station of the agency"},
+		"start in the past": {func(d *rental.Draft, _ *rental.Facts) {
+			d.Start = start.Add(-rental.MaxLate - time.Millisecond)
+		}, "start_date", "must not be in the past"},
+		"end at the start": {func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start }, "end_date", "must be after start_date"},
+		"shorter than a millisecond": {
+			func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(time.Millisecond - 1) }, "end_date", "must be after start_date",
+		},
+		"end before the start": {
+			func(d *rental.Draft, _ *rental.Facts) { d.End = d.Start.Add(-time.Hour) }, "end_date", "must be after start_date",
+		},
+		"longer than 366 days": {func(d *rental.Draft, _ *rental.Facts) {
+			d.End = d.Start.Add(rental.MaxLength + time.Millisecond)
+		}, "end_date", "must be at most 366 days after start_date"},
+		"until the year 9999": {func(d *rental.Draft, _ *rental.Facts) {
+			d.End = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+		}, "end_date", "must be at most 366 days after start_date"},
+		"too expensive": {func(_ *rental.Draft, f *rental.Facts) {
+			f.Rate.Hourly = rental.MaxAmount
+		}, "end_date", "makes the booking cost more than can be charged"},
+		"unknown pickup": {
+			func(_ *rental.Draft, f *rental.Facts) { f.Pickup = nil }, "pickup_station_id", "must be a station of the agency",
+		},
+		"pickup at another agency": {
+			func(_ *rental.Draft, f *rental.Facts) { f.Pickup.AgencyID = 2 }, "pickup_station_id", "must be a station of the agency",
+		},
+		"unknown drop-off": {
+			func(_ *rental.Draft, f *rental.Facts) { f.Dropoff = nil }, "dropoff_station_id", "must be a station of the agency",
+		},
+		"drop-off at another agency": {
+			func(_ *rental.Draft, f *rental.Facts) { f.Dropoff.AgencyID = 2 }, "dropoff_station_id", "must be a station of the agency",
+		},
 	} {
 		d, f := draft()
 		c.with(&d, &f)
@@ -94,14 +114,32 @@ func TestBook_RefusedByVehicleOrCard(t *testing.T) {
 		code telematics.Code
 		says string
 	}{
-		"unknown vehicle":          {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle = telematics.Vehicle{} }, telematics.VehicleNotFound, unknown},
-		"another agency's vehicle": {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.AgencyID = 2 }, telematics.VehicleNotFound, unknown},
-		"vehicle in maintenance":   {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is out of service (maintenance)."},
-		"vehicle inactive":         {func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is out of service (inactive)."},
-		"vehicle that stays shut":  {func(_ *rental.Draft, f *rental.Facts) { f.NotOpened = true }, rental.VehicleNotAvailable, "Clients cannot open the vehicle: its unit checks no expiry, and the agency does not allow that. Set best_effort_unlock of the agency to allow if you accept late openings, or choose another vehicle."},
-		"vehicle without a rate":   {func(_ *rental.Draft, f *rental.Facts) { f.Rate = nil }, rental.VehicleNotAvailable, "The vehicle has no rate; it is not for rent."},
-		"no card":                  {func(d *rental.Draft, f *rental.Facts) { d.Method, f.Methods = 0, nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
-		"another client's card":    {func(d *rental.Draft, _ *rental.Facts) { d.Method = 4 }, rental.MethodInvalid, "The client has no payment method 4."},
+		"unknown vehicle": {
+			func(_ *rental.Draft, f *rental.Facts) { f.Vehicle = telematics.Vehicle{} }, telematics.VehicleNotFound, unknown,
+		},
+		"another agency's vehicle": {
+			func(_ *rental.Draft, f *rental.Facts) { f.Vehicle.AgencyID = 2 }, telematics.VehicleNotFound, unknown,
+		},
+		"vehicle in maintenance": {func(_ *rental.Draft, f *rental.Facts) {
+			f.Vehicle.Status = telematics.Maintenance
+		}, rental.VehicleNotAvailable, "The vehicle is out of service (maintenance)."},
+		"vehicle inactive": {func(_ *rental.Draft, f *rental.Facts) {
+			f.Vehicle.Status = telematics.Inactive
+		}, rental.VehicleNotAvailable, "The vehicle is out of service (inactive)."},
+		"vehicle that stays shut": {
+			func(_ *rental.Draft, f *rental.Facts) { f.NotOpened = true }, rental.VehicleNotAvailable,
+			"Clients cannot open the vehicle: its unit checks no expiry, and the agency does not allow that. " +
+				"Set best_effort_unlock of the agency to allow if you accept late openings, or choose another vehicle.",
+		},
+		"vehicle without a rate": {func(_ *rental.Draft, f *rental.Facts) {
+			f.Rate = nil
+		}, rental.VehicleNotAvailable, "The vehicle has no rate; it is not for rent."},
+		"no card": {func(d *rental.Draft, f *rental.Facts) {
+			d.Method, f.Methods = 0, nil
+		}, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
+		"another client's card": {
+			func(d *rental.Draft, _ *rental.Facts) { d.Method = 4 }, rental.MethodInvalid, "The client has no payment method 4.",
+		},
 	} {
 		d, f := draft()
 		c.with(&d, &f)
@@ -112,7 +150,8 @@ func TestBook_RefusedByVehicleOrCard(t *testing.T) {
 
 func TestReference_CountsPerYear(t *testing.T) {
 	for want, got := range map[string]string{
-		"BK-2026-00001": rental.Reference(2026, 1), "BK-2026-99999": rental.Reference(2026, 99_999), "BK-2027-100000": rental.Reference(2027, 100_000),
+		"BK-2026-00001": rental.Reference(2026, 1), "BK-2026-99999": rental.Reference(2026, 99_999),
+		"BK-2027-100000": rental.Reference(2027, 100_000),
 	} {
 		if got != want {
 			t.Errorf("reference %s, want %s", got, want)

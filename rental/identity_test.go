@@ -56,7 +56,8 @@ func TestIdentity_SameCauseIsTheSamePayment(t *testing.T) {
 	}{
 		// A start of another amount: the booking was extended after its start was lost.
 		{charge(rental.StartCharge, 1, 200), uuid.Nil}, {dollars, uuid.Nil},
-		{charge(rental.DepositCharge, 1, 100), uuid.Nil}, {charge(rental.DepositCharge, 1, 200), uuid.Nil}, {charge(rental.ExtensionCharge, 1, 100), uuid.Nil}, {charge(rental.ExtensionCharge, 1, 200), uuid.Nil},
+		{charge(rental.DepositCharge, 1, 100), uuid.Nil}, {charge(rental.DepositCharge, 1, 200), uuid.Nil},
+		{charge(rental.ExtensionCharge, 1, 100), uuid.Nil}, {charge(rental.ExtensionCharge, 1, 200), uuid.Nil},
 		{charge(rental.ExtensionCharge, 2, 100), uuid.Nil}, {charge(rental.FeeCharge, 1, 100), uuid.Nil}, {fee, uuid.Nil},
 		{charge(rental.RefundCharge, 1, 100), rent}, {charge(rental.RefundCharge, 1, 100), b.Identity},
 	} {

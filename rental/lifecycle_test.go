@@ -11,7 +11,8 @@ import (
 
 func TestBegin_ChargesTheRentalAndHoldsTheDeposit(t *testing.T) {
 	for what, now := range map[string]time.Time{
-		"on time": start, "a day early": start.Add(-24 * time.Hour), "late": start.Add(3 * time.Hour), "at the last moment": start.Add(8*time.Hour - 1),
+		"on time": start, "a day early": start.Add(-24 * time.Hour), "late": start.Add(3 * time.Hour),
+		"at the last moment": start.Add(8*time.Hour - 1),
 	} {
 		d := upcoming()
 		change := do(t)(d.Begin(now))
@@ -54,16 +55,37 @@ func TestBegin_RefusedByStateTimeVehicleOrCard(t *testing.T) {
 		code telematics.Code
 		says string
 	}{
-		"active":                      {start, func(d *rental.BookingDetails) { d.State = rental.Active }, rental.BookingStateConflict, "The booking is active; only an upcoming one can be started."},
-		"completed":                   {start, func(d *rental.BookingDetails) { d.State = rental.Completed }, rental.BookingStateConflict, "The booking is completed; only an upcoming one can be started."},
-		"cancelled":                   {start, func(d *rental.BookingDetails) { d.State = rental.Cancelled }, rental.BookingStateConflict, "The booking is cancelled; only an upcoming one can be started."},
-		"over":                        {start.Add(8 * time.Hour), func(*rental.BookingDetails) {}, rental.BookingStateConflict, "The booking's end has passed; it can no longer be started."},
-		"previous booking overdue":    {start, func(d *rental.BookingDetails) { d.InOther = true }, rental.VehicleNotAvailable, "The vehicle is still in use by another booking."},
-		"another booking comes first": {start.Add(-time.Hour), func(d *rental.BookingDetails) { d.Before = true }, rental.VehicleNotAvailable, "The vehicle has another booking before this booking's start."},
-		"vehicle in maintenance":      {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Maintenance }, rental.VehicleNotAvailable, "The vehicle is out of service (maintenance)."},
-		"vehicle inactive":            {start, func(d *rental.BookingDetails) { d.Vehicle.Status = telematics.Inactive }, rental.VehicleNotAvailable, "The vehicle is out of service (inactive)."},
-		"vehicle of another agency":   {start, func(d *rental.BookingDetails) { d.Vehicle.AgencyID = 2 }, rental.VehicleNotAvailable, "The vehicle belongs to another agency by now."},
-		"no card":                     {start, func(d *rental.BookingDetails) { d.Card = nil }, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
+		"active": {start, func(d *rental.BookingDetails) {
+			d.State = rental.Active
+		}, rental.BookingStateConflict, "The booking is active; only an upcoming one can be started."},
+		"completed": {start, func(d *rental.BookingDetails) {
+			d.State = rental.Completed
+		}, rental.BookingStateConflict, "The booking is completed; only an upcoming one can be started."},
+		"cancelled": {start, func(d *rental.BookingDetails) {
+			d.State = rental.Cancelled
+		}, rental.BookingStateConflict, "The booking is cancelled; only an upcoming one can be started."},
+		"over": {
+			start.Add(8 * time.Hour), func(*rental.BookingDetails) {}, rental.BookingStateConflict,
+			"The booking's end has passed; it can no longer be started.",
+		},
+		"previous booking overdue": {start, func(d *rental.BookingDetails) {
+			d.InOther = true
+		}, rental.VehicleNotAvailable, "The vehicle is still in use by another booking."},
+		"another booking comes first": {start.Add(-time.Hour), func(d *rental.BookingDetails) {
+			d.Before = true
+		}, rental.VehicleNotAvailable, "The vehicle has another booking before this booking's start."},
+		"vehicle in maintenance": {start, func(d *rental.BookingDetails) {
+			d.Vehicle.Status = telematics.Maintenance
+		}, rental.VehicleNotAvailable, "The vehicle is out of service (maintenance)."},
+		"vehicle inactive": {start, func(d *rental.BookingDetails) {
+			d.Vehicle.Status = telematics.Inactive
+		}, rental.VehicleNotAvailable, "The vehicle is out of service (inactive)."},
+		"vehicle of another agency": {start, func(d *rental.BookingDetails) {
+			d.Vehicle.AgencyID = 2
+		}, rental.VehicleNotAvailable, "The vehicle belongs to another agency by now."},
+		"no card": {start, func(d *rental.BookingDetails) {
+			d.Card = nil
+		}, rental.MethodRequired, "The client has no payment method; at least one is required for bookings."},
 	} {
 		d := upcoming()
 		c.with(&d)
@@ -85,15 +107,27 @@ func TestExtend_PossibleByStateTimeNextBookingAndPayment(t *testing.T) {
 		with func(*details)
 		why  string
 	}{
-		"upcoming":             {start.Add(-time.Hour), func(*details) {}, ""},
-		"active":               {start, func(d *details) { d.State = rental.Active }, ""},
-		"upcoming, moved":      {start.Add(-time.Hour), func(d *details) { d.Vehicle.AgencyID = 2 }, "The vehicle belongs to another agency by now."},
-		"active, moved":        {start, func(d *details) { d.State, d.Vehicle.AgencyID = rental.Active, 2 }, "The vehicle belongs to another agency by now."},
-		"completed":            {start, func(d *details) { d.State = rental.Completed }, "The booking is completed; only an upcoming or active one can be extended."},
-		"cancelled":            {start, func(d *details) { d.State = rental.Cancelled }, "The booking is cancelled; only an upcoming or active one can be extended."},
-		"just before its end":  {end.Add(-1), func(d *details) { d.State = rental.Active }, ""},
-		"at its end":           {end, func(d *details) { d.State = rental.Active }, "The booking's end has passed; it can no longer be extended."},
-		"overdue":              {end.Add(time.Hour), func(d *details) { d.State = rental.Active }, "The booking's end has passed; it can no longer be extended."},
+		"upcoming": {start.Add(-time.Hour), func(*details) {}, ""},
+		"active":   {start, func(d *details) { d.State = rental.Active }, ""},
+		"upcoming, moved": {
+			start.Add(-time.Hour), func(d *details) { d.Vehicle.AgencyID = 2 }, "The vehicle belongs to another agency by now.",
+		},
+		"active, moved": {
+			start, func(d *details) { d.State, d.Vehicle.AgencyID = rental.Active, 2 }, "The vehicle belongs to another agency by now.",
+		},
+		"completed": {start, func(d *details) {
+			d.State = rental.Completed
+		}, "The booking is completed; only an upcoming or active one can be extended."},
+		"cancelled": {start, func(d *details) {
+			d.State = rental.Cancelled
+		}, "The booking is cancelled; only an upcoming or active one can be extended."},
+		"just before its end": {end.Add(-1), func(d *details) { d.State = rental.Active }, ""},
+		"at its end": {
+			end, func(d *details) { d.State = rental.Active }, "The booking's end has passed; it can no longer be extended.",
+		},
+		"overdue": {
+			end.Add(time.Hour), func(d *details) { d.State = rental.Active }, "The booking's end has passed; it can no longer be extended.",
+		},
 		"extended twice":       {start, func(d *details) { d.Extensions = 2 }, ""},
 		"extended three times": {start, func(d *details) { d.Extensions = 3 }, "The booking was extended 3 times already."},
 		// An extension takes at least half an hour, and the buffer follows it.
@@ -125,7 +159,8 @@ func TestExtend_PossibleByStateTimeNextBookingAndPayment(t *testing.T) {
 			continue
 		}
 		// Where an extension is possible at all, half an hour is.
-		if change := do(t)(d.Extend(c.now, end.Add(30*time.Minute))); change.Booking.End != end.Add(30*time.Minute) || change.Booking.Extensions != d.Extensions+1 {
+		if change := do(t)(d.Extend(c.now, end.Add(30*time.Minute))); change.Booking.End != end.Add(30*time.Minute) ||
+			change.Booking.Extensions != d.Extensions+1 {
 			t.Errorf("%s: change %+v, want the end half an hour later", what, change)
 		}
 	}
@@ -277,7 +312,9 @@ func TestExtend_UpToTheNextBookingAndTheLimits(t *testing.T) {
 }
 
 func TestFinish_ReleasesTheDepositAndKeepsThePrice(t *testing.T) {
-	for what, now := range map[string]time.Time{"early": start.Add(time.Hour), "on time": start.Add(8 * time.Hour), "late": start.Add(80 * time.Hour)} {
+	for what, now := range map[string]time.Time{
+		"early": start.Add(time.Hour), "on time": start.Add(8 * time.Hour), "late": start.Add(80 * time.Hour),
+	} {
 		d := active(t)
 		change := do(t)(d.Finish(now))
 		b := d.Booking
@@ -309,8 +346,9 @@ func TestFinish_OnlyAnActiveBooking(t *testing.T) {
 // After the end no deposit stays held or becomes held, whatever its state.
 func TestFinish_ReleasesTheDepositUnlessFinal(t *testing.T) {
 	for state, release := range map[rental.ChargeState]bool{
-		rental.Pending: true, rental.Unknown: true, rental.RequiresAction: true, rental.Declined: true, rental.Failed: true, rental.Authorized: true,
-		rental.Released: false, rental.Captured: false, // final already
+		rental.Pending: true, rental.Unknown: true, rental.RequiresAction: true, rental.Declined: true, rental.Failed: true,
+		rental.Authorized: true,
+		rental.Released:   false, rental.Captured: false, // final already
 	} {
 		d := active(t)
 		d.Charges[1].State = state

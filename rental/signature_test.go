@@ -29,7 +29,10 @@ func vectorSecret() []byte {
 func TestSign_GivesTheDocumentedVectors(t *testing.T) {
 	for _, c := range []struct{ method, target, body, v1 string }{
 		{"GET", "/api/v1/client/bookings/42", "", "c5e4560f7718907c46755ca9ea33e1289adf18d0c944857f4da53c533c9513d1"},
-		{"POST", "/api/v1/client/payment-methods", `{"payment_method_id":"pm_card_visa","set_default":true}`, "085a2e663ed76a46975a3a9ea3808f51b8c96343a398abb2809728f76e309a1d"},
+		{
+			"POST", "/api/v1/client/payment-methods", `{"payment_method_id":"pm_card_visa","set_default":true}`,
+			"085a2e663ed76a46975a3a9ea3808f51b8c96343a398abb2809728f76e309a1d",
+		},
 		{"GET", "/api/v1/client/bookings?status=active&limit=20", "", "3ccc94f972970a7175173b84334353358ae200b7c41d8d928a9978396016db60"},
 	} {
 		path, query := rental.SplitTarget(c.target)
@@ -88,7 +91,8 @@ func TestVerify_OnlyTheSignedRequestWithItsSecret(t *testing.T) {
 func TestParseSignature_AcceptsOneFormOnly(t *testing.T) {
 	v1 := "v1=" + strings.Repeat("0a", 32)
 	good := "k=ak_1,t=1763640000,n=" + vectorNonce + "," + v1
-	for _, header := range []string{good, good + "," + v1, strings.Replace(good, vectorNonce, strings.Repeat("_", 64), 1), strings.Replace(good, "ak_1", strings.Repeat("-", 64), 1)} {
+	for _, header := range []string{good, good + "," +
+		v1, strings.Replace(good, vectorNonce, strings.Repeat("_", 64), 1), strings.Replace(good, "ak_1", strings.Repeat("-", 64), 1)} {
 		if s, err := rental.ParseSignature(header); err != nil || s.String() != header {
 			t.Errorf("%s: read as %s, %v", header, s, err)
 		}
@@ -155,13 +159,15 @@ func TestFresh_WithinFiveMinutesBeforeOrAfter(t *testing.T) {
 	s := rental.Signature{At: vectorTime}
 	for skew, want := range map[time.Duration]bool{
 		0: true, 300 * time.Second: true, -300 * time.Second: true,
-		300*time.Second + 999*time.Millisecond: true, 301 * time.Second: false, -300*time.Second - time.Millisecond: false, 24 * time.Hour: false,
+		300*time.Second + 999*time.Millisecond: true, 301 * time.Second: false, -300*time.Second - time.Millisecond: false,
+		24 * time.Hour: false,
 	} {
 		if got := s.Fresh(vectorTime.Add(skew)); got != want {
 			t.Errorf("clock %v ahead of the signature: fresh %v, want %v", skew, got, want)
 		}
 	}
-	if far, err := rental.ParseSignature("k=k,t=999999999999,n=" + vectorNonce + ",v1=" + strings.Repeat("0a", 32)); err != nil || far.Fresh(vectorTime) {
+	if far, err := rental.ParseSignature("k=k,t=999999999999,n=" + vectorNonce + ",v1=" + strings.Repeat("0a", 32)); err != nil ||
+		far.Fresh(vectorTime) {
 		t.Errorf("time in the far future: %+v, %v; want it read and not fresh", far, err)
 	}
 }

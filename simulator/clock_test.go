@@ -82,7 +82,8 @@ func TestFloor_CountsTimeFromSignedCommands(t *testing.T) {
 				if e.Kind == CommandStarted && e.True.After(e.Expires.Add(maxAhead)) {
 					t.Errorf("started %v after its expiry", e.True.Sub(e.Expires))
 				}
-				if want := e.True.Add(b.clock.Skew); e.Kind == CommandStarted && c.commands[0].skew == b.clock.Skew && !e.Clock.Equal(want) {
+				if want := e.True.Add(b.clock.Skew); e.Kind == CommandStarted && c.commands[0].skew == b.clock.Skew &&
+					!e.Clock.Equal(want) {
 					t.Errorf("the recorder has %s for the car's clock, want %s", e.Clock, want)
 				}
 			}

@@ -80,7 +80,8 @@ func TestReport_UnknownSpeedIsNull(t *testing.T) {
 func TestReport_UnsetClockDatesNoPosition(t *testing.T) {
 	body := Hatchback(munich)
 	report := body.Report(Clock{Unset: true}.Read(epoch).Clock)
-	if _, dropped, err := v1.DecodeReport(v1.EncodeReport(report), epoch); err != nil || len(dropped) != 1 || dropped[0].Fault != telematics.WrongTime {
+	if _, dropped, err := v1.DecodeReport(v1.EncodeReport(report), epoch); err != nil || len(dropped) != 1 ||
+		dropped[0].Fault != telematics.WrongTime {
 		t.Errorf("dropped %v, %v; want only the time", dropped, err)
 	}
 }

@@ -69,7 +69,9 @@ func TestProtocolDocument_AgreesWithTheCodec(t *testing.T) {
 			says("clause", fmt.Sprintf("**[%s-%d]**", kind, i+1))
 		}
 	}
-	for _, pattern := range []string{"command-*.jws", "answer-*.json", "presence-*.json", "report-partial.json", "report-repeats-answers.json"} {
+	for _, pattern := range []string{
+		"command-*.jws", "answer-*.json", "presence-*.json", "report-partial.json", "report-repeats-answers.json",
+	} {
 		paths, err := filepath.Glob(filepath.Join("testdata", "wire", pattern))
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("found no golden message %s: %v", pattern, err)

@@ -104,7 +104,8 @@ func BestEffortDenied(a Action) *Error {
 	return &Error{
 		Code: BestEffortIsDenied, Outcome: NotExecuted, RetryAfter: retryEquipment,
 		Message: fmt.Sprintf(
-			"The unit of this vehicle checks no expiry, so that it may execute %s up to %s late, when no client stands at the vehicle; nothing was sent. "+
+			"The unit of this vehicle checks no expiry, so that it may execute %s up to %s late, when no client stands at the vehicle; "+
+				"nothing was sent. "+
 				"Set best_effort_unlock of the agency to allow in the fleet file if you accept that.",
 			a, Words(WorstLateness),
 		),

@@ -3,7 +3,9 @@ package telematics
 import "testing"
 
 func TestPlain_SpellingsOfOnePlateAreEqual(t *testing.T) {
-	for _, spelling := range []string{"M-Ü 777", "m-ü 777", "mü777", "M\u2011Ü\u00A0777", "M-U\u0308 777", " M \u2013 Ü777\t", "\uFF2DÜ777"} {
+	for _, spelling := range []string{
+		"M-Ü 777", "m-ü 777", "mü777", "M\u2011Ü\u00A0777", "M-U\u0308 777", " M \u2013 Ü777\t", "\uFF2DÜ777",
+	} {
 		if got, want := Plain(spelling), "mu\u0308777"; got != want {
 			t.Errorf("Plain(%q) = %q, want %q", spelling, got, want)
 		}

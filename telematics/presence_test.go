@@ -109,7 +109,9 @@ func TestApply_KeysAreReplacedOnlyIfGiven(t *testing.T) {
 // [PRE-2]
 func TestContact_OnlineIsUnknownTenMinutesAfterTheLastMessage(t *testing.T) {
 	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
-	for after, want := range map[time.Duration]PresenceStatus{0: Online, 10 * minute: Online, 10*minute + 1: Absent, 24 * time.Hour: Absent} {
+	for after, want := range map[time.Duration]PresenceStatus{
+		0: Online, 10 * minute: Online, 10*minute + 1: Absent, 24 * time.Hour: Absent,
+	} {
 		if got := c.At(now.Add(after)); got != want {
 			t.Errorf("after %v: %s, want %s", after, got, want)
 		}
@@ -459,7 +461,8 @@ func TestApply_CopyOfAnOnlineDoesNotUndoItsLastWill(t *testing.T) {
 	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
 	c, _ = c.Apply(said(Offline, "a", time.Time{}), now.Add(second), false)
 	for _, retained := range []bool{false, true} {
-		if after, counted := c.Apply(said(Online, "a", now), now.Add(2*second), retained); counted || after.At(now.Add(2*second)) != Offline {
+		if after, counted := c.Apply(said(Online, "a", now), now.Add(2*second), retained); counted ||
+			after.At(now.Add(2*second)) != Offline {
 			t.Errorf("retained %t: applied %t, connectivity %s", retained, counted, after.At(now.Add(2*second)))
 		}
 	}

@@ -241,12 +241,22 @@ func TestReading_RecordsThatThereWasAValue(t *testing.T) {
 		want    Reading
 		ever    bool
 	}{
-		"only nulls":                        {[]Report{report(0, nil), report(1e9, nil)}, Reading{Value: nil, At: at.Add(1e9), Once: false}, false},
-		"a value":                           {[]Report{report(0, 5.0)}, Reading{Value: 5.0, At: at, Once: false}, true},
-		"a value, then null":                {[]Report{report(0, 5.0), report(1e9, nil)}, Reading{Value: nil, At: at.Add(1e9), Once: true}, true},
-		"null, then an older value":         {[]Report{report(1e9, nil), report(0, 5.0)}, Reading{Value: nil, At: at.Add(1e9), Once: true}, true},
-		"a value, null, a value":            {[]Report{report(0, 5.0), report(1e9, nil), report(2e9, 6.0)}, Reading{Value: 6.0, At: at.Add(2e9), Once: false}, true},
-		"a value and two nulls":             {[]Report{report(0, 5.0), report(1e9, nil), report(2e9, nil)}, Reading{Value: nil, At: at.Add(2e9), Once: true}, true},
+		"only nulls": {
+			[]Report{report(0, nil), report(1e9, nil)}, Reading{Value: nil, At: at.Add(1e9), Once: false}, false,
+		},
+		"a value": {[]Report{report(0, 5.0)}, Reading{Value: 5.0, At: at, Once: false}, true},
+		"a value, then null": {
+			[]Report{report(0, 5.0), report(1e9, nil)}, Reading{Value: nil, At: at.Add(1e9), Once: true}, true,
+		},
+		"null, then an older value": {
+			[]Report{report(1e9, nil), report(0, 5.0)}, Reading{Value: nil, At: at.Add(1e9), Once: true}, true,
+		},
+		"a value, null, a value": {
+			[]Report{report(0, 5.0), report(1e9, nil), report(2e9, 6.0)}, Reading{Value: 6.0, At: at.Add(2e9), Once: false}, true,
+		},
+		"a value and two nulls": {
+			[]Report{report(0, 5.0), report(1e9, nil), report(2e9, nil)}, Reading{Value: nil, At: at.Add(2e9), Once: true}, true,
+		},
 		"null and a value of the same time": {[]Report{report(0, nil), report(0, 5.0)}, Reading{Value: nil, At: at, Once: true}, true},
 		"a value and null of the same time": {[]Report{report(0, 5.0), report(0, nil)}, Reading{Value: nil, At: at, Once: true}, true},
 		"a repeated value":                  {[]Report{report(0, 5.0), report(0, 5.0)}, Reading{Value: 5.0, At: at, Once: false}, true},

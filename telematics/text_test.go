@@ -55,7 +55,8 @@ func TestEscapeJSON_KeepsTheValue(t *testing.T) {
 	}
 	var again map[string]string
 	escaped := telematics.EscapeJSON(text)
-	if err := json.Unmarshal(escaped, &again); err != nil || !reflect.DeepEqual(again, value) || telematics.Printable(string(escaped)) != string(escaped) {
+	if err := json.Unmarshal(escaped, &again); err != nil || !reflect.DeepEqual(again, value) ||
+		telematics.Printable(string(escaped)) != string(escaped) {
 		t.Errorf("%q becomes %q: %v", text, escaped, err)
 	}
 }

@@ -13,7 +13,9 @@ import (
 func FuzzParseValue(f *testing.F) {
 	known := slices.Sorted(maps.Keys(fields))
 	for i := range known {
-		for _, raw := range []string{`null`, ` 1 `, `-0`, `1e400`, `true`, `"on"`, `"\u006fn"`, `"2026-01-02T10:00:00Z"`, `["P0420"]`, `{"a":[1]}`} {
+		for _, raw := range []string{
+			`null`, ` 1 `, `-0`, `1e400`, `true`, `"on"`, `"\u006fn"`, `"2026-01-02T10:00:00Z"`, `["P0420"]`, `{"a":[1]}`,
+		} {
 			f.Add(i, []byte(raw))
 		}
 	}

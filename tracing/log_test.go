@@ -15,9 +15,15 @@ func TestLogHandler_NamesTheRequestOnce(t *testing.T) {
 	ctx, span := tracer.Request(tracing.WithRequest(t.Context(), "r-1"), request(caller), "POST")
 	defer span.End()
 	for name, write := range map[string]func(context.Context, *slog.Logger){
-		"from the context":              func(ctx context.Context, log *slog.Logger) { log.InfoContext(ctx, "x") },
-		"as an attribute of the record": func(ctx context.Context, log *slog.Logger) { log.InfoContext(ctx, "x", tracing.RequestKey, "r-1") },
-		"as an attribute of the logger": func(ctx context.Context, log *slog.Logger) { log.With(tracing.RequestKey, "r-1").InfoContext(ctx, "x") },
+		"from the context": func(ctx context.Context, log *slog.Logger) { log.InfoContext(ctx, "x") },
+		"as an attribute of the record": func(ctx context.Context,
+			log *slog.Logger) {
+			log.InfoContext(ctx, "x", tracing.RequestKey, "r-1")
+		},
+		"as an attribute of the logger": func(ctx context.Context,
+			log *slog.Logger) {
+			log.With(tracing.RequestKey, "r-1").InfoContext(ctx, "x")
+		},
 		"with a trace": func(ctx context.Context, log *slog.Logger) {
 			log.With("trace_id", "4bf92f3577b34da6a3ce929d0e0e4736").InfoContext(ctx, "x")
 		},

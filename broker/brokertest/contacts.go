@@ -59,10 +59,22 @@ func changePublishedOnce(t *testing.T, r ContactRecord) {
 		{"online", r.Here, []delivery.Observation{says(unit, telematics.Online, now)}, []telematics.PresenceStatus{telematics.Online}},
 		{"online again, through the other instance", r.There, []delivery.Observation{says(unit, telematics.Online, now)}, nil},
 		{"a sign of life", r.There, []delivery.Observation{{Unit: unit, At: now}}, nil},
-		{"standby", r.There, []delivery.Observation{says(unit, telematics.Standby, now.Add(time.Millisecond))}, []telematics.PresenceStatus{telematics.Standby}},
-		{"the last will", r.Here, []delivery.Observation{says(unit, telematics.Offline, now.Add(2*time.Millisecond))}, []telematics.PresenceStatus{telematics.Offline}},
-		{"the last will again, through the other instance", r.There, []delivery.Observation{says(unit, telematics.Offline, now.Add(3*time.Millisecond))}, nil},
-		{"a sign of life after the last will", r.There, []delivery.Observation{{Unit: unit, At: now.Add(4 * time.Millisecond)}}, []telematics.PresenceStatus{telematics.Online}},
+		{
+			"standby", r.There, []delivery.Observation{says(unit, telematics.Standby, now.Add(time.Millisecond))},
+			[]telematics.PresenceStatus{telematics.Standby},
+		},
+		{
+			"the last will", r.Here, []delivery.Observation{says(unit, telematics.Offline, now.Add(2*time.Millisecond))},
+			[]telematics.PresenceStatus{telematics.Offline},
+		},
+		{
+			"the last will again, through the other instance", r.There,
+			[]delivery.Observation{says(unit, telematics.Offline, now.Add(3*time.Millisecond))}, nil,
+		},
+		{
+			"a sign of life after the last will", r.There, []delivery.Observation{{Unit: unit, At: now.Add(4 * time.Millisecond)}},
+			[]telematics.PresenceStatus{telematics.Online},
+		},
 		{"standby and online again, in one batch", r.Here, []delivery.Observation{
 			says(unit, telematics.Standby, now.Add(5*time.Millisecond)), says(unit, telematics.Online, now.Add(6*time.Millisecond))}, nil},
 	} {
@@ -90,7 +102,8 @@ func aged(t *testing.T, contacts ingest.Contacts) []telematics.Change {
 func silencePublishedOnce(t *testing.T, r ContactRecord) {
 	id, unit := r.Vehicle()
 	seen := time.Now().Add(2*time.Second - telematics.OnlineFor) // 2 s later, it is absent
-	if got := presences(id, observe(t, r.Here, says(unit, telematics.Online, seen))); !slices.Equal(got, []telematics.PresenceStatus{telematics.Online}) {
+	if got := presences(id, observe(t, r.Here, says(unit, telematics.Online, seen))); !slices.Equal(got,
+		[]telematics.PresenceStatus{telematics.Online}) {
 		t.Fatalf("published %v", got)
 	}
 	var changes []telematics.Change
@@ -108,7 +121,8 @@ func silencePublishedOnce(t *testing.T, r ContactRecord) {
 			t.Errorf("published %+v", c)
 		}
 	}
-	if got := presences(id, observe(t, r.There, says(unit, telematics.Online, time.Now()))); !slices.Equal(got, []telematics.PresenceStatus{telematics.Online}) {
+	if got := presences(id, observe(t, r.There, says(unit, telematics.Online, time.Now()))); !slices.Equal(got,
+		[]telematics.PresenceStatus{telematics.Online}) {
 		t.Errorf("online again: published %v", got)
 	}
 }
@@ -127,7 +141,8 @@ func oldPresence(t *testing.T, r ContactRecord) {
 	if got := presences(id, observe(t, r.Here, old)); got != nil {
 		t.Errorf("a retained message published %v", got)
 	}
-	if got := presences(id, observe(t, r.Here, says(unit, telematics.Online, time.Now()))); !slices.Equal(got, []telematics.PresenceStatus{telematics.Online}) {
+	if got := presences(id, observe(t, r.Here, says(unit, telematics.Online, time.Now()))); !slices.Equal(got,
+		[]telematics.PresenceStatus{telematics.Online}) {
 		t.Errorf("published %v", got)
 	}
 }

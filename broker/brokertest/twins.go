@@ -258,7 +258,10 @@ func reconnectIsReturnedOnce(t *testing.T, r TwinRecord) {
 		return delivery.Observation{Unit: unit, At: at, Presence: &telematics.Presence{Status: status, Session: session, At: at}}
 	}
 	var reconnected []telematics.Unit
-	for _, o := range []delivery.Observation{says(telematics.Online, "one", 0), says(telematics.Offline, "one", 5), says(telematics.Online, "two", 10), says(telematics.Online, "three", 20)} {
+	for _, o := range []delivery.Observation{
+		says(telematics.Online, "one", 0), says(telematics.Offline, "one", 5), says(telematics.Online, "two", 10),
+		says(telematics.Online, "three", 20),
+	} {
 		for _, instance := range []Observer{r.Here, r.There} {
 			seen, err := instance.Observe(t.Context(), []delivery.Observation{o})
 			if err != nil {
@@ -345,7 +348,8 @@ func onlyNewValuesAreChanges(t *testing.T, r TwinRecord) {
 	} {
 		switch {
 		case step.want == nil && len(step.got) == 0:
-		case step.want == nil || len(step.got) != 1 || step.got[0].Vehicle != id || step.got[0].Agency == 0 || step.got[0].Powertrain == "" ||
+		case step.want == nil || len(step.got) != 1 || step.got[0].Vehicle != id || step.got[0].Agency == 0 ||
+			step.got[0].Powertrain == "" ||
 			len(step.got[0].Fields) != 1 || step.got[0].Fields[telematics.SpeedKmh].Value != step.want:
 			t.Errorf("%s: changes %+v, want %v", step.name, step.got, step.want)
 		}

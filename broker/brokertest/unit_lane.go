@@ -14,7 +14,8 @@ import (
 // newUnitCommand returns a command to a unit whose answers name no command.
 func newUnitCommand(vehicle telematics.VehicleID, action telematics.Action) telematics.Command {
 	c := NewCommand(vehicle, action)
-	c.Lane, c.BestEffort.AnswerBy, c.Assurance = telematics.UnitLane, time.Now().UTC().Truncate(time.Second).Add(telematics.AnswerWithin), telematics.Promises{Confirmed: true}
+	c.Lane, c.BestEffort.AnswerBy, c.Assurance = telematics.UnitLane, time.Now().UTC().Truncate(time.Second).Add(telematics.AnswerWithin),
+		telematics.Promises{Confirmed: true}
 	return c
 }
 
@@ -55,7 +56,9 @@ func unitLaneHasOneCommand(t *testing.T, r CommandRecord) {
 	vehicle := r.Vehicle()
 	first := r.claim(t, newUnitCommand(vehicle, telematics.Lock))
 	wantCommand(t, r.open(t, first.ID), first)
-	for _, action := range []telematics.Action{telematics.Lock, telematics.AttentionSignal, telematics.OpenTopCase, telematics.ReportState} {
+	for _, action := range []telematics.Action{
+		telematics.Lock, telematics.AttentionSignal, telematics.OpenTopCase, telematics.ReportState,
+	} {
 		r.wantOccupied(t, newUnitCommand(vehicle, action), first.ID)
 	}
 	if id := r.awaiting(t, first.Unit); id != first.ID {
@@ -72,13 +75,21 @@ func unansweredKeepsUnitLane(t *testing.T, r CommandRecord) {
 		settle  func(telematics.Command) delivery.Settlement
 		awaited bool
 	}{
-		"not answered":              {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Unknown) }, true},
-		"confirmed by a report":     {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Succeeded) }, true},
-		"never sent":                {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Expired) }, false},
-		"answered as succeeded":     {func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Succeeded), c) }, false},
-		"answered as rejected":      {func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Rejected), c) }, false},
-		"answered as failed":        {func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Failed), c) }, false},
-		"answered, outcome unknown": {func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Unknown), c) }, false},
+		"not answered":          {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Unknown) }, true},
+		"confirmed by a report": {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Succeeded) }, true},
+		"never sent":            {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Expired) }, false},
+		"answered as succeeded": {
+			func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Succeeded), c) }, false,
+		},
+		"answered as rejected": {
+			func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Rejected), c) }, false,
+		},
+		"answered as failed": {
+			func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Failed), c) }, false,
+		},
+		"answered, outcome unknown": {
+			func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Unknown), c) }, false,
+		},
 	} {
 		for _, known := range []bool{false, true} {
 			vehicle := r.Vehicle()

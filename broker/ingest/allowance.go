@@ -118,7 +118,8 @@ func (in *Ingest) warnNoisy() {
 	in.noisy.units = map[telematics.Unit]map[Kind]int{}
 	in.noisy.mu.Unlock()
 	all := func(u telematics.Unit) int { return units[u][Answer] + units[u][Report] + units[u][Presence] }
-	for i, u := range slices.SortedFunc(maps.Keys(units), func(a, b telematics.Unit) int { return cmp.Or(all(b)-all(a), cmp.Compare(a, b)) }) {
+	for i, u := range slices.SortedFunc(maps.Keys(units),
+		func(a, b telematics.Unit) int { return cmp.Or(all(b)-all(a), cmp.Compare(a, b)) }) {
 		if i == warnUnits {
 			in.Logger.Warn("more units over their allowance", "units", len(units)-warnUnits)
 			return

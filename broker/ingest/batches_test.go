@@ -16,8 +16,10 @@ func TestInBatches_WaitsForMoreWhileFewAreQueued(t *testing.T) {
 		want   []int           // sizes of the batches
 		took   time.Duration   // until the first batch
 	}{
-		"one item":               {queued: 1, want: []int{1}, took: wait},
-		"items within the wait":  {queued: 1, then: []time.Duration{20 * time.Millisecond, 20 * time.Millisecond}, want: []int{3}, took: wait},
+		"one item": {queued: 1, want: []int{1}, took: wait},
+		"items within the wait": {
+			queued: 1, then: []time.Duration{20 * time.Millisecond, 20 * time.Millisecond}, want: []int{3}, took: wait,
+		},
 		"an item after the wait": {queued: 1, then: []time.Duration{60 * time.Millisecond}, want: []int{1, 1}, took: wait},
 		"two full batches":       {queued: 2 * MaxBatch, want: []int{MaxBatch, MaxBatch}, took: 0},
 	} {

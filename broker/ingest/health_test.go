@@ -30,15 +30,22 @@ func TestClock_IsMeasuredByReportsThatWereNotLate(t *testing.T) {
 		readings []reading
 		want     []reading
 	}{
-		"a right clock, once an hour":            {every(m, 2*h, constant(-s)), []reading{{0, -s}, {h, -s}, {2 * h, -s}}},
-		"a clock that gets ahead":                {[]reading{{0, 0}, {m, 7 * s}}, []reading{{0, 0}, {m, 7 * s}}},
-		"a clock that is far ahead":              {[]reading{{0, 10 * h}}, []reading{{0, 10 * h}}},
-		"a late report among others":             {[]reading{{0, -s}, {m, -2 * m}, {2 * m, -s}, {6 * m, -s}}, []reading{{0, -s}}},
-		"a clock that falls behind":              {[]reading{{0, -s}, {m, -3 * m}, {4 * m, -3 * m}, {6 * m, -3 * m}, {9 * m, -3 * m}, {12 * m, -3 * m}}, []reading{{0, -s}, {12 * m, -3 * m}}},
+		"a right clock, once an hour": {every(m, 2*h, constant(-s)), []reading{{0, -s}, {h, -s}, {2 * h, -s}}},
+		"a clock that gets ahead":     {[]reading{{0, 0}, {m, 7 * s}}, []reading{{0, 0}, {m, 7 * s}}},
+		"a clock that is far ahead":   {[]reading{{0, 10 * h}}, []reading{{0, 10 * h}}},
+		"a late report among others":  {[]reading{{0, -s}, {m, -2 * m}, {2 * m, -s}, {6 * m, -s}}, []reading{{0, -s}}},
+		"a clock that falls behind": {
+			[]reading{{0, -s}, {m, -3 * m}, {4 * m, -3 * m}, {6 * m, -3 * m}, {9 * m, -3 * m}, {12 * m, -3 * m}},
+			[]reading{{0, -s}, {12 * m, -3 * m}},
+		},
 		"a clock that is years behind":           {every(m, 5*m, constant(-40000*h)), []reading{{5 * m, -40000 * h}}},
 		"reports that were stored while offline": {every(10*s, 30*m, func(at time.Duration) time.Duration { return -8*h + 10*at }), nil},
-		"stored reports, then a new one":         {append(every(s, 2*m, func(at time.Duration) time.Duration { return -8*h + 100*at }), reading{3 * m, -s}), []reading{{3 * m, -s}}},
-		"a clock that is set":                    {append(every(m, 5*m, constant(-2*h)), reading{6 * m, -s}), []reading{{5 * m, -2 * h}, {6 * m, -s}}},
+		"stored reports, then a new one": {append(every(s, 2*m, func(at time.Duration) time.Duration {
+			return -8*h + 100*at
+		}), reading{3 * m, -s}), []reading{{3 * m, -s}}},
+		"a clock that is set": {
+			append(every(m, 5*m, constant(-2*h)), reading{6 * m, -s}), []reading{{5 * m, -2 * h}, {6 * m, -s}},
+		},
 	} {
 		begin, is := time.Now(), &clock{}
 		var got []reading

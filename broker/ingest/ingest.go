@@ -120,7 +120,9 @@ func (in *Ingest) Run(ctx context.Context) error {
 	flusher.Go(func() {
 		err = in.Guard.Keep(flushing, "flush reported state", func(ctx context.Context) error { return in.Twins.Run(ctx, in.Changed) })
 	})
-	for doing, run := range map[string]func(context.Context) error{"read reports": in.readReports, "store presence": in.contact.run, "look after units": in.runPeriodically} {
+	for doing, run := range map[string]func(context.Context) error{
+		"read reports": in.readReports, "store presence": in.contact.run, "look after units": in.runPeriodically,
+	} {
 		readers.Go(func() { _ = in.Guard.Keep(ctx, doing, run) })
 	}
 	readers.Wait()
@@ -134,7 +136,8 @@ func (in *Ingest) Run(ctx context.Context) error {
 }
 
 func (in *Ingest) runPeriodically(ctx context.Context) error {
-	warn, store, aged, health := time.NewTicker(warnEvery), time.NewTicker(unknownUnitsEvery), time.NewTicker(agedEvery), time.NewTicker(healthEvery)
+	warn, store, aged, health := time.NewTicker(warnEvery), time.NewTicker(unknownUnitsEvery), time.NewTicker(agedEvery),
+		time.NewTicker(healthEvery)
 	defer warn.Stop()
 	defer store.Stop()
 	defer aged.Stop()

@@ -62,7 +62,8 @@ func newMetrics(registerer prometheus.Registerer, dropped *prometheus.CounterVec
 		reportsMerged: counter("reports_merged_total", "Reports merged into the reported state of their vehicles."),
 		fieldsDropped: byReason(
 			"report_fields_dropped_total",
-			"Parts of sound reports that were dropped. out_of_range: a value that cannot be true; wrong_time: the report counts with the time of its arrival; other: such as half a position.",
+			"Parts of sound reports that were dropped. out_of_range: a value that cannot be true; wrong_time: "+
+				"the report counts with the time of its arrival; other: such as half a position.",
 		),
 		presence:           counter("presence_messages_total", "Messages read from the topics of presence."),
 		presenceFormer:     ignored.WithLabelValues("former_session"),
@@ -83,7 +84,8 @@ func newMetrics(registerer prometheus.Registerer, dropped *prometheus.CounterVec
 		}
 	}
 	for kind, reasons := range map[Kind][]string{
-		Report: {queueFull}, Presence: {queueFull}, observationKind: {queueFull, notStored}, unknownUnitKind: {queueFull}, unitHealthKind: {queueFull},
+		Report: {queueFull}, Presence: {queueFull}, observationKind: {queueFull, notStored}, unknownUnitKind: {queueFull},
+		unitHealthKind: {queueFull},
 	} {
 		for _, reason := range reasons {
 			m.dropped(kind, reason)

@@ -161,7 +161,9 @@ func eachRetained(
 					}
 					_, subject, _ := dialect.ParseTopic(m.Topic())
 					select {
-					case arrived <- retainedMessage{telematics.Message{Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: true}, m.Topic()}:
+					case arrived <- retainedMessage{
+						telematics.Message{Dialect: dialect, Unit: unit, Subject: subject, Payload: m.Payload(), Retained: true}, m.Topic(),
+					}:
 					case <-ctx.Done():
 					}
 				}))

@@ -47,12 +47,17 @@ func TestDisplace_RemovedUnitIsOfflineAndRetainsNothing(t *testing.T) {
 		left map[string]string
 	}{
 		"OVMS": {
-			says: map[string]string{"ovms/$/$/metric/s/v3/connected": "yes", "ovms/$/$/metric/v/p/latitude": "48.137400", "ovms/$/$/metric/v/b/soc": "61", "ovms/$/$/metric/x/nl/own": "1"},
+			says: map[string]string{
+				"ovms/$/$/metric/s/v3/connected": "yes", "ovms/$/$/metric/v/p/latitude": "48.137400", "ovms/$/$/metric/v/b/soc": "61",
+				"ovms/$/$/metric/x/nl/own": "1",
+			},
 			left: map[string]string{"ovms/$/$/metric/s/v3/connected": "no"},
 		},
 		"v1": {
 			says: map[string]string{"motorpool/v1/$/presence": `{"status":"online","session":"a"}`},
-			left: map[string]string{"motorpool/v1/$/presence": string(v1.EncodePresence(telematics.Presence{Status: telematics.Offline, Session: "a"}))},
+			left: map[string]string{
+				"motorpool/v1/$/presence": string(v1.EncodePresence(telematics.Presence{Status: telematics.Offline, Session: "a"})),
+			},
 		},
 		"without retained messages": {},
 	} {

@@ -17,7 +17,8 @@ import (
 // errNothingShared means that the MQTT broker treats a shared subscription as an ordinary one.
 var errNothingShared = errors.New(
 	"the MQTT broker granted a shared subscription ($share) and delivers nothing through it, so no answer would be " +
-		"received: use an MQTT broker that has shared subscriptions for MQTT 3.1.1 clients, and let the service read and write motorpool/v1/+/presence " +
+		"received: use an MQTT broker that has shared subscriptions for MQTT 3.1.1 clients, " +
+		"and let the service read and write motorpool/v1/+/presence " +
 		"(see mosquitto/README.md)",
 )
 

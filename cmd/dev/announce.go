@@ -56,7 +56,8 @@ Paste into another terminal, in this folder:
   curl $BASE_URL/api/v1/admin/vehicles/1/status -H "Authorization: Bearer $ADMIN_TOKEN"
   curl "$BASE_URL/api/v1/admin/activity?limit=5" -H "Authorization: Bearer $ADMIN_TOKEN"
   go run ./cmd/motorpool lock 1
-  P=/api/v1/client/bookings/$BOOKING_ACTIVE; curl $BASE_URL$P -H "Authorization: Bearer $CLIENT_TOKEN" -H "$(go run ./cmd/motorpool sign GET $P)"
+  P=/api/v1/client/bookings/$BOOKING_ACTIVE; curl $BASE_URL$P -H "Authorization: Bearer $CLIENT_TOKEN" \
+    -H "$(go run ./cmd/motorpool sign GET $P)"
 
 Ctrl-C stops everything; the data stays in %s.
 

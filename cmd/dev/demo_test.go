@@ -153,7 +153,8 @@ func TestDemo_BookingsAreRestoredAfterAnyChange(t *testing.T) {
 		t.Error("the env file lacks the sealing key that 'motorpool agency key add' needs")
 	}
 	var newest []rented
-	if first.ask(http.MethodGet, "/api/v1/client/bookings", "CLIENT_TOKEN", "", &newest); len(newest) != 3 || newest[2].Status != "completed" || newest[2].Created.After(newest[1].Created) {
+	if first.ask(http.MethodGet, "/api/v1/client/bookings", "CLIENT_TOKEN", "", &newest); len(newest) != 3 ||
+		newest[2].Status != "completed" || newest[2].Created.After(newest[1].Created) {
 		t.Errorf("client-1's bookings are not newest first: %+v", newest)
 	}
 
@@ -166,7 +167,8 @@ func TestDemo_BookingsAreRestoredAfterAnyChange(t *testing.T) {
 	)
 	first.must(http.MethodPost, "/api/v1/client/bookings/"+first.env["BOOKING_UPCOMING"]+"/cancel", "CLIENT_TOKEN", "")
 	first.record(
-		`update bookings set start_at = start_at - interval '72 hours', end_at = end_at - interval '72 hours', started_at = started_at - interval '72 hours',
+		`update bookings set start_at = start_at - interval '72 hours', end_at = end_at - interval '72 hours',
+			started_at = started_at - interval '72 hours',
 		created_at = created_at - interval '72 hours' where state in ('active', 'upcoming')`,
 	)
 	start := time.Now().UTC().Truncate(time.Hour).Add(2 * time.Hour)

@@ -254,7 +254,8 @@ func TestDemo_EachCarHasItsOutcomeForEveryAction(t *testing.T) {
 				"| %d | %s | %d | %s | %s | %s | %d ms |", v, a, got.status, got.Error.Code, got.Error.Outcome,
 				got.retryAfter, got.took.Milliseconds(),
 			)
-			if got.status != want.status || got.Error.Code != want.code || got.Error.Outcome != want.outcome || got.retryAfter != want.retryAfter ||
+			if got.status != want.status || got.Error.Code != want.code || got.Error.Outcome != want.outcome ||
+				got.retryAfter != want.retryAfter ||
 				got.took < want.atLeast ||
 				got.took > want.noMoreThan {
 				t.Errorf(
@@ -282,7 +283,10 @@ func TestWorld_KeepsItsDataAndRemovesItsFiles(t *testing.T) {
 	if r := l.call(http.MethodPost, "vehicles/1/control/lock", "ADMIN_TOKEN"); r.status != 200 {
 		t.Fatalf("lock: %d %+v", r.status, r.Error)
 	}
-	for _, name := range []string{"BASE_URL", "INTERNAL_URL", "MQTT_URL", "MQTT_SERVICE_URL", "MQTT_USERNAME", "MQTT_PASSWORD", "ADMIN_TOKEN", "AGENCY_ADMIN_TOKEN", "CLIENT_TOKEN"} {
+	for _, name := range []string{
+		"BASE_URL", "INTERNAL_URL", "MQTT_URL", "MQTT_SERVICE_URL", "MQTT_USERNAME", "MQTT_PASSWORD", "ADMIN_TOKEN", "AGENCY_ADMIN_TOKEN",
+		"CLIENT_TOKEN",
+	} {
 		if l.env[name] == "" {
 			t.Errorf("the env file lacks %s", name)
 		}
@@ -339,7 +343,8 @@ func TestListenOn_RequestedAddressMustBeFree(t *testing.T) {
 	defer taken.Close()
 	address := taken.Addr().String()
 	log := slog.New(slog.DiscardHandler)
-	if _, err := listenOn(log, "http", address, defaultHTTP, listenTCP); err == nil || err.Error() != "--http: "+address+" is in use by another program" {
+	if _, err := listenOn(log, "http", address, defaultHTTP, listenTCP); err == nil ||
+		err.Error() != "--http: "+address+" is in use by another program" {
 		t.Errorf("a requested address that is in use: %v", err)
 	}
 	var said bytes.Buffer

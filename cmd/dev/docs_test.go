@@ -19,7 +19,8 @@ SCRIPT
 (async () => {
   const admin = await window.docsRequestInterceptor({url: "http://127.0.0.1:8080/api/v1/admin/vehicles", method: "GET", headers: {}});
   const client = await window.docsRequestInterceptor({
-    url: "http://127.0.0.1:8080/api/v1/client/bookings?limit=2&cursor=a%20b", method: "post", body: '{"end_date":"ü"}', headers: {Authorization: "Bearer a.b.c"},
+    url: "http://127.0.0.1:8080/api/v1/client/bookings?limit=2&cursor=a%20b", method: "post",
+    body: '{"end_date":"ü"}', headers: {Authorization: "Bearer a.b.c"},
   });
   console.log(String(admin.headers["X-Agency-Signature"]) + "\n" + client.headers["X-Agency-Signature"]);
 })();`

@@ -119,7 +119,8 @@ func (e *environment) run(ctx context.Context) (err error) {
 		// Only now: reports that come before the service subscribes are lost.
 		e.startCars(ctx, s.mqtt.UnitsURL())
 		e.startUnits(ctx, s.mqtt.UnitsURL())
-		if err := here.await(ctx, "the cars report", func(ctx context.Context) bool { return reporting(ctx, postgres, e.reportingFirst()) }); err != nil {
+		if err := here.await(ctx, "the cars report",
+			func(ctx context.Context) bool { return reporting(ctx, postgres, e.reportingFirst()) }); err != nil {
 			return err
 		}
 		if err := here.signInLinks(ctx, s.redis.URL()); err != nil {

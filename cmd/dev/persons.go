@@ -49,7 +49,8 @@ var persons = []person{
 }
 
 // signInHint is below the form of the sign-in.
-const signInHint = "This is a development installation. Sign in as admin, agency-1-admin, operator or viewer, with the password that 'make dev' has printed " +
+const signInHint = "This is a development installation. Sign in as admin, agency-1-admin, operator or viewer, " +
+	"with the password that 'make dev' has printed " +
 	"(CONSOLE_PASSWORD in .dev/env); or open the link that it has printed, which signs you in as admin."
 
 // addOperators lets the persons in to the console, with the environment's password.

@@ -195,7 +195,8 @@ func (l *live) teachesRefreshes() {
 			"| %d | refresh | %d | %s | %s | %s | %q | %d ms |", t.id, got.status, got.Error.Code, got.Error.Outcome,
 			got.retryAfter, got.Meta.Source, got.took.Milliseconds(),
 		)
-		if got.status != want.status || got.Error.Code != want.code || got.Error.Outcome != want.outcome || got.retryAfter != want.retryAfter ||
+		if got.status != want.status || got.Error.Code != want.code || got.Error.Outcome != want.outcome ||
+			got.retryAfter != want.retryAfter ||
 			got.took < want.atLeast || got.took > want.noMoreThan ||
 			got.status == http.StatusOK && got.Meta.Source != "live" {
 			l.Errorf(

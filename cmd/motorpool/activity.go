@@ -20,7 +20,7 @@ type activityList struct {
 	Booking string        `env:"-" placeholder:"N" help:"Only of this booking (default any)."`
 	Actor   string        `env:"-" placeholder:"NAME" help:"Only by this actor (default any)."`
 	Action  string        `env:"-" placeholder:"NAME" help:"Only this action, such as command.unlock (default any)."`
-	Outcome string        `env:"-" placeholder:"OUTCOME" help:"Only with this outcome: executed, not_executed, failed or unknown (default any)."`
+	Outcome string        `env:"-" placeholder:"OUTCOME" help:"With this outcome: executed, not_executed, failed or unknown (default any)."`
 	Since   time.Duration `env:"-" placeholder:"DURATION" help:"Only of this last period, such as 2h (default any time)."`
 }
 
@@ -44,9 +44,9 @@ func (a activityList) Run(ctx context.Context) error {
 
 type exportActivity struct {
 	database
-	From   string `env:"-" placeholder:"TIME" help:"From this day or instant on, such as 2026-11-01 or 2026-11-01T12:00:00Z, in UTC (default the beginning)."`
+	From   string `env:"-" placeholder:"TIME" help:"${activity_from}."`
 	To     string `env:"-" placeholder:"TIME" help:"To before this day or instant (default the end)."`
-	Output string `enum:"json,csv" default:"json" placeholder:"FORMAT" help:"json: an object on each line; csv: a table (default ${default})."`
+	Output string `enum:"json,csv" default:"json" placeholder:"FORMAT" help:"json: an object on each line; csv: a table."`
 }
 
 func (e exportActivity) Run(ctx context.Context) error {

@@ -13,7 +13,9 @@ func TestActivityExport_PrintsEntriesOfARange(t *testing.T) {
 	postgres, url := recorded(t)
 	log := auditlog.New(postgres)
 	for range 3 {
-		if err := log.Add(t.Context(), telematics.Activity{At: time.Now(), Actor: telematics.Actor{Subject: "eva", Role: telematics.Admin}, Action: telematics.StatusRead}); err != nil {
+		if err := log.Add(t.Context(), telematics.Activity{
+			At: time.Now(), Actor: telematics.Actor{Subject: "eva", Role: telematics.Admin}, Action: telematics.StatusRead,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -21,16 +23,19 @@ func TestActivityExport_PrintsEntriesOfARange(t *testing.T) {
 		t.Helper()
 		return output(t, append([]string{"activity", "export", "--database-url", url}, args...)...)
 	}
-	if printed, err := export("--from", "2020-01-01"); err != nil || strings.Count(printed, "\n") != 3 || strings.Count(printed, `"actor_subject":"eva"`) != 3 {
+	if printed, err := export("--from", "2020-01-01"); err != nil || strings.Count(printed, "\n") != 3 ||
+		strings.Count(printed, `"actor_subject":"eva"`) != 3 {
 		t.Errorf("export: %q, %v; want 3 entries", printed, err)
 	}
-	if rows, err := export("--output", "csv", "--to", "2020-01-01T00:00:00Z"); err != nil || !strings.HasPrefix(rows, "id,at,") || strings.Count(rows, "\n") != 1 {
+	if rows, err := export("--output", "csv", "--to", "2020-01-01T00:00:00Z"); err != nil || !strings.HasPrefix(rows, "id,at,") ||
+		strings.Count(rows, "\n") != 1 {
 		t.Errorf("export of a time without entries: %q, %v", rows, err)
 	}
 	if _, err := export("--from", "yesterday"); exitCode(err) != exitUsage {
 		t.Errorf("--from yesterday: %v, want a usage error", err)
 	}
-	if err := run(t.Context(), []string{"activity", "export", "--database-url", "postgres://127.0.0.1:1/none"}); exitCode(err) != exitUnavailable {
+	if err := run(t.Context(),
+		[]string{"activity", "export", "--database-url", "postgres://127.0.0.1:1/none"}); exitCode(err) != exitUnavailable {
 		t.Errorf("without a database: %v, want unavailable", err)
 	}
 }

@@ -27,12 +27,12 @@ type agencyKey struct {
 	List   listAgencyKeys  `cmd:"" help:"List the keys of an agency, without their secrets."`
 	Retire retireAgencyKey `cmd:"" help:"Retire a key at a date, after the apps have another one."`
 	Revoke revokeAgencyKey `cmd:"" help:"Revoke a key immediately and permanently."`
-	Reseal resealKeys      `cmd:"" help:"Encrypt all secrets with the first key of --agency-secrets-key, so that the others can be removed."`
+	Reseal resealKeys      `cmd:"" help:"Encrypt all secrets with the first key of --agency-secrets-key; the others can be removed then."`
 }
 
 // sealing is the setting of commands that read or write the secrets of keys.
 type sealing struct {
-	AgencySecretsKey app.Secret `placeholder:"KEY" help:"Key that encrypts the secrets, the same as the service's; better set by the environment."`
+	AgencySecretsKey app.Secret `placeholder:"KEY" help:"The service's key that encrypts the secrets; better set by the environment."`
 }
 
 func (s sealing) sealer() (*agencykeys.Sealer, error) {
@@ -251,7 +251,7 @@ func keyState(k rental.AgencyKey, now time.Time) string {
 type retireAgencyKey struct {
 	agencyFlag
 	ID    string `arg:"" help:"Id of the key."`
-	Until string `arg:"" help:"Until when it is valid: a duration from now such as 720h, a date such as 2027-01-31 (its beginning, UTC), or a time such as 2027-01-31T12:00:00Z."`
+	Until string `arg:"" help:"${agency_until}."`
 }
 
 func (r retireAgencyKey) Run(ctx context.Context) error {

@@ -51,7 +51,8 @@ func TestAgencyKey_CommandsNameTheNextStep(t *testing.T) {
 		t.Fatalf("add: %q %q %v", printed, said, err)
 	}
 	id, secret := keyPrinted(t, printed)
-	if key := state(id); key.Agency != 2 || string(key.Secret) != string(secret) || !key.Valid(time.Now()) || strings.Contains(said, hex.EncodeToString(secret)) {
+	if key := state(id); key.Agency != 2 || string(key.Secret) != string(secret) || !key.Valid(time.Now()) ||
+		strings.Contains(said, hex.EncodeToString(secret)) {
 		t.Errorf("key %+v, want it valid for agency 2, and the secret only on standard output", key)
 	}
 	list, err := output(t, "agency", "key", "list", "--direct", "--output", "table")
@@ -60,7 +61,8 @@ func TestAgencyKey_CommandsNameTheNextStep(t *testing.T) {
 	}
 
 	printed, said, err = runTool(t, "agency", "key", "retire", "--direct", id, "720h")
-	if key := state(id); err != nil || !strings.HasPrefix(printed, id+" of agency 2 is good until ") || !strings.Contains(said, "revoke --agency 2 "+id) ||
+	if key := state(id); err != nil || !strings.HasPrefix(printed, id+" of agency 2 is good until ") ||
+		!strings.Contains(said, "revoke --agency 2 "+id) ||
 		key.State != rental.KeyRetiring || time.Until(key.Retires).Round(time.Minute) != 720*time.Hour {
 		t.Errorf("retire: %q %q %v, %+v", printed, said, err, key)
 	}
@@ -68,10 +70,12 @@ func TestAgencyKey_CommandsNameTheNextStep(t *testing.T) {
 		t.Errorf("list: %s %v", list, err)
 	}
 	printed, said, err = runTool(t, "agency", "key", "revoke", "--direct", id)
-	if key := state(id); err != nil || printed != id+" of agency 2 is revoked, at every instance" || !strings.Contains(said, "agency key add 2") || key.State != rental.KeyRevoked {
+	if key := state(id); err != nil || printed != id+" of agency 2 is revoked, at every instance" ||
+		!strings.Contains(said, "agency key add 2") || key.State != rental.KeyRevoked {
 		t.Errorf("revoke: %q %q %v, %+v", printed, said, err, key)
 	}
-	if _, _, err := runTool(t, "agency", "key", "retire", "--direct", id, "24h"); err == nil || !strings.Contains(err.Error(), "or it is revoked") {
+	if _, _, err := runTool(t, "agency", "key", "retire", "--direct", id, "24h"); err == nil ||
+		!strings.Contains(err.Error(), "or it is revoked") {
 		t.Errorf("retire a revoked key: %v", err)
 	}
 
@@ -80,7 +84,8 @@ func TestAgencyKey_CommandsNameTheNextStep(t *testing.T) {
 	if err != nil || printed != "secrets sealed anew: 1" || !strings.Contains(said, "can be left out") {
 		t.Errorf("reseal: %q %q %v", printed, said, err)
 	}
-	if _, _, err := runTool(t, "agency", "key", "reseal"); err == nil || !strings.Contains(err.Error(), id) || strings.Contains(err.Error(), "right database") {
+	if _, _, err := runTool(t, "agency", "key", "reseal"); err == nil || !strings.Contains(err.Error(), id) ||
+		strings.Contains(err.Error(), "right database") {
 		t.Errorf("reseal with a key that opens no secret: %v", err)
 	}
 }
@@ -137,7 +142,8 @@ func TestAgencyKey_InvalidArgumentsAreRefused(t *testing.T) {
 			t.Errorf("%v: printed %q, error %v, want %q", args, printed, err, want)
 		}
 	}
-	if _, _, err := runTool(t, "agency", "key", "list", "--direct", "--database-url", "postgres://127.0.0.1:1/none"); err == nil || !strings.Contains(err.Error(), "right database") {
+	if _, _, err := runTool(t, "agency", "key", "list", "--direct", "--database-url", "postgres://127.0.0.1:1/none"); err == nil ||
+		!strings.Contains(err.Error(), "right database") {
 		t.Errorf("without a database: %v", err)
 	}
 }
@@ -172,7 +178,8 @@ func TestAgencyKey_UsesTheService(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		asked = append(asked, strings.TrimSpace(r.Method+" "+r.RequestURI+" "+string(body)))
-		key := `{"id":"ak_1","agency_id":2,"agency_code":"TWO","state":"active","retires_at":"2030-01-01T00:00:00Z","created_at":"2026-01-02T10:00:00Z","secret":"0a0b"}`
+		key := `{"id":"ak_1","agency_id":2,"agency_code":"TWO","state":"active","retires_at":"2030-01-01T00:00:00Z",` +
+			`"created_at":"2026-01-02T10:00:00Z","secret":"0a0b"}`
 		if r.Method == http.MethodGet {
 			key = "[" + key + "]"
 		}
@@ -181,16 +188,20 @@ func TestAgencyKey_UsesTheService(t *testing.T) {
 	defer service.Close()
 	t.Setenv("MOTORPOOL_URL", service.URL)
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	if printed, said, err := runTool(t, "agency", "key", "add", "2"); err != nil || printed != "AGENCY_KEY_ID=ak_1\nAGENCY_SECRET=0a0b" || !strings.Contains(said, "agency 2 (TWO)") {
+	if printed, said, err := runTool(t, "agency", "key", "add",
+		"2"); err != nil || printed != "AGENCY_KEY_ID=ak_1\nAGENCY_SECRET=0a0b" || !strings.Contains(said, "agency 2 (TWO)") {
 		t.Errorf("add: %q %q %v", printed, said, err)
 	}
-	if printed, err := output(t, "agency", "key", "list", "--agency", "2", "--output", "table"); err != nil || !lineHas(printed, "ak_1", "active") {
+	if printed, err := output(t, "agency", "key", "list", "--agency", "2", "--output", "table"); err != nil ||
+		!lineHas(printed, "ak_1", "active") {
 		t.Errorf("list: %q %v", printed, err)
 	}
-	if printed, _, err := runTool(t, "agency", "key", "retire", "--agency", "2", "ak_1", "2030-01-01"); err != nil || !strings.HasPrefix(printed, "ak_1 of agency 2 is good until ") {
+	if printed, _, err := runTool(t, "agency", "key", "retire", "--agency", "2", "ak_1", "2030-01-01"); err != nil ||
+		!strings.HasPrefix(printed, "ak_1 of agency 2 is good until ") {
 		t.Errorf("retire: %q %v", printed, err)
 	}
-	if printed, _, err := runTool(t, "agency", "key", "revoke", "--agency", "2", "ak_1"); err != nil || printed != "ak_1 of agency 2 is revoked, at every instance" {
+	if printed, _, err := runTool(t, "agency", "key", "revoke", "--agency", "2", "ak_1"); err != nil ||
+		printed != "ak_1 of agency 2 is revoked, at every instance" {
 		t.Errorf("revoke: %q %v", printed, err)
 	}
 	const keys = "/api/v1/admin/agencies/2/keys"

@@ -90,7 +90,8 @@ func TestBackup_RestoredToAMomentTheAuditLogIsWholeAndNumbersJump(t *testing.T) 
 	if restored := export(); restored != kept || strings.Count(kept, "\n") != 449 {
 		t.Errorf("after the restore the audit log has %d lines, want the same 450 as at that moment", strings.Count(restored, "\n")+1)
 	}
-	if printed, err := tool(address, "seq", "advance", "--dry-run"); err != nil || !strings.Contains(printed, "the next command makes it jump") {
+	if printed, err := tool(address, "seq", "advance", "--dry-run"); err != nil ||
+		!strings.Contains(printed, "the next command makes it jump") {
 		t.Errorf("seq advance after the restore: %q, %v", printed, err)
 	}
 	db = open(address)

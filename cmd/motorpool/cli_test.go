@@ -172,7 +172,8 @@ func TestOutput_TableOrJSON(t *testing.T) {
 	t.Setenv(
 		"MOTORPOOL_URL",
 		respondingWith(t, 200, `{"success":true,"message":"1 vehicle.","data":[{"id":42,"plate_number":"M-\u001b[2JX 1","agency_id":1,
-		"status":"available","connectivity":{"status":"online","last_seen":null},"telemetry":{"is_locked":true}}],"meta":{"next_cursor":"abc"}}`),
+		"status":"available","connectivity":{"status":"online","last_seen":null},
+		"telemetry":{"is_locked":true}}],"meta":{"next_cursor":"abc"}}`),
 	)
 	printed, said, err := runTool(t, "vehicles", "--output", "table")
 	if err != nil || !inOrder(printed, "ID", "PLATE", "CONNECTIVITY", "LOCKED", "\n42", "M- [2JX 1", "available", "online", "-", "true") ||
@@ -187,11 +188,13 @@ func TestOutput_TableOrJSON(t *testing.T) {
 		"MOTORPOOL_URL",
 		respondingWith(
 			t, 200,
-			`{"success":true,"message":"The status.","data":{"vehicle_id":42,"telemetry":{"mileage_km":1234567.5,"gear":null,"doors":{"trunk":"closed"}},"diagnostics":{"dtcs":["P0300","P0171"]}}}`,
+			`{"success":true,"message":"The status.","data":{"vehicle_id":42,"telemetry":{"mileage_km":1234567.5,"gear":null,`+
+				`"doors":{"trunk":"closed"}},"diagnostics":{"dtcs":["P0300","P0171"]}}}`,
 		),
 	)
 	if printed, err := output(t, "status", "42", "--output", "table"); err != nil ||
-		printed != "diagnostics.dtcs       P0300, P0171\ntelemetry.doors.trunk  closed\ntelemetry.mileage_km   1234567.5\nvehicle_id             42\n" {
+		printed != "diagnostics.dtcs       P0300, P0171\ntelemetry.doors.trunk  closed\ntelemetry.mileage_km   1234567.5\n"+
+			"vehicle_id             42\n" {
 		t.Errorf("printed %q, %v; want the fields in order", printed, err)
 	}
 	if _, err := output(t, "status", "42", "--output", "xml"); exitCode(err) != exitUsage {
@@ -209,9 +212,11 @@ func TestLists_FlagsAreQueryParameters(t *testing.T) {
 	t.Setenv("MOTORPOOL_URL", service.URL)
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
 	for want, args := range map[string][]string{
-		"vehicles?connectivity=offline&limit=50&q=Golf":                   {"vehicles", "Golf", "--connectivity", "offline"},
-		"bookings?limit=50&status=active&vehicle_id=42":                   {"bookings", "--vehicle", "42", "--status", "active"},
-		"activity?action=command.unlock&actor=eva&limit=5&outcome=failed": {"activity", "--limit", "5", "--actor", "eva", "--action", "command.unlock", "--outcome", "failed"},
+		"vehicles?connectivity=offline&limit=50&q=Golf": {"vehicles", "Golf", "--connectivity", "offline"},
+		"bookings?limit=50&status=active&vehicle_id=42": {"bookings", "--vehicle", "42", "--status", "active"},
+		"activity?action=command.unlock&actor=eva&limit=5&outcome=failed": {
+			"activity", "--limit", "5", "--actor", "eva", "--action", "command.unlock", "--outcome", "failed",
+		},
 	} {
 		if _, err := output(t, args...); err != nil || asked != "/api/v1/admin/"+want {
 			t.Errorf("%v requested %s, %v", args, asked, err)

@@ -17,9 +17,9 @@ import (
 
 // device has the flags with which add and rotate print the settings of units of other protocols.
 type device struct {
-	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"Protocol of the units; for ovms and teltonika, it prints what to enter into each (default ${default})."`
-	Type     string              `name:"vehicle-type" env:"-" placeholder:"TYPE" help:"Vehicle type of an OVMS module, such as NL: then it also prints a PIN, which lock and unlock need (default none: the module is only observed)."`
-	Server   string              `env:"-" placeholder:"HOST" help:"Public name of the MQTT broker, as the units reach it; needed with a protocol other than v1."`
+	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"${device_protocol}."`
+	Type     string              `name:"vehicle-type" env:"-" placeholder:"TYPE" help:"${device_vehicle_type}."`
+	Server   string              `env:"-" placeholder:"HOST" help:"${device_server}."`
 }
 
 // deviceSettings are the protocols whose units are configured by hand.
@@ -156,7 +156,8 @@ Then set "protocol": "ovms" and "installation": %s of its vehicle in the fleet f
 }
 
 // ovmsRefusal explains why the password of a running module is not replaced.
-const ovmsRefusal = `unit %[1]s is an OVMS module: once a login is refused it never connects again, and a password has no second one that is valid meanwhile. Nothing was changed. Either
+const ovmsRefusal = "unit %[1]s is an OVMS module: once a login is refused it never connects again, " +
+	"and a password has no second one that is valid meanwhile. " + `Nothing was changed. Either
 - give it a certificate of your issuer, which it can have in addition to the password: docs/units.md
 - or stop it first. In the module's shell, and not over MQTT: server v3 stop
   Then: motorpool unit rotate --protocol ovms --stopped %[1]s`

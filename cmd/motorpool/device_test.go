@@ -14,8 +14,10 @@ func TestUnit_PrintsTheSettingsOfATeltonikaUnit(t *testing.T) {
 	}
 	password := passwordOf(t, printed, "352093081452251")
 	for _, want := range []string{
-		"Domain                         mqtt.example.com\n", "Port                           8883\n", "Client ID                      352093081452251\n",
-		"Data topic                     teltonika/352093081452251/data\n", "Command topic                  teltonika/352093081452251/commands\n",
+		"Domain                         mqtt.example.com\n", "Port                           8883\n",
+		"Client ID                      352093081452251\n",
+		"Data topic                     teltonika/352093081452251/data\n",
+		"Command topic                  teltonika/352093081452251/commands\n",
 		"Codec JSON\n", "Keep Alive                     60\n", " 239 ", " 662 ",
 	} {
 		if !strings.Contains(printed, want) {
@@ -52,7 +54,8 @@ func TestUnit_PrintsTheSettingsOfAnOVMSModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"config set vehicle id OVMS-2111\n", "config set server.v3 server mqtt.example.com\n", "config set server.v3 updatetime.keepalive 60\n",
+		"config set vehicle id OVMS-2111\n", "config set server.v3 server mqtt.example.com\n",
+		"config set server.v3 updatetime.keepalive 60\n",
 		"config set server.v3 tls yes\n", "metrics.include ", "s.v3.connected", "v.e.locked",
 	} {
 		if !strings.Contains(printed, want) {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-const eventStream = "retry: 50\nid: 1-0\n\nid: 2-0\nevent: presence\ndata: {\"vehicle_id\":42,\"actor\":\"a\u009bb<c\"}\n\n: ping\nid: 3-0\n\nevent: end\ndata: {\"reason\":\"stopping\"}\n\n"
+const eventStream = "retry: 50\nid: 1-0\n\nid: 2-0\nevent: presence\ndata: {\"vehicle_id\":42,\"actor\":\"a\u009bb<c\"}\n\n: ping\n" +
+	"id: 3-0\n\nevent: end\ndata: {\"reason\":\"stopping\"}\n\n"
 
 func TestEvents_OnePerLine(t *testing.T) {
 	for output, want := range map[string]string{
@@ -53,7 +54,8 @@ func TestEvents_EachLineOfTheOutputIsJSON(t *testing.T) {
 					Vehicle int `json:"vehicle_id"`
 				}
 			}
-			if err := json.Unmarshal([]byte(line), &event); err != nil || event.ID != "7-0" || event.Event != "status" || event.Data.Vehicle != 42 {
+			if err := json.Unmarshal([]byte(line), &event); err != nil || event.ID != "7-0" || event.Event != "status" ||
+				event.Data.Vehicle != 42 {
 				t.Errorf("%v: the line %q is decoded as %+v: %v", args, line, event, err)
 			}
 		}

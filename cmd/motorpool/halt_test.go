@@ -39,7 +39,8 @@ func TestResume_NamesWhatStaysHalted(t *testing.T) {
 	postgres, url := recorded(t)
 	halt := func(agency telematics.AgencyID, why string) {
 		t.Helper()
-		if _, done, err := (commands.HaltStore{DB: postgres}).Halt(t.Context(), telematics.Halt{Agency: agency, Why: why}, telematics.OperatorAt("eva")); !done || err != nil {
+		if _, done, err := (commands.HaltStore{DB: postgres}).Halt(t.Context(), telematics.Halt{Agency: agency, Why: why},
+			telematics.OperatorAt("eva")); !done || err != nil {
 			t.Fatal(done, err)
 		}
 	}
@@ -57,18 +58,23 @@ func TestResume_NamesWhatStaysHalted(t *testing.T) {
 	if got := resume("--agency", "1"); got != "the halt of agency 1 is lifted; that of all agencies still stops its vehicles: recall\n" {
 		t.Errorf("resume of one agency while all are halted: %q", got)
 	}
-	if got := resume(); got != "commands to vehicles of all agencies can be sent again within a second; those that were refused are not sent\nbut for those of agency 2: theft\n" {
+	if got := resume(); got != "commands to vehicles of all agencies can be sent again within a second; "+
+		"those that were refused are not sent\nbut for those of agency 2: theft\n" {
 		t.Errorf("resume of all while one agency is halted: %q", got)
 	}
-	if got := resume("--agency", "2"); got != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
+	if got := resume("--agency",
+		"2"); got != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
 		t.Errorf("resume of the last halt: %q", got)
 	}
 }
 
 // An empty or zero variable in a script of the operator must not stop all agencies.
 func TestHalt_AgencyZeroIsRefused(t *testing.T) {
-	for _, args := range [][]string{{"halt", "--why", "strike", "--agency", "0"}, {"resume", "--agency", "0"}, {"halt", "--why", "strike", "--agency", ""}} {
-		if err := run(t.Context(), append(args, "--direct", "--database-url", "postgres://127.0.0.1:1/none")); err == nil || !strings.Contains(err.Error(), "--agency") {
+	for _, args := range [][]string{
+		{"halt", "--why", "strike", "--agency", "0"}, {"resume", "--agency", "0"}, {"halt", "--why", "strike", "--agency", ""},
+	} {
+		if err := run(t.Context(), append(args, "--direct", "--database-url", "postgres://127.0.0.1:1/none")); err == nil ||
+			!strings.Contains(err.Error(), "--agency") {
 			t.Errorf("%v: error %v, want one about --agency", args, err)
 		}
 	}
@@ -128,7 +134,8 @@ func TestHalt_UsesTheService(t *testing.T) {
 	if err != nil || !strings.Contains(printed, "motorpool resume --agency 2") {
 		t.Errorf("halt of an agency: %q, %v", printed, err)
 	}
-	if printed, err = output(t, "resume", "--agency", "2", "--why", "car is back", "--url", url, "--token", "x"); err != nil || printed != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
+	if printed, err = output(t, "resume", "--agency", "2", "--why", "car is back", "--url", url, "--token", "x"); err != nil ||
+		printed != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
 		t.Errorf("resume of an agency: %q, %v", printed, err)
 	}
 	want := []asked{
@@ -189,7 +196,8 @@ func TestResume_RetryAfterALostResponseSucceeds(t *testing.T) {
 		t.Errorf("printed %q, %v", printed, err)
 	}
 	_, url = haltService(t, none)
-	if _, err := output(t, "resume", "--url", url, "--token", "x"); exitCode(err) != exitRefused || !strings.Contains(err.Error(), "there is no halt of all agencies") {
+	if _, err := output(t, "resume", "--url", url, "--token", "x"); exitCode(err) != exitRefused ||
+		!strings.Contains(err.Error(), "there is no halt of all agencies") {
 		t.Errorf("without a halt: exit code %d, %v", exitCode(err), err)
 	}
 }
@@ -198,7 +206,8 @@ func TestHalts_AreListed(t *testing.T) {
 	_, url := haltService(t, func(w http.ResponseWriter, _ *http.Request) bool {
 		_, _ = io.WriteString(
 			w,
-			`{"success":true,"message":"1 halt.","data":[{"agency_id":null,"reason":"recall","by":"eva","since":"2026-01-02T10:00:00Z","effect":{"vehicles":120,"withheld":0,"in_flight":3}}]}`,
+			`{"success":true,"message":"1 halt.","data":[{"agency_id":null,"reason":"recall","by":"eva","since":"2026-01-02T10:00:00Z",`+
+				`"effect":{"vehicles":120,"withheld":0,"in_flight":3}}]}`,
 		)
 		return true
 	})

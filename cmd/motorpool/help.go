@@ -101,7 +101,8 @@ func bashCompletion(nodes []node) string {
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case "$word" in
       -*) ;;
-      *) case " ` + strings.Join(paths(nodes), " | ") + ` " in *"| ${command:+$command }$word |"*) command="${command:+$command }$word" ;; esac ;;
+      *) case " ` + strings.Join(paths(nodes), " | ") +
+		` " in *"| ${command:+$command }$word |"*) command="${command:+$command }$word" ;; esac ;;
     esac
   done
   case "$command" in

@@ -60,7 +60,8 @@ func TestImport_PrintsEachChange(t *testing.T) {
 		t.Errorf("the import again prints %q, want %q", got, want)
 	}
 	fromStdin(t, `{"vehicles":[{"id":1,"status":"lost"}]}`)
-	if _, err := output(t, "import", "-"); exitCode(err) != exitRefused || !strings.HasPrefix(err.Error(), "-:\nvehicles[0].status: ") || !strings.HasSuffix(err.Error(), "nothing was changed") {
+	if _, err := output(t, "import", "-"); exitCode(err) != exitRefused || !strings.HasPrefix(err.Error(),
+		"-:\nvehicles[0].status: ") || !strings.HasSuffix(err.Error(), "nothing was changed") {
 		t.Errorf("an import of an unknown status: exit code %d, %v", exitCode(err), err)
 	}
 	fromStdin(t, `{"vehicles":`)
@@ -79,7 +80,8 @@ func TestImport_IsInTheAuditLogWithItsOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	entries, err := auditlog.New(storetest.Open(t, database)).Activities(t.Context(), telematics.ActivityQuery{Action: telematics.FleetImport})
+	entries, err := auditlog.New(storetest.Open(t, database)).Activities(t.Context(),
+		telematics.ActivityQuery{Action: telematics.FleetImport})
 	if err != nil || len(entries) != 2 || entries[1].Actor.Subject != "eva" || entries[0].Actor.Subject != account() {
 		t.Errorf("entries %+v, %v; want one of eva, then one of %s", entries, err, account())
 	}

@@ -31,7 +31,7 @@ type keys struct {
 
 // signingKeys names the file of the keys that the service signs with.
 type signingKeys struct {
-	SigningKeys string `default:"keys/signing.jwks" placeholder:"FILE" help:"Private keys that sign commands, as JWKS (default ${default})."`
+	SigningKeys string `default:"keys/signing.jwks" placeholder:"FILE" help:"Private keys that sign commands, as JWKS."`
 }
 
 func (s signingKeys) read() (signing.Keychain, error) {
@@ -212,7 +212,8 @@ func (a activateKey) checkUnits(ctx context.Context) error {
 		return failure{
 			exitRefused,
 			fmt.Errorf(
-				"%d of the %d units that say which keys they have do not have %s, and would reject every command; the first: %s\nnothing was changed; provision them, or --force",
+				"%d of the %d units that say which keys they have do not have %s, and would reject every command; the first: %s\n"+
+					"nothing was changed; provision them, or --force",
 				holders.Missing, said, a.ID, strings.Join(holders.MissingUnits, ", "),
 			),
 		}

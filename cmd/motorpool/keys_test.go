@@ -71,7 +71,8 @@ func TestKeys_RotationCommandsNameTheNextStep(t *testing.T) {
 		t.Errorf("add prints %s", said)
 	}
 	public, err := output(t, "keys", "export")
-	if ring, parsed := signing.ParseKeyring([]byte(public)); err != nil || parsed != nil || len(ring) != 2 || strings.Contains(public, `"d"`) {
+	if ring, parsed := signing.ParseKeyring([]byte(public)); err != nil || parsed != nil || len(ring) != 2 ||
+		strings.Contains(public, `"d"`) {
 		t.Errorf("export: %s %v %v", public, err, parsed)
 	}
 	list, err := output(t, "keys", "list")
@@ -99,7 +100,8 @@ func TestKeys_RotationCommandsNameTheNextStep(t *testing.T) {
 	}
 	_, wait, _ := strings.Cut(err.Error(), "it may be retired in ")
 	var seconds float64
-	if _, err := fmt.Sscanf(wait, "%f s, from "+free.Format(time.RFC3339)+" on", &seconds); err != nil || seconds < least || seconds > most {
+	if _, err := fmt.Sscanf(wait, "%f s, from "+free.Format(time.RFC3339)+" on", &seconds); err != nil || seconds < least ||
+		seconds > most {
 		t.Errorf("retire immediately: %q, want %v to %v s: %v", wait, least, most, err)
 	}
 	if deactivated.Before(began.Truncate(time.Second)) {
@@ -176,21 +178,25 @@ func TestKeys_FileThatIsMissingOrReadableByAllOrAPlainJWKS(t *testing.T) {
 	if err := os.WriteFile(file, plain, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := output(t, "keys", "list"); err != nil || !lineHas(list, a.ID, "active") || !lineHas(list, b.ID, "standby") || !lineHas(list, a.ID, "-") {
+	if list, err := output(t, "keys", "list"); err != nil || !lineHas(list, a.ID, "active") || !lineHas(list, b.ID, "standby") ||
+		!lineHas(list, a.ID, "-") {
 		t.Errorf("a plain JWKS: %s %v", list, err)
 	}
 	other := filepath.Join(t.TempDir(), "other.jwks")
 	if err := os.WriteFile(other, plain, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, said, err := runTool(t, "keys", "add", "--signing-keys", other); err != nil || !strings.Contains(said, "keys export --signing-keys "+other) {
+	if _, said, err := runTool(t, "keys", "add", "--signing-keys", other); err != nil ||
+		!strings.Contains(said, "keys export --signing-keys "+other) {
 		t.Errorf("the next step does not name the same file: %q %v", said, err)
 	}
 }
 
 func TestAge_IsReadable(t *testing.T) {
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	for want, since := range map[string]time.Time{"-": {}, "59 days": time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "1 h": now.Add(-time.Hour - time.Second)} {
+	for want, since := range map[string]time.Time{
+		"-": {}, "59 days": time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "1 h": now.Add(-time.Hour - time.Second),
+	} {
 		if got := age(since, now); got != want {
 			t.Errorf("age since %v: %q, want %q", since, got, want)
 		}
@@ -266,11 +272,13 @@ func TestKeysActivate_RefusedIfUnitsCannotBeCounted(t *testing.T) {
 		chainOf(t, file).Active().ID != old {
 		t.Errorf("activate: %v", err)
 	}
-	if _, said, err := runTool(t, "keys", "activate", "--force", added); err != nil || !strings.Contains(said, "not counted") || chainOf(t, file).Active().ID != added {
+	if _, said, err := runTool(t, "keys", "activate", "--force", added); err != nil || !strings.Contains(said, "not counted") ||
+		chainOf(t, file).Active().ID != added {
 		t.Errorf("activate --force: %s %v", said, err)
 	}
 	t.Setenv("MOTORPOOL_TOKEN", "")
-	if _, said, err := runTool(t, "keys", "activate", old); err != nil || !strings.Contains(said, "not counted which units have "+old) || !strings.Contains(said, "MOTORPOOL_TOKEN") {
+	if _, said, err := runTool(t, "keys", "activate", old); err != nil || !strings.Contains(said,
+		"not counted which units have "+old) || !strings.Contains(said, "MOTORPOOL_TOKEN") {
 		t.Errorf("without a token: %s %v", said, err)
 	}
 }

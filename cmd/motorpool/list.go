@@ -20,7 +20,7 @@ func (r remote) list(ctx context.Context, path string, columns []column) error {
 // listing has the flags that lists share.
 type listing struct {
 	remote
-	Limit  int    `env:"-" default:"50" placeholder:"N" help:"How many to list at most, 1 to 200 (default ${default})."`
+	Limit  int    `env:"-" default:"50" placeholder:"N" help:"How many to list at most, 1 to 200."`
 	Cursor string `env:"-" placeholder:"CURSOR" help:"Cursor of the page to list (default: the newest)."`
 }
 
@@ -111,7 +111,7 @@ type units struct {
 
 type unknownUnits struct {
 	remote
-	Limit int `env:"-" default:"50" placeholder:"N" help:"How many to list at most, 1 to 200 (default ${default})."`
+	Limit int `env:"-" default:"50" placeholder:"N" help:"How many to list at most, 1 to 200."`
 }
 
 func (u unknownUnits) Run(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"motorpool/internal/app"
 	"motorpool/internal/settings"
 	"motorpool/store/pg"
 )
@@ -21,7 +22,7 @@ var version = "dev" // set by the build
 type commandLine struct {
 	Serve   serve   `cmd:"" help:"Run the service."`
 	Migrate migrate `cmd:"" help:"Bring the database's schema up to date."`
-	Import  load    `cmd:"" name:"import" help:"Import agencies, stations, vehicles and units from a fleet file. It can be repeated safely."`
+	Import  load    `cmd:"" name:"import" help:"Import agencies, stations, vehicles and units from a fleet file; safe to repeat."`
 
 	Prune prune `cmd:"" help:"Delete old commands and audit log entries. Run it as the role that owns the tables."`
 
@@ -37,7 +38,7 @@ type commandLine struct {
 	Unit     unit             `cmd:"" help:"Manage the credentials of units at the MQTT broker."`
 	Agency   agency           `cmd:"" help:"Manage the keys of agencies' apps."`
 	Operator operatorAccounts `cmd:"" help:"Manage people who sign in to the console with a password, without an OpenID Connect issuer."`
-	Sign     sign             `cmd:"" help:"Print the agency's signature of a request, as its app would send it: curl -H \"$(motorpool sign …)\"."`
+	Sign     sign             `cmd:"" help:"Print the agency's signature of a request, as in curl -H \"$(motorpool sign …)\"."`
 
 	Lock                   control   `cmd:"" group:"operator" help:"Lock all doors."`
 	Unlock                 control   `cmd:"" group:"operator" help:"Unlock all doors."`
@@ -85,9 +86,10 @@ func run(ctx context.Context, args []string) error {
 	var c commandLine
 	var reader settings.Reader
 	parser, err := kong.New(&c, append(reader.Options("MOTORPOOL"),
-		kong.Name("motorpool"),
+		app.HelpTexts, helpTexts, kong.Name("motorpool"),
 		kong.Description(
-			"The control plane of a shared vehicle fleet. Most flags can be set by the environment, as their help says: --mqtt-url is MOTORPOOL_MQTT_URL.",
+			"The control plane of a shared vehicle fleet. Most flags can be set by the environment, as their help says: "+
+				"--mqtt-url is MOTORPOOL_MQTT_URL.",
 		),
 		kong.ExplicitGroups([]kong.Group{{Key: "operator", Title: "Operate a vehicle, through a running service:"}}),
 		kong.BindTo(ctx, (*context.Context)(nil)),

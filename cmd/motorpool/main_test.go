@@ -70,7 +70,9 @@ func TestSettings_AllErrorsAreReportedTogether(t *testing.T) {
 	if err == nil {
 		t.Fatal("the service started with invalid settings")
 	}
-	for _, flag := range []string{"--http", "--budget", "--database-conns", "--redis-url", "--log-level", "--signing-keys", "--token-keys"} {
+	for _, flag := range []string{
+		"--http", "--budget", "--database-conns", "--redis-url", "--log-level", "--signing-keys", "--token-keys",
+	} {
 		if !strings.Contains(err.Error(), flag) {
 			t.Errorf("the error does not name %s:\n%v", flag, err)
 		}
@@ -79,7 +81,8 @@ func TestSettings_AllErrorsAreReportedTogether(t *testing.T) {
 
 func TestServe_RefusesABudgetOutOfRange(t *testing.T) {
 	for _, budget := range []string{"0s", "999ms", "31s"} {
-		if err := run(context.Background(), []string{"serve", "--budget", budget}); err == nil || !strings.Contains(err.Error(), "--budget") {
+		if err := run(context.Background(), []string{"serve", "--budget", budget}); err == nil ||
+			!strings.Contains(err.Error(), "--budget") {
 			t.Errorf("--budget %s: error %v, want one about --budget", budget, err)
 		}
 	}
@@ -128,12 +131,15 @@ func TestPasswd_DerivesAllPasswordsFromASecret(t *testing.T) {
 
 func TestControl_PrintsTheResponseOfTheService(t *testing.T) {
 	answers := map[string]string{
-		"/api/v1/admin/vehicles/42/control/lock":   `{"success":true,"message":"Vehicle 42 was locked.","data":{"state":"succeeded"}}`,
-		"/api/v1/admin/vehicles/42/status":         `{"success":false,"message":"There is no vehicle 42.","data":null,"request_id":"r-1"}`,
-		"/api/v1/admin/vehicles/42/control/unlock": `{"success":false,"message":"No answer.","request_id":"r-2","error":{"retryable":false,"retry_after":10,"command_id":"c-1"}}`,
-		"/api/v1/admin/vehicles/43/control/unlock": `{"success":false,"message":"Not supported.","request_id":"r-3","error":{"retryable":false,"retry_after":3600,"outcome":"not_executed","command_id":"c-2"}}`,
-		"/api/v1/admin/vehicles/44/control/unlock": `{"success":false,"message":"It failed.","request_id":"r-4","error":{"retryable":false,"retry_after":10,"outcome":"failed","command_id":"c-3"}}`,
-		"/api/v1/admin/commands/c-1":               `{"success":true,"message":"The command.","data":{"late":true}}`,
+		"/api/v1/admin/vehicles/42/control/lock": `{"success":true,"message":"Vehicle 42 was locked.","data":{"state":"succeeded"}}`,
+		"/api/v1/admin/vehicles/42/status":       `{"success":false,"message":"There is no vehicle 42.","data":null,"request_id":"r-1"}`,
+		"/api/v1/admin/vehicles/42/control/unlock": `{"success":false,"message":"No answer.","request_id":"r-2",` +
+			`"error":{"retryable":false,"retry_after":10,"command_id":"c-1"}}`,
+		"/api/v1/admin/vehicles/43/control/unlock": `{"success":false,"message":"Not supported.","request_id":"r-3",` +
+			`"error":{"retryable":false,"retry_after":3600,"outcome":"not_executed","command_id":"c-2"}}`,
+		"/api/v1/admin/vehicles/44/control/unlock": `{"success":false,"message":"It failed.","request_id":"r-4",` +
+			`"error":{"retryable":false,"retry_after":10,"outcome":"failed","command_id":"c-3"}}`,
+		"/api/v1/admin/commands/c-1": `{"success":true,"message":"The command.","data":{"late":true}}`,
 	}
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" {
@@ -151,7 +157,8 @@ func TestControl_PrintsTheResponseOfTheService(t *testing.T) {
 	if _, err := output(t, "status", "42"); err == nil || err.Error() != "There is no vehicle 42.\nrequest r-1" {
 		t.Errorf("status 42: %v", err)
 	}
-	if _, err := output(t, "unlock", "42"); err == nil || err.Error() != "No answer.\nlook again in 10 s: motorpool command c-1\nrequest r-2" {
+	if _, err := output(t, "unlock", "42"); err == nil ||
+		err.Error() != "No answer.\nlook again in 10 s: motorpool command c-1\nrequest r-2" {
 		t.Errorf("unlock 42: %v", err)
 	}
 	if _, err := output(t, "unlock", "43"); err == nil || err.Error() != "Not supported.\nrequest r-3" {

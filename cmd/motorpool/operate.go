@@ -33,7 +33,7 @@ func (v vehicle) call(ctx context.Context, method, path string, body any, header
 type commandOptions struct {
 	Wait  int    `env:"-" placeholder:"SECONDS" help:"How long the vehicle may take, 1 to 30 (default the service's)."`
 	Async bool   `env:"-" help:"Do not wait for the vehicle."`
-	Key   string `name:"idempotency-key" env:"-" placeholder:"KEY" help:"A name for this command: with the same one, within a day, it is not sent twice (default none)."`
+	Key   string `name:"idempotency-key" env:"-" placeholder:"KEY" help:"${operate_idempotency_key}."`
 }
 
 // headers returns the names and values of HTTP headers alternately.
@@ -73,8 +73,8 @@ func (c control) order(ctx context.Context, action string, body any) error {
 
 type attention struct {
 	control
-	Signal     string `enum:"horn,lights,both" default:"both" env:"-" help:"horn, lights or both (default ${default})."`
-	DurationMS int    `name:"duration-ms" default:"1000" env:"-" placeholder:"N" help:"Length of the pulse in milliseconds, 1 to 5000 (default ${default})."`
+	Signal     string `enum:"horn,lights,both" default:"both" env:"-" help:"horn, lights or both."`
+	DurationMS int    `name:"duration-ms" default:"1000" env:"-" placeholder:"N" help:"Length of the pulse in milliseconds, 1 to 5000."`
 }
 
 func (a attention) Run(ctx context.Context) error {

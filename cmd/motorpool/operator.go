@@ -51,7 +51,7 @@ func (o operatorCommand) with(use func(accounts.Store) error) error {
 
 // newPassword has the flags of commands that give a person a password, or a link to choose one.
 type newPassword struct {
-	ConsoleURL    string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"URL at which browsers reach the service, the same as the service's (default ${default})."`
+	ConsoleURL    string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"The service's URL for browsers, the same as its setting."`
 	PasswordStdin bool   `env:"-" help:"Read the password from the standard input, one line, instead of printing a link."`
 }
 
@@ -91,7 +91,8 @@ func printLink(name, link string) {
 		name, time.Now().Add(operators.LinkFor).Format("2006-01-02 15:04"), name)
 	if address, err := url.Parse(link); err == nil && isLoopback(address.Hostname()) {
 		hint(
-			"The link opens on this machine only. Give --console-url, or MOTORPOOL_CONSOLE_URL, the address at which browsers reach the service.",
+			"The link opens on this machine only. Give --console-url, or MOTORPOOL_CONSOLE_URL, the address at which browsers reach the " +
+				"service.",
 		)
 	}
 }
@@ -105,9 +106,9 @@ type addOperator struct {
 	operatorCommand
 	newPassword
 	Name   string `arg:"" help:"Name to sign in with, such as anna or anna@example.com; it is in the audit log."`
-	Role   string `env:"-" required:"" enum:"admin,operator,viewer" placeholder:"admin|operator|viewer" help:"admin; operator, who neither halts commands nor moves money; or viewer, who only reads."`
+	Role   string `env:"-" required:"" enum:"admin,operator,viewer" placeholder:"admin|operator|viewer" help:"${operator_role}."`
 	Agency *int64 `env:"-" placeholder:"N" help:"The person's agency; for all agencies: --scope all_agencies."`
-	Scope  string `env:"-" placeholder:"SCOPES" help:"Scopes, separated by spaces, as access tokens have them: all_agencies, halt, agency_keys; see docs/tokens.md (default none)."`
+	Scope  string `env:"-" placeholder:"SCOPES" help:"${operator_scope}."`
 }
 
 func (a addOperator) Run(ctx context.Context) error {

@@ -54,7 +54,8 @@ func TestOperator_IsAddedListedResetAndRemoved(t *testing.T) {
 		t.Fatalf("add: %q %q %v", link, said, err)
 	}
 	typed(t, "correct horse battery\n")
-	if printed, said, err := runTool(t, "operator", "add", "ben", "--role", "viewer", "--agency", "2", "--password-stdin"); err != nil || printed != "" || !strings.Contains(said, "ben can sign in") {
+	if printed, said, err := runTool(t, "operator", "add", "ben", "--role", "viewer", "--agency", "2",
+		"--password-stdin"); err != nil || printed != "" || !strings.Contains(said, "ben can sign in") {
 		t.Errorf("add with a password: %q %q %v", printed, said, err)
 	}
 	ben, _, err := store.ByName(t.Context(), "ben")
@@ -78,7 +79,8 @@ func TestOperator_IsAddedListedResetAndRemoved(t *testing.T) {
 	if _, lives, err := store.OfSession(t.Context(), ben.ID, ben.Epoch); lives || err != nil {
 		t.Errorf("his sessions go on: %v, %v", lives, err)
 	}
-	if printed, _, err := runTool(t, "operator", "remove", "ben"); err != nil || !strings.Contains(printed, "ben is removed") || owner(again) != "" {
+	if printed, _, err := runTool(t, "operator", "remove", "ben"); err != nil || !strings.Contains(printed, "ben is removed") ||
+		owner(again) != "" {
 		t.Errorf("remove: %q %v", printed, err)
 	}
 

@@ -11,16 +11,17 @@ import (
 
 type passwd struct {
 	Units           string     `type:"existingfile" placeholder:"FILE" help:"Fleet file whose units get a password. -: standard input."`
-	UnitSecret      app.Secret `placeholder:"SECRET" help:"Secret from which the units' passwords are derived, as 'simulate --secret' does."`
+	UnitSecret      app.Secret `placeholder:"SECRET" help:"Secret from which the units' passwords are derived, as by 'simulate --secret'."`
 	ServicePassword app.Secret `placeholder:"SECRET" help:"Print the service's line instead."`
-	Format          string     `enum:"mosquitto,json" default:"mosquitto" help:"mosquitto: a password file; json: what 'simulate --units' reads (default ${default})."`
+	Format          string     `enum:"mosquitto,json" default:"mosquitto" help:"mosquitto: a password file; json: for 'simulate --units'."`
 }
 
 func (p passwd) Run() error {
 	forUnits := p.Units != "" || p.UnitSecret != "" || p.Format != "mosquitto"
 	if p.ServicePassword != "" && forUnits {
 		return badUsage(
-			"want either --units FILE with --unit-secret SECRET, or --service-password SECRET (is MOTORPOOL_SERVICE_PASSWORD or MOTORPOOL_UNIT_SECRET set?)",
+			"want either --units FILE with --unit-secret SECRET, or --service-password SECRET (is MOTORPOOL_SERVICE_PASSWORD or " +
+				"MOTORPOOL_UNIT_SECRET set?)",
 		)
 	}
 	if p.ServicePassword != "" {

@@ -12,8 +12,8 @@ import (
 
 type prune struct {
 	database
-	KeepCommands int  `default:"24" placeholder:"MONTHS" help:"Whole months for which settled commands are kept, at least 3; 0: all of them (default ${default})."`
-	KeepActivity int  `default:"24" placeholder:"MONTHS" help:"Whole months for which the audit log is kept; 0: all of it (default ${default})."`
+	KeepCommands int  `default:"24" placeholder:"MONTHS" help:"Whole months for which settled commands are kept, at least 3; 0: all."`
+	KeepActivity int  `default:"24" placeholder:"MONTHS" help:"Whole months for which the audit log is kept; 0: all."`
 	DryRun       bool `env:"-" help:"Print what would be removed, and change nothing."`
 }
 

@@ -22,8 +22,10 @@ const aYear = `
 		insert into bulks (id, action, vehicle_ids, actor_subject, actor_role, requested_at)
 		select command_id_at(at), 'lock', '{1}', 'admin-7', 'admin', at from month
 	)
-	insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, state, requested_at, completed_at, deadline, bulk_id)
-	select overlay(overlay(command_id_at(at)::text placing '7' from 15) placing lpad(i::text, 4, '0') from 33)::uuid, 1, 1, 'unit-1', 'lock', 'access', 'a', 'admin-7', 'admin',
+	insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, state, requested_at,
+	completed_at, deadline, bulk_id)
+	select overlay(overlay(command_id_at(at)::text placing '7' from 15) placing lpad(i::text, 4, '0')
+	from 33)::uuid, 1, 1, 'unit-1', 'lock', 'access', 'a', 'admin-7', 'admin',
 		case i % 3 when 0 then 'unknown' else 'succeeded' end, at, at, at, case i % 2 when 0 then command_id_at(at) end
 	from month, generate_series(1, 100) as i`
 
@@ -61,7 +63,8 @@ func TestPrune_AYear(t *testing.T) {
 	if got := prune("--keep-activity", "0"); !strings.Contains(got, "the whole audit log is kept") {
 		t.Errorf("--keep-activity 0: %s", got)
 	}
-	if got := prune("--keep-commands", "0"); !strings.Contains(got, "all commands are kept") || !strings.Contains(got, "the audit log begins with 20") || left() != 1400 {
+	if got := prune("--keep-commands", "0"); !strings.Contains(got, "all commands are kept") ||
+		!strings.Contains(got, "the audit log begins with 20") || left() != 1400 {
 		t.Errorf("keep all: %s%d commands are left", got, left())
 	}
 	if got := prune("--keep-commands", "4", "--dry-run"); strings.Count(got, "would remove settled_commands_") != 10 || left() != 1400 {
@@ -84,11 +87,13 @@ func TestPrune_AYear(t *testing.T) {
 
 func TestPrune_RefusesTooFewMonthsAndNeedsADatabase(t *testing.T) {
 	for _, months := range []string{"1", "2"} {
-		if err := run(t.Context(), []string{"prune", "--keep-commands", months}); exitCode(err) != 2 || !strings.Contains(err.Error(), "at least 3") {
+		if err := run(t.Context(), []string{"prune", "--keep-commands", months}); exitCode(err) != 2 ||
+			!strings.Contains(err.Error(), "at least 3") {
 			t.Errorf("--keep-commands %s: error %v, want at least 3", months, err)
 		}
 	}
-	if err := run(t.Context(), []string{"prune", "--database-url", "postgres://127.0.0.1:1/none"}); err == nil || !strings.Contains(err.Error(), "right database") {
+	if err := run(t.Context(), []string{"prune", "--database-url", "postgres://127.0.0.1:1/none"}); err == nil ||
+		!strings.Contains(err.Error(), "right database") {
 		t.Errorf("without a database: %v", err)
 	}
 }
@@ -118,7 +123,8 @@ func TestMigrate_GrantTo(t *testing.T) {
 	if err := service.Allowed(t.Context()); err == nil {
 		t.Error("a new role has all rights before the grant")
 	}
-	if got, err := output(t, "migrate", "--database-url", address, "--grant-to", role); err != nil || !strings.Contains(got, role+" has the rights") {
+	if got, err := output(t, "migrate", "--database-url", address, "--grant-to", role); err != nil ||
+		!strings.Contains(got, role+" has the rights") {
 		t.Errorf("migrate: %s, %v", got, err)
 	}
 	if err := service.Allowed(t.Context()); err != nil {
@@ -127,10 +133,12 @@ func TestMigrate_GrantTo(t *testing.T) {
 	if err := service.Migrated(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := run(t.Context(), []string{"prune", "--database-url", u.String(), "--keep-commands", "3"}); err == nil || !strings.Contains(err.Error(), "run it as the role that owns the tables") {
+	if err := run(t.Context(), []string{"prune", "--database-url", u.String(), "--keep-commands", "3"}); err == nil ||
+		!strings.Contains(err.Error(), "run it as the role that owns the tables") {
 		t.Errorf("prune as the service's role: %v", err)
 	}
-	if err := run(t.Context(), []string{"migrate", "--database-url", address, "--grant-to", "no_such_role"}); err == nil || !strings.Contains(err.Error(), "does not exist") {
+	if err := run(t.Context(), []string{"migrate", "--database-url", address, "--grant-to", "no_such_role"}); err == nil ||
+		!strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("an unknown role: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // connection has the flags with which a running service is reached.
 type connection struct {
-	URL   string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"URL of the service (default ${default})."`
+	URL   string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"URL of the service."`
 	Token string `placeholder:"TOKEN" help:"Access token of an administrator; better set by the environment."`
 }
 

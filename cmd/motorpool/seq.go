@@ -9,7 +9,7 @@ import (
 )
 
 type seq struct {
-	Advance advanceSeq `cmd:"" help:"Advance the command numbers after a restore that Postgres does not reveal. Safe while the service runs."`
+	Advance advanceSeq `cmd:"" help:"Advance the command numbers after a restore that Postgres does not reveal; the service may run."`
 }
 
 type advanceSeq struct {

@@ -26,7 +26,8 @@ func TestSeqAdvance(t *testing.T) {
 		}
 		return printed
 	}
-	if got := advance("--dry-run"); !strings.Contains(got, "the last number is 0;") || !strings.Contains(got, "never jumped") || numbering().Last != 0 {
+	if got := advance("--dry-run"); !strings.Contains(got, "the last number is 0;") || !strings.Contains(got, "never jumped") ||
+		numbering().Last != 0 {
 		t.Errorf("dry run on a new database: %q", got)
 	}
 	first := advance()
@@ -34,13 +35,15 @@ func TestSeqAdvance(t *testing.T) {
 	if after < 1_000_000_000_000_000 || !strings.Contains(first, fmt.Sprintf("to %d;", after)) {
 		t.Errorf("first advance: %q, the last number is %d", first, after)
 	}
-	if got := advance("--dry-run"); !strings.Contains(got, fmt.Sprintf("the last number is %d;", after)) || !strings.Contains(got, "of this Postgres") || numbering().Last != after {
+	if got := advance("--dry-run"); !strings.Contains(got, fmt.Sprintf("the last number is %d;", after)) ||
+		!strings.Contains(got, "of this Postgres") || numbering().Last != after {
 		t.Errorf("dry run: %q", got)
 	}
 	if got := advance(); numbering().Last < after+10_000_000 {
 		t.Errorf("second advance: %q, the last number is %d after %d", got, numbering().Last, after)
 	}
-	if err := run(t.Context(), []string{"seq", "advance", "--database-url", "postgres://127.0.0.1:1/none"}); err == nil || !strings.Contains(err.Error(), "right database") {
+	if err := run(t.Context(), []string{"seq", "advance", "--database-url", "postgres://127.0.0.1:1/none"}); err == nil ||
+		!strings.Contains(err.Error(), "right database") {
 		t.Errorf("without a database: %v", err)
 	}
 }

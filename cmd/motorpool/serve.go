@@ -45,7 +45,7 @@ func (s serve) Run(ctx context.Context, reader *settings.Reader, unknown []setti
 
 // database is the setting of commands that need nothing else.
 type database struct {
-	DatabaseURL app.Secret `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
+	DatabaseURL app.Secret `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres."`
 }
 
 func (d database) open() (*pg.DB, error) {
@@ -58,7 +58,7 @@ func (d database) open() (*pg.DB, error) {
 
 type migrate struct {
 	database
-	GrantTo string `env:"-" placeholder:"ROLE" help:"Then grant this database role the rights that 'serve --no-migrate' needs, and no others (default none)."`
+	GrantTo string `env:"-" placeholder:"ROLE" help:"${serve_grant_to}."`
 }
 
 func (m migrate) Run(ctx context.Context) error {

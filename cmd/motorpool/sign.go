@@ -20,10 +20,10 @@ type sign struct {
 	KeyID   string     `env:"AGENCY_KEY_ID" placeholder:"ID" help:"Id of the agency's key."`
 	Secret  app.Secret `env:"AGENCY_SECRET" placeholder:"HEX" help:"Its secret: 64 hexadecimal digits."`
 	Token   app.Secret `env:"CLIENT_TOKEN" placeholder:"TOKEN" help:"Access token that the request bears."`
-	Body    string     `env:"-" placeholder:"FILE" xor:"body" help:"File with the request's body, byte for byte; - is standard input (default no body). Send it with curl --data-binary: -d takes its line ends away."`
+	Body    string     `env:"-" placeholder:"FILE" xor:"body" help:"${sign_body}."`
 	Data    string     `env:"-" placeholder:"TEXT" xor:"body" help:"The request's body itself, as for curl -d."`
 	Time    int64      `env:"-" placeholder:"SECONDS" help:"Unix time to sign with, to compare with another program (default now)."`
-	Nonce   string     `env:"-" placeholder:"TEXT" help:"Nonce to sign with, likewise: 16 to 64 characters of base64url (default a random one)."`
+	Nonce   string     `env:"-" placeholder:"TEXT" help:"${sign_nonce}."`
 	Explain bool       `env:"-" help:"Print the eight lines that are signed, too, to standard error."`
 	Method  string     `arg:"" help:"Method of the request."`
 	Path    string     `arg:"" help:"Path with query, exactly as it is sent, or the whole URL."`

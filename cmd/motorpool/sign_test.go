@@ -48,7 +48,8 @@ func TestSign_SignsTheVectors(t *testing.T) {
 	}
 	withStdin(t, cardBody)
 	const one, card, list = "c5e4560f7718907c46755ca9ea33e1289adf18d0c944857f4da53c533c9513d1",
-		"085a2e663ed76a46975a3a9ea3808f51b8c96343a398abb2809728f76e309a1d", "3ccc94f972970a7175173b84334353358ae200b7c41d8d928a9978396016db60"
+		"085a2e663ed76a46975a3a9ea3808f51b8c96343a398abb2809728f76e309a1d",
+		"3ccc94f972970a7175173b84334353358ae200b7c41d8d928a9978396016db60"
 	for _, c := range []struct {
 		args []string
 		v1   string
@@ -90,7 +91,8 @@ func TestSign_HasTheCurrentTimeAndAUniqueNonce(t *testing.T) {
 func TestSign_ExplainPrintsTheSignedText(t *testing.T) {
 	setSigningKey(t)
 	_, said, err := runTool(t, "sign", "--explain", "--time", "1763640000", "--nonce", signNonce, "GET", "/a?b=c")
-	if lines := strings.Split(strings.TrimSuffix(said, "\n"), "\n"); err != nil || len(lines) != 8 || lines[0] != "v1" || lines[4] != "/a" || lines[5] != "b=c" {
+	if lines := strings.Split(strings.TrimSuffix(said, "\n"), "\n"); err != nil || len(lines) != 8 || lines[0] != "v1" ||
+		lines[4] != "/a" || lines[5] != "b=c" {
 		t.Errorf("the explanation is %q, %v", said, err)
 	}
 }
@@ -130,12 +132,14 @@ func TestSign_RefusesWhatTheServiceWouldRefuse(t *testing.T) {
 func TestSign_ErrorNamesTheMissingVariables(t *testing.T) {
 	setSigningKey(t)
 	t.Setenv("CLIENT_TOKEN", "")
-	if out, err := output(t, "sign", "GET", "/"); err == nil || out != "" || !strings.HasPrefix(err.Error(), "set CLIENT_TOKEN (--token);") || !strings.Contains(err.Error(), "source .dev/env") {
+	if out, err := output(t, "sign", "GET", "/"); err == nil || out != "" ||
+		!strings.HasPrefix(err.Error(), "set CLIENT_TOKEN (--token);") || !strings.Contains(err.Error(), "source .dev/env") {
 		t.Errorf("without a token: %q %v", out, err)
 	}
 	t.Setenv("AGENCY_KEY_ID", "")
 	t.Setenv("AGENCY_SECRET", "")
-	if out, err := output(t, "sign", "GET", "/"); err == nil || out != "" || !strings.HasPrefix(err.Error(), "set AGENCY_KEY_ID (--key-id), AGENCY_SECRET (--secret), CLIENT_TOKEN (--token);") {
+	if out, err := output(t, "sign", "GET", "/"); err == nil || out != "" ||
+		!strings.HasPrefix(err.Error(), "set AGENCY_KEY_ID (--key-id), AGENCY_SECRET (--secret), CLIENT_TOKEN (--token);") {
 		t.Errorf("without any variable: %q %v", out, err)
 	}
 }

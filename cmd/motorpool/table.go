@@ -41,7 +41,7 @@ func (t terminal) Write(text []byte) (int, error) {
 
 // presentation is how data is printed.
 type presentation struct {
-	Output string `enum:"auto,table,json" default:"auto" placeholder:"FORMAT" help:"table, json, or auto: a table on a terminal, json otherwise (default ${default})."`
+	Output string `enum:"auto,table,json" default:"auto" placeholder:"FORMAT" help:"table, json, or auto: table on a terminal, else json."`
 }
 
 // wantsTable reports whether tables are printed.

@@ -23,11 +23,13 @@ func TestTerminal_TextsOfUnitsDoNotControlIt(t *testing.T) {
 		answer string
 		args   []string
 	}{
-		"a status":             {200, fine + `{"connectivity":{"firmware_version":"` + evil + `"},"oem_data":{"` + evil + `":["` + evil + `",{"k":"` + evil + `"}]}}}`, []string{"status", "42"}},
-		"a list":               {200, fine + `[{"id":1,"plate_number":"` + evil + `"}]}`, []string{"vehicles"}},
-		"a command":            {200, fine + `{"detail":"` + evil + `"}}`, []string{"command", "0192c7d4-0000-7000-8000-000000000001"}},
-		"a command that fails": {502, `{"success":false,"message":"` + evil + `","request_id":"` + evil + `","error":{"code":"command_failed","outcome":"failed","command_id":"` + evil + `"}}`, []string{"lock", "42"}},
-		"no answer of ours":    {502, evil, []string{"lock", "42"}},
+		"a status": {200, fine + `{"connectivity":{"firmware_version":"` + evil + `"},"oem_data":{"` + evil + `":["` + evil +
+			`",{"k":"` + evil + `"}]}}}`, []string{"status", "42"}},
+		"a list":    {200, fine + `[{"id":1,"plate_number":"` + evil + `"}]}`, []string{"vehicles"}},
+		"a command": {200, fine + `{"detail":"` + evil + `"}}`, []string{"command", "0192c7d4-0000-7000-8000-000000000001"}},
+		"a command that fails": {502, `{"success":false,"message":"` + evil + `","request_id":"` + evil +
+			`","error":{"code":"command_failed","outcome":"failed","command_id":"` + evil + `"}}`, []string{"lock", "42"}},
+		"no answer of ours": {502, evil, []string{"lock", "42"}},
 	} {
 		for _, format := range []string{"table", "json"} {
 			t.Setenv("MOTORPOOL_URL", respondingWith(t, c.status, c.answer))
@@ -73,7 +75,9 @@ func errorOutput(t *testing.T, err error) string {
 func TestTerminal_EventsStayTheSameJSON(t *testing.T) {
 	data := `{"text":"` + strings.NewReplacer("\u009b", `\u009b`, "\u202e", `\u202e`).Replace(evil) + `"}`
 	stream := "id: 1-0\nevent: alarm\ndata: {\"text\":\"" + evil + "\"}\n\n"
-	for output, want := range map[string]string{"table": "alarm " + data + "\n", "json": `{"id":"1-0","event":"alarm","data":` + data + "}\n"} {
+	for output, want := range map[string]string{
+		"table": "alarm " + data + "\n", "json": `{"id":"1-0","event":"alarm","data":` + data + "}\n",
+	} {
 		var to strings.Builder
 		e := events{remote: remote{presentation: presentation{Output: output}}}
 		_ = (&position{}).read(strings.NewReader(stream), func(l eventLine) error { return e.printLine(&to, l) })

@@ -12,14 +12,14 @@ import (
 )
 
 type token struct {
-	Key      string        `required:"" type:"existingfile" placeholder:"FILE" help:"Private JWKS; the service must know its public half (--token-keys)."`
-	Role     string        `enum:"admin,operator,viewer,client" default:"admin" help:"admin; operator, who neither halts commands nor moves money; viewer, who only reads; or client (default ${default})."`
+	Key      string        `required:"" type:"existingfile" placeholder:"FILE" help:"${token_key}."`
+	Role     string        `enum:"admin,operator,viewer,client" default:"admin" help:"${token_role}."`
 	Agency   *int64        `env:"-" placeholder:"N" help:"Bind the token to an agency; an admin needs it, or --scope all_agencies."`
-	Scope    string        `env:"-" placeholder:"SCOPES" help:"Scopes, separated by spaces: all_agencies; see docs/tokens.md (default none)."`
-	Sub      string        `default:"dev" placeholder:"NAME" help:"Subject of the token (default ${default})."`
-	TTL      time.Duration `default:"24h" placeholder:"DURATION" help:"Lifetime of the token (default ${default})."`
-	Issuer   string        `default:"motorpool" help:"Issuer (default ${default})."`
-	Audience string        `default:"motorpool" help:"Audience (default ${default})."`
+	Scope    string        `env:"-" placeholder:"SCOPES" help:"${token_scope}."`
+	Sub      string        `default:"dev" placeholder:"NAME" help:"Subject of the token."`
+	TTL      time.Duration `default:"24h" placeholder:"DURATION" help:"Lifetime of the token."`
+	Issuer   string        `default:"motorpool" help:"Issuer."`
+	Audience string        `default:"motorpool" help:"Audience."`
 }
 
 func (t token) Run() error {

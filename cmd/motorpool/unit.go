@@ -17,15 +17,15 @@ import (
 
 type unit struct {
 	Add    addUnit    `cmd:"" help:"Add units with new passwords, and print the passwords: once, since only their hashes are stored."`
-	Rotate rotateUnit `cmd:"" help:"Replace the passwords of units, and print the new ones. The old ones become invalid immediately; OVMS modules, which never reconnect after a refused login, get the new one first."`
+	Rotate rotateUnit `cmd:"" help:"${unit_rotate}."`
 	Remove removeUnit `cmd:"" help:"Remove the passwords of units, and end their connections; revoke a certificate at its issuer first."`
 	List   listUnits  `cmd:"" help:"List the units that have passwords."`
 }
 
 // unitAccess has the flags of Mosquitto's password file for units.
 type unitAccess struct {
-	UnitsPasswd      string `default:"units.passwd" placeholder:"FILE" help:"Mosquitto's password file of the units' listener (default ${default})."`
-	MosquittoPIDFile string `name:"mosquitto-pid-file" placeholder:"FILE" help:"Mosquitto's pid_file: it then reads the changed files (default none: you send SIGHUP yourself)."`
+	UnitsPasswd      string `default:"units.passwd" placeholder:"FILE" help:"Mosquitto's password file of the units' listener."`
+	MosquittoPIDFile string `name:"mosquitto-pid-file" placeholder:"FILE" help:"${unit_mosquitto_pid_file}."`
 }
 
 // serials are units on the command line.
@@ -129,7 +129,7 @@ func (r reloader) reload() error {
 
 // credentials has the flag of commands that give new passwords to the operator.
 type credentials struct {
-	PasswordFile string `type:"path" env:"-" placeholder:"FILE" help:"Write the passwords into this new file, mode 0600, instead of printing them."`
+	PasswordFile string `type:"path" env:"-" placeholder:"FILE" help:"${unit_password_file}."`
 }
 
 // passwordBytes makes 192 random bits, 32 characters: too many to guess, however fast the hash is.

@@ -20,11 +20,11 @@ import (
 
 // serviceAccount is how the service logs in at the MQTT broker.
 type serviceAccount struct {
-	MQTTURL      []string   `name:"mqtt-url" sep:"none" placeholder:"URL" help:"Service's listener of the MQTT broker, to end the units' open connections and mark them offline; several as for 'motorpool serve' (default none: connections with a certificate stay open)."`
-	MQTTUsername string     `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
-	MQTTPassword app.Secret `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
-	MQTTCA       string     `name:"mqtt-ca" placeholder:"FILE" help:"Certificates that sign the MQTT broker's, as PEM (default the system's)."`
-	MQTTCert     string     `name:"mqtt-cert" placeholder:"FILE" help:"Certificate of the service at the MQTT broker, as PEM (default none)."`
+	MQTTURL      []string   `name:"mqtt-url" sep:"none" placeholder:"URL" help:"${remove_mqtt_url}."`
+	MQTTUsername string     `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"The service's account at the MQTT broker."`
+	MQTTPassword app.Secret `name:"mqtt-password" default:"" placeholder:"SECRET" help:"${mqtt_password}."`
+	MQTTCA       string     `name:"mqtt-ca" placeholder:"FILE" help:"${mqtt_ca}."`
+	MQTTCert     string     `name:"mqtt-cert" placeholder:"FILE" help:"${remove_mqtt_cert}."`
 	MQTTKey      string     `name:"mqtt-key" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
 }
 
@@ -40,7 +40,8 @@ func (s serviceAccount) displace(ctx context.Context, units []string) error {
 			left, err := link.Displace(ctx, config, telematics.Unit(name))
 			if err != nil {
 				return fmt.Errorf(
-					"%w\nthe access of %s is removed, but a connection with a certificate stays open until it breaks, and retained messages may be left: repeat the command",
+					"%w\nthe access of %s is removed, but a connection with a certificate stays open until it breaks, "+
+						"and retained messages may be left: repeat the command",
 					err, name,
 				)
 			}

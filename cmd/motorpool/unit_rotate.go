@@ -16,8 +16,8 @@ type rotateUnit struct {
 	unitAccess
 	credentials
 	serviceAccount
-	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"Protocol of the units. With --mqtt-url, OVMS modules are recognised without it (default ${default})."`
-	Stopped  bool                `env:"-" help:"The OVMS modules were stopped in their shells ('server v3 stop'), so that none logs in meanwhile."`
+	Protocol telematics.Protocol `default:"v1" env:"-" placeholder:"NAME" help:"${rotate_protocol}."`
+	Stopped  bool                `env:"-" help:"${rotate_stopped}."`
 	serials
 }
 

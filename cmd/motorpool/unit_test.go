@@ -135,7 +135,8 @@ func TestUnit_PasswordsAreInForceWithoutARestart(t *testing.T) {
 		t.Error("another unit was disconnected")
 	default:
 	}
-	if list, err := output(t, "unit", "list", "--output", "table"); err != nil || !lineHas(list, "other", "other") || !lineHas(list, "new-2", "new-2") || lineHas(list, "new", "new") {
+	if list, err := output(t, "unit", "list", "--output", "table"); err != nil || !lineHas(list, "other", "other") ||
+		!lineHas(list, "new-2", "new-2") || lineHas(list, "new", "new") {
 		t.Errorf("list: %s %v", list, err)
 	}
 	if list, err := output(t, "unit", "list", "--output", "json"); err != nil || !strings.Contains(list, `"unit": "new-2"`) {
@@ -207,9 +208,13 @@ func TestUnit_RefusedCommandChangesNothing(t *testing.T) {
 		"wildcard":                  {[]string{"add", "+"}, exitUsage, "want 1 to 64 letters"},
 		"duplicate unit":            {[]string{"add", "new", "new"}, exitUsage, "named twice"},
 		"existing output file":      {[]string{"add", "new", "--password-file", taken}, exitRefused, "file exists"},
-		"missing PID file":          {[]string{"add", "new", "--mosquitto-pid-file", filepath.Join(folder, "none")}, exitFailed, "nothing was changed"},
-		"PID of another process":    {[]string{"add", "new", "--mosquitto-pid-file", stale}, exitFailed, "not mosquitto"},
-		"missing password file":     {[]string{"add", "new", "--units-passwd", filepath.Join(folder, "none")}, exitFailed, "install -m 600"},
+		"missing PID file": {
+			[]string{"add", "new", "--mosquitto-pid-file", filepath.Join(folder, "none")}, exitFailed, "nothing was changed",
+		},
+		"PID of another process": {[]string{"add", "new", "--mosquitto-pid-file", stale}, exitFailed, "not mosquitto"},
+		"missing password file": {
+			[]string{"add", "new", "--units-passwd", filepath.Join(folder, "none")}, exitFailed, "install -m 600",
+		},
 	} {
 		printed, _, err := runTool(t, append([]string{"unit"}, c.args...)...)
 		if exitCode(err) != c.code || !strings.Contains(fmt.Sprint(err), c.says) || printed != "" {

@@ -42,13 +42,15 @@ func TestUnits_ProvisioningDoesNotDisturbOtherUnits(t *testing.T) {
 		t.Fatal(err)
 	}
 	certificates := newPKI(t)
-	if err := world.Run(t.Context(), t.TempDir(), self, slog.New(slog.NewTextHandler(t.Output(), nil)), func(ctx context.Context, w *world.World) error {
-		p := &provisioned{World: w, t: t, pki: certificates}
-		if err := p.Build(ctx, world.Step{What: "servers", Do: p.startServers}, world.Step{What: "service", Do: p.startService}); err != nil {
-			return err
-		}
-		return p.operate(ctx)
-	}); err != nil {
+	if err := world.Run(t.Context(), t.TempDir(), self, slog.New(slog.NewTextHandler(t.Output(), nil)),
+		func(ctx context.Context, w *world.World) error {
+			p := &provisioned{World: w, t: t, pki: certificates}
+			if err := p.Build(ctx, world.Step{What: "servers", Do: p.startServers},
+				world.Step{What: "service", Do: p.startService}); err != nil {
+				return err
+			}
+			return p.operate(ctx)
+		}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -68,7 +70,8 @@ func (p *provisioned) startServers(ctx context.Context) error {
 		return err
 	}
 	p.OnClose(p.Redis.Close)
-	if p.Postgres, err = devstack.StartPostgres(ctx, devstack.PostgresConfig{Dir: p.Path("postgres"), Logger: p.LogFile("postgres")}); err != nil {
+	if p.Postgres, err = devstack.StartPostgres(ctx,
+		devstack.PostgresConfig{Dir: p.Path("postgres"), Logger: p.LogFile("postgres")}); err != nil {
 		return err
 	}
 	p.OnClose(p.Postgres.Discard)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"motorpool/internal/app"
 	"motorpool/internal/settings"
 	"motorpool/store/storetest"
 )
@@ -53,7 +54,7 @@ func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
 	}
 	var c commandLine
 	var reader settings.Reader
-	parser, err := kong.New(&c, reader.Options("MOTORPOOL")...)
+	parser, err := kong.New(&c, append(reader.Options("MOTORPOOL"), app.HelpTexts, helpTexts)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,10 @@ func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
 			if kind.Kind() == reflect.Pointer {
 				kind = kind.Elem()
 			}
-			values := map[reflect.Type][]string{reflect.TypeFor[time.Duration](): {"soon", "-1s"}, reflect.TypeFor[int](): {"x", "-1"}, reflect.TypeFor[int64](): {"x", "-1"}}[kind]
+			values := map[reflect.Type][]string{
+				reflect.TypeFor[time.Duration](): {"soon", "-1s"}, reflect.TypeFor[int](): {"x", "-1"},
+				reflect.TypeFor[int64](): {"x", "-1"},
+			}[kind]
 			for _, value := range values {
 				tried++
 				args := append(strings.Fields(command), required[command]...)
@@ -122,7 +126,8 @@ func TestDatabase_ErrorsNameItsSetting(t *testing.T) {
 		"TLS":              {at(func(u *url.URL) { u.RawQuery = "sslmode=require" }), exitFailed},
 	}
 	for _, args := range [][]string{
-		{"migrate"}, {"import", "-"}, {"prune"}, {"seq", "advance"}, {"operator", "list"}, {"activity", "export"}, {"agency", "key", "list", "--direct"},
+		{"migrate"}, {"import", "-"}, {"prune"}, {"seq", "advance"}, {"operator", "list"}, {"activity", "export"},
+		{"agency", "key", "list", "--direct"},
 	} {
 		for name, c := range addresses {
 			t.Setenv("MOTORPOOL_DATABASE_URL", c.url)
@@ -145,7 +150,9 @@ func TestVariables_UnknownOnesAreNamed(t *testing.T) {
 		t, "vehicles", "--token", "secret", "--url",
 		respondingWith(t, 200, `{"success":true,"message":"0 vehicles.","data":[]}`),
 	)
-	for _, want := range []string{"MOTORPOOL_TOKNE is not a setting: did you mean MOTORPOOL_TOKEN?\n", "MOTORPOOL_AGENCY is not a setting\n"} {
+	for _, want := range []string{
+		"MOTORPOOL_TOKNE is not a setting: did you mean MOTORPOOL_TOKEN?\n", "MOTORPOOL_AGENCY is not a setting\n",
+	} {
 		if err != nil || !strings.Contains(said, want) {
 			t.Errorf("printed %q, %v; want %q", said, err, want)
 		}

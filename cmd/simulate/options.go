@@ -13,14 +13,14 @@ import (
 
 type options struct {
 	Broker   string        `help:"MQTT broker of the units, tcp://host:port or tls://host:port." default:"tcp://127.0.0.1:1883"`
-	CA       string        `help:"PEM file of the authority that signed the broker's certificate. Default: the system's." type:"existingfile" placeholder:"FILE"`
-	Keys     string        `help:"Public keys that sign commands: a JWKS file, or its http(s) URL; changes are noticed." required:"" placeholder:"FILE|URL"`
-	Units    string        `help:"Units file: {\"1\":{\"unit\":\"…\",\"password\":\"…\"},…}, by vehicle number." type:"existingfile" placeholder:"FILE"`
+	CA       string        `help:"The broker's authority, as PEM (default the system's)." type:"existingfile" placeholder:"FILE"`
+	Keys     string        `help:"Public keys that sign commands, as JWKS; changes are noticed." required:"" placeholder:"FILE|URL"`
+	Units    string        `help:"Units by vehicle: {\"1\":{\"unit\":\"…\",\"password\":\"…\"},…}." type:"existingfile" placeholder:"FILE"`
 	Demo     bool          `help:"With --units: vehicles 1 to 10 are the demo cars, each with its own trouble."`
 	Cars     int           `help:"Instead of --units: this many healthy cars, named by prefix and number."`
 	Prefix   string        `help:"With --cars: what serials begin with." default:"sim-"`
 	Secret   string        `help:"With --cars: passwords are derived from it."`
-	Latency  string        `help:"Radio of cars without a specified one: fast (milliseconds) or cellular (most answers within 2 to 10 s)." enum:"fast,cellular" default:"fast"`
+	Latency  string        `help:"Radio of cars: fast (milliseconds), or cellular (mostly 2 to 10 s)." enum:"fast,cellular" default:"fast"`
 	Interval time.Duration `help:"Between two whole reports of a car." default:"20s"`
 	Stagger  time.Duration `help:"Between the first connections of two cars." default:"2ms"`
 	Seed     uint64        `help:"Of everything random." default:"1"`

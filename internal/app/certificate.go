@@ -120,7 +120,8 @@ func (cs certificates) Collect(to chan<- prometheus.Metric) {
 		if c.failing.Load() {
 			failing = 1
 		}
-		to <- prometheus.MustNewConstMetric(certificateExpiry, prometheus.GaugeValue, float64(c.current.Load().Leaf.NotAfter.Unix()), c.setting, c.file)
+		to <- prometheus.MustNewConstMetric(certificateExpiry, prometheus.GaugeValue, float64(c.current.Load().Leaf.NotAfter.Unix()),
+			c.setting, c.file)
 		to <- prometheus.MustNewConstMetric(certificateFailing, prometheus.GaugeValue, failing, c.setting, c.file)
 	}
 }

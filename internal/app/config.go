@@ -22,79 +22,80 @@ import (
 // Config is every setting of the service. Each has a flag, an environment
 // variable (MOTORPOOL_ and the flag's name in capitals) and a default.
 type Config struct {
-	HTTP     string        `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the public API (default ${default})."`
-	HTTPCert string        `name:"http-cert" default:"" placeholder:"FILE" help:"Certificate of the public API with its chain, as PEM; read again when it changes (default none: plain HTTP, for a proxy with TLS)."`
+	HTTP     string        `default:"127.0.0.1:8080" placeholder:"ADDR" help:"Address of the public API."`
+	HTTPCert string        `name:"http-cert" default:"" placeholder:"FILE" help:"${http_cert}."`
 	HTTPKey  string        `name:"http-key" default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
-	Internal string        `default:"127.0.0.1:8081" placeholder:"ADDR" help:"Address of metrics, detailed readiness and profiles; only your monitoring may reach it (default ${default})."`
-	Health   string        `default:"127.0.0.1:8082" placeholder:"ADDR" help:"Address of /healthz and /readyz for load balancers and orchestrators, which may reach it; empty: none (default ${default})."`
+	Internal string        `default:"127.0.0.1:8081" placeholder:"ADDR" help:"${internal}."`
+	Health   string        `default:"127.0.0.1:8082" placeholder:"ADDR" help:"${health}."`
 	Profiles bool          `help:"Serve Go's profiles at /debug/pprof/ of the internal address."`
-	Drain    time.Duration `default:"5s" placeholder:"DURATION" help:"How long to go on serving after SIGTERM, with /readyz at 503, so that load balancers take the instance out first; 0 to 5m (default ${default})."`
+	Drain    time.Duration `default:"5s" placeholder:"DURATION" help:"${drain}."`
 
-	TrustedProxies string `default:"" placeholder:"NETWORKS" help:"Networks of the proxies whose X-Forwarded-For is trusted, separated by commas, such as 10.0.0.0/24 (default none: a caller's address is that of its connection)."`
-	MaxConnections int    `default:"0" placeholder:"N" help:"Connections to the public API that may be open; beyond that the oldest one without a valid token is closed (default 0: the limit of open files, less what the service needs for itself)."`
+	TrustedProxies string `default:"" placeholder:"NETWORKS" help:"${trusted_proxies}."`
+	MaxConnections int    `default:"0" placeholder:"N" help:"${max_connections} (default 0: what the limit of open files leaves)."`
 
-	DatabaseURL        Secret        `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres (default ${default})."`
-	DatabaseConns      int           `default:"20" placeholder:"N" help:"Connections to Postgres, at most (default ${default})."`
-	RedisURL           Secret        `default:"redis://127.0.0.1:6379/0" placeholder:"URL" help:"Redis: redis://host:port/db, rediss:// with TLS; several addresses for Sentinel or Cluster: see docs/servers.md (default ${default})."`
+	DatabaseURL Secret `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres."`
+
+	DatabaseConns      int           `default:"20" placeholder:"N" help:"Connections to Postgres, at most."`
+	RedisURL           Secret        `default:"redis://127.0.0.1:6379/0" placeholder:"URL" help:"${redis_url}."`
 	RedisCA            string        `default:"" placeholder:"FILE" help:"Certificates that sign Redis's, as PEM (default the system's)."`
-	RedisCert          string        `default:"" placeholder:"FILE" help:"Certificate of the service at Redis, as PEM; read again when it changes (default none)."`
+	RedisCert          string        `default:"" placeholder:"FILE" help:"${redis_cert}."`
 	RedisKey           string        `default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
-	StateInterval      time.Duration `default:"1m" placeholder:"DURATION" help:"Interval of writes of a vehicle's reported state to Postgres, if nothing urgent is reported; until then only Redis has it, so a loss of Redis loses at most that. 1s to 5m (default ${default})."`
-	TelemetryRetention int           `default:"7" placeholder:"DAYS" help:"How long to keep samples of each vehicle's energy, 12 V battery, speed, signal and position, 0 to 366 days; 0: nothing is written, and what there is is removed. Positions over time are personal data: see docs/operating.md (default ${default})."`
+	StateInterval      time.Duration `default:"1m" placeholder:"DURATION" help:"${state_interval}."`
+	TelemetryRetention int           `default:"7" placeholder:"DAYS" help:"${telemetry_retention}."`
 
-	MQTTURL       []string      `name:"mqtt-url" sep:"none" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"Service's listener of the MQTT broker: tcp:// or ssl://; the nodes of a cluster separated by commas; for shards, repeated, or separated by spaces. See docs/servers.md (default ${default})."`
-	MQTTUsername  string        `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account of the service at the MQTT broker (default ${default})."`
-	MQTTPassword  Secret        `name:"mqtt-password" default:"" placeholder:"SECRET" help:"Its password; better set by the environment (default none)."`
-	MQTTCA        string        `name:"mqtt-ca" default:"" placeholder:"FILE" help:"Certificates that sign the MQTT broker's, as PEM (default the system's)."`
-	MQTTCert      string        `name:"mqtt-cert" default:"" placeholder:"FILE" help:"Certificate of the service at the MQTT broker, as PEM; read again when it changes (default none)."`
+	MQTTURL       []string      `name:"mqtt-url" sep:"none" default:"tcp://127.0.0.1:1884" placeholder:"URL" help:"${mqtt_url}."`
+	MQTTUsername  string        `name:"mqtt-username" default:"motorpool" placeholder:"NAME" help:"Account at the MQTT broker."`
+	MQTTPassword  Secret        `name:"mqtt-password" default:"" placeholder:"SECRET" help:"${mqtt_password}."`
+	MQTTCA        string        `name:"mqtt-ca" default:"" placeholder:"FILE" help:"${mqtt_ca}."`
+	MQTTCert      string        `name:"mqtt-cert" default:"" placeholder:"FILE" help:"${mqtt_cert}."`
 	MQTTKey       string        `name:"mqtt-key" default:"" placeholder:"FILE" help:"Its private key, as PEM (default none)."`
-	SigningKeys   string        `default:"keys/signing.jwks" placeholder:"FILE" help:"Private keys that sign commands, as JWKS; the first one signs. See 'motorpool keys --help' (default ${default})."`
-	TokenKeys     string        `default:"keys/tokens.jwks" placeholder:"FILE|URL" help:"Public keys of the access tokens' issuer, as JWKS: a file, or an https:// URL (default ${default})."`
-	TokenIssuer   string        `default:"motorpool" placeholder:"ISS" help:"Issuer (iss) of access tokens (default ${default})."`
-	TokenAudience string        `default:"motorpool" placeholder:"AUD" help:"Audience (aud) of access tokens (default ${default})."`
-	TokenTyp      string        `default:"at+jwt,JWT" placeholder:"TYPES" help:"Values of the header parameter typ that access tokens may have, separated by commas; 'absent' accepts tokens without it, too. See docs/tokens.md (default ${default})."`
-	ClaimRole     string        `default:"role" placeholder:"PATH" help:"Claim that names the role; a dotted path such as realm_access.roles leads into objects. See docs/tokens.md (default ${default})."`
-	ClaimAgency   string        `default:"agency_id" placeholder:"PATH" help:"Claim that names the agency, likewise (default ${default})."`
-	ClaimScope    string        `default:"scope" placeholder:"PATH" help:"Claim that names the scopes, likewise (default ${default})."`
-	RoleAdmin     string        `default:"admin" placeholder:"NAME" help:"Value of the role claim for administrators (default ${default})."`
-	RoleOperator  string        `default:"operator" placeholder:"NAME" help:"Value of the role claim for operators, who command vehicles, but neither halt commands nor move money (default ${default})."`
-	RoleViewer    string        `default:"viewer" placeholder:"NAME" help:"Value of the role claim for viewers, who only read (default ${default})."`
-	RoleClient    string        `default:"client" placeholder:"NAME" help:"Value of the role claim for clients (default ${default})."`
-	CORSOrigins   string        `name:"cors-origins" default:"" placeholder:"ORIGINS" help:"Origins whose pages may call the API from a browser, separated by commas, such as https://console.example.com (default none)."`
-	Budget        time.Duration `default:"10s" placeholder:"DURATION" help:"How long a command may take, 1s to 30s (default ${default})."`
-	VehicleRate   int           `default:"10" placeholder:"N" help:"Control commands a minute to one vehicle, from all callers together; 0: any number (default ${default})."`
-	RefreshRate   int           `default:"2" placeholder:"N" help:"Times a minute that one vehicle's unit may be queried for its state, by all callers together; 0: any number (default ${default})."`
-	AdminRate     int           `default:"600" placeholder:"N" help:"Requests a minute of one administrator; 0: any number (default ${default})."`
-	BulkRate      int           `default:"2000" placeholder:"N" help:"Vehicles a minute that one administrator may name in bulk commands; 0: any number (default ${default})."`
-	ClientRate    int           `default:"120" placeholder:"N" help:"Requests a minute of one client; 0: any number (default ${default})."`
-	CardRate      int           `default:"20" placeholder:"N" help:"Cards an hour that one client may try to add, declined ones included; 0: any number (default ${default})."`
-	AdminStreams  int           `default:"10" placeholder:"N" help:"Streams of events that one administrator may have open at an instance; 0: any number (default ${default})."`
-	Docs          bool          `default:"true" negatable:"" help:"Serve the contract for browsing and trying at /docs (default ${default})."`
-	Migrate       bool          `default:"true" negatable:"" help:"Bring the database's schema up to date at start (default ${default})."`
-	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error (default ${default})."`
-	LogFormat     string        `default:"auto" placeholder:"FORMAT" help:"text, json, or auto: text on a terminal, else json (default ${default})."`
+	SigningKeys   string        `default:"keys/signing.jwks" placeholder:"FILE" help:"${signing_keys}."`
+	TokenKeys     string        `default:"keys/tokens.jwks" placeholder:"FILE|URL" help:"${token_keys}."`
+	TokenIssuer   string        `default:"motorpool" placeholder:"ISS" help:"Issuer (iss) of access tokens."`
+	TokenAudience string        `default:"motorpool" placeholder:"AUD" help:"Audience (aud) of access tokens."`
+	TokenTyp      string        `default:"at+jwt,JWT" placeholder:"TYPES" help:"${token_typ}."`
+	ClaimRole     string        `default:"role" placeholder:"PATH" help:"${claim_role}."`
+	ClaimAgency   string        `default:"agency_id" placeholder:"PATH" help:"Claim that names the agency, likewise."`
+	ClaimScope    string        `default:"scope" placeholder:"PATH" help:"Claim that names the scopes, likewise."`
+	RoleAdmin     string        `default:"admin" placeholder:"NAME" help:"Value of the role claim for administrators."`
+	RoleOperator  string        `default:"operator" placeholder:"NAME" help:"${role_operator}."`
+	RoleViewer    string        `default:"viewer" placeholder:"NAME" help:"Value of the role claim for viewers, who only read."`
+	RoleClient    string        `default:"client" placeholder:"NAME" help:"Value of the role claim for clients."`
+	CORSOrigins   string        `name:"cors-origins" default:"" placeholder:"ORIGINS" help:"${cors_origins}."`
+	Budget        time.Duration `default:"10s" placeholder:"DURATION" help:"How long a command may take, 1s to 30s."`
+	VehicleRate   int           `default:"10" placeholder:"N" help:"${vehicle_rate}."`
+	RefreshRate   int           `default:"2" placeholder:"N" help:"${refresh_rate}."`
+	AdminRate     int           `default:"600" placeholder:"N" help:"Requests a minute of one administrator; 0: any number."`
+	BulkRate      int           `default:"2000" placeholder:"N" help:"${bulk_rate}."`
+	ClientRate    int           `default:"120" placeholder:"N" help:"Requests a minute of one client; 0: any number."`
+	CardRate      int           `default:"20" placeholder:"N" help:"${card_rate}."`
+	AdminStreams  int           `default:"10" placeholder:"N" help:"${admin_streams}."`
+	Docs          bool          `default:"true" negatable:"" help:"Serve the contract for browsing and trying at /docs."`
+	Migrate       bool          `default:"true" negatable:"" help:"Bring the database's schema up to date at start."`
+	LogLevel      string        `default:"info" placeholder:"LEVEL" help:"debug, info, warn or error."`
+	LogFormat     string        `default:"auto" placeholder:"FORMAT" help:"text, json, or auto: text on a terminal, else json."`
 
-	OTLPURL string `name:"otlp-url" default:"" placeholder:"URL" help:"Collector that gets OpenTelemetry traces by OTLP/HTTP, such as http://127.0.0.1:4318. See docs/tracing.md (default none: nothing is traced)."`
+	OTLPURL string `name:"otlp-url" default:"" placeholder:"URL" help:"${otlp_url}."`
 
-	GeocoderURL     Secret `default:"" placeholder:"URL" help:"Nominatim-compatible server for the address of a place where a vehicle stands: positions leave the installation. See docs/operating.md (default none: no request is sent)."`
-	GeocoderContact string `default:"" placeholder:"EMAIL|URL" help:"Contact for that server's operator, sent in User-Agent (default none)."`
+	GeocoderURL     Secret `default:"" placeholder:"URL" help:"${geocoder_url}."`
+	GeocoderContact string `default:"" placeholder:"EMAIL|URL" help:"Contact for its operator, sent in User-Agent (default none)."`
 
-	AgencySecretsKey    Secret `default:"" placeholder:"KEY" help:"Key that encrypts the secrets of agency keys: 32 bytes in hexadecimal digits or base64; of several, separated by commas, the first encrypts and all decrypt. Better set by the environment. See docs/keys.md (default none: clients are refused)."`
-	StripeKey           Secret `default:"" placeholder:"KEY" help:"Secret (sk_…) or restricted (rk_…) key of the account at Stripe that holds cards and moves money; sk_live_ and rk_live_ move real money. Better set by the environment. See docs/payments.md (default none: there are no payments)."`
-	StripeURL           string `name:"stripe-url" default:"https://api.stripe.com" placeholder:"URL" help:"URL of Stripe's API, or of a compatible server (default ${default})."`
-	StripeWebhookSecret Secret `default:"" placeholder:"SECRET" help:"Signing secret of the webhook endpoint /webhooks/stripe (whsec_…); better set by the environment (default none: webhook notices are refused)."`
+	AgencySecretsKey    Secret `default:"" placeholder:"KEY" help:"${agency_secrets_key}."`
+	StripeKey           Secret `default:"" placeholder:"KEY" help:"${stripe_key}."`
+	StripeURL           string `name:"stripe-url" default:"https://api.stripe.com" placeholder:"URL" help:"${stripe_url}."`
+	StripeWebhookSecret Secret `default:"" placeholder:"SECRET" help:"${stripe_webhook_secret}."`
 
-	ConsoleURL       string        `name:"console-url" default:"" placeholder:"URL" help:"URL at which browsers reach the service, such as https://fleet.example.com: people can sign in there. See docs/console.md (default none)."`
-	ConsoleSession   time.Duration `default:"12h" placeholder:"DURATION" help:"The longest that a browser stays signed in, at most 168h (default ${default})."`
-	OIDCIssuer       string        `name:"oidc-issuer" default:"" placeholder:"URL" help:"OpenID Connect issuer where people sign in; its access tokens are checked as all others (default none: people sign in with a password, see docs/access.md)."`
-	OIDCClientID     string        `name:"oidc-client-id" default:"" placeholder:"ID" help:"The service's client id at the issuer (default none)."`
-	OIDCClientSecret Secret        `name:"oidc-client-secret" default:"" placeholder:"SECRET" help:"Its secret; better set by the environment (default none: a public client)."`
-	OIDCScopes       string        `name:"oidc-scopes" default:"offline_access" placeholder:"SCOPES" help:"Scopes to ask for besides openid, separated by commas; without offline_access many issuers end a session with its first access token (default ${default})."`
-	OIDCAudience     string        `name:"oidc-audience" default:"" placeholder:"AUD" help:"Audience to ask for, where the issuer requires it (default none)."`
+	ConsoleURL       string        `name:"console-url" default:"" placeholder:"URL" help:"${console_url}."`
+	ConsoleSession   time.Duration `default:"12h" placeholder:"DURATION" help:"The longest that a browser stays signed in, at most 168h."`
+	OIDCIssuer       string        `name:"oidc-issuer" default:"" placeholder:"URL" help:"${oidc_issuer}."`
+	OIDCClientID     string        `name:"oidc-client-id" default:"" placeholder:"ID" help:"${oidc_client_id}."`
+	OIDCClientSecret Secret        `name:"oidc-client-secret" default:"" placeholder:"SECRET" help:"${oidc_client_secret}."`
+	OIDCScopes       string        `name:"oidc-scopes" default:"offline_access" placeholder:"SCOPES" help:"${oidc_scopes}."`
+	OIDCAudience     string        `name:"oidc-audience" default:"" placeholder:"AUD" help:"${oidc_audience}."`
 
-	MapStyle string `name:"map-style" default:"" placeholder:"URL" help:"MapLibre style of the console's map; browsers load it and its parts from its host. See docs/console.md (default none: a plain ground)."`
+	MapStyle string `name:"map-style" default:"" placeholder:"URL" help:"${map_style}."`
 
-	AllowUnsafePostgres bool `help:"Use a Postgres that runs without fsync or full_page_writes, so that a crash of its machine loses commands that were executed. For development alone."`
+	AllowUnsafePostgres bool `help:"${allow_unsafe_postgres}."`
 
 	// DocsScript is JavaScript for /docs, of the development world only; see httpapi.Config.
 	DocsScript string `kong:"-"`

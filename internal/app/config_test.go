@@ -60,7 +60,8 @@ func TestCheck_AcceptsValidSettings(t *testing.T) {
 			c.GeocoderURL, c.GeocoderContact = "https://nominatim.openstreetmap.org", "fleet@example.com"
 		},
 		"origins and claims": func(c *Config) {
-			c.CORSOrigins, c.ClaimRole, c.ClaimAgency = "https://console.example.com, http://localhost:5173", "realm_access.roles", "https://example.com/agency"
+			c.CORSOrigins, c.ClaimRole, c.ClaimAgency = "https://console.example.com, http://localhost:5173", "realm_access.roles",
+				"https://example.com/agency"
 		},
 		"several database hosts": func(c *Config) { c.DatabaseURL = "postgres://u@h1:5432,h2:5432/db" },
 		"socket of a database":   func(c *Config) { c.DatabaseURL = "postgres:///db?host=/run/postgresql" },
@@ -138,7 +139,8 @@ func TestCheck_NamesEachInvalidSetting(t *testing.T) {
 
 func TestCheck_NamesInvalidBrokers(t *testing.T) {
 	for name, urls := range map[string][]string{
-		"none": {" "}, "duplicate": {"ssl://a:1", "ssl://a:1"}, "empty node": {"ssl://a:1,"}, "with TLS and without": {"ssl://a:1", "tcp://b:1"},
+		"none": {" "}, "duplicate": {"ssl://a:1", "ssl://a:1"}, "empty node": {"ssl://a:1,"},
+		"with TLS and without": {"ssl://a:1", "tcp://b:1"},
 	} {
 		c := good(t)
 		c.MQTTURL = urls
@@ -184,12 +186,14 @@ func TestPlaces_NoGeocoderWithoutItsURL(t *testing.T) {
 
 func TestConfig_SecretsAreNotPrinted(t *testing.T) {
 	c := good(t)
-	c.DatabaseURL, c.RedisURL, c.MQTTPassword, c.GeocoderURL, c.AgencySecretsKey = "postgres://hush@h", "redis://hush@h", "hush", "https://h/?key=hush", "hush"
+	c.DatabaseURL, c.RedisURL, c.MQTTPassword, c.GeocoderURL, c.AgencySecretsKey = "postgres://hush@h", "redis://hush@h", "hush",
+		"https://h/?key=hush", "hush"
 	c.StripeKey, c.StripeWebhookSecret = "sk_test_hush", "whsec_hush"
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("settings", "config", c)
 	slog.New(slog.NewTextHandler(&log, nil)).Info("settings", "config", c)
-	if text := fmt.Sprintf("%v %+v %#v", c, c, c) + log.String(); strings.Contains(text, "hush") || !strings.Contains(log.String(), "redacted") {
+	if text := fmt.Sprintf("%v %+v %#v", c, c, c) + log.String(); strings.Contains(text, "hush") ||
+		!strings.Contains(log.String(), "redacted") {
 		t.Errorf("a secret is in: %s", text)
 	}
 }

@@ -18,7 +18,8 @@ func TestDatabaseWatch_RaisesTheNumbersWhereOtherStepsFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &databaseWatch{postgres: db, gauges: newDatabaseGauges(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler)}
-	if err := w.check(t.Context()); err == nil || !strings.Contains(err.Error(), "note postgres's clock") || !strings.Contains(err.Error(), "correct when charges are due") {
+	if err := w.check(t.Context()); err == nil || !strings.Contains(err.Error(), "note postgres's clock") ||
+		!strings.Contains(err.Error(), "correct when charges are due") {
 		t.Errorf("check = %v, want both failures", err)
 	}
 	if n, err := (commands.Numbers{DB: db}).Read(t.Context()); err != nil || !n.Current {

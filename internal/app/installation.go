@@ -146,7 +146,8 @@ func (p *presence) keyReady(ctx context.Context) error {
 	p.keyLooked, p.keyWrong = time.Now(), nil
 	if theirs.Holding > mine.Holding {
 		p.keyWrong = fmt.Errorf(
-			"this instance signs with the key %s, which %d units hold; another signs with %s, which %d units hold: give all instances the same --signing-keys",
+			"this instance signs with the key %s, which %d units hold; another signs with %s, which %d units hold: "+
+				"give all instances the same --signing-keys",
 			own, mine.Holding, other, theirs.Holding,
 		)
 	}

@@ -89,7 +89,8 @@ func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 		}),
 		clockLeaps: promauto.With(registry).NewCounter(prometheus.CounterOpts{
 			Name: "motorpool_postgres_clock_leaps_total",
-			Help: "Leaps of Postgres's clock that this instance was the first to see: by more than an hour ahead, or a minute back between two looks, 30 s apart.",
+			Help: "Leaps of Postgres's clock that this instance was the first to see: by more than an hour ahead, " +
+				"or a minute back between two looks, 30 s apart.",
 		}),
 		partitionsAhead: promauto.With(registry).NewGaugeVec(prometheus.GaugeOpts{
 			Name: "motorpool_partitions_ahead_seconds", Help: "For how long the partitions of a table by time last from now.",
@@ -101,7 +102,8 @@ func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 		),
 		chargesForOperator: gauge(
 			"motorpool_charges_for_operator",
-			"Charges of the last 30 days that were not made for a reason which only an operator can change, and that no later fee replaces.",
+			"Charges of the last 30 days that were not made for a reason which only an operator can change, "+
+				"and that no later fee replaces.",
 		),
 		unrecorded: gauge(
 			"motorpool_payments_unrecorded",

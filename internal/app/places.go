@@ -35,7 +35,8 @@ func (c Config) checkGeocoder() error {
 	if _, err := c.geocoder(); err != nil {
 		return fmt.Errorf("--geocoder-url, --geocoder-contact: %w", err)
 	}
-	if u, err := url.Parse(string(c.GeocoderURL)); err == nil && strings.EqualFold(u.Hostname(), publicGeocoder) && c.GeocoderContact == "" {
+	if u, err := url.Parse(string(c.GeocoderURL)); err == nil && strings.EqualFold(u.Hostname(), publicGeocoder) &&
+		c.GeocoderContact == "" {
 		return errors.New("--geocoder-contact: " + publicGeocoder + " wants to know whom to write to: an e-mail address or a URL of yours")
 	}
 	return nil

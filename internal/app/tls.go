@@ -129,7 +129,8 @@ func withSettings(ready func(context.Context) error, authorities, own string) fu
 // requires one: a TLS alert, whose values crypto/tls does not export, or a message of Postgres.
 func rejected(said string) bool {
 	for _, words := range []string{
-		"tls: certificate required", "tls: bad certificate", "tls: unknown certificate", "tls: expired certificate", "tls: revoked certificate", "tls: handshake failure",
+		"tls: certificate required", "tls: bad certificate", "tls: unknown certificate", "tls: expired certificate",
+		"tls: revoked certificate", "tls: handshake failure",
 		"valid client certificate", "certificate authentication failed",
 	} {
 		if strings.Contains(said, words) {

@@ -52,7 +52,8 @@ func claimPath(flag, path string) error {
 func (c Config) checkRoles() error {
 	flags := map[string]string{}
 	for _, role := range []struct{ flag, name string }{
-		{"--role-admin", cmp.Or(c.RoleAdmin, string(telematics.Admin))}, {"--role-operator", cmp.Or(c.RoleOperator, auth.Operator.String())},
+		{"--role-admin", cmp.Or(c.RoleAdmin, string(telematics.Admin))},
+		{"--role-operator", cmp.Or(c.RoleOperator, auth.Operator.String())},
 		{"--role-viewer", cmp.Or(c.RoleViewer, auth.Viewer.String())}, {"--role-client", cmp.Or(c.RoleClient, string(telematics.Client))},
 	} {
 		if other, taken := flags[role.name]; taken {

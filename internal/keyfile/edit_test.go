@@ -162,7 +162,9 @@ func TestEdit_FailedEditChangesNothing(t *testing.T) {
 			return c.Add(signing.Key{ID: "k"}, time.Now())
 		}},
 		"file that is not a JWKS": {"{", add},
-		"file of public keys":     {`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`, add},
+		"file of public keys": {
+			`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`, add,
+		},
 		"keys of another purpose": {`{"keys":[{"kty":"oct","kid":"k","k":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}`, add},
 	} {
 		t.Run(name, func(t *testing.T) {

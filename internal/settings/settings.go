@@ -30,6 +30,7 @@ func (s *Reader) Options(prefix string) []kong.Option {
 		kong.DefaultEnvars(prefix),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: true, WrapUpperBound: 100}),
+		kong.PostBuild(func(parser *kong.Kong) error { return kong.Visit(parser.Model.Node, describeDefault) }),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), s.gather(func(text string, into reflect.Value) error {
 			d, err := time.ParseDuration(text)
 			if d < 0 {
@@ -44,6 +45,14 @@ func (s *Reader) Options(prefix string) []kong.Option {
 			return err
 		}, "a whole number")),
 	}
+}
+
+// describeDefault appends the default of a flag to its help text, which need not say it.
+func describeDefault(visited kong.Visitable, next kong.Next) error {
+	if flag, ok := visited.(*kong.Flag); ok && flag.Default != "" && !strings.Contains(flag.Help, "(default ") {
+		flag.Help = strings.TrimSuffix(flag.Help, ".") + " (default ${default})."
+	}
+	return next(nil)
 }
 
 // gather returns a mapper that collects the error of an invalid value, so that parsing continues.

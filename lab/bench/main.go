@@ -31,7 +31,7 @@ import (
 
 type commands struct {
 	measure.Setup
-	Out string `default:"bench.json" placeholder:"FILE" help:"For all that was measured (default ${default})."`
+	Out string `default:"bench.json" placeholder:"FILE" help:"For all that was measured."`
 
 	All struct {
 		Short bool `help:"Everything, briefly, in two minutes: small and short loads, and a faster network."`

@@ -229,7 +229,8 @@ func (d *desk) refundsOnce(t *testing.T) {
 	p.Click(`[data-send="again"]`)
 	p.Gone(`[role="alert"]`)
 	p.See(`tr[data-charge][data-state="paid"]`, "the car was dirty")
-	if refunded := consoletest.Value[float64](p, fmt.Sprintf(`fetch('../api/v1/admin/%s').then((r) => r.json()).then((r) => r.data.payment.refunded)`, booking)); refunded != 5 {
+	if refunded := consoletest.Value[float64](p,
+		fmt.Sprintf(`fetch('../api/v1/admin/%s').then((r) => r.json()).then((r) => r.data.payment.refunded)`, booking)); refunded != 5 {
 		t.Errorf("the booking shows %v refunded, want 5", refunded)
 	}
 }
@@ -343,7 +344,8 @@ func (d *desk) needsNoMouse(t *testing.T) {
 // state that lasts for 10 s.
 const remember = `window.shown = new Set();
 	new MutationObserver(() => {
-		for (const e of document.querySelectorAll('[data-state], [data-kind]')) window.shown.add((e.dataset.state ?? e.dataset.kind) + ': ' + e.textContent);
+		for (const e of document.querySelectorAll('[data-state], [data-kind]'))
+			window.shown.add((e.dataset.state ?? e.dataset.kind) + ': ' + e.textContent);
 	}).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true })`
 
 // shown is the condition that a page has shown a command in a state, with texts.
@@ -460,7 +462,8 @@ func (d *desk) showsEveryPage(t *testing.T) {
 		),
 		"{bulk}",
 		consoletest.Value[string](p, `fetch('../api/v1/admin/commands', { method: 'POST', headers: { 'Content-Type': 'application/json' },
-			body: '{"action":"attention","parameters":{"signal":"lights"},"vehicle_ids":[2,5,12]}' }).then((r) => r.json()).then((r) => r.data.id)`),
+			body: '{"action":"attention","parameters":{"signal":"lights"},"vehicle_ids":[2,5,12]}' })
+			.then((r) => r.json()).then((r) => r.data.id)`),
 		"{booking}", d.env["BOOKING_ACTIVE"],
 	)
 	for _, page := range pages {

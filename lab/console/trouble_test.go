@@ -10,10 +10,14 @@ import (
 func (d *desk) countsByTheServicesClock(t *testing.T) {
 	p := d.page(t, d.admin)
 	p.Before(`{ const system = Date, ahead = 3600_000;
-		globalThis.Date = class extends system { constructor(...a) { super(...(a.length ? a : [system.now() + ahead])); } static now() { return system.now() + ahead; } }; }`)
+		globalThis.Date = class extends system {
+			constructor(...a) { super(...(a.length ? a : [system.now() + ahead])); }
+			static now() { return system.now() + ahead; }
+		}; }`)
 	p.Open("#/")
 	p.See("p", "The clock of this computer is 60 min fast.")
-	if age := p.See(`[data-vehicle="1"]`); !consoletest.Value[bool](p, `!document.querySelector('[data-vehicle="1"]').innerText.includes('min ago')`) {
+	if age := p.See(`[data-vehicle="1"]`); !consoletest.Value[bool](p,
+		`!document.querySelector('[data-vehicle="1"]').innerText.includes('min ago')`) {
 		t.Errorf("the row of a car that has just reported is %s, want no age in minutes", age)
 	}
 }
@@ -21,7 +25,8 @@ func (d *desk) countsByTheServicesClock(t *testing.T) {
 func (d *desk) saysWhatFailed(t *testing.T) {
 	p := d.page(t, d.admin)
 	p.Expect("status of 500", "ERR_CONNECTION_RESET")
-	const failure = `{"success":false,"message":"The database is on fire.","data":null,"meta":null,"error":{"code":"internal_error","outcome":"not_executed"}}`
+	const failure = `{"success":false,"message":"The database is on fire.","data":null,"meta":null,"error":{"code":"internal_error",` +
+		`"outcome":"not_executed"}}`
 	p.Answer("GET", "/api/v1/admin/vehicles?", 500, failure)
 	p.Open("#/")
 	p.See(`[role="alert"]`, "The database is on fire.")

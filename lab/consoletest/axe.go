@@ -54,8 +54,12 @@ func (p *Page) Audit(what string) {
 		}
 	}
 	broken := Value[[]violation](p, `axe.run(document, {
-		runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }, resultTypes: ['violations'],
-	}).then((r) => r.violations.map((v) => ({ ID: v.id, Help: v.help, Nodes: v.nodes.map((n) => ({ HTML: n.html.slice(0, 300), FailureSummary: n.failureSummary })) })))`)
+		runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] },
+		resultTypes: ['violations'],
+	}).then((r) => r.violations.map((v) => ({
+		ID: v.id, Help: v.help,
+		Nodes: v.nodes.map((n) => ({ HTML: n.html.slice(0, 300), FailureSummary: n.failureSummary })),
+	})))`)
 	for _, v := range broken {
 		var places strings.Builder
 		for _, node := range v.Nodes[:min(3, len(v.Nodes))] {

@@ -5,7 +5,11 @@ import "strings"
 // outside lists what a person with this window cannot reach: what lies outside of it, and in
 // nothing that scrolls.
 const outside = `(() => {
-	const clipped = (e) => { for (let p = e.parentElement; p; p = p.parentElement) if (['auto', 'scroll'].includes(getComputedStyle(p).overflowX)) return true; return false; };
+	const clipped = (e) => {
+		for (let p = e.parentElement; p; p = p.parentElement)
+			if (['auto', 'scroll'].includes(getComputedStyle(p).overflowX)) return true;
+		return false;
+	};
 	return [...document.querySelectorAll('a[href], button, input, select, textarea, summary, dialog[open], :popover-open')].filter((e) => {
 		const { left, right, width } = e.getBoundingClientRect();
 		return e.checkVisibility({ visibilityProperty: true }) && width > 1 && (left < 0 || right > innerWidth) && !clipped(e);
@@ -32,7 +36,8 @@ func (p *Page) Fits(what string) {
 // focus says what has the focus, and whether a person sees that.
 const focus = `(() => {
 	const e = document.activeElement, { outlineStyle, outlineWidth } = getComputedStyle(e);
-	return { Is: e.cloneNode(true).outerHTML.slice(0, 200), Seen: e === document.body || (e.matches(':focus-visible') && outlineStyle !== 'none' && parseFloat(outlineWidth) >= 1) };
+	const outlined = e.matches(':focus-visible') && outlineStyle !== 'none' && parseFloat(outlineWidth) >= 1;
+	return { Is: e.cloneNode(true).outerHTML.slice(0, 200), Seen: e === document.body || outlined };
 })()`
 
 // mostTabs is how often a person may have to press Tab.

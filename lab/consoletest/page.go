@@ -56,7 +56,8 @@ type found struct {
 // path, as a link does.
 func (p *Page) Open(path string) {
 	p.Helper()
-	if loaded, _ := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`location.pathname.endsWith('/console/') && !!document.querySelector('header')`)); loaded {
+	if loaded, _ := chromedp.Run(p.ctx,
+		chromedp.Evaluate[bool](`location.pathname.endsWith('/console/') && !!document.querySelector('header')`)); loaded {
 		// The former page is gone when the listeners of the change, and what follows, are done.
 		p.Do(fmt.Sprintf(`new Promise((done) => {
 			const before = location.hash;

@@ -14,7 +14,8 @@ import (
 
 // violations says each breach of the Content-Security-Policy.
 const violations = `addEventListener('securitypolicyviolation', (v) =>
-	console.error('Content-Security-Policy: ' + v.violatedDirective + ' forbids ' + (v.blockedURI || v.sample) + ' in ' + v.sourceFile + ':' + v.lineNumber));`
+	console.error('Content-Security-Policy: ' + v.violatedDirective + ' forbids ' + (v.blockedURI || v.sample) +
+		' in ' + v.sourceFile + ':' + v.lineNumber));`
 
 // closedMeanwhile is what the browser logs of a connection that it had opened in advance, and that
 // was closed before it was used. Where the page then lacks something, it throws or logs as well.

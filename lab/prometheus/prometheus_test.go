@@ -59,7 +59,8 @@ func timed(t *testing.T, configuration, rules string) (all []time.Duration) {
 
 func TestFaster_DividesEachDurationOfRulesAndConfiguration(t *testing.T) {
 	const factor = 10
-	before, after := timed(t, prometheus.Config, prometheus.Rules), timed(t, Faster(prometheus.Config, factor), Faster(prometheus.Rules, factor))
+	before, after := timed(t, prometheus.Config, prometheus.Rules),
+		timed(t, Faster(prometheus.Config, factor), Faster(prometheus.Rules, factor))
 	if len(before) < 50 {
 		t.Fatalf("%d durations were found, want at least 50", len(before))
 	}

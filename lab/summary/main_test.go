@@ -34,7 +34,8 @@ func TestSummary_NamesFailuresAndEndsWithTheLinesOfThePackages(t *testing.T) {
 	a.read(strings.NewReader(in.String()))
 	a.finish(83*time.Second, "TestY: no redis\nTestY: no redis\n")
 	text := out.String()
-	for _, part := range []string{"go: downloading something\n", "line 60\n", "line 99\n", "undefined: x", "did not run:\n  TestY: no redis\n\n",
+	for _, part := range []string{"go: downloading something\n", "line 60\n", "line 99\n", "undefined: x",
+		"did not run:\n  TestY: no redis\n\n",
 		"failed:\n  b TestBad/real\n  c\n", "1 tests passed, 2 failed, 0 skipped; took 1m23s\n"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the summary lacks %q", part)

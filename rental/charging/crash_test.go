@@ -152,27 +152,28 @@ func TestCrash_AWorkerMayPanicAtEveryStep(t *testing.T) {
 // dieTwice runs a scenario whose first two processes die, and returns how many died.
 func dieTwice(t *testing.T, scenario func(*world) func(), first, second int, firstAfter, secondAfter bool) (deaths int) {
 	t.Helper()
-	ok := t.Run(fmt.Sprintf("dies at step %d (effect %v), then at step %d (effect %v)", first, firstAfter, second, secondAfter), func(t *testing.T) {
-		inWorld(t, func(_ *testing.T, w *world) {
-			w.every = 30 * time.Second
-			check := scenario(w)
-			end := time.After(100 * time.Minute)
-			for _, m := range []*mortal{{steps: first, after: firstAfter}, {steps: second, after: secondAfter}, {}} {
-				died := make(chan struct{})
-				m.died = func() { close(died) }
-				w.collectUntil(m)
-				select {
-				case <-died:
-					deaths++
-					continue
-				case <-end:
+	ok := t.Run(fmt.Sprintf("dies at step %d (effect %v), then at step %d (effect %v)", first, firstAfter, second, secondAfter),
+		func(t *testing.T) {
+			inWorld(t, func(_ *testing.T, w *world) {
+				w.every = 30 * time.Second
+				check := scenario(w)
+				end := time.After(100 * time.Minute)
+				for _, m := range []*mortal{{steps: first, after: firstAfter}, {steps: second, after: secondAfter}, {}} {
+					died := make(chan struct{})
+					m.died = func() { close(died) }
+					w.collectUntil(m)
+					select {
+					case <-died:
+						deaths++
+						continue
+					case <-end:
+					}
+					break
 				}
-				break
-			}
-			w.after(0)
-			check()
+				w.after(0)
+				check()
+			})
 		})
-	})
 	if !ok {
 		t.FailNow()
 	}

@@ -33,8 +33,10 @@ func TestCharge_IsPaidWhenDue(t *testing.T) {
 					lines[0].Booking != 1 {
 					t.Errorf("audit entries %+v, want one of 132.00 EUR", lines)
 				}
-				if n := metric(t, c, `charges_total{kind="`+string(kind)+`", state="paid"}`); n != 1 || metric(t, c, "charge_attempts_total") < 1 {
-					t.Errorf("the metrics count %d charges paid, %d attempts; want 1 and at least 1", n, metric(t, c, "charge_attempts_total"))
+				if n := metric(t, c, `charges_total{kind="`+string(kind)+`", state="paid"}`); n != 1 ||
+					metric(t, c, "charge_attempts_total") < 1 {
+					t.Errorf("the metrics count %d charges paid, %d attempts; want 1 and at least 1", n,
+						metric(t, c, "charge_attempts_total"))
 				}
 			})
 		})
@@ -79,7 +81,8 @@ func TestDunning_RetriesAfterAnHourADayThreeDaysAndAWeek(t *testing.T) {
 		if is := w.is(charge); is.Method != second.ID {
 			t.Errorf("paid with card %d, want the second", is.Method)
 		}
-		if got := w.lines(rental.StartCharge); !slices.Equal(got, []string{"declined", "declined", "declined", "declined", "failed", "paid"}) {
+		if got := w.lines(rental.StartCharge); !slices.Equal(got,
+			[]string{"declined", "declined", "declined", "declined", "failed", "paid"}) {
 			t.Errorf("audit entries %v", got)
 		}
 	})

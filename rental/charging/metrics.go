@@ -48,7 +48,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	}
 	withoutResult := vector(
 		"motorpool_charge_attempts_without_result_total",
-		"Claimed charges of which nothing new was recorded. claimed_elsewhere: another instance has them, or they have changed; not_stored: Postgres was unavailable; no_change: the next attempt follows.",
+		"Claimed charges of which nothing new was recorded. claimed_elsewhere: another instance has them, or they have changed; "+
+			"not_stored: Postgres was unavailable; no_change: the next attempt follows.",
 		"reason",
 	)
 	m.withoutResult.claimedElsewhere = withoutResult.WithLabelValues("claimed_elsewhere")
@@ -57,7 +58,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 
 	failures := vector(
 		"motorpool_payment_processor_failures_total",
-		"Calls of the payment processor that failed. outcome_unknown: the call may have been executed; busy: the processor did not accept it; refused: wrong credentials, or a request that is not valid.",
+		"Calls of the payment processor that failed. outcome_unknown: the call may have been executed; busy: "+
+			"the processor did not accept it; refused: wrong credentials, or a request that is not valid.",
 		"reason",
 	)
 	m.failures.outcomeUnknown = failures.WithLabelValues("outcome_unknown")
@@ -66,7 +68,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 
 	handled := vector(
 		"motorpool_payment_notices_handled_total",
-		"What notices of the payment processor led to. charge_final: nothing changes the charge any more; unknown_object: nothing on record; failed: the notice comes again.",
+		"What notices of the payment processor led to. charge_final: nothing changes the charge any more; unknown_object: "+
+			"nothing on record; failed: the notice comes again.",
 		"result",
 	)
 	m.handled.chargeChecked = handled.WithLabelValues("charge_checked")

@@ -177,7 +177,8 @@ func TestReconciler_ListsPaymentsWithoutACharge(t *testing.T) {
 		if n := strings.Count(l.log.String(), "no charge on record"); n != 2 {
 			t.Errorf("%d log messages of two payments: %s", n, &l.log)
 		}
-		if _, err := l.bank.Refund(l.Context(), "refund", rental.RefundRequest{Refund: uuid.New(), Intent: lost, Amount: amount, Currency: "EUR"}); err != nil {
+		if _, err := l.bank.Refund(l.Context(), "refund",
+			rental.RefundRequest{Refund: uuid.New(), Intent: lost, Amount: amount, Currency: "EUR"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := l.bank.Cancel(l.Context(), "cancel", held); err != nil {
@@ -192,7 +193,8 @@ func TestReconciler_LogsRefundsThatAreNotOnRecord(t *testing.T) {
 	withLostPayments(t, func(l *lostPayments) {
 		refund := func(intent string, m rental.Minor) {
 			t.Helper()
-			if _, err := l.bank.Refund(l.Context(), uuid.NewString(), rental.RefundRequest{Refund: uuid.New(), Intent: intent, Amount: m, Currency: "EUR"}); err != nil {
+			if _, err := l.bank.Refund(l.Context(), uuid.NewString(),
+				rental.RefundRequest{Refund: uuid.New(), Intent: intent, Amount: m, Currency: "EUR"}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -106,7 +106,8 @@ func TestCharge_TooSmallForTheProcessorIsWaived(t *testing.T) {
 				c := w.collect(func(c *charging.Config) { c.Processor = failing{w.bank, step, small} })
 				w.after(time.Minute)
 				w.wantState(charge, rental.Waived)
-				if is, e := w.is(charge), w.bank.Of(charge.ID); is.Settled != 0 || is.DeclineCode != rental.CodeTooSmall || e.Payments != 0 {
+				if is, e := w.is(charge),
+					w.bank.Of(charge.ID); is.Settled != 0 || is.DeclineCode != rental.CodeTooSmall || e.Payments != 0 {
 					t.Errorf("%s: %+v, the bank has %+v", kind, is, e)
 				}
 				taken := metric(t, c, "charge_attempts_total")

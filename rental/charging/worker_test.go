@@ -188,7 +188,8 @@ func TestRecover_APaymentOfAnotherAmountIsNotTaken(t *testing.T) {
 					t.Errorf("%d payments are recovered, want none", n)
 				}
 				for _, want := range []string{
-					"level=ERROR", "intent=" + other.ID, fmt.Sprintf("amount=%d currency=%s", made.Amount, made.Currency), fmt.Sprintf("charge_amount=%d charge_currency=EUR", amount),
+					"level=ERROR", "intent=" + other.ID, fmt.Sprintf("amount=%d currency=%s", made.Amount, made.Currency),
+					fmt.Sprintf("charge_amount=%d charge_currency=EUR", amount),
 				} {
 					if !strings.Contains(log.String(), want) {
 						t.Errorf("the log has no %s:\n%s", want, log.String())

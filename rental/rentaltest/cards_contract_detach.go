@@ -42,7 +42,8 @@ func toBeDetached(t *testing.T, r CardRecord) {
 	again := h.add(false)
 	later(again.Token, 0) // added again, by a request that did not come to its end
 	later(NewCard().Token, time.Hour)
-	if due := r.detachable(t, 10*time.Millisecond); len(due) != 1 || due[interrupted.Token] != (rental.Detachment{Client: h.ID, Customer: "cus_detach", Token: interrupted.Token}) {
+	if due := r.detachable(t, 10*time.Millisecond); len(due) != 1 ||
+		due[interrupted.Token] != (rental.Detachment{Client: h.ID, Customer: "cus_detach", Token: interrupted.Token}) {
 		t.Errorf("due are %v, want the card of the interrupted request only", due)
 	}
 	later(interrupted.Token, 0)

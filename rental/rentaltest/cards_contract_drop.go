@@ -14,7 +14,8 @@ func droppedCard(t *testing.T, r CardRecord) {
 	drop := func(m rental.Method) {
 		t.Helper()
 		for range 2 { // the processor may tell it twice
-			if err := r.Here.DropCard(t.Context(), m.Token, telematics.Activity{At: added, Action: rental.MethodDropped, Actor: rental.System()}); err != nil {
+			if err := r.Here.DropCard(t.Context(), m.Token,
+				telematics.Activity{At: added, Action: rental.MethodDropped, Actor: rental.System()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -67,7 +68,8 @@ func lineOfChange(t *testing.T, r CardRecord) {
 		t.Fatal(err)
 	}
 	wantCode(t, h.remove(second.Method.ID), rental.DefaultMethod)
-	if err := r.Here.DropCard(t.Context(), second.Method.Token, telematics.Activity{At: added, Action: rental.MethodDropped, Actor: rental.System()}); err != nil {
+	if err := r.Here.DropCard(t.Context(), second.Method.Token,
+		telematics.Activity{At: added, Action: rental.MethodDropped, Actor: rental.System()}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -77,7 +79,8 @@ func lineOfChange(t *testing.T, r CardRecord) {
 			continue
 		}
 		if line.Outcome != telematics.Executed || line.Agency != 1 || line.Booking != 0 || line.Details["last_four"] != "4242" ||
-			line.Details["brand"] != "visa" || fmt.Sprint(line.Details["exp_month"], line.Details["exp_year"]) != "12 2030" || len(line.Details) != 6 {
+			line.Details["brand"] != "visa" || fmt.Sprint(line.Details["exp_month"], line.Details["exp_year"]) != "12 2030" ||
+			len(line.Details) != 6 {
 			t.Errorf("line %+v", line)
 		}
 		got = append(got, fmt.Sprint(line.Action, " ", line.Actor.Role, " ", id, " ", line.Details["is_default"]))

@@ -25,7 +25,8 @@ func repeatedAddition(t *testing.T, r CardRecord) {
 		t.Errorf("AddedUnder = %+v, %v, %v", a, found, err)
 	}
 	unused := NewCard()
-	if a, err := h.put(unused, true, key); err != nil || !a.Replayed || a.Unused != unused.Token || a.Method.ID != first.Method.ID || a.Method.Default {
+	if a, err := h.put(unused, true, key); err != nil || !a.Replayed || a.Unused != unused.Token || a.Method.ID != first.Method.ID ||
+		a.Method.Default {
 		t.Errorf("AddMethod = %+v, %v", a, err)
 	}
 	if a, err := h.put(first.Method.Card, true, key); err != nil || !a.Replayed || a.Unused != "" {

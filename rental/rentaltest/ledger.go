@@ -87,7 +87,8 @@ func (l *Ledger) setDefault(client rental.ClientID, m rental.Method) {
 	for _, e := range l.charges {
 		owed := refused(e.State) && e.Kind != rental.RefundCharge && (e.Goal == "" || e.Goal == rental.Hold)
 		if e.client == client && owed && e.Method != m.ID && !e.bars(m.Card) {
-			e.Method, e.Brand, e.LastFour, e.Declines, e.woken, e.NextAttempt, e.Mended = m.ID, m.Brand, m.LastFour, 0, true, time.Now(), time.Now()
+			e.Method, e.Brand, e.LastFour, e.Declines, e.woken, e.NextAttempt, e.Mended = m.ID, m.Brand, m.LastFour, 0, true, time.Now(),
+				time.Now()
 			if !e.mendBy.IsZero() {
 				e.mendBy = time.Now().Add(rental.DefaultPaymentWait)
 			}

@@ -158,13 +158,15 @@ func TestFailure_KindByResponse(t *testing.T) {
 		body            string
 		changed, looked rental.ProcessorFailure
 	}{
-		"server error":                  {500, body("api_error", ""), rental.BrokenThere, rental.NotDone},
-		"server error, not JSON":        {502, "<html>client_secret hush</html>", rental.BrokenThere, rental.NotDone},
-		"unavailable":                   {503, body("api_error", ""), rental.BrokenThere, rental.NotDone},
-		"too many requests":             {429, body("invalid_request_error", "rate_limit"), rental.NotDone, rental.NotDone},
-		"too many requests, not JSON":   {429, "slow down", rental.NotDone, rental.NotDone},
-		"object locked":                 {429, body("invalid_request_error", "lock_timeout"), rental.NotDone, rental.NotDone},
-		"key in use":                    {409, body("idempotency_error", "idempotency_key_in_use"), rental.MayHaveHappened, rental.MayHaveHappened},
+		"server error":                {500, body("api_error", ""), rental.BrokenThere, rental.NotDone},
+		"server error, not JSON":      {502, "<html>client_secret hush</html>", rental.BrokenThere, rental.NotDone},
+		"unavailable":                 {503, body("api_error", ""), rental.BrokenThere, rental.NotDone},
+		"too many requests":           {429, body("invalid_request_error", "rate_limit"), rental.NotDone, rental.NotDone},
+		"too many requests, not JSON": {429, "slow down", rental.NotDone, rental.NotDone},
+		"object locked":               {429, body("invalid_request_error", "lock_timeout"), rental.NotDone, rental.NotDone},
+		"key in use": {
+			409, body("idempotency_error", "idempotency_key_in_use"), rental.MayHaveHappened, rental.MayHaveHappened,
+		},
 		"other conflict":                {409, body("invalid_request_error", ""), rental.MayHaveHappened, rental.MayHaveHappened},
 		"key of another request":        {400, body("idempotency_error", ""), rental.Refused, rental.Refused},
 		"key refused":                   {401, body("invalid_request_error", "api_key_expired"), rental.NotOurs, rental.NotOurs},
@@ -176,12 +178,16 @@ func TestFailure_KindByResponse(t *testing.T) {
 		"amount too small":              {400, body("invalid_request_error", "amount_too_small"), rental.TooSmall, rental.TooSmall},
 		"amount too large":              {400, body("invalid_request_error", "amount_too_large"), rental.Refused, rental.Refused},
 		"bad parameter":                 {400, body("invalid_request_error", "parameter_invalid_integer"), rental.Refused, rental.Refused},
-		"wrong state":                   {400, body("invalid_request_error", "payment_intent_unexpected_state"), rental.WrongState, rental.WrongState},
-		"refunded already":              {400, body("invalid_request_error", "charge_already_refunded"), rental.WrongState, rental.WrongState},
-		"declined":                      {402, body("card_error", "card_declined"), rental.CardRefused, rental.CardRefused},
-		"balance too low":               {402, body("invalid_request_error", ""), rental.Refused, rental.Refused},
-		"redirect":                      {307, "", rental.NotDone, rental.NotDone},
-		"truncated response":            {200, `{"id":"pi_1","client_secret":"hush`, rental.MayHaveHappened, rental.NotDone},
+		"wrong state": {
+			400, body("invalid_request_error", "payment_intent_unexpected_state"), rental.WrongState, rental.WrongState,
+		},
+		"refunded already": {
+			400, body("invalid_request_error", "charge_already_refunded"), rental.WrongState, rental.WrongState,
+		},
+		"declined":           {402, body("card_error", "card_declined"), rental.CardRefused, rental.CardRefused},
+		"balance too low":    {402, body("invalid_request_error", ""), rental.Refused, rental.Refused},
+		"redirect":           {307, "", rental.NotDone, rental.NotDone},
+		"truncated response": {200, `{"id":"pi_1","client_secret":"hush`, rental.MayHaveHappened, rental.NotDone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := respondingWith(t, c.status, c.body)
@@ -213,7 +219,8 @@ func TestProcessor_NoErrorOrLogHasTheClientSecret(t *testing.T) {
 	f := w.failure(wrong, rental.WrongState)
 	w.breaks(sandbox.Fault{Kind: sandbox.HangAfter})
 	_, lost := w.Intent(t.Context(), prepared.ID)
-	slog.New(slog.NewJSONHandler(&log, nil)).Error("all of it", "refused", refused, "wrong", wrong, "lost", lost, "intent", *f.Intent, "pointer", f.Intent)
+	slog.New(slog.NewJSONHandler(&log, nil)).Error("all of it", "refused", refused, "wrong", wrong, "lost", lost, "intent", *f.Intent,
+		"pointer", f.Intent)
 	text := log.String() + fmt.Sprintf("%v %+v %#v %s", *f.Intent, *f.Intent, *f.Intent, f.Intent) + fmt.Sprintf("%+v %#v", f, f)
 	for _, err := range []error{refused, wrong, lost} {
 		text += fmt.Sprintf("%v %+v %#v", err, err, err)

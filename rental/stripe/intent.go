@@ -73,7 +73,8 @@ func (p *Processor) Confirm(ctx context.Context, key, intent, token string) (ren
 
 func isAboutCard(e *api.Error) bool {
 	return e != nil &&
-		(e.Param == "payment_method" || e.Code == api.ErrorCodePaymentMethodUnactivated || e.Code == api.ErrorCodePaymentMethodUnexpectedState)
+		(e.Param == "payment_method" || e.Code == api.ErrorCodePaymentMethodUnactivated ||
+			e.Code == api.ErrorCodePaymentMethodUnexpectedState)
 }
 
 // Intent returns a payment as it is now.

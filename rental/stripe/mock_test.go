@@ -159,7 +159,8 @@ func TestMock_AcceptsEveryRequest(t *testing.T) {
 	check("capture", err)
 	_, err = u.as("Cancel").Cancel(ctx, key(), intent.ID)
 	check("cancel", err)
-	refund, err := u.as("Refund").Refund(ctx, key(), rental.RefundRequest{Refund: uuid.New(), Intent: intent.ID, Amount: 100, Currency: "EUR"})
+	refund, err := u.as("Refund").Refund(ctx, key(),
+		rental.RefundRequest{Refund: uuid.New(), Intent: intent.ID, Amount: 100, Currency: "EUR"})
 	check("refund", err)
 	_, err = u.as("RefundByID").RefundByID(ctx, refund.ID)
 	check("refund", err)

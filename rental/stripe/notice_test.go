@@ -95,10 +95,14 @@ func TestRead_RefusesWhatTheProcessorDidNotSign(t *testing.T) {
 		"garbage":                 {signed("garbage"), body},
 		"two headers":             {signed(good, good), body},
 		"not hex":                 {signed(stamp + ",v1=zz"), body},
-		"no event":                {signed(sandbox.Sign(hushed, now, []byte(`{"object":"v2.core.event"}`))), []byte(`{"object":"v2.core.event"}`)},
-		"not JSON":                {signed(sandbox.Sign(hushed, now, []byte(`{`))), []byte(`{`)},
-		"empty body":              {signed(sandbox.Sign(hushed, now, nil)), nil},
-		"event without an object": {signed(sandbox.Sign(hushed, now, []byte(`{"object":"event","id":"evt_1"}`))), []byte(`{"object":"event","id":"evt_1"}`)},
+		"no event": {
+			signed(sandbox.Sign(hushed, now, []byte(`{"object":"v2.core.event"}`))), []byte(`{"object":"v2.core.event"}`),
+		},
+		"not JSON":   {signed(sandbox.Sign(hushed, now, []byte(`{`))), []byte(`{`)},
+		"empty body": {signed(sandbox.Sign(hushed, now, nil)), nil},
+		"event without an object": {
+			signed(sandbox.Sign(hushed, now, []byte(`{"object":"event","id":"evt_1"}`))), []byte(`{"object":"event","id":"evt_1"}`),
+		},
 	} {
 		if n, err := p.Read(c.header, c.body); err == nil {
 			t.Errorf("%s: read as %+v, want an error", name, n)
@@ -107,7 +111,8 @@ func TestRead_RefusesWhatTheProcessorDidNotSign(t *testing.T) {
 	// While a secret is replaced, a notice has two signatures.
 	other := sandbox.Sign("whsec_other", now, body)
 	_, wrong, _ := strings.Cut(other, ",")
-	for _, header := range []string{good, good + "," + wrong, stamp + "," + wrong + "," + signature, sandbox.Sign(hushed, now.Add(-4*time.Minute), body)} {
+	for _, header := range []string{good, good + "," + wrong, stamp + "," + wrong + "," +
+		signature, sandbox.Sign(hushed, now.Add(-4*time.Minute), body)} {
 		if _, err := p.Read(signed(header), body); err != nil {
 			t.Errorf("%s: %v", header, err)
 		}
@@ -173,9 +178,12 @@ func TestRead_NoticesOfTheSandbox(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
-		string(event("payment_intent.succeeded", `{"id":"pi_1"}`)), string(event("charge.refunded", `{"payment_intent":[]}`)), `{}`, `null`, `[]`,
-		`{"object":"event","id":"evt_1","type":"refund.failed","data":null}`, `{"object":"event","id":"evt_1","type":"refund.failed","data":{}}`,
-		`{"object":"event","id":"evt_1","type":"refund.failed","data":{"object":null}}`, `{"object":"event","id":"evt_1","type":"refund.failed","data":{"object":[]}}`,
+		string(event("payment_intent.succeeded", `{"id":"pi_1"}`)), string(event("charge.refunded",
+			`{"payment_intent":[]}`)), `{}`, `null`, `[]`,
+		`{"object":"event","id":"evt_1","type":"refund.failed","data":null}`,
+		`{"object":"event","id":"evt_1","type":"refund.failed","data":{}}`,
+		`{"object":"event","id":"evt_1","type":"refund.failed","data":{"object":null}}`,
+		`{"object":"event","id":"evt_1","type":"refund.failed","data":{"object":[]}}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -178,7 +178,8 @@ func TestRefundOf_FindsTheRefundOfACharge(t *testing.T) {
 	}
 	_, err = w.Refund(t.Context(), "too-much", rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: 201, Currency: "EUR"})
 	w.wants(err, rental.Refused)
-	if _, err = w.Refund(t.Context(), "rest", rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: 200, Currency: "EUR"}); err != nil {
+	if _, err = w.Refund(t.Context(), "rest",
+		rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: 200, Currency: "EUR"}); err != nil {
 		t.Error(err)
 	}
 	_, err = w.Refund(t.Context(), "once-more", rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: 1, Currency: "EUR"})
@@ -203,7 +204,8 @@ func TestRefund_MaySucceedOrFailLater(t *testing.T) {
 		if err != nil || made.Status != want[0] {
 			t.Fatalf("%s: refund %+v, %v", token, made, err)
 		}
-		for deadline := time.Now().Add(5 * time.Second); made.Status != want[1] && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(5 * time.Second); made.Status != want[1] &&
+			time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 			if made, err = w.RefundByID(t.Context(), made.ID); err != nil {
 				t.Fatal(err)
 			}
@@ -279,7 +281,8 @@ func TestProcessor_ListsPaymentsPageByPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Refund(t.Context(), uuid.NewString(), rental.RefundRequest{Refund: uuid.New(), Intent: taken.ID, Amount: 300, Currency: "EUR"}); err != nil {
+	if _, err := w.Refund(t.Context(), uuid.NewString(),
+		rental.RefundRequest{Refund: uuid.New(), Intent: taken.ID, Amount: 300, Currency: "EUR"}); err != nil {
 		t.Fatal(err)
 	}
 	hold := w.request(1_000, "EUR")

@@ -131,7 +131,8 @@ func TestAddMethod_DeclineThatCannotBeStoredIsReturned(t *testing.T) {
 	p.storeFailsAtAttach(errors.New("away"))
 	lost := rental.Card{Token: "pm_card_visa_chargeDeclinedLostCard"}
 	_, err := p.try(lost, func(n *rental.NewCard) { n.Key = rentaltest.NewKey(owner.Subject) })
-	if decline := refusal(t, err, rental.CardDeclined); decline.Reason != "generic_decline" || !strings.Contains(p.log.String(), "decline not kept") {
+	if decline := refusal(t, err, rental.CardDeclined); decline.Reason != "generic_decline" ||
+		!strings.Contains(p.log.String(), "decline not kept") {
 		t.Errorf("decline %+v; log %s", decline, p.log.String())
 	}
 }

@@ -228,8 +228,9 @@ func TestAddMethod_AttachedWithoutAResponseIsAddedByTheRetry(t *testing.T) {
 func TestWallet_DistinguishesFailuresOfTheProcessor(t *testing.T) {
 	for kind, code := range map[rental.ProcessorFailure]telematics.Code{
 		rental.CardRefused: rental.CardDeclined, rental.NotKnown: rental.MethodInvalid, rental.Refused: rental.MethodInvalid,
-		rental.WrongState: rental.MethodInvalid, rental.NotDone: rental.ProcessorUnavailable, rental.MayHaveHappened: rental.ProcessorUnavailable,
-		rental.BrokenThere: rental.ProcessorUnavailable, rental.NotOurs: rental.ProcessorUnavailable,
+		rental.WrongState: rental.MethodInvalid, rental.NotDone: rental.ProcessorUnavailable,
+		rental.MayHaveHappened: rental.ProcessorUnavailable,
+		rental.BrokenThere:     rental.ProcessorUnavailable, rental.NotOurs: rental.ProcessorUnavailable,
 	} {
 		p := newPurse(t)
 		key := rentaltest.NewKey(owner.Subject)

@@ -40,14 +40,19 @@ func (m *Module) metrics() map[string]string {
 	open := func(f telematics.Field) string { return yesOrNo(slices.Contains(b.Opened, f)) }
 	all := map[string]string{
 		"m.version": m.config.Firmware, "s.v3.connected": "yes", "s.v3.peers": strconv.Itoa(len(m.clients)), "v.type": m.config.Type,
-		"v.b.soc": decimal(b.EnergyPercent, 1), "v.b.range.est": decimal(b.FullRangeKm*b.EnergyPercent/100, 0), "v.b.12v.voltage": decimal(b.OnboardV, 2),
-		"v.e.on": yesOrNo(b.Ignition), "v.e.awake": yesOrNo(b.Ignition || b.Charging == "charging"), "v.e.locked": yesOrNo(m.locked), "v.e.handbrake": yesOrNo(b.ParkBrake), "v.e.gear": gears[b.Gear],
+		"v.b.soc": decimal(b.EnergyPercent, 1), "v.b.range.est": decimal(b.FullRangeKm*b.EnergyPercent/100, 0),
+		"v.b.12v.voltage": decimal(b.OnboardV, 2),
+		"v.e.on":          yesOrNo(b.Ignition), "v.e.awake": yesOrNo(b.Ignition || b.Charging == "charging"),
+		"v.e.locked":    yesOrNo(m.locked),
+		"v.e.handbrake": yesOrNo(b.ParkBrake), "v.e.gear": gears[b.Gear],
 		"v.e.valet": "no", "v.e.serv.range": strconv.Itoa(int(b.ServiceDueKm)),
-		"v.p.odometer": decimal(b.MileageKm, 1), "v.p.speed": decimal(b.SpeedKmh, 1), "v.p.direction": decimal(b.Heading, 1), "v.p.gpslock": yesOrNo(!m.blind()),
-		"v.d.fl": open(telematics.DoorFrontLeft), "v.d.fr": open(telematics.DoorFrontRight), "v.d.rl": open(telematics.DoorRearLeft),
+		"v.p.odometer": decimal(b.MileageKm, 1), "v.p.speed": decimal(b.SpeedKmh, 1), "v.p.direction": decimal(b.Heading, 1),
+		"v.p.gpslock": yesOrNo(!m.blind()),
+		"v.d.fl":      open(telematics.DoorFrontLeft), "v.d.fr": open(telematics.DoorFrontRight), "v.d.rl": open(telematics.DoorRearLeft),
 		"v.d.rr": open(telematics.DoorRearRight), "v.d.trunk": open(telematics.DoorTrunk),
 		"v.c.charging": yesOrNo(b.Charging == "charging"), "v.c.pilot": yesOrNo(b.Charging == "charging"), "v.c.state": "done",
-		"v.p.latitude": degrees(b.Latitude), "v.p.longitude": degrees(b.Longitude), "v.p.gpstime": time.Now().UTC().Format("2006-01-02 15:04:05 UTC"),
+		"v.p.latitude": degrees(b.Latitude), "v.p.longitude": degrees(b.Longitude),
+		"v.p.gpstime": time.Now().UTC().Format("2006-01-02 15:04:05 UTC"),
 	}
 	switch {
 	case b.Charging == "charging":

@@ -53,7 +53,8 @@ func begin(t *testing.T, config Config) world {
 	}
 	t.Cleanup(func() { _ = broker.Close() })
 	s := &service{t: t}
-	s.client = paho.NewClient(paho.NewClientOptions().AddBroker(broker.ServiceURL()).SetClientID("service").SetUsername(mosquitto.ServiceUser).SetPassword("secret").
+	s.client = paho.NewClient(paho.NewClientOptions().AddBroker(broker.ServiceURL()).SetClientID("service").
+		SetUsername(mosquitto.ServiceUser).SetPassword("secret").
 		SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -165,8 +166,10 @@ func TestModule_PublishesWhatTheCodecReads(t *testing.T) {
 		maps.Copy(fields, r.Values)
 	}
 	for _, f := range []telematics.Field{
-		telematics.Latitude, telematics.Longitude, telematics.Heading, telematics.LocatedAt, telematics.SpeedKmh, telematics.MileageKm, telematics.Ignition,
-		telematics.Gear, telematics.ParkBrake, telematics.Battery, telematics.RangeKm, telematics.Charging, telematics.OnboardV, telematics.IsLocked,
+		telematics.Latitude, telematics.Longitude, telematics.Heading, telematics.LocatedAt, telematics.SpeedKmh, telematics.MileageKm,
+		telematics.Ignition,
+		telematics.Gear, telematics.ParkBrake, telematics.Battery, telematics.RangeKm, telematics.Charging, telematics.OnboardV,
+		telematics.IsLocked,
 		telematics.DoorFrontLeft, telematics.DoorTrunk, telematics.ServiceDueKm, telematics.Firmware, telematics.OEMData,
 	} {
 		if _, ok := fields[f]; !ok {

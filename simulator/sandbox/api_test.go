@@ -38,18 +38,32 @@ func TestAPI_UnknownParameterOrObjectIsAnError(t *testing.T) {
 	}{
 		{"/v1/customers", []string{"colour", "red"}, 400, "parameter_unknown"},
 		{"/v1/payment_intents", []string{"currency", "eur", "payment_method_types[]", "card"}, 400, "parameter_missing"},
-		{"/v1/payment_intents", []string{"amount", "1.5", "currency", "eur", "payment_method_types[]", "card"}, 400, "parameter_invalid_integer"},
-		{"/v1/payment_intents", []string{"amount", "-1", "currency", "eur", "payment_method_types[]", "card"}, 400, "parameter_invalid_integer"},
+		{"/v1/payment_intents", []string{
+			"amount", "1.5", "currency", "eur", "payment_method_types[]", "card",
+		}, 400, "parameter_invalid_integer"},
+		{"/v1/payment_intents", []string{
+			"amount", "-1", "currency", "eur", "payment_method_types[]", "card",
+		}, 400, "parameter_invalid_integer"},
 		{"/v1/payment_intents", []string{"amount", "1", "currency", "EUR", "payment_method_types[]", "card"}, 400, "parameter_invalid"},
-		{"/v1/payment_intents", []string{"amount", "1", "currency", "eur", "payment_method_types[]", "sepa_debit"}, 400, "parameter_invalid"},
+		{"/v1/payment_intents", []string{
+			"amount", "1", "currency", "eur", "payment_method_types[]", "sepa_debit",
+		}, 400, "parameter_invalid"},
 		{"/v1/payment_intents", []string{"amount", "1", "currency", "eur"}, 400, "parameter_invalid"},
-		{"/v1/payment_intents", []string{"amount", "100000000", "currency", "eur", "payment_method_types[]", "card"}, 400, "amount_too_large"},
+		{"/v1/payment_intents", []string{
+			"amount", "100000000", "currency", "eur", "payment_method_types[]", "card",
+		}, 400, "amount_too_large"},
 		{"/v1/payment_intents", []string{"amount", "49", "currency", "eur", "payment_method_types[]", "card"}, 400, "amount_too_small"},
 		{"/v1/payment_intents", []string{"amount", "17499", "currency", "huf", "payment_method_types[]", "card"}, 400, "amount_too_small"},
-		{"/v1/payment_intents", []string{"amount", "5125", "currency", "bhd", "payment_method_types[]", "card"}, 400, "invalid_charge_amount"},
+		{"/v1/payment_intents", []string{
+			"amount", "5125", "currency", "bhd", "payment_method_types[]", "card",
+		}, 400, "invalid_charge_amount"},
 		{"/v1/payment_intents", []string{"amount", "5", "currency", "isk", "payment_method_types[]", "card"}, 400, "invalid_charge_amount"},
-		{"/v1/payment_intents", []string{"amount", "100", "currency", "eur", "payment_method_types[]", "card", "customer", "cus_none"}, 400, "resource_missing"},
-		{"/v1/payment_intents", []string{"amount", "100", "currency", "eur", "payment_method_types[]", "card", "capture_method", "later"}, 400, "parameter_invalid"},
+		{"/v1/payment_intents", []string{
+			"amount", "100", "currency", "eur", "payment_method_types[]", "card", "customer", "cus_none",
+		}, 400, "resource_missing"},
+		{"/v1/payment_intents", []string{
+			"amount", "100", "currency", "eur", "payment_method_types[]", "card", "capture_method", "later",
+		}, 400, "parameter_invalid"},
 		{"/v1/payment_intents/" + intent + "/confirm", []string{"off_session", "yes"}, 400, "parameter_invalid_boolean"},
 		{"/v1/payment_intents/pi_none/confirm", nil, 404, "resource_missing"},
 		{"/v1/payment_intents/pi_none/capture", nil, 404, "resource_missing"},
@@ -140,7 +154,8 @@ func TestPayment_FollowsItsLifecycle(t *testing.T) {
 	if data := rest.body["data"].([]any); rest.body["has_more"] != false || len(data) != 1 || data[0].(map[string]any)["id"] != direct {
 		t.Errorf("second page %v, want the first payment and no more", rest.body)
 	}
-	latest := b.get("/v1/payment_intents", "expand[]", "data.latest_charge", "created[gte]", "1").wants(200, "", "").body["data"].([]any)[1].(map[string]any)["latest_charge"]
+	latest := b.get("/v1/payment_intents", "expand[]", "data.latest_charge", "created[gte]", "1").wants(200, "",
+		"").body["data"].([]any)[1].(map[string]any)["latest_charge"]
 	if charge, ok := latest.(map[string]any); !ok || charge["amount_refunded"] != 400.0 {
 		t.Errorf("the charge of the refunded payment is %v", latest)
 	}
@@ -163,7 +178,8 @@ func TestConfirm_OwnerConfirmsWithTheClientSecret(t *testing.T) {
 	if intent["status"] != "requires_payment_method" || intent["latest_charge"] == nil || intent["last_payment_error"] == nil {
 		t.Errorf("intent %v, want it declined for lack of the owner's confirmation", intent)
 	}
-	if r := b.post(path+"/confirm", "payment_method", card).wants(200, "", ""); r.text("status") != "requires_action" || r.body["next_action"] == nil {
+	if r := b.post(path+"/confirm", "payment_method", card).wants(200, "", ""); r.text("status") != "requires_action" ||
+		r.body["next_action"] == nil {
 		t.Errorf("confirmed as %v, want requires_action", r.body)
 	}
 	secret := intent["client_secret"].(string)
@@ -174,7 +190,8 @@ func TestConfirm_OwnerConfirmsWithTheClientSecret(t *testing.T) {
 	}
 	b.do(http.MethodGet, path, []string{"client_secret", secret}, app).wants(200, "", "")
 	b.do(http.MethodPost, path+"/cancel", []string{"client_secret", secret}, app).wants(401, "invalid_request_error", "secret_key_required")
-	if r := b.do(http.MethodPost, path+"/confirm", []string{"client_secret", secret}, app).wants(200, "", ""); r.text("status") != "succeeded" {
+	if r := b.do(http.MethodPost, path+"/confirm", []string{"client_secret", secret}, app).wants(200, "",
+		""); r.text("status") != "succeeded" {
 		t.Errorf("confirmed by the owner as %v, want succeeded", r.body)
 	}
 }
@@ -182,7 +199,8 @@ func TestConfirm_OwnerConfirmsWithTheClientSecret(t *testing.T) {
 func TestCard_IsDeclinedWhenAttachedOrCharged(t *testing.T) {
 	b := newBench(t)
 	customer := b.customer()
-	attached := b.post("/v1/payment_methods/pm_card_visa_chargeDeclined/attach", "customer", customer).wants(402, "card_error", "card_declined")
+	attached := b.post("/v1/payment_methods/pm_card_visa_chargeDeclined/attach", "customer", customer).wants(402, "card_error",
+		"card_declined")
 	if e := attached.body["error"].(map[string]any); e["decline_code"] != "generic_decline" {
 		t.Errorf("declined as %v, want generic_decline", e)
 	}
@@ -199,8 +217,10 @@ func TestCard_IsDeclinedWhenAttachedOrCharged(t *testing.T) {
 		t.Errorf("payment %+v, want three attempts, one approved", m)
 	}
 	other := b.customer()
-	b.post("/v1/payment_intents/"+b.intent(other)+"/confirm", "payment_method", card).wants(400, "invalid_request_error", "resource_missing")
-	b.post("/v1/payment_intents/"+b.intent(other)+"/confirm", "payment_method", "pm_none").wants(400, "invalid_request_error", "resource_missing")
+	b.post("/v1/payment_intents/"+b.intent(other)+"/confirm", "payment_method", card).wants(400, "invalid_request_error",
+		"resource_missing")
+	b.post("/v1/payment_intents/"+b.intent(other)+"/confirm", "payment_method", "pm_none").wants(400, "invalid_request_error",
+		"resource_missing")
 	for _, err := range []error{b.SetCard("pm_none", sandbox.Behaviour{}), b.Drop("pm_none")} {
 		if err == nil {
 			t.Error("the change of an unknown card returned no error")
@@ -220,7 +240,8 @@ func TestKey_SameKeyIsTheSameRequest(t *testing.T) {
 	b.do(http.MethodPost, "/v1/payment_intents", []string{"description", "a"}, withKey("k")).wants(400, "idempotency_error", "")
 
 	// A request that is refused before it starts stores no key; one that fails later does.
-	b.do(http.MethodPost, "/v1/customers", []string{"colour", "red"}, withKey("bad")).wants(400, "invalid_request_error", "parameter_unknown")
+	b.do(http.MethodPost, "/v1/customers", []string{"colour", "red"}, withKey("bad")).wants(400, "invalid_request_error",
+		"parameter_unknown")
 	b.do(http.MethodPost, "/v1/customers", nil, withKey("bad")).wants(200, "", "")
 	if err := b.Break(sandbox.Fault{Kind: sandbox.FailBefore, Path: "/v1/customers"}); err != nil {
 		t.Fatal(err)
@@ -234,7 +255,8 @@ func TestKey_SameKeyIsTheSameRequest(t *testing.T) {
 func TestBreak_AffectsMatchingRequests(t *testing.T) {
 	b := newBench(t)
 	for _, bad := range []sandbox.Fault{
-		{}, {Kind: "odd"}, {Kind: sandbox.TooMany, Path: "["}, {Kind: sandbox.TooMany, Percent: 101}, {Kind: sandbox.Slow}, {Kind: sandbox.Late},
+		{}, {Kind: "odd"}, {Kind: sandbox.TooMany, Path: "["}, {Kind: sandbox.TooMany, Percent: 101}, {Kind: sandbox.Slow},
+		{Kind: sandbox.Late},
 	} {
 		if b.Break(bad) == nil {
 			t.Errorf("the invalid fault %+v was accepted", bad)
@@ -262,7 +284,8 @@ func TestBreak_AffectsMatchingRequests(t *testing.T) {
 	} {
 		breaks(sandbox.Fault{Kind: kind, For: 10 * time.Millisecond})
 		before := b.Ledger()
-		if r, err := b.try(http.MethodPost, "/v1/payment_intents", []string{"amount", "1000", "currency", "eur", "payment_method_types[]", "card"}, withKey(string(kind))); err == nil {
+		if r, err := b.try(http.MethodPost, "/v1/payment_intents",
+			[]string{"amount", "1000", "currency", "eur", "payment_method_types[]", "card"}, withKey(string(kind))); err == nil {
 			t.Errorf("the fault %s gave a response: %v", kind, r.body)
 		}
 		if got := len(b.Ledger()) > len(before); got != happens {

@@ -39,7 +39,9 @@ type failure struct {
 
 func (f *failure) view() view {
 	e := view{"type": f.Type, "message": f.Message}
-	for name, value := range map[string]string{"code": f.Code, "decline_code": f.DeclineCode, "advice_code": f.AdviceCode, "param": f.Param, "charge": f.Charge} {
+	for name, value := range map[string]string{
+		"code": f.Code, "decline_code": f.DeclineCode, "advice_code": f.AdviceCode, "param": f.Param, "charge": f.Charge,
+	} {
 		if value != "" {
 			e[name] = value
 		}

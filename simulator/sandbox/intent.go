@@ -59,9 +59,11 @@ func (i *intent) view() view {
 	v := i.object.view("payment_intent")
 	for name, value := range map[string]any{
 		"status": i.Status, "customer": orNull(i.Customer), "currency": i.Currency, "amount": i.Amount, "amount_capturable": i.Capturable,
-		"amount_received": i.Received, "capture_method": i.Capture, "confirmation_method": "automatic", "description": orNull(i.Description),
-		"payment_method": orNull(i.Method), "client_secret": i.Secret, "latest_charge": orNull(i.latest()), "payment_method_types": []string{"card"},
-		"last_payment_error": nil, "next_action": nil, "canceled_at": nil, "cancellation_reason": nil,
+		"amount_received": i.Received, "capture_method": i.Capture, "confirmation_method": "automatic",
+		"description":    orNull(i.Description),
+		"payment_method": orNull(i.Method), "client_secret": i.Secret, "latest_charge": orNull(i.latest()),
+		"payment_method_types": []string{"card"},
+		"last_payment_error":   nil, "next_action": nil, "canceled_at": nil, "cancellation_reason": nil,
 	} {
 		v[name] = value
 	}

@@ -77,7 +77,8 @@ func attach(l *ledger, r *request) (view, *failure) {
 	case m.Used:
 		return nil, refused(
 			"", "",
-			"This PaymentMethod was previously used without being attached to a Customer or was detached from a Customer, and may not be used again.",
+			"This PaymentMethod was previously used without being attached to a Customer or was detached from a Customer, "+
+				"and may not be used again.",
 		)
 	case m.Attach != "":
 		return nil, declined(m.Attach, "")

@@ -24,7 +24,8 @@ type refund struct {
 func (r *refund) view() view {
 	v := r.object.view("refund")
 	for name, value := range map[string]any{
-		"payment_intent": r.Intent, "charge": r.Charge, "amount": r.Amount, "currency": r.Currency, "status": r.Status, "reason": orNull(r.Reason),
+		"payment_intent": r.Intent, "charge": r.Charge, "amount": r.Amount, "currency": r.Currency, "status": r.Status,
+		"reason": orNull(r.Reason),
 	} {
 		v[name] = value
 	}

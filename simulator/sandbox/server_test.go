@@ -50,7 +50,8 @@ func TestServer_FileKeepsTheLedger(t *testing.T) {
 	confirm := []string{"payment_method", card}
 	b.do(http.MethodPost, "/v1/payment_intents/"+intent+"/confirm", confirm, withKey("confirm")).wants(200, "", "")
 	refused := b.intent(customer)
-	b.post("/v1/payment_intents/"+refused+"/confirm", "payment_method", wary, "off_session", "true").wants(402, "card_error", "authentication_required")
+	b.post("/v1/payment_intents/"+refused+"/confirm", "payment_method", wary, "off_session", "true").wants(402, "card_error",
+		"authentication_required")
 	refund := b.post("/v1/refunds", "payment_intent", intent, "amount", "100").wants(200, "", "")
 	if refund.text("status") != "pending" {
 		t.Errorf("refund %v, want it pending", refund.body)
@@ -69,7 +70,8 @@ func TestServer_FileKeepsTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := newBench(t, inFile, func(c *sandbox.Config) { c.RefundDelay = time.Millisecond })
-	for deadline := time.Now().Add(5 * time.Second); again.get("/v1/refunds/"+refund.text("id")).text("status") != "succeeded"; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); again.get("/v1/refunds/"+
+		refund.text("id")).text("status") != "succeeded"; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a pending refund did not complete after the restart")
 		}
@@ -78,7 +80,8 @@ func TestServer_FileKeepsTheLedger(t *testing.T) {
 	if now := again.Ledger(); !reflect.DeepEqual(now, was) {
 		t.Errorf("the ledger is %+v\nwant\n%+v", now, was)
 	}
-	if r := again.do(http.MethodPost, "/v1/payment_intents/"+intent+"/confirm", confirm, withKey("confirm")).wants(200, "", ""); r.header.Get("Idempotent-Replayed") != "true" {
+	if r := again.do(http.MethodPost, "/v1/payment_intents/"+intent+"/confirm", confirm, withKey("confirm")).wants(200, "",
+		""); r.header.Get("Idempotent-Replayed") != "true" {
 		t.Error("the repeated key was not replayed after the restart")
 	}
 	if r := again.get("/v1/payment_intents/"+refused).wants(200, "", ""); r.body["last_payment_error"] == nil {

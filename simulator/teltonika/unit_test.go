@@ -57,9 +57,12 @@ func begin(t *testing.T, config Config) *world {
 	}
 	t.Cleanup(func() { _ = broker.Close() })
 	w := &world{t: t, recorder: &simulator.Recorder{}}
-	w.client = paho.NewClient(paho.NewClientOptions().AddBroker(broker.ServiceURL()).SetClientID("service").SetUsername(mosquitto.ServiceUser).SetPassword("secret"))
+	w.client = paho.NewClient(paho.NewClientOptions().AddBroker(broker.ServiceURL()).SetClientID("service").
+		SetUsername(mosquitto.ServiceUser).SetPassword("secret"))
 	hear := func(_ paho.Client, m paho.Message) { w.hear(m) }
-	for _, do := range []func() paho.Token{w.client.Connect, func() paho.Token { return w.client.Subscribe((codec.Dialect{}).Filters().Answers, 1, hear) }} {
+	for _, do := range []func() paho.Token{
+		w.client.Connect, func() paho.Token { return w.client.Subscribe((codec.Dialect{}).Filters().Answers, 1, hear) },
+	} {
 		if token := do(); !token.WaitTimeout(patience) || token.Error() != nil {
 			t.Fatal(token.Error())
 		}
@@ -199,7 +202,8 @@ func TestUnit_ExecutesEveryCopyOfACommand(t *testing.T) {
 
 // Both texts of the firmware mean that the command is executed, and belong to it.
 func TestUnit_OutputThatIsAsWantedIsAnswered(t *testing.T) {
-	for again, want := range map[bool]string{false: "DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:Already set to 1", true: "DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:ON Timeout:INFINITY"} {
+	for again, want := range map[bool]string{false: "DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:Already " +
+		"set to 1", true: "DOUT1:ON Timeout:1s DOUT2:IGNORED DOUT3:ON Timeout:INFINITY"} {
 		t.Run(want, func(t *testing.T) {
 			w := begin(t, Config{SwitchesAgain: again})
 			w.send(telematics.DisableDriving)

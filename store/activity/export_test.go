@@ -33,12 +33,16 @@ func TestExport_HasTheEntriesOfTheRangeAsLinesOfJSONOrCSV(t *testing.T) {
 	}
 	var request string
 	l.must(l.db.Pool.Get(&request, `select request_id from activity where id = 10`))
-	if want := `{"id":10,"at":"2026-03-24T10:00:10.123456Z","actor_subject":"admin-\u003c3\u003e","actor_role":"admin","actor_agency_id":2,"agency_id":2,"vehicle_id":10,` +
-		`"action":"status.read","parameters":{"filter":{"q":"ä \u0026 b"},"vehicles":10},"outcome":"executed","code":"","request_id":"` + request +
+	if want := `{"id":10,"at":"2026-03-24T10:00:10.123456Z","actor_subject":"admin-\u003c3\u003e","actor_role":"admin",` +
+		`"actor_agency_id":2,"agency_id":2,"vehicle_id":10,` +
+		`"action":"status.read","parameters":{"filter":{"q":"ä \u0026 b"},"vehicles":10},"outcome":"executed","code":"","request_id":"` +
+		request +
 		`","latency_us":1500,"late":false,"note":""}` + "\n"; whole[9] != want {
 		t.Errorf("line 10\n got %swant %s", whole[9], want)
 	}
-	if want := `{"id":21,"at":"2026-04-24T10:00:00.123456Z","actor_subject":"","actor_role":"system","action":"x","outcome":"","code":"","latency_us":0,"late":false,"note":""}` + "\n"; whole[20] != want {
+	if want := `{"id":21,"at":"2026-04-24T10:00:00.123456Z","actor_subject":"","actor_role":"system","action":"x","outcome":"",` +
+		`"code":"","latency_us":0,"late":false,"note":""}` +
+		"\n"; whole[20] != want {
 		t.Errorf("line 21\n got %swant %s", whole[20], want)
 	}
 	part := Range{From: march.Add(10 * time.Second), To: march.Add(12 * time.Second)}
@@ -49,7 +53,8 @@ func TestExport_HasTheEntriesOfTheRangeAsLinesOfJSONOrCSV(t *testing.T) {
 	l.must(l.ExportCSV(t.Context(), &table, part))
 	rows := strings.Split(table.String(), "\n")
 	if len(rows) != 4 ||
-		rows[0] != "id,at,actor_subject,actor_role,actor_agency_id,agency_id,vehicle_id,booking_id,action,parameters,outcome,code,command_id,request_id,latency_us,late,note" ||
+		rows[0] != "id,at,actor_subject,actor_role,actor_agency_id,agency_id,vehicle_id,booking_id,action,parameters,"+
+			"outcome,code,command_id,request_id,latency_us,late,note" ||
 		!strings.HasPrefix(rows[1], "10,2026-03-24T10:00:10.123456Z,admin-<3>,admin,2,2,10,,status.read,") {
 		t.Errorf("exported as %q", rows)
 	}
@@ -58,7 +63,8 @@ func TestExport_HasTheEntriesOfTheRangeAsLinesOfJSONOrCSV(t *testing.T) {
 func TestCell_NoSpreadsheetComputesIt(t *testing.T) {
 	for text, want := range map[string]string{
 		"admin-7": "admin-7", `{"a":-1}`: `{"a":-1}`, "a=b;c": "a=b;c", "": "",
-		"=1+1": "'=1+1", "+49 89": "'+49 89", "-5": "'-5", "@SUM(A1)": "'@SUM(A1)", " =1": "' =1", "\t=1": "' =1", "\r\n=1": "'  =1", "＝1": "'＝1",
+		"=1+1": "'=1+1", "+49 89": "'+49 89", "-5": "'-5", "@SUM(A1)": "'@SUM(A1)", " =1": "' =1", "\t=1": "' =1", "\r\n=1": "'  =1",
+		"＝1":     "'＝1",
 		"a;=1+1": "a;'=1+1", `a;"=1`: `a;'"=1`, "a; @x;-1": "a;' @x;'-1", ";\u202e=1": ";'=1", "x\x1b[2J": "x [2J",
 	} {
 		if got := cell(text); got != want {

@@ -44,7 +44,8 @@ func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T)
 		`grant select, insert, update, delete on activity to activity_keeper`,
 	)
 	t.Cleanup(func() {
-		if _, err := l.db.Pool.Exec(`drop owned by activity_reader, activity_keeper; drop role activity_reader, activity_keeper`); err != nil {
+		if _, err := l.db.Pool.Exec(`drop owned by activity_reader, activity_keeper; drop role activity_reader,
+			activity_keeper`); err != nil {
 			t.Error(err)
 		}
 	})
@@ -90,7 +91,8 @@ func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T)
 	l.must(
 		l.db.Pool.Get(
 			&rights,
-			`select concat_ws(' ', has_table_privilege('activity_reader', 'activity', 'select'), has_table_privilege('activity_reader', 'activity', 'insert'),
+			`select concat_ws(' ', has_table_privilege('activity_reader', 'activity', 'select'), has_table_privilege('activity_reader',
+				'activity', 'insert'),
 		has_table_privilege('activity_keeper', 'activity', 'insert'), has_table_privilege('activity_keeper', 'activity', 'update'),
 		has_table_privilege('activity_keeper', 'activity_to_`+l.monthAhead(1)+`', 'delete'))`))
 	if rights != "t f t f f" {
@@ -119,7 +121,8 @@ func TestAddPartitions_OfTheNextMonthsAndOfEntriesThroughTheServicesRole(t *test
 		`grant all on schema public to activity_owner`,
 	)
 	t.Cleanup(func() {
-		if _, err := l.db.Pool.Exec(`reassign owned by activity_owner to current_user; drop owned by activity_owner; drop role activity_owner`); err != nil {
+		if _, err := l.db.Pool.Exec(`reassign owned by activity_owner to current_user;
+			drop owned by activity_owner; drop role activity_owner`); err != nil {
 			t.Error(err)
 		}
 	})

@@ -223,7 +223,8 @@ func (k *Keys) Retire(
 ) (rental.AgencyKey, bool, error) {
 	return k.change(ctx, "retire agency key", rental.AgencyKeyRetire, by, " until "+until.UTC().Format(time.RFC3339), `
 		with k as (
-			update agency_keys set state = 'retiring', retires_at = $2::timestamptz where id = $1::text and state <> 'revoked' and $3::bigint in (0, agency_id)
+			update agency_keys set state = 'retiring', retires_at = $2::timestamptz where id = $1::text and state <> 'revoked'
+			and $3::bigint in (0, agency_id)
 			returning *
 		)`, id, pg.Timestamp(until), agency)
 }
@@ -251,8 +252,10 @@ func (k *Keys) change(
 	var row agencyKeyRow
 	n := len(args)
 	statement := fmt.Sprintf(change+`, recorded as (
-			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
-			select clock_timestamp(), $%d::text, $%d::text, nullif($%d::bigint, 0), agency_id, $%d::text, '', '', $%d::uuid, 0, false, id || $%d::text from k
+			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us,
+			late, note)
+			select clock_timestamp(), $%d::text, $%d::text, nullif($%d::bigint, 0), agency_id, $%d::text, '', '', $%d::uuid, 0, false,
+			id || $%d::text from k
 		)
 		select `+agencyKeyColumns+` from k join agencies a on a.id = k.agency_id`, n+1, n+2, n+3, n+4, n+5, n+6)
 	err := k.db.Within(ctx, func(tx *sqlx.Tx) error {

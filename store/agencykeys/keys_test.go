@@ -77,10 +77,12 @@ func TestKeys_EveryInstanceReadsTheSecret(t *testing.T) {
 		t.Errorf("key for an unknown agency: added %v, %v", ok, err)
 	}
 	var plain int
-	if err := p.Pool.Get(&plain, `select count(*) from agency_keys where position($1::bytea in sealed) > 0`, one.Secret); err != nil || plain != 0 {
+	if err := p.Pool.Get(&plain, `select count(*) from agency_keys where position($1::bytea in sealed) > 0`, one.Secret); err != nil ||
+		plain != 0 {
 		t.Errorf("%d secrets are in the database in plain text, %v", plain, err)
 	}
-	if list, err := k.List(t.Context()); err != nil || len(list) != 2 || list[0].ID != one.ID || list[0].Secret != nil || list[1].AgencyCode != "BER" {
+	if list, err := k.List(t.Context()); err != nil || len(list) != 2 || list[0].ID != one.ID || list[0].Secret != nil ||
+		list[1].AgencyCode != "BER" {
 		t.Errorf("listed as %+v, %v", list, err)
 	}
 }
@@ -90,7 +92,8 @@ func TestKeys_AKeyRetiresAndIsRevokedPermanently(t *testing.T) {
 	k := keysOf(t, p, sealKeyA)
 	key := addKey(t, k, 1)
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	if got, ok, err := k.Retire(t.Context(), 0, key.ID, until, telematics.OperatorAt("eva")); err != nil || !ok || got.State != rental.KeyRetiring || !got.Retires.Equal(until) {
+	if got, ok, err := k.Retire(t.Context(), 0, key.ID, until, telematics.OperatorAt("eva")); err != nil || !ok ||
+		got.State != rental.KeyRetiring || !got.Retires.Equal(until) {
 		t.Errorf("Retire = %+v, %v, %v", got, ok, err)
 	}
 	if got := found(t, k, key.ID); !got.Valid(until.Add(-time.Second)) || got.Valid(until) {
@@ -185,7 +188,8 @@ func TestAgencyKey_ConcurrentCallersShareOneReading(t *testing.T) {
 	}
 	storetest.WaitForLock(t, p)
 	var waiting int
-	if err := p.Pool.Get(&waiting, `select count(*) from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`); err != nil || waiting != 1 {
+	if err := p.Pool.Get(&waiting, `select count(*) from pg_locks where not granted and database = (select oid from pg_database
+		where datname = current_database())`); err != nil || waiting != 1 {
 		t.Errorf("%d statements wait, %v; want 1", waiting, err)
 	}
 	if err := lock.Rollback(); err != nil {
@@ -203,7 +207,8 @@ func TestKeys_SecretThatCannotBeOpenedIsUnavailable(t *testing.T) {
 	}
 	found(t, a, mine.ID) // other keys are not affected
 	// An attacker may copy a sealed secret to another key in the database: it does not open there.
-	if _, err := p.Pool.Exec(`update agency_keys set sealed = (select sealed from agency_keys where id = $1) where id = $2`, mine.ID, theirs.ID); err != nil {
+	if _, err := p.Pool.Exec(`update agency_keys set sealed = (select sealed from agency_keys where id = $1)
+		where id = $2`, mine.ID, theirs.ID); err != nil {
 		t.Fatal(err)
 	}
 	a.forget()
@@ -218,7 +223,8 @@ func TestKeys_SecretThatCannotBeOpenedIsUnavailable(t *testing.T) {
 		t.Errorf("moved to another agency: %v, want unavailable", err)
 	}
 	for name, none := range map[string]*Keys{"nil": New(p, nil), "empty": keysOf(t, p)} {
-		if _, _, err := none.AgencyKey(t.Context(), mine.ID); !unavailable.Is(err) || !strings.Contains(err.Error(), "--agency-secrets-key") {
+		if _, _, err := none.AgencyKey(t.Context(), mine.ID); !unavailable.Is(err) ||
+			!strings.Contains(err.Error(), "--agency-secrets-key") {
 			t.Errorf("%s sealer: %v, want unavailable for lack of --agency-secrets-key", name, err)
 		}
 		if _, _, err := none.Add(t.Context(), 1, telematics.OperatorAt("eva")); !unavailable.Is(err) {
@@ -262,7 +268,8 @@ func TestKeys_TheInstallationsKeyIsChangedByResealing(t *testing.T) {
 	lost := addKey(t, old, 1)
 	four := addKey(t, alone, 1)
 	other := keysOf(t, p, strings.Repeat("ab", 32), sealKeyB)
-	if n, err := other.Reseal(t.Context()); n != 4 || err == nil || !strings.Contains(err.Error(), lost.ID) || strings.Contains(err.Error(), four.ID) {
+	if n, err := other.Reseal(t.Context()); n != 4 || err == nil || !strings.Contains(err.Error(), lost.ID) ||
+		strings.Contains(err.Error(), four.ID) {
 		t.Errorf("with a secret that cannot be opened: %d, %v; want 4 and an error that names it", n, err)
 	}
 }

@@ -34,7 +34,8 @@ func TestNewSealer_ReadsEveryFormOfAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{
-		sealKeyB, strings.ToUpper(sealKeyB), " " + sealKeyB + "\n", base64.StdEncoding.EncodeToString(raw), base64.RawStdEncoding.EncodeToString(raw),
+		sealKeyB, strings.ToUpper(sealKeyB), " " + sealKeyB + "\n", base64.StdEncoding.EncodeToString(raw),
+		base64.RawStdEncoding.EncodeToString(raw),
 		base64.URLEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw), sealKeyA + " , " + sealKeyB,
 	} {
 		if secret, _, err := sealer(t, text).open(sealed, "owner"); err != nil || string(secret) != "secret" {
@@ -71,7 +72,9 @@ func TestSealer_ASealedSecretOpensOnlyAsItsOwners(t *testing.T) {
 			t.Errorf("with byte %d changed: %v, want unavailable", i, err)
 		}
 	}
-	for name, sealed := range map[string][]byte{"empty": nil, "form byte only": {sealedGCM}, "truncated": one[:len(one)-1], "with a trailing byte": append(bytes.Clone(one), 0)} {
+	for name, sealed := range map[string][]byte{
+		"empty": nil, "form byte only": {sealedGCM}, "truncated": one[:len(one)-1], "with a trailing byte": append(bytes.Clone(one), 0),
+	} {
 		if _, _, err := s.open(sealed, "one"); !unavailable.Is(err) {
 			t.Errorf("%s: %v, want unavailable", name, err)
 		}

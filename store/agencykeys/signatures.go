@@ -44,7 +44,8 @@ func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.Use
 		with asked as (
 			select to_timestamp($5) between now() - interval '`+freshFor+` s' and now() + interval '`+ahead+` s' as fresh,
 				(select count(*) from (
-					select from used_signatures where agency_id = $3 and subject = $4 and expires_at > now() limit $7) as used) < $7 as room),
+					select from used_signatures
+					where agency_id = $3 and subject = $4 and expires_at > now() limit $7) as used) < $7 as room),
 		used as (
 			insert into used_signatures (key_id, nonce, agency_id, subject, attempt, expires_at)
 			select $1, $2, $3, $4, $6, to_timestamp($5) + interval '`+freshFor+` s' from asked where fresh and room

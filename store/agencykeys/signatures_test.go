@@ -119,7 +119,8 @@ func TestForgetSignatures_LongAfterTheyWereFresh(t *testing.T) {
 	}
 	age := func(nonces, by string) {
 		t.Helper()
-		if _, err := p.Pool.Exec(`update used_signatures set expires_at = now() - $2::interval where nonce = any(string_to_array($1, ' '))`, nonces, by); err != nil {
+		if _, err := p.Pool.Exec(`update used_signatures set expires_at = now() - $2::interval
+			where nonce = any(string_to_array($1, ' '))`, nonces, by); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -127,7 +127,8 @@ func TestPublish_RemovesOldEntries(t *testing.T) {
 	const old = 1000
 	for n := range old {
 		id := fmt.Sprintf("%d-0", hourAgo-old+int64(n))
-		if err := db.Client.XAdd(t.Context(), &goredis.XAddArgs{Stream: eventsKey, ID: id, Values: []any{eventField, "{}"}}).Err(); err != nil {
+		if err := db.Client.XAdd(t.Context(),
+			&goredis.XAddArgs{Stream: eventsKey, ID: id, Values: []any{eventField, "{}"}}).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -110,7 +110,8 @@ func newEventCommandRow(c *telematics.Command) *eventCommandRow {
 	assurance := c.Assurance.Bits()
 	row := &eventCommandRow{
 		ID: c.ID, Action: string(c.Action), Attention: activity.EncodeAttention(c.Attention), Subject: c.Actor.Subject, Booking: c.Booking,
-		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Late: c.Late, Contradicted: c.BestEffort.Contradicted, Attempts: c.Attempts,
+		State: string(c.State), Reason: c.Reason, Detail: c.Detail, Late: c.Late, Contradicted: c.BestEffort.Contradicted,
+		Attempts:  c.Attempts,
 		Requested: millis(c.Requested), SentAt: millis(c.SentAt), ReceivedAt: millis(c.ReceivedAt), Completed: millis(c.Completed),
 		Deadline: millis(c.Deadline), Assurance: &assurance,
 	}
@@ -206,8 +207,10 @@ func decodeEvent(text string) (telematics.Event, error) {
 
 func (r eventCommandRow) command(vehicle telematics.VehicleID, agency telematics.AgencyID) (telematics.Command, error) {
 	c := telematics.Command{
-		ID: r.ID, Vehicle: vehicle, Agency: agency, Action: telematics.Action(r.Action), Actor: telematics.Actor{Subject: r.Subject}, Booking: r.Booking,
-		State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail, Late: r.Late, BestEffort: telematics.BestEffort{Contradicted: r.Contradicted}, Attempts: r.Attempts,
+		ID: r.ID, Vehicle: vehicle, Agency: agency, Action: telematics.Action(r.Action), Actor: telematics.Actor{Subject: r.Subject},
+		Booking: r.Booking,
+		State:   telematics.State(r.State), Reason: r.Reason, Detail: r.Detail, Late: r.Late,
+		BestEffort: telematics.BestEffort{Contradicted: r.Contradicted}, Attempts: r.Attempts,
 		Requested: instantOf(r.Requested), SentAt: instantOf(r.SentAt), ReceivedAt: instantOf(r.ReceivedAt),
 		Completed: instantOf(r.Completed), Deadline: instantOf(r.Deadline), Assurance: telematics.PromisesOf(r.Assurance),
 	}

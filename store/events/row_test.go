@@ -25,7 +25,8 @@ func TestDecodeEvent_UnreadableEntryIsAReset(t *testing.T) {
 
 func TestDecodeEvent_UnknownFieldIsLeftOut(t *testing.T) {
 	events := decodeEvents([]redis.XMessage{{ID: "1-0", Values: map[string]any{
-		"e": `{"k":"status","v":42,"a":1,"t":1767348000000,"f":{"telemetry.speed_kmh":{"v":50,"at":1767348000000},"telemetry.warp":{"v":9,"at":1767348000000}}}`,
+		"e": `{"k":"status","v":42,"a":1,"t":1767348000000,"f":{"telemetry.speed_kmh":{"v":50,"at":1767348000000},` +
+			`"telemetry.warp":{"v":9,"at":1767348000000}}}`,
 	}}})
 	if fields := events[0].Change.Fields; events[0].Kind != telematics.StatusEvent || len(fields) != 1 ||
 		*fields.Number(telematics.SpeedKmh) != 50 {
@@ -70,11 +71,17 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 		Deadline: at.Add(time.Second),
 	}
 	for name, e := range map[string]telematics.Event{
-		"a command":               {Kind: telematics.CommandEvent, Vehicle: 42, Agency: 7, At: at, Command: &command},
-		"a command just accepted": {Kind: telematics.CommandEvent, Vehicle: 42, At: at, Command: &telematics.Command{ID: uuid.New(), Vehicle: 42, Action: telematics.Lock, State: telematics.Accepted, Requested: at, Deadline: at}},
-		"a status":                {Kind: telematics.StatusEvent, Vehicle: 42, Agency: 7, At: at, Change: &telematics.Change{Vehicle: 42, Agency: 7, Fields: telematics.Snapshot{telematics.SpeedKmh: {Value: 50.5, At: at}}, LastSeen: at}},
-		"a presence":              {Kind: telematics.PresenceEvent, Vehicle: 42, At: at, Change: &telematics.Change{Vehicle: 42, Presence: telematics.Online}},
-		"a reset":                 {Kind: telematics.ResetEvent, At: at},
+		"a command": {Kind: telematics.CommandEvent, Vehicle: 42, Agency: 7, At: at, Command: &command},
+		"a command just accepted": {Kind: telematics.CommandEvent, Vehicle: 42, At: at, Command: &telematics.Command{
+			ID: uuid.New(), Vehicle: 42, Action: telematics.Lock, State: telematics.Accepted, Requested: at, Deadline: at,
+		}},
+		"a status": {Kind: telematics.StatusEvent, Vehicle: 42, Agency: 7, At: at, Change: &telematics.Change{
+			Vehicle: 42, Agency: 7, Fields: telematics.Snapshot{telematics.SpeedKmh: {Value: 50.5, At: at}}, LastSeen: at,
+		}},
+		"a presence": {
+			Kind: telematics.PresenceEvent, Vehicle: 42, At: at, Change: &telematics.Change{Vehicle: 42, Presence: telematics.Online},
+		},
+		"a reset": {Kind: telematics.ResetEvent, At: at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := encodeEvent(&e)

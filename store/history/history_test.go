@@ -81,7 +81,8 @@ func TestTelemetry_BucketsHaveMinimumMeanAndMaximum(t *testing.T) {
 		t.Fatalf("%d buckets, want 3: %+v", len(buckets), buckets)
 	}
 	first, second, last := buckets[0], buckets[1], buckets[2]
-	if *first.Speed != (samples.Values{Min: 10, Avg: 11.5, Max: 13}) || *second.Energy != (samples.Values{Min: 79.3, Avg: 79.45, Max: 79.6}) ||
+	if *first.Speed != (samples.Values{Min: 10, Avg: 11.5, Max: 13}) ||
+		*second.Energy != (samples.Values{Min: 79.3, Avg: 79.45, Max: 79.6}) ||
 		first.Voltage.Avg != 14.1 || first.Signal.Min != -90 || *first.Locked || !*first.Ignition {
 		t.Errorf("buckets of the trip: %+v, speed %+v, energy %+v", first, *first.Speed, *second.Energy)
 	}
@@ -222,7 +223,8 @@ func TestRecorder_ASampleIsSmall(t *testing.T) {
 		i.Flush(t.Context())
 	}
 	var bytes int64
-	if err := i.DB.Pool.Get(&bytes, `select sum(pg_table_size(inhrelid) + pg_indexes_size(inhrelid)) from pg_inherits where inhparent = 'telemetry'::regclass`); err != nil {
+	if err := i.DB.Pool.Get(&bytes, `select sum(pg_table_size(inhrelid) + pg_indexes_size(inhrelid)) from pg_inherits
+		where inhparent = 'telemetry'::regclass`); err != nil {
 		t.Fatal(err)
 	}
 	each := float64(bytes) / (vehicles * intervals)

@@ -21,7 +21,9 @@ func newMetrics(registerer prometheus.Registerer, waiting func() int) *metrics {
 		}),
 		dropped: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "motorpool_telemetry_samples_dropped_total",
-			Help: "Samples that are not in the telemetry history. full: too many waited for Postgres; too_old: older than the history; no_vehicle: reports of units that could not be looked up; moved: of another vehicle or agency; refused: no partition for the day.",
+			Help: "Samples that are not in the telemetry history. full: too many waited for Postgres; too_old: older than the history; " +
+				"no_vehicle: reports of units that could not be looked up; moved: of another vehicle or agency; refused: " +
+				"no partition for the day.",
 		}, []string{"reason"}),
 	}
 	factory.NewGaugeFunc(prometheus.GaugeOpts{

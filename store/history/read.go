@@ -30,7 +30,8 @@ func (r Reader) Telemetry(ctx context.Context, q samples.Query) ([]samples.Bucke
 			min(signal) as signal_min, avg(signal) as signal_avg, max(signal) as signal_max,
 			(array_agg(latitude order by at desc) filter (where latitude is not null and longitude is not null))[1] as latitude,
 			(array_agg(longitude order by at desc) filter (where latitude is not null and longitude is not null))[1] as longitude,
-			(array_agg(at + after * interval '1 s' order by at desc) filter (where latitude is not null and longitude is not null))[1] as located_at,
+			(array_agg(at + after * interval '1 s' order by at desc) filter (where latitude is not null and longitude is
+			not null))[1] as located_at,
 			(array_agg(locked order by at desc) filter (where locked is not null))[1] as locked,
 			(array_agg(ignition order by at desc) filter (where ignition is not null))[1] as ignition
 		from telemetry

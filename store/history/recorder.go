@@ -233,11 +233,13 @@ var insert = `
 	insert into telemetry as t (vehicle_id, agency_id, at, after, energy, voltage, speed, signal, latitude, longitude, locked, ignition)
 	select vehicle_id, agency_id, at, after, energy, voltage, speed, signal, latitude, longitude, locked, ignition from n
 	on conflict (vehicle_id, at) do update set
-		energy = coalesce(t.energy, excluded.energy), voltage = coalesce(t.voltage, excluded.voltage), speed = coalesce(t.speed, excluded.speed),
+		energy = coalesce(t.energy, excluded.energy), voltage = coalesce(t.voltage, excluded.voltage), speed = coalesce(t.speed,
+		excluded.speed),
 		signal = coalesce(t.signal, excluded.signal), latitude = coalesce(t.latitude, excluded.latitude),
 		longitude = coalesce(t.longitude, excluded.longitude), locked = coalesce(t.locked, excluded.locked),
 		ignition = coalesce(t.ignition, excluded.ignition)
-	where t.agency_id = excluded.agency_id and (t.energy is null and excluded.energy is not null or t.voltage is null and excluded.voltage is not null
+	where t.agency_id = excluded.agency_id and (t.energy is null and excluded.energy is not null or t.voltage is null
+	and excluded.voltage is not null
 		or t.speed is null and excluded.speed is not null or t.signal is null and excluded.signal is not null
 		or t.latitude is null and excluded.latitude is not null or t.longitude is null and excluded.longitude is not null
 		or t.locked is null and excluded.locked is not null or t.ignition is null and excluded.ignition is not null)`

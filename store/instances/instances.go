@@ -36,7 +36,8 @@ func Beat(ctx context.Context, db *pg.DB, id, signingKey string, least int64) (a
 	err = conn.SelectContext(context.WithoutCancel(ctx), &all, `
 		with mine as (
 			insert into instances as i (id, beats, signing_key, seen_at) values ($1, $3::bigint + 1, $2, now())
-			on conflict (id) do update set beats = greatest(i.beats, $3::bigint) + 1, signing_key = excluded.signing_key, seen_at = excluded.seen_at
+			on conflict (id) do update
+			set beats = greatest(i.beats, $3::bigint) + 1, signing_key = excluded.signing_key, seen_at = excluded.seen_at
 			returning id, beats, signing_key
 		)
 		select id, beats, signing_key, true as running from mine

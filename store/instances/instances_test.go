@@ -60,7 +60,8 @@ func TestBeat_FailsWherePostgresTakesNoWrites(t *testing.T) {
 	if _, err := Beat(t.Context(), db, "a", "key", 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Pool.Exec(`do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$`); err != nil {
+	if _, err := db.Pool.Exec(`do $$ begin execute format('alter database %I set default_transaction_read_only = on',
+		current_database()); end $$`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Beat(t.Context(), storetest.Open(t, address), "a", "key", 1); err == nil {

@@ -52,7 +52,9 @@ var rules = []struct{ statement, unless, instead string }{
 
 // named matches the table of a statement to which a rule applies.
 var named = regexp.MustCompile(
-	`^(?:create (?:unique )?index .*? on (?:only )?|alter table (?:if exists )?(?:only )?|update (?:only )?|delete from (?:only )?|merge into |truncate (?:table )?|lock (?:table )?|cluster |vacuum full |create table (?:if not exists )?)([a-z_0-9."]+)`,
+	`^(?:create (?:unique )?index .*? on (?:only )?|` +
+		`alter table (?:if exists )?(?:only )?|update (?:only )?|delete from (?:only )?|` +
+		`merge into |truncate (?:table )?|lock (?:table )?|cluster |vacuum full |create table (?:if not exists )?)([a-z_0-9."]+)`,
 )
 
 // violations returns the rules that a migration breaks. It ignores bodies of functions: they do not
@@ -82,7 +84,8 @@ func violations(text string) (found []string) {
 	if strings.Contains(text, "not valid") && strings.Contains(text, "validate constraint") {
 		found = append(
 			found,
-			"a constraint is added and validated in one transaction\nwant a later migration that validates it: the lock of the first statement is held until the end",
+			"a constraint is added and validated in one transaction\nwant a later migration that validates it: "+
+				"the lock of the first statement is held until the end",
 		)
 	}
 	return found
@@ -180,7 +183,8 @@ func TestMigrations_RewriteNoTable(t *testing.T) {
 	files := func() map[string]string {
 		t.Helper()
 		var rows []struct{ Name, File string }
-		if err := p.Pool.Select(&rows, `select oid::regclass::text as name, pg_relation_filenode(oid)::text as file from pg_class where relkind in ('r', 'i') and relnamespace = 'public'::regnamespace`); err != nil {
+		if err := p.Pool.Select(&rows, `select oid::regclass::text as name, pg_relation_filenode(oid)::text as file from pg_class
+			where relkind in ('r', 'i') and relnamespace = 'public'::regnamespace`); err != nil {
 			t.Fatal(err)
 		}
 		of := map[string]string{}

@@ -142,7 +142,8 @@ func TestMigrate_RepairsWhatEditedMigrationsLeft(t *testing.T) {
 		`alter table charges drop column requested_by`,
 		`alter table bookings rename column cause to identity`,
 		`create or replace function add_settled_commands_partition(month timestamp) returns void language plpgsql as $$ begin end $$`,
-		`create or replace function command_awaiting_answer(asked text) returns uuid language sql volatile as $$ select id from commands where unit = asked $$`,
+		`create or replace function command_awaiting_answer(asked text) returns uuid language sql volatile as $$ select id from commands
+			where unit = asked $$`,
 	} {
 		if _, err := db.Pool.Exec(statement); err != nil {
 			t.Fatal(err)
@@ -221,17 +222,21 @@ func schema(t *testing.T, db *pg.DB) []string {
 			where relnamespace = current_schema()::regnamespace and relname not like 'goose_db_version%')
 		select format('relation %s %s %s %s %s', relname, relkind, relpersistence, reloptions, relacl) from relations where relkind <> 'i'
 		union all
-		select format('column %s.%s %s not null %s %s%s default %s', relname, attname, format_type(atttypid, atttypmod), attnotnull, attidentity, attgenerated, pg_get_expr(adbin, adrelid))
+		select format('column %s.%s %s not null %s %s%s default %s', relname, attname, format_type(atttypid, atttypmod), attnotnull,
+		attidentity, attgenerated, pg_get_expr(adbin, adrelid))
 			from relations r join pg_attribute a on a.attrelid = r.oid left join pg_attrdef d on d.adrelid = r.oid and d.adnum = a.attnum
 			where a.attnum > 0 and not a.attisdropped and relkind not in ('i', 'I')
 		union all
-		select format('constraint %s.%s %s valid %s', relname, conname, pg_get_constraintdef(c.oid), convalidated) from relations r join pg_constraint c on c.conrelid = r.oid
+		select format('constraint %s.%s %s valid %s', relname, conname, pg_get_constraintdef(c.oid), convalidated) from relations r
+		join pg_constraint c on c.conrelid = r.oid
 		union all
 		select format('index %s valid %s', pg_get_indexdef(indexrelid), indisvalid) from relations r join pg_index i on i.indrelid = r.oid
 		union all
-		select format('trigger %s enabled %s', pg_get_triggerdef(t.oid), tgenabled) from relations r join pg_trigger t on t.tgrelid = r.oid where not tgisinternal
+		select format('trigger %s enabled %s', pg_get_triggerdef(t.oid), tgenabled) from relations r join pg_trigger t on t.tgrelid = r.oid
+		where not tgisinternal
 		union all
-		select format('partition %s %s', relname, pg_get_expr(c.relpartbound, c.oid)) from relations r join pg_class c using (oid, relname) where c.relispartition
+		select format('partition %s %s', relname, pg_get_expr(c.relpartbound, c.oid)) from relations r join pg_class c using (oid, relname)
+		where c.relispartition
 		union all
 		select format('function %s %s', pg_get_functiondef(p.oid), proacl) from pg_proc p join pg_language l on l.oid = p.prolang
 			where pronamespace = current_schema()::regnamespace and l.lanname in ('sql', 'plpgsql')

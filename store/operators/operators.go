@@ -108,7 +108,8 @@ func linkFor(link []byte) *float64 {
 // reports false where there is no such operator.
 func (s Store) Reset(ctx context.Context, name, password string, link []byte, by telematics.Author) (operators.Operator, bool, error) {
 	return s.change(ctx, "reset password", telematics.OperatorPassword, by, `
-		update operators set password = $2, epoch = epoch + 1, link = $3, link_until = now() + make_interval(secs => $4::float8) where name = $1`,
+		update operators set password = $2, epoch = epoch + 1, link = $3, link_until = now() + make_interval(secs => $4::float8)
+		where name = $1`,
 		name, pg.Nullable(password), link, linkFor(link))
 }
 
@@ -132,8 +133,10 @@ func (s Store) change(
 	var changed row
 	n := len(args)
 	statement := fmt.Sprintf(`with o as (%s returning *), recorded as (
-			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
-			select clock_timestamp(), $%d::text, $%d::text, nullif($%d::bigint, 0), agency_id, $%d::text, 'executed', '', $%d::uuid, 0, false,
+			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us,
+			late, note)
+			select clock_timestamp(), $%d::text, $%d::text, nullif($%d::bigint, 0), agency_id, $%d::text, 'executed', '', $%d::uuid, 0,
+			false,
 				concat_ws(' ', name, role, nullif(array_to_string(scopes, ' '), '')) from o
 		)
 		select %s from o`, change, n+1, n+2, n+3, n+4, n+5, columns)

@@ -53,7 +53,8 @@ func TestStore_KeepsAnOperator(t *testing.T) {
 	if _, err := s.Add(t.Context(), anna, nil, root); !errors.Is(err, ErrExists) {
 		t.Errorf("a second anna: %v", err)
 	}
-	if _, err := s.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin, Agency: 99}, nil, root); !errors.Is(err, ErrNoAgency) {
+	if _, err := s.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin, Agency: 99}, nil, root); !errors.Is(err,
+		ErrNoAgency) {
 		t.Errorf("an agency that does not exist: %v", err)
 	}
 	if _, err := s.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin}, nil, root); err == nil {
@@ -182,7 +183,8 @@ func TestStore_TheRoleOfAnInstanceSetsPasswords(t *testing.T) {
 	if _, ok, err := s.SetPassword(t.Context(), digest, "hash", root); err != nil || !ok {
 		t.Errorf("SetPassword = %v, %v", ok, err)
 	}
-	if _, err := s.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin, Scopes: []string{"all_agencies"}}, nil, root); err == nil {
+	if _, err := s.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin, Scopes: []string{"all_agencies"}}, nil,
+		root); err == nil {
 		t.Error("an instance adds an operator")
 	}
 	if _, _, err := s.Remove(t.Context(), "anna", root); err == nil {
@@ -197,7 +199,8 @@ func TestStore_TheMigrationGrantsTheRoleOfAnInstance(t *testing.T) {
 	if err := db.MigrateTo(t.Context(), 91); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Pool.Exec(`create role earlier_instance; grant select, insert, update, delete on payment_methods to earlier_instance`); err != nil {
+	if _, err := db.Pool.Exec(`create role earlier_instance; grant
+		select, insert, update, delete on payment_methods to earlier_instance`); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -209,7 +212,8 @@ func TestStore_TheMigrationGrantsTheRoleOfAnInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	var has []bool
-	if err := db.Pool.Select(&has, `select has_table_privilege('earlier_instance', 'operators', p) from unnest(array['select', 'update', 'insert', 'delete']) as p`); err != nil {
+	if err := db.Pool.Select(&has, `select has_table_privilege('earlier_instance', 'operators', p)
+		from unnest(array['select', 'update', 'insert', 'delete']) as p`); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(has, []bool{true, true, false, false}) {

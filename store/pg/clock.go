@@ -50,7 +50,8 @@ func (p *DB) Ahead(ctx context.Context, table string) (time.Duration, error) {
 	err := p.Pool.GetContext(ctx, &seconds, `
 		select coalesce(extract(epoch from max(case
 			when c.relname ~ '_\d{4}_\d{2}_\d{2}$' then to_date(right(c.relname, 10), 'YYYY_MM_DD') + interval '1 day'
-			when c.relname ~ '_\d{4}_\d{2}$' then to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month' end) - now() at time zone 'UTC'), 0)
+			when c.relname ~ '_\d{4}_\d{2}$' then to_date(right(c.relname, 7),
+			'YYYY_MM') + interval '1 month' end) - now() at time zone 'UTC'), 0)
 		from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = $1::text::regclass`, table)
 	return time.Duration(seconds * float64(time.Second)), unavailable.Wrap("read the partitions of "+table, err)
 }

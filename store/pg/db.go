@@ -97,7 +97,8 @@ func New(config Config) (*DB, error) {
 	config.shared.lineage.shared, config.shared.lineage.log = config.Line, cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
 	config.shared.lineage.logged = map[string]time.Time{}
 	hanging.stillThere = config.stillThere
-	forLists, forCommands, forHealth := max(1, config.MaxConns/listShare), max(2, config.MaxConns/commandShare), max(1, config.MaxConns/healthShare)
+	forLists, forCommands, forHealth := max(1, config.MaxConns/listShare), max(2, config.MaxConns/commandShare),
+		max(1, config.MaxConns/healthShare)
 	db := &DB{config: config}
 	var commands *sqlx.DB
 	for _, pool := range []struct {

@@ -279,7 +279,8 @@ func (c *session) identify(ctx context.Context) error {
 	}
 	line := Line{System: found[0], Timeline: timeline}
 	stored, err := c.row(ctx, fmt.Sprintf(`select coalesce(max(split_part(name, ' ', 3)) filter (where name like '%[1]s %[2]s %%'), '0'),
-		coalesce(max(value) filter (where name = '%[3]s'), '') from settings where name like '%[1]s %[2]s %%' or name = '%[3]s'`, formerMark, line.System, secretSetting))
+		coalesce(max(value) filter (where name = '%[3]s'), '') from settings where name like '%[1]s %[2]s %%'
+		or name = '%[3]s'`, formerMark, line.System, secretSetting))
 	if refusal := pq.As(err); refusal != nil && (isForbidden(refusal) || refusal.Code == undefinedTable) {
 		stored, err = []string{"0", ""}, nil // there is no schema yet
 	}

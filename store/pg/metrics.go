@@ -41,7 +41,8 @@ const otherTable = "other"
 func newLocked() *prometheus.CounterVec {
 	locked := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "motorpool_locked_total",
-		Help: "Calls that failed because another program has locked a row or a table. vehicles: commands; commands: results; units: reported state and presence; other: a whole table.",
+		Help: "Calls that failed because another program has locked a row or a table. vehicles: commands; commands: results; units: " +
+			"reported state and presence; other: a whole table.",
 	}, []string{"table"})
 	for _, table := range lockedTables {
 		locked.WithLabelValues(table)

@@ -429,7 +429,8 @@ func TestPrimary_ASharedLineIsBelievedOnlyWithTheSecretOfTheInstallation(t *test
 				if err := running.Watch(watching); err != nil {
 					t.Fatal(err)
 				}
-				if err := running.Exec(t.Context(), `insert into settings (name, value) values ('a', 'b') on conflict do nothing`); err != nil {
+				if err := running.Exec(t.Context(), `insert into settings (name, value) values ('a', 'b')
+					on conflict do nothing`); err != nil {
 					t.Errorf("an instance that runs: %v", err)
 				}
 			}
@@ -444,7 +445,8 @@ func TestPrimary_ASharedLineIsBelievedOnlyWithTheSecretOfTheInstallation(t *test
 				t.Errorf("an instance that starts: %v", err)
 			}
 			var marks int
-			if err := first.Pool.Get(&marks, `select count(*) from settings where name like 'postgres_timeline %'`); err != nil || marks != 0 {
+			if err := first.Pool.Get(&marks, `select count(*) from settings where name like 'postgres_timeline %'`); err != nil ||
+				marks != 0 {
 				t.Errorf("the primary has %d marks, want none; %v", marks, err)
 			}
 		})

@@ -18,7 +18,8 @@ func TestRights_NameEveryTable(t *testing.T) {
 	db := storetest.Open(t, storetest.NewDatabase(t))
 	var tables []string
 	if err := db.Pool.Select(&tables, `
-		select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`); err != nil {
+		select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+		and not relispartition`); err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range tables {

@@ -34,7 +34,8 @@ func (g RowSet) Many() string {
 		name, kind, _ := strings.Cut(column, " ")
 		names[i], lists[i] = name, fmt.Sprintf("$%d::%s[]", i+1, kind)
 	}
-	return g.Name + ` as (select * from unnest(` + strings.Join(lists, ", ") + `) with ordinality as ` + g.Name + ` (` + strings.Join(names, ", ") + `, place))`
+	return g.Name + ` as (select * from unnest(` + strings.Join(lists, ", ") + `) with ordinality as ` + g.Name + ` (` +
+		strings.Join(names, ", ") + `, place))`
 }
 
 // Parameters returns the parameters for One or Many: the values of a single row, or an array for

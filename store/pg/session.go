@@ -89,7 +89,8 @@ func settingsStatement(settings map[string]string) string {
 // unsafeSettings lists the settings with which the server may lose commits, or a whole table, at a
 // power failure; empty: none.
 const unsafeSettings = `(select coalesce(string_agg(name || '=off', ', ' order by name), '') from (
-	values ('fsync', current_setting('fsync')), ('full_page_writes', current_setting('full_page_writes'))) as s (name, value) where value = 'off')`
+	values ('fsync', current_setting('fsync')), ('full_page_writes', current_setting('full_page_writes'))) as s (name,
+	value) where value = 'off')`
 
 // Driver returns the driver.
 func (s *sessions) Driver() driver.Driver { return s.servers[0].Driver() }

@@ -63,7 +63,8 @@ func TestLimits_ALimitIsSharedByAllInstances(t *testing.T) {
 				}
 			}
 			for _, l := range []*Limits{here, there} {
-				if q := counted(t, l, "vehicle:1", 10); !q.Over || q.Limit != 10 || q.Remaining != 0 || q.Reset <= 0 || q.Reset > 6*time.Second {
+				if q := counted(t, l, "vehicle:1", 10); !q.Over || q.Limit != 10 || q.Remaining != 0 || q.Reset <= 0 ||
+					q.Reset > 6*time.Second {
 					t.Errorf("one request more: %+v, want it refused", q)
 				}
 			}
@@ -301,7 +302,9 @@ func TestTake_StopsAtTheFirstExhaustedLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cluster.Close() })
-	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL(), "cluster": cluster.URL()} {
+	for name, address := range map[string]string{
+		"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL(), "cluster": cluster.URL(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
 			// The remaining requests of each limit; the last request is of another actor.
@@ -369,7 +372,8 @@ func TestTake_EntryFromTheFutureIsAnExhaustedLimit(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
-			if err := l.db.Client.Set(t.Context(), limitKey("vehicle:1"), time.Now().AddDate(74, 0, 0).Unix()-1483228800, 0).Err(); err != nil {
+			if err := l.db.Client.Set(t.Context(), limitKey("vehicle:1"), time.Now().AddDate(74, 0, 0).Unix()-1483228800,
+				0).Err(); err != nil {
 				t.Fatal(err)
 			}
 			if q := counted(t, l, "vehicle:1", 10); !q.Over || q.Reset > 6*time.Second {

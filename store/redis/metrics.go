@@ -23,6 +23,7 @@ func (db *DB) Describe(to chan<- *prometheus.Desc) {
 func (db *DB) Collect(to chan<- prometheus.Metric) {
 	pool := db.Client.PoolStats()
 	to <- prometheus.MustNewConstMetric(connections, prometheus.GaugeValue, float64(pool.IdleConns), "idle")
-	to <- prometheus.MustNewConstMetric(connections, prometheus.GaugeValue, float64(pool.TotalConns-min(pool.IdleConns, pool.TotalConns)), "used")
+	to <- prometheus.MustNewConstMetric(connections, prometheus.GaugeValue, float64(pool.TotalConns-min(pool.IdleConns,
+		pool.TotalConns)), "used")
 	to <- prometheus.MustNewConstMetric(timeouts, prometheus.CounterValue, float64(pool.Timeouts))
 }

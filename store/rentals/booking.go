@@ -87,7 +87,8 @@ func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.Vehicle
 		update vehicles v
 		set status = n.status
 		from (
-			select case when bool_or(state = 'active') then 'in_use' when bool_or(state = 'upcoming') then 'booked' else 'available' end as status
+			select case when bool_or(state = 'active') then 'in_use' when bool_or(state = 'upcoming') then 'booked'
+			else 'available' end as status
 			from bookings
 			where vehicle_id = $1 and (state = 'active' or state = 'upcoming' and end_at > $2)
 		) n

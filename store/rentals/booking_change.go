@@ -134,18 +134,23 @@ func insertCharges(ctx context.Context, tx *sqlx.Tx, by telematics.Actor, of ren
 		c.Number = last[c.Kind]
 		rows[i] = chargeRow{
 			// Version 7 grows with time: what is made together stays in this order.
-			ID: uuid.Must(uuid.NewV7()), PaymentKey: new(of.PaymentKey(c, payments[c.Refunds])), BookingID: int64(c.Booking), Kind: string(c.Kind), Number: c.Number, State: string(c.State),
+			ID: uuid.Must(uuid.NewV7()), PaymentKey: new(of.PaymentKey(c, payments[c.Refunds])), BookingID: int64(c.Booking),
+			Kind: string(c.Kind), Number: c.Number, State: string(c.State),
 			Currency: string(c.Currency), Amount: int64(c.Amount), Settled: int64(c.Settled), Goal: pg.Nullable(string(c.Goal)),
 			RefundsChargeID: pg.Nullable(c.Refunds), AddedMS: c.Added.Milliseconds(), Fee: c.Fee, Reason: c.Reason,
-			NextAttemptAt: pg.Timestamp(c.NextAttempt), PaidAt: pg.Timestamp(c.PaidAt), CreatedAt: pg.Deref(pg.Timestamp(c.Created)), RequestedBy: by.Subject,
+			NextAttemptAt: pg.Timestamp(c.NextAttempt), PaidAt: pg.Timestamp(c.PaidAt), CreatedAt: pg.Deref(pg.Timestamp(c.Created)),
+			RequestedBy: by.Subject,
 		}
 	}
 	_, err := tx.ExecContext(ctx, `
-		insert into charges (id, payment_key, booking_id, kind, number, state, currency, amount, settled, goal, refunds_charge_id, added_ms, fee, reason,
+		insert into charges (id, payment_key, booking_id, kind, number, state, currency, amount, settled, goal, refunds_charge_id, added_ms,
+		fee, reason,
 			next_attempt_at, paid_at, created_at, requested_by)
 		select * from json_to_recordset($1) as c (
-			id uuid, payment_key uuid, booking_id bigint, kind text, number integer, state text, currency text, amount bigint, settled bigint, goal text,
-			refunds_charge_id uuid, added_ms bigint, fee text, reason text, next_attempt_at timestamptz, paid_at timestamptz, created_at timestamptz, requested_by text)`,
+			id uuid, payment_key uuid, booking_id bigint, kind text, number integer, state text, currency text, amount bigint,
+			settled bigint, goal text,
+			refunds_charge_id uuid, added_ms bigint, fee text, reason text, next_attempt_at timestamptz, paid_at timestamptz,
+			created_at timestamptz, requested_by text)`,
 		pg.JSONRecords(rows))
 	return err
 }

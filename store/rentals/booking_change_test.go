@@ -26,7 +26,8 @@ func TestAmend_WritesBookingChargesAndAuditEntry(t *testing.T) {
 		t.Fatalf("started booking %+v, want it active with two charges", started)
 	}
 	rent, deposit := started.Charges[0], started.Charges[1]
-	if rent.Kind != rental.StartCharge || rent.Amount != 13_200 || rent.Number != 1 || rent.State != rental.Pending || !rent.NextAttempt.Equal(noon) ||
+	if rent.Kind != rental.StartCharge || rent.Amount != 13_200 || rent.Number != 1 || rent.State != rental.Pending ||
+		!rent.NextAttempt.Equal(noon) ||
 		rent.ID == (rental.ChargeID{}) || rent.Currency != "EUR" {
 		t.Errorf("charge of the rental %+v", rent)
 	}
@@ -89,7 +90,8 @@ func (w *rentalWorld) everything() (rows [5]string) {
 	w.t.Helper()
 	for i, query := range []string{
 		`select json_agg(b order by id)::text from bookings b`, `select coalesce(json_agg(c order by id)::text, '') from charges c`,
-		`select json_agg(v order by id)::text from vehicles v`, `select coalesce(json_agg(k order by key)::text, '') from idempotency_keys k`,
+		`select json_agg(v order by id)::text from vehicles v`,
+		`select coalesce(json_agg(k order by key)::text, '') from idempotency_keys k`,
 		`select json_agg(a order by id)::text from activity a`,
 	} {
 		if err := w.here.Pool.Get(&rows[i], query); err != nil {
@@ -131,7 +133,8 @@ func TestAmend_FailedChangeWritesNothing(t *testing.T) {
 		}
 	}
 	// The key was not used up.
-	if _, replayed, err := w.here.Amend(t.Context(), named(asks(operator, rental.BookingStart, booking.ID, noon), "k", "start"), beginAt(noon)); err != nil || replayed {
+	if _, replayed, err := w.here.Amend(t.Context(), named(asks(operator, rental.BookingStart, booking.ID, noon), "k", "start"),
+		beginAt(noon)); err != nil || replayed {
 		t.Errorf("with the key of the failed changes: replayed %v, %v", replayed, err)
 	}
 }
@@ -152,7 +155,8 @@ func TestAmend_RepetitionReturnsThePresentBooking(t *testing.T) {
 	if err != nil || !replayed || d.State != rental.Completed {
 		t.Errorf("repeated: state %s, replayed %v, %v", d.State, replayed, err)
 	}
-	if _, _, err := w.there.Amend(t.Context(), named(request, "k", "another"), beginAt(noon)); codeOf(err) != telematics.IdempotencyMismatch {
+	if _, _, err := w.there.Amend(t.Context(), named(request, "k", "another"),
+		beginAt(noon)); codeOf(err) != telematics.IdempotencyMismatch {
 		t.Errorf("another request with the key: %v, want a mismatch", err)
 	}
 	if after := w.everything(); after != before {
@@ -190,7 +194,8 @@ func TestAmend_InvisibleBookingIsNotFound(t *testing.T) {
 	if after := w.everything(); after != before {
 		t.Error("a refused change wrote rows")
 	}
-	if _, _, err := w.here.Amend(t.Context(), asks(anna, rental.BookingCancel, booking.ID, noon.Add(-3*time.Hour)), cancelAt(noon.Add(-3*time.Hour))); err != nil {
+	if _, _, err := w.here.Amend(t.Context(), asks(anna, rental.BookingCancel, booking.ID, noon.Add(-3*time.Hour)),
+		cancelAt(noon.Add(-3*time.Hour))); err != nil {
 		t.Error(err)
 	}
 }
@@ -239,7 +244,8 @@ func TestAmend_LockNotAvailableIsUnavailable(t *testing.T) {
 		if _, err := tx.Exec(`select from ` + table + ` for update`); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := hurried.Amend(t.Context(), asks(operator, rental.BookingStart, booking.ID, noon), beginAt(noon)); !unavailable.Is(err) {
+		if _, _, err := hurried.Amend(t.Context(), asks(operator, rental.BookingStart, booking.ID, noon),
+			beginAt(noon)); !unavailable.Is(err) {
 			t.Errorf("while %s are locked: %v, want unavailable", table, err)
 		}
 		if err := tx.Rollback(); err != nil {

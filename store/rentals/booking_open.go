@@ -135,7 +135,8 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 		BestEffort   bool                `db:"best_effort_unlock"`
 	}
 	err := tx.GetContext(ctx, &vehicle, `
-		select v.id, v.agency_id, v.status, v.hourly_rate, v.deposit, coalesce(u.serial, '') as serial, coalesce(u.protocol, '') as protocol,
+		select v.id, v.agency_id, v.status, v.hourly_rate, v.deposit, coalesce(u.serial, '') as serial, coalesce(u.protocol,
+		'') as protocol,
 			coalesce(u.installation, '{}') as installation, a.best_effort_unlock
 		from vehicles v
 			join agencies a on a.id = v.agency_id
@@ -206,7 +207,8 @@ func insertBooking(ctx context.Context, tx *sqlx.Tx, b *rental.Booking) error {
 	}
 	b.Reference = rental.Reference(year, n)
 	return tx.GetContext(ctx, &b.ID, `
-		insert into bookings (cause, reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+		insert into bookings (cause, reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at,
+		end_at,
 			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, payment_method_id, created_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 		returning id`,

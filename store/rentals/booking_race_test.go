@@ -65,7 +65,8 @@ func TestBook_AdjacentBookingsDoNotOverlap(t *testing.T) {
 			t.Errorf("booking from %d to %d: %v", i, i+1, err)
 		}
 	}
-	if _, _, err := w.here.OpenBooking(t.Context(), draft(1, 2.5, 2.6), asks(operator, rental.BookingCreate, 0, noon)); codeOf(err) != rental.VehicleNotAvailable {
+	if _, _, err := w.here.OpenBooking(t.Context(), draft(1, 2.5, 2.6),
+		asks(operator, rental.BookingCreate, 0, noon)); codeOf(err) != rental.VehicleNotAvailable {
 		t.Errorf("a booking across two others: %v, want not available", err)
 	}
 }
@@ -91,7 +92,8 @@ func TestAmend_OneActiveBookingPerVehicle(t *testing.T) {
 		d.State, d.ActualStart = rental.Active, overdue
 		return rental.Change{Booking: d.Booking}, nil
 	}
-	if _, _, err := w.here.Amend(t.Context(), asks(operator, rental.BookingStart, second.ID, overdue), forced); codeOf(err) != rental.VehicleNotAvailable {
+	if _, _, err := w.here.Amend(t.Context(), asks(operator, rental.BookingStart, second.ID, overdue),
+		forced); codeOf(err) != rental.VehicleNotAvailable {
 		t.Errorf("a second active booking: %v, want not available", err)
 	}
 	w.amend(rental.BookingEnd, first.ID, overdue, finishAt(overdue))
@@ -187,7 +189,8 @@ func TestBook_OneKeyForTwoConcurrentClientsMakesOneBooking(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := w.count(`select count(*) from bookings where start_at = $1`, noon.Add(time.Duration(round)*time.Hour)); n != 1 || won != 4 || mismatched != 4 {
+		if n := w.count(`select count(*) from bookings where start_at = $1`, noon.Add(time.Duration(round)*time.Hour)); n != 1 ||
+			won != 4 || mismatched != 4 {
 			t.Errorf("round %d: %d bookings, %d calls succeeded, %d mismatches; want 1, 4 and 4", round, n, won, mismatched)
 		}
 	}

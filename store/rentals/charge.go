@@ -213,7 +213,8 @@ func takeBack(ctx context.Context, tx *sqlx.Tx, job rental.Job) error {
 	// An earlier extension that was refused, too, is the last one now.
 	if _, err := tx.ExecContext(ctx, `
 		update charges set look_at = greatest(mend_by, clock_timestamp())
-		where booking_id = $1 and kind = 'extension' and mend_by is not null and state in ('declined', 'failed', 'requires_action')`, job.Booking); err != nil {
+		where booking_id = $1 and kind = 'extension' and mend_by is not null
+		and state in ('declined', 'failed', 'requires_action')`, job.Booking); err != nil {
 		return err
 	}
 	return followBookings(ctx, tx, b.VehicleID, now)
@@ -264,13 +265,16 @@ func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Res
 	_, err := tx.ExecContext(ctx, `
 		with now as (
 			select at, again, m.id, m.brand, m.last_four,
-				case when again then at + $23 * interval '1 microsecond' else coalesce(c.mend_by, at + $23 * interval '1 microsecond') end as mend_by
+				case when again then at + $23 * interval '1 microsecond'
+				else coalesce(c.mend_by, at + $23 * interval '1 microsecond') end as mend_by
 			from charges c
 				cross join lateral (
-					select clock_timestamp() as at, $12::boolean or ($13::boolean and $15 <> all (c.barred) and $21 <> all (c.barred)) as again
+					select clock_timestamp() as at, $12::boolean or ($13::boolean and $15 <> all (c.barred)
+					and $21 <> all (c.barred)) as again
 				) as a
 				-- the card that was tried is the one that paid, whatever was chosen meanwhile
-				left join payment_methods m on $2 in ('paid', 'authorized') and m.client_id = $16 and coalesce(m.fingerprint, m.token) = c.tried
+				left join payment_methods m on $2 in ('paid', 'authorized') and m.client_id = $16
+				and coalesce(m.fingerprint, m.token) = c.tried
 			where c.id = $1
 		)
 		update charges set

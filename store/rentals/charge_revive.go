@@ -17,7 +17,8 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 		with card as (
 			select id, brand, last_four, coalesce(fingerprint, token) as mark from payment_methods where id = $2
 		), revived as materialized (
-			select c.id, a.payment_wait, case when c.hard and c.payment_method_id <> card.id then coalesce(tried.fingerprint, tried.token) end as bars
+			select c.id, a.payment_wait, case when c.hard
+			and c.payment_method_id <> card.id then coalesce(tried.fingerprint, tried.token) end as bars
 			from card, charges c
 				join bookings b on b.id = c.booking_id
 				join agencies a on a.id = b.agency_id
@@ -33,7 +34,8 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 		set payment_method_id = card.id, brand = card.brand, last_four = card.last_four,
 			next_attempt_at = clock_timestamp(), woken_at = clock_timestamp(), mended_at = clock_timestamp(), declines = 0, hard = false,
 			mend_by = case when c.mend_by is not null then clock_timestamp() + revived.payment_wait end,
-			barred = case when revived.bars is null or revived.bars = any (c.barred) then c.barred else array_append(c.barred, revived.bars) end
+			barred = case when revived.bars is null or revived.bars = any (c.barred) then c.barred
+			else array_append(c.barred, revived.bars) end
 		from revived, card
 		where c.id = revived.id`,
 		client, method, renewed)
@@ -46,7 +48,8 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 		set mended_at = clock_timestamp(), mend_by = case when c.mend_by is not null then clock_timestamp() + a.payment_wait end
 		from bookings b, agencies a, payment_methods card
 		where b.id = c.booking_id and a.id = b.agency_id and card.id = $2
-			and b.client_id = $1 and c.kind <> 'refund' and coalesce(c.goal, 'hold') = 'hold' and c.state = 'unknown' and c.decline_code <> ''
+			and b.client_id = $1 and c.kind <> 'refund' and coalesce(c.goal, 'hold') = 'hold' and c.state = 'unknown'
+			and c.decline_code <> ''
 			and c.payment_method_id is distinct from card.id and not coalesce(card.fingerprint, card.token) = any (c.barred)`,
 		client, method)
 	return err

@@ -181,7 +181,8 @@ func TestDefault_BarredCardIsNeverRetried(t *testing.T) {
 	fee := o.fee(`state = 'failed', hard = true`, stolen.ID)
 	decline := func() {
 		t.Helper()
-		if _, err := p.Pool.Exec(`update charges set state = 'declined', declines = 1, next_attempt_at = now() + interval '1 day', woken_at = null where id = $1`, fee); err != nil {
+		if _, err := p.Pool.Exec(`update charges set state = 'declined', declines = 1, next_attempt_at = now() + interval '1 day',
+			woken_at = null where id = $1`, fee); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,7 +39,8 @@ type jobRow struct {
 func (r jobRow) job() rental.Job {
 	j := rental.Job{
 		Charge: r.charge(), Lease: r.Lease, QueryOnly: r.QueryOnly, Tries: r.Tries,
-		Client: rental.ClientID(r.ClientID), Customer: pg.Deref(r.Customer), Default: rental.MethodID(pg.Deref(r.Default)), Payment: pg.Deref(r.Payment), Reference: r.Reference,
+		Client: rental.ClientID(r.ClientID), Customer: pg.Deref(r.Customer), Default: rental.MethodID(pg.Deref(r.Default)),
+		Payment: pg.Deref(r.Payment), Reference: r.Reference,
 		Agency: telematics.AgencyID(r.AgencyID), Vehicle: telematics.VehicleID(r.VehicleID),
 		MendBy: pg.FromTimestamp(r.MendBy), MendFor: r.MendFor,
 	}
@@ -75,9 +76,11 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 			returning charges.*
 		)
 		select `+chargeColumns+`, c.lease, coalesce(c.next_attempt_at > c.taken_at, true) as query_only, c.tries,
-			b.client_id, cl.customer, cl.default_payment_method_id as client_default, paid.intent as payment, b.reference, b.agency_id, b.vehicle_id,
+			b.client_id, cl.customer, cl.default_payment_method_id as client_default, paid.intent as payment, b.reference, b.agency_id,
+			b.vehicle_id,
 			case when c.added_ms > 0 and b.state = 'active' and not exists (
-				select from charges later where later.booking_id = c.booking_id and later.kind = 'extension' and later.number > c.number and later.state <> 'released'
+				select from charges later
+				where later.booking_id = c.booking_id and later.kind = 'extension' and later.number > c.number and later.state <> 'released'
 			) then c.mend_by end as mend_by,
 			case when c.added_ms > 0 and b.state = 'active' then extract(epoch from a.payment_wait) * 1000000000 end::bigint as mend_for,
 			card.token as "card.token", card.brand as "card.brand", card.last_four as "card.last_four",
@@ -104,8 +107,10 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 }
 
 // chargeColumns are the columns of a chargeRow, of charges under the name c.
-const chargeColumns = `c.id, c.payment_key, c.booking_id, c.kind, c.number, c.state, c.currency, c.amount, c.settled, c.goal, c.capture_amount,
-	c.refunds_charge_id, c.added_ms, c.mended_at, c.fee, c.reason, c.payment_method_id, c.brand, c.last_four, c.intent, c.seen, c.attempts, c.declines,
+const chargeColumns = `c.id, c.payment_key, c.booking_id, c.kind, c.number, c.state, c.currency, c.amount, c.settled, c.goal,
+	c.capture_amount,
+	c.refunds_charge_id, c.added_ms, c.mended_at, c.fee, c.reason, c.payment_method_id, c.brand, c.last_four, c.intent, c.seen, c.attempts,
+	c.declines,
 	c.decline_code, c.next_attempt_at, c.paid_at, c.created_at, c.requested_by`
 
 // chargeRow holds the columns of charges that all readers use: as a row, or as JSON with the same

@@ -112,7 +112,8 @@ func (m *market) add(client rental.ClientID, c rental.Charge) rental.Charge {
 	}
 	c.ID, c.Created = uuid.New(), time.Now().UTC()
 	m.exec(`
-		insert into charges (id, booking_id, kind, number, state, currency, amount, settled, goal, capture_amount, refunds_charge_id, next_attempt_at, created_at)
+		insert into charges (id, booking_id, kind, number, state, currency, amount, settled, goal, capture_amount, refunds_charge_id,
+		next_attempt_at, created_at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), $10, $11, $12, $13)`,
 		c.ID, c.Booking, c.Kind, c.Number, c.State, c.Currency, c.Amount, c.Settled, c.Goal, c.CaptureAmount,
 		pg.Nullable(c.Refunds), pg.Timestamp(c.NextAttempt), c.Created,
@@ -144,7 +145,8 @@ func TestCharge_IsReadAsWritten(t *testing.T) {
 	)
 	at := time.Date(2026, 1, 2, 10, 0, 0, 250_000_000, time.UTC)
 	m.exec(
-		`update charges set fee = 'cleaning', reason = 'mud', payment_method_id = $2, brand = 'amex', last_four = '0005', intent = 'pi_1', seen = 'ch_1',
+		`update charges set fee = 'cleaning', reason = 'mud', payment_method_id = $2, brand = 'amex', last_four = '0005', intent = 'pi_1',
+			seen = 'ch_1',
 		attempts = 3, declines = 2, decline_code = 'insufficient_funds', next_attempt_at = $3, paid_at = $3, created_at = $3 where id = $1`,
 		c.ID, card.ID, at,
 	)
@@ -237,7 +239,8 @@ func TestSettleCharge_SeesADefaultThatIsBeingSet(t *testing.T) {
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("%d jobs, %v", len(jobs), err)
 	}
-	if ok, err := p.WriteCharge(t.Context(), jobs[0], rental.Result{State: rental.Unknown, Intent: "pi_1", CountAttempt: true, Card: jobs[0].Card}); !ok || err != nil {
+	if ok, err := p.WriteCharge(t.Context(), jobs[0],
+		rental.Result{State: rental.Unknown, Intent: "pi_1", CountAttempt: true, Card: jobs[0].Card}); !ok || err != nil {
 		t.Fatalf("WriteCharge = %v, %v", ok, err)
 	}
 	tx, err := p.Pool.Beginx()

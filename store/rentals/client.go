@@ -56,7 +56,8 @@ func (p Cards) client(ctx context.Context, agency telematics.AgencyID, subject s
 			return rental.Client{}, err
 		}
 		// The insert waits for a concurrent one of the same client, which is then read.
-		if _, err = p.DB.Pool.ExecContext(ctx, `insert into clients (agency_id, subject, customer_key) values ($1, $2, $3) on conflict do nothing`,
+		if _, err = p.DB.Pool.ExecContext(ctx, `insert into clients (agency_id, subject, customer_key) values ($1, $2, $3)
+			on conflict do nothing`,
 			agency, subject, rental.CustomerKey(installation, agency, subject)); err == nil {
 			rows, err = read()
 		}

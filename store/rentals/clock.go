@@ -25,7 +25,8 @@ func CorrectTimes(ctx context.Context, db *pg.DB) (corrected int, err error) {
 		with due as (
 			update charges set next_attempt_at = least(next_attempt_at, now()), look_at = least(look_at, now()),
 				taken_at = least(taken_at, now()), lease_until = least(lease_until, now())
-			where `+pg.Steady+` and (due_at > now() + `+pg.Interval(farthestDue)+` or due_at is not null and lease_until > now() + `+pg.Interval(longestLease)+`)
+			where `+pg.Steady+` and (due_at > now() + `+pg.Interval(farthestDue)+` or due_at is not null and lease_until > now() + `+
+		pg.Interval(longestLease)+`)
 			returning id
 		), notices as (
 			update processor_notices set due_at = now() where `+pg.Steady+` and due_at > now() + `+pg.Interval(farthestDue)+`

@@ -31,7 +31,8 @@ func detachLater(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, token
 	_, err := tx.ExecContext(ctx, `
 		insert into detachments (token, client_id, due_at) values ($1, $2, clock_timestamp() + $3 * interval '1 microsecond')
 		-- another client can name any token
-		on conflict (token) do update set due_at = excluded.due_at where detachments.client_id = excluded.client_id`, token, client, after.Microseconds())
+		on conflict (token) do update set due_at = excluded.due_at
+		where detachments.client_id = excluded.client_id`, token, client, after.Microseconds())
 	return err
 }
 
@@ -48,7 +49,8 @@ func keepAttached(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, adde
 // time unless Detached is called.
 func (p Cards) TakeDetachments(ctx context.Context, limit int, again time.Duration) (due []rental.Detachment, err error) {
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
-		if _, err := tx.ExecContext(ctx, `delete from detachments d using payment_methods m where m.token = d.token and d.due_at <= now()`); err != nil {
+		if _, err := tx.ExecContext(ctx, `delete from detachments d using payment_methods m where m.token = d.token
+			and d.due_at <= now()`); err != nil {
 			return err
 		}
 		var rows []struct {

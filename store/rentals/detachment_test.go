@@ -31,9 +31,12 @@ func TestDetachments_ComeWithTheChangeThatMakesACardUseless(t *testing.T) {
 	if _, err := c.put(twice, false); err != nil {
 		t.Fatal(err)
 	}
-	for what, token := range map[string]string{"removed": removed.Token, "replaced by a renewed one": card.Token, "one more of the same": twice.Token} {
+	for what, token := range map[string]string{
+		"removed": removed.Token, "replaced by a renewed one": card.Token, "one more of the same": twice.Token,
+	} {
 		var n int
-		if err := p.Pool.Get(&n, `select count(*) from detachments where token = $1 and client_id = $2`, token, c.client.ID); err != nil || n != 1 {
+		if err := p.Pool.Get(&n, `select count(*) from detachments where token = $1
+			and client_id = $2`, token, c.client.ID); err != nil || n != 1 {
 			t.Errorf("a card that is %s: %d rows of detachments, %v; want one", what, n, err)
 		}
 	}

@@ -103,7 +103,8 @@ const termsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_pp
 	(extract(epoch from a.payment_wait) * 1000000)::bigint as "terms.wait_us"`
 
 // vehicleColumns describe the vehicle v of a booking.
-const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id", v.status as "vehicle.status", v.powertrain as "vehicle.powertrain",
+const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id", v.status as "vehicle.status",
+	v.powertrain as "vehicle.powertrain",
 	v.plate_number as "vehicle.plate_number", v.brand as "vehicle.brand", v.model as "vehicle.model", v.year as "vehicle.year",
 	v.color as "vehicle.color", v.category as "vehicle.category", v.image as "vehicle.image", v.features as "vehicle.features"`
 

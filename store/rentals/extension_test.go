@@ -48,7 +48,8 @@ func (w *rentalWorld) settle(job rental.Job, r rental.Result) {
 func TestExtension_TakenBackFreesTheVehicle(t *testing.T) {
 	w := newRentalWorld(t)
 	d, _ := w.declinedExtension()
-	if _, _, err := w.here.OpenBooking(t.Context(), draft(1, 3, 4), asks(operator, rental.BookingCreate, 0, noon)); codeOf(err) != rental.VehicleNotAvailable {
+	if _, _, err := w.here.OpenBooking(t.Context(), draft(1, 3, 4),
+		asks(operator, rental.BookingCreate, 0, noon)); codeOf(err) != rental.VehicleNotAvailable {
 		t.Fatalf("a booking in the extended time: %v, want %s", err, rental.VehicleNotAvailable)
 	}
 	w.settle(w.takeOne(), rental.Result{State: rental.Released, DeclineCode: "insufficient_funds"})
@@ -75,7 +76,8 @@ func TestExtension_AnotherCardStartsTheWaitAgain(t *testing.T) {
 		t.Errorf("the job after another default %+v, want it tried with that card", job)
 	}
 	// Refused again: the client has to mend it again.
-	if ok, err := w.here.WriteCharge(t.Context(), job, rental.Result{State: rental.Unknown, DeclineCode: "insufficient_funds", CountAttempt: true, Card: job.Card}); !ok || err != nil {
+	if ok, err := w.here.WriteCharge(t.Context(), job,
+		rental.Result{State: rental.Unknown, DeclineCode: "insufficient_funds", CountAttempt: true, Card: job.Card}); !ok || err != nil {
 		t.Fatalf("written %v, %v", ok, err)
 	}
 	w.settle(job, rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds"})
@@ -107,7 +109,8 @@ func TestExtension_EarlierOneIsTakenBackAfterTheLaterOne(t *testing.T) {
 		func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(noon, d.End.Add(time.Hour)) },
 	)
 	w.exec(
-		`update charges set state = 'failed', decline_code = 'stolen_card', next_attempt_at = null, look_at = null, mend_by = now() - interval '1 second' where id = $1`,
+		`update charges set state = 'failed', decline_code = 'stolen_card', next_attempt_at = null, look_at = null,
+			mend_by = now() - interval '1 second' where id = $1`,
 		first.ID,
 	)
 	later := w.takeOne()
@@ -134,7 +137,8 @@ func TestExtension_CardThatComesAtTheLastMomentIsTried(t *testing.T) {
 		charge.ID, w.visa,
 	)
 	job := w.takeOne()
-	if _, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity, nil); err != nil {
+	if _, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	if ok, err := w.here.SettleCharge(t.Context(), job, rental.Result{State: rental.Released, DeclineCode: "no_card"}); ok || err != nil {
@@ -152,7 +156,8 @@ func TestMended_AlsoWhileTheOldCardIsTriedAgain(t *testing.T) {
 	w := newRentalWorld(t)
 	_, charge := w.declinedExtension()
 	w.exec(`update charges set state = 'unknown', payment_method_id = $2 where id = $1`, charge.ID, w.visa)
-	if _, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity, nil); err != nil {
+	if _, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.count(`select count(*) from charges where id = $1 and mended_at is not null`, charge.ID); n != 1 {

@@ -29,7 +29,8 @@ func TestChanges_WaitForTheLockOfTheirClient(t *testing.T) {
 	var line sync.WaitGroup
 	for name, change := range map[string]func() error{
 		"default": func() error {
-			_, _, err := p.SetDefault(t.Context(), client, w.master, telematics.Activity{At: noon, Actor: anna, Action: rental.MethodDefault}, nil)
+			_, _, err := p.SetDefault(t.Context(), client, w.master,
+				telematics.Activity{At: noon, Actor: anna, Action: rental.MethodDefault}, nil)
 			return err
 		},
 		"card": func() error {

@@ -237,7 +237,8 @@ func (p Cards) withCard(ctx context.Context, token string, change func(*sqlx.Tx,
 	}
 	return retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
 		var clients []int64
-		if err := tx.SelectContext(ctx, &clients, `select client_id from payment_methods where token = $1`, token); err != nil || len(clients) == 0 {
+		if err := tx.SelectContext(ctx, &clients, `select client_id from payment_methods where token = $1`, token); err != nil ||
+			len(clients) == 0 {
 			return err
 		}
 		client, err := lockClient(ctx, tx, rental.ClientID(clients[0]))

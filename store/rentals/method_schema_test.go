@@ -16,21 +16,35 @@ func TestSchema_KeepsOneDefault(t *testing.T) {
 	c, other := newCardholder(t, p), newCardholder(t, p)
 	first, second, theirs := c.add(false), c.add(false), other.add(false)
 	empty := newCardholder(t, p)
-	const insert = `insert into payment_methods (client_id, token, brand, last_four, exp_month, exp_year, created_at) values ($1, gen_random_uuid()::text, 'visa', '4242', 1, 2030, now())`
+	const insert = `insert into payment_methods (client_id, token, brand, last_four, exp_month, exp_year, created_at)
+		values ($1, gen_random_uuid()::text, 'visa', '4242', 1, 2030, now())`
 	for name, violation := range map[string]struct {
 		constraint string
 		sql        string
 		args       []any
 	}{
-		"no default with methods":                    {"clients_default_is_there", `update clients set default_payment_method_id = null where id = $1`, []any{c.client.ID}},
-		"method without a default":                   {"clients_default_is_there", insert, []any{empty.client.ID}},
-		"another client's method as the default":     {"clients_default_is_own", `update clients set default_payment_method_id = $2 where id = $1`, []any{c.client.ID, theirs.ID}},
-		"unknown method as the default":              {"clients_default_is_own", `update clients set default_payment_method_id = 999999 where id = $1`, []any{c.client.ID}},
-		"removal of the default":                     {"clients_default_is_own", `delete from payment_methods where id = $1`, []any{first.ID}},
-		"removal of all":                             {"clients_default_is_own", `delete from payment_methods where client_id = $1`, []any{c.client.ID}},
-		"default moved to another client":            {"clients_default_is_own", `update payment_methods set client_id = $2 where id = $1`, []any{first.ID, other.client.ID}},
-		"method moved to a client without a default": {"clients_default_is_there", `update payment_methods set client_id = $2 where id = $1`, []any{second.ID, empty.client.ID}},
-		"removal of the client":                      {"payment_methods_client_exists", `delete from clients where id = $1`, []any{other.client.ID}},
+		"no default with methods": {"clients_default_is_there", `update clients set default_payment_method_id = null
+			where id = $1`, []any{c.client.ID}},
+		"method without a default": {"clients_default_is_there", insert, []any{empty.client.ID}},
+		"another client's method as the default": {"clients_default_is_own", `update clients set default_payment_method_id = $2
+			where id = $1`, []any{c.client.ID, theirs.ID}},
+		"unknown method as the default": {"clients_default_is_own", `update clients set default_payment_method_id = 999999
+			where id = $1`, []any{c.client.ID}},
+		"removal of the default": {
+			"clients_default_is_own", `delete from payment_methods where id = $1`, []any{first.ID},
+		},
+		"removal of all": {
+			"clients_default_is_own", `delete from payment_methods where client_id = $1`, []any{c.client.ID},
+		},
+		"default moved to another client": {
+			"clients_default_is_own", `update payment_methods set client_id = $2 where id = $1`, []any{first.ID, other.client.ID},
+		},
+		"method moved to a client without a default": {
+			"clients_default_is_there", `update payment_methods set client_id = $2 where id = $1`, []any{second.ID, empty.client.ID},
+		},
+		"removal of the client": {
+			"payment_methods_client_exists", `delete from clients where id = $1`, []any{other.client.ID},
+		},
 	} {
 		err := p.Within(t.Context(), func(tx *sqlx.Tx) error {
 			_, err := tx.Exec(violation.sql, violation.args...)

@@ -166,25 +166,51 @@ func TestRemoveMethod_InUseWhileAPaymentNeedsTheCard(t *testing.T) {
 		cardless bool   // the charge does not name the card
 		used     bool
 	}{
-		"named by an active booking":                        {state: rental.Active, named: true, used: true},
-		"named by an upcoming booking":                      {state: rental.Upcoming, named: true},
-		"named by a completed booking":                      {state: rental.Completed, named: true},
-		"pending charge":                                    {state: rental.Active, kind: rental.StartCharge, set: `state = 'pending'`, used: true},
-		"charge with an unknown outcome":                    {state: rental.Active, kind: rental.StartCharge, set: `state = 'unknown'`, used: true},
-		"declined charge to be retried":                     {state: rental.Active, kind: rental.FeeCharge, set: `state = 'declined'`, used: true},
-		"charge that the owner must confirm":                {state: rental.Active, kind: rental.FeeCharge, set: `state = 'requires_action'`, used: true},
-		"held deposit":                                      {state: rental.Active, kind: rental.DepositCharge, set: `state = 'authorized'`, used: true},
-		"released deposit":                                  {state: rental.Active, kind: rental.DepositCharge, set: `state = 'released'`},
-		"paid charge":                                       {state: rental.Active, kind: rental.StartCharge, set: `state = 'paid'`},
-		"failed charge":                                     {state: rental.Active, kind: rental.StartCharge, set: `state = 'failed'`},
-		"declined charge, card barred":                      {state: rental.Active, kind: rental.StartCharge, set: `state = 'declined', hard = true`},
-		"refund":                                            {state: rental.Active, kind: rental.RefundCharge, set: `state = 'pending'`},
-		"fee of a completed booking":                        {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending'`},
-		"leased fee of a completed booking":                 {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, used: true},
-		"leased fee without a card":                         {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
-		"leased fee without a card, booking names the card": {state: rental.Completed, named: true, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true},
-		"fee without a card":                                {state: rental.Active, kind: rental.FeeCharge, set: `state = 'pending'`, cardless: true},
-		"fee with an expired lease":                         {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() - interval '1 minute'`},
+		"named by an active booking":   {state: rental.Active, named: true, used: true},
+		"named by an upcoming booking": {state: rental.Upcoming, named: true},
+		"named by a completed booking": {state: rental.Completed, named: true},
+		"pending charge": {
+			state: rental.Active, kind: rental.StartCharge, set: `state = 'pending'`, used: true,
+		},
+		"charge with an unknown outcome": {
+			state: rental.Active, kind: rental.StartCharge, set: `state = 'unknown'`, used: true,
+		},
+		"declined charge to be retried": {
+			state: rental.Active, kind: rental.FeeCharge, set: `state = 'declined'`, used: true,
+		},
+		"charge that the owner must confirm": {
+			state: rental.Active, kind: rental.FeeCharge, set: `state = 'requires_action'`, used: true,
+		},
+		"held deposit": {
+			state: rental.Active, kind: rental.DepositCharge, set: `state = 'authorized'`, used: true,
+		},
+		"released deposit": {state: rental.Active, kind: rental.DepositCharge, set: `state = 'released'`},
+		"paid charge":      {state: rental.Active, kind: rental.StartCharge, set: `state = 'paid'`},
+		"failed charge":    {state: rental.Active, kind: rental.StartCharge, set: `state = 'failed'`},
+		"declined charge, card barred": {
+			state: rental.Active, kind: rental.StartCharge, set: `state = 'declined', hard = true`,
+		},
+		"refund":                     {state: rental.Active, kind: rental.RefundCharge, set: `state = 'pending'`},
+		"fee of a completed booking": {state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending'`},
+		"leased fee of a completed booking": {
+			state: rental.Completed, kind: rental.FeeCharge,
+			set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() + interval '1 minute'`, used: true,
+		},
+		"leased fee without a card": {
+			state: rental.Completed, kind: rental.FeeCharge, set: `state = 'pending', lease_until = now() + interval '1 minute'`,
+			cardless: true, used: true,
+		},
+		"leased fee without a card, booking names the card": {
+			state: rental.Completed, named: true, kind: rental.FeeCharge,
+			set: `state = 'pending', lease_until = now() + interval '1 minute'`, cardless: true, used: true,
+		},
+		"fee without a card": {
+			state: rental.Active, kind: rental.FeeCharge, set: `state = 'pending'`, cardless: true,
+		},
+		"fee with an expired lease": {
+			state: rental.Completed, kind: rental.FeeCharge,
+			set: `state = 'pending', lease = gen_random_uuid(), lease_until = now() - interval '1 minute'`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCardholder(t, p)
@@ -198,7 +224,8 @@ func TestRemoveMethod_InUseWhileAPaymentNeedsTheCard(t *testing.T) {
 			booking := bookWith(t, p, vehicle, c.client.ID, method, test.state)
 			if test.set != "" {
 				id := owe(t, p, booking, test.kind, 1, test.set)
-				if _, err := p.Pool.Exec(`update charges set payment_method_id = $2 where id = $1 and not $3`, id, m.ID, test.cardless); err != nil {
+				if _, err := p.Pool.Exec(`update charges set payment_method_id = $2
+					where id = $1 and not $3`, id, m.ID, test.cardless); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -208,7 +235,8 @@ func TestRemoveMethod_InUseWhileAPaymentNeedsTheCard(t *testing.T) {
 				t.Fatalf("Remove = %v, want in use %v", err, test.used)
 			}
 			var named int
-			if err := p.Pool.Get(&named, `select count(*) from bookings where id = $1 and payment_method_id is not null`, booking); err != nil || (named > 0) != (test.named && test.used) {
+			if err := p.Pool.Get(&named, `select count(*) from bookings where id = $1 and payment_method_id is
+				not null`, booking); err != nil || (named > 0) != (test.named && test.used) {
 				t.Errorf("%d bookings still name the card, %v", named, err)
 			}
 		})

@@ -26,7 +26,8 @@ func TestNumbers_JumpOnceInEachLifeOfTheServer(t *testing.T) {
 	exec(`insert into agencies (id, code, name) values (1, 'A', 'A')`)
 	number := func(year string) int64 {
 		return get(
-			`insert into booking_numbers as n (year, last) values (` + year + `, 1) on conflict (year) do update set last = n.last + 1 returning last`,
+			`insert into booking_numbers as n (year, last) values (` + year +
+				`, 1) on conflict (year) do update set last = n.last + 1 returning last`,
 		)
 	}
 	client := func() int64 {

@@ -20,9 +20,11 @@ func TestSchema_BookingsOfAVehicleDoNotOverlap(t *testing.T) {
 	put := func(vehicle, from, to int, state string, begun int) string {
 		made++
 		_, err := p.Pool.ExecContext(t.Context(), `
-			insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+			insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at,
+			end_at,
 				started_at, ended_at, currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
-			select $1::text, $2::text, 1, id, $3::bigint, 1, 2, $4::timestamptz, $5::timestamptz, case when $6 >= 0 then '2026-01-02 00:00Z'::timestamptz + $6 * interval '1 hour' end,
+			select $1::text, $2::text, 1, id, $3::bigint, 1, 2, $4::timestamptz, $5::timestamptz, case
+			when $6 >= 0 then '2026-01-02 00:00Z'::timestamptz + $6 * interval '1 hour' end,
 				case when $2 = 'completed' then $5::timestamptz end, 'EUR', 1500, 190000, 100, 1500, 285, 0, now()
 			from clients where subject = 'c'`,
 			fmt.Sprintf(

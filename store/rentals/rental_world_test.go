@@ -89,7 +89,8 @@ func (w *rentalWorld) addCard(subject, brand, lastFour string) (id rental.Method
 			select id, 'pm_' || $1 || $3, $2, $3, 12, 2030, $1 || $3, $4 from clients where agency_id = 1 and subject = $1
 			returning id, client_id
 		), chosen as (
-			update clients set default_payment_method_id = coalesce(default_payment_method_id, card.id) from card where clients.id = card.client_id
+			update clients set default_payment_method_id = coalesce(default_payment_method_id, card.id) from card
+			where clients.id = card.client_id
 		)
 		select id from card`, subject, brand, lastFour, noon)
 	if err != nil {

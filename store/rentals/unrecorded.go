@@ -71,7 +71,8 @@ func (p Payments) ListUnrecorded(
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		added = nil
 		var before []string
-		if err := tx.SelectContext(ctx, &before, `delete from unrecorded_payments where created_at >= $1 returning intent`, since); err != nil {
+		if err := tx.SelectContext(ctx, &before, `delete from unrecorded_payments where created_at >= $1
+			returning intent`, since); err != nil {
 			return err
 		}
 		listed := map[string]bool{}
@@ -82,7 +83,8 @@ func (p Payments) ListUnrecorded(
 			if _, err := tx.ExecContext(ctx, `
 				insert into unrecorded_payments (intent, payment, customer, booking, kind, status, amount, currency, created_at)
 				values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict (intent) do nothing`,
-				i.ID, i.Payment, i.Customer, i.Metadata[rental.MetaBooking], i.Metadata[rental.MetaKind], string(i.Status), int64(i.Remains()), string(i.Currency), i.Created); err != nil {
+				i.ID, i.Payment, i.Customer, i.Metadata[rental.MetaBooking], i.Metadata[rental.MetaKind], string(i.Status),
+				int64(i.Remains()), string(i.Currency), i.Created); err != nil {
 				return err
 			}
 			if !listed[i.ID] {

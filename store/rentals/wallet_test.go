@@ -64,7 +64,8 @@ func TestWallets_OverPostgresHaveOneDefaultAndTheProcessorsCards(t *testing.T) {
 		switch {
 		case err == nil:
 			done[what]++
-		case !errors.As(err, &refusal) || !slices.Contains([]telematics.Code{rental.MethodLimit, rental.DefaultMethod, rental.MethodNotFound}, refusal.Code):
+		case !errors.As(err, &refusal) ||
+			!slices.Contains([]telematics.Code{rental.MethodLimit, rental.DefaultMethod, rental.MethodNotFound}, refusal.Code):
 			t.Errorf("%s: %v", what, err)
 		}
 	}

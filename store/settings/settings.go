@@ -37,7 +37,8 @@ func SharedGroup(ctx context.Context, db *pg.DB) (string, error) {
 // the proposed one.
 func value(ctx context.Context, db *pg.DB, name, proposed string) (string, error) {
 	return pg.Constant(db, name, func() (v string, err error) {
-		if err = db.Exec(ctx, `insert into settings (name, value) values ($1, $2) on conflict (name) do nothing`, name, proposed); err == nil {
+		if err = db.Exec(ctx, `insert into settings (name, value) values ($1, $2)
+			on conflict (name) do nothing`, name, proposed); err == nil {
 			err = db.Pool.GetContext(ctx, &v, `select value from settings where name = $1`, name)
 		}
 		return v, err

@@ -90,7 +90,8 @@ func start(fsync bool) (p Postgres, err error) {
 	if err := os.Chmod(p.Dir, 0o711); err != nil {
 		return p, err
 	}
-	if p.Postgres, err = devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: p.Dir, Fsync: fsync, Auth: auth}); err != nil {
+	if p.Postgres, err = devstack.StartPostgres(context.Background(),
+		devstack.PostgresConfig{Dir: p.Dir, Fsync: fsync, Auth: auth}); err != nil {
 		return p, err
 	}
 	if err := p.create(Template, "template1"); err != nil {
@@ -202,7 +203,8 @@ func AddVehicle(tb testing.TB, db *pg.DB, id telematics.VehicleID, actions ...te
 	unit := telematics.Unit(fmt.Sprintf("unit-%d", id))
 	if _, err := db.Pool.Exec(`
 		with agency as (insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility') on conflict do nothing)
-		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
+		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
+		capabilities)
 		values ($1, 1, 'available', 'electric', 'M-IM ' || $1::bigint, '', '', 0, '', '', '', '{}', $2)
 		on conflict do nothing`, id, pq.Array(actions)); err != nil {
 		tb.Fatal(err)

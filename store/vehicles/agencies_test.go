@@ -14,8 +14,10 @@ func TestAgenciesAndStations_AreListed(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	for _, statement := range []string{
 		`insert into agencies (id, code, name) values (1, 'MUC', 'Munich'), (2, 'BER', 'Berlin')`,
-		`insert into stations (id, agency_id, name, address, latitude, longitude) values (5, 1, 'Ost', 'Orleansplatz 1', 48.1, 11.6), (6, 2, 'Zoo', 'Zoo 1', 52.5, 13.3), (7, 1, 'West', 'West 1', 48.2, 11.5)`,
-		`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
+		`insert into stations (id, agency_id, name, address, latitude, longitude)
+			values (5, 1, 'Ost', 'Orleansplatz 1', 48.1, 11.6), (6, 2, 'Zoo', 'Zoo 1', 52.5, 13.3), (7, 1, 'West', 'West 1', 48.2, 11.5)`,
+		`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
+			capabilities)
 			select n, 2, 'available', 'electric', 'B-MP ' || n, 'VW', 'ID.3', 2024, '', '', '', '{}', '{}' from generate_series(1, 3) n`,
 	} {
 		if _, err := p.Pool.Exec(statement); err != nil {

@@ -20,7 +20,8 @@ func CorrectTimes(ctx context.Context, db *pg.DB) (corrected int, err error) {
 			where `+pg.Steady+` and greatest(said_at, changed_at, last_seen) > now() + `+pg.Interval(telematics.MaxAhead)+`
 			for update skip locked
 		), corrected as (
-			update units u set said_at = case when said_at <= latest then said_at end, changed_at = case when changed_at > latest then now() else changed_at end,
+			update units u set said_at = case when said_at <= latest then said_at end,
+			changed_at = case when changed_at > latest then now() else changed_at end,
 				last_seen = case when last_seen > latest then now() else last_seen end, check_at = now()
 			from ahead where u.serial = ahead.serial
 			returning u.serial

@@ -23,7 +23,8 @@ func TestCorrectTimes_PresenceOfAClockFarAheadIsReplaced(t *testing.T) {
 	dated := func(vehicle telematics.VehicleID, at time.Time) {
 		t.Helper()
 		exec(
-			`update units set status = 'online', session = 'session-of-then', said_at = $1, changed_at = $1, last_seen = $1 where vehicle_id = $2`,
+			`update units set status = 'online', session = 'session-of-then', said_at = $1, changed_at = $1, last_seen = $1
+				where vehicle_id = $2`,
 			at, int64(vehicle),
 		)
 	}

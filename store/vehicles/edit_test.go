@@ -17,9 +17,12 @@ func TestEdit_HasTheRulesOfFleetFiles(t *testing.T) {
 		Actor: telematics.Actor{Subject: "a", Role: telematics.Admin}, Action: telematics.VehicleChange, At: morning,
 	}
 	for _, fields := range []string{
-		`"unit": "U 1"`, `"unit": "probe-1"`, `"unit": 7`, `"protocol": "smoke"`, `"protocol": "v1"`, `"installation": {"fly": "up"}`, `"status": "lost"`, `"powertrain": null`,
-		`"plate_number": " "`, `"plate_number": "\u202e"`, `"brand": "Citro` + "\ufffd" + `n"`, `"year": 1700`, `"image": "zoe.png"`, `"features": [""]`, `"capabilities": ["fly"]`,
-		`"capabilities": ["lock", "lock"]`, `"agency_id": 7`, `"agency_id": 2`, `"hourly_rate": 1.555`, `"hourly_rate": -1`, `"hourly_rate": null, "deposit": 5`, `"wheels": 4`,
+		`"unit": "U 1"`, `"unit": "probe-1"`, `"unit": 7`, `"protocol": "smoke"`, `"protocol": "v1"`, `"installation": {"fly": "up"}`,
+		`"status": "lost"`, `"powertrain": null`,
+		`"plate_number": " "`, `"plate_number": "\u202e"`, `"brand": "Citro` + "\ufffd" + `n"`, `"year": 1700`, `"image": "zoe.png"`,
+		`"features": [""]`, `"capabilities": ["fly"]`,
+		`"capabilities": ["lock", "lock"]`, `"agency_id": 7`, `"agency_id": 2`, `"hourly_rate": 1.555`, `"hourly_rate": -1`,
+		`"hourly_rate": null, "deposit": 5`, `"wheels": 4`,
 	} {
 		_, ofFile := tryPlan(p, t, `{"vehicles": [{"id": 1, `+fields+`}]}`)
 		if ofFile == nil {
@@ -41,7 +44,8 @@ func TestEdit_HasTheRulesOfFleetFiles(t *testing.T) {
 		if got := strings.Join(problems, "\n"); got != ofFile.Error() {
 			t.Errorf("%s: an edit is refused with\n%v\nwant as a file:\n%v", fields, err, ofFile)
 		}
-		if after := onRecord(t, p); after.vehicles[1].Plate != before.vehicles[1].Plate || after.vehicles[1].Unit != before.vehicles[1].Unit {
+		if after := onRecord(t, p); after.vehicles[1].Plate != before.vehicles[1].Plate ||
+			after.vehicles[1].Unit != before.vehicles[1].Unit {
 			t.Errorf("%s: vehicle 1 has changed to %+v", fields, after.vehicles[1])
 		}
 	}

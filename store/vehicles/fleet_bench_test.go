@@ -17,13 +17,17 @@ func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 	tb.Helper()
 	for _, statement := range []string{
 		`insert into agencies (id, code, name) select n, 'A' || n, 'Agency ' || n from generate_series(1, 10) n`,
-		`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
-			select n, 1 + n % 10, case when n % 100 = 0 then 'maintenance' when n % 3 = 0 then 'in_use' else 'available' end, 'combustion', 'M-MP ' || n,
-				(array['Volkswagen', 'Renault', 'Opel', 'Fiat'])[1 + n % 4], (array['Golf', 'Zoe', 'Corsa', '500e', 'ID.3'])[1 + n % 5], 2024, 'blue', 'compact', '',
+		`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
+			capabilities)
+			select n, 1 + n % 10, case when n % 100 = 0 then 'maintenance' when n % 3 = 0 then 'in_use'
+			else 'available' end, 'combustion', 'M-MP ' || n,
+				(array['Volkswagen', 'Renault', 'Opel', 'Fiat'])[1 + n % 4], (array['Golf', 'Zoe', 'Corsa', '500e', 'ID.3'])[1 + n % 5],
+				2024, 'blue', 'compact', '',
 				array['bluetooth', 'navigation'], array['lock', 'unlock']
 			from generate_series(1, cast(:vehicles as int)) n`,
 		`insert into units (serial, vehicle_id, status, session, said_at, changed_at, last_seen)
-			select '35' || lpad(cast(n as text), 13, '0'), n, case when n % 50 = 0 then 'offline' else 'online' end, 's', :now, cast(:now as timestamptz) - interval '10 seconds',
+			select '35' || lpad(cast(n as text), 13, '0'), n, case when n % 50 = 0 then 'offline'
+			else 'online' end, 's', :now, cast(:now as timestamptz) - interval '10 seconds',
 				cast(:now as timestamptz) - case when n % 20 = 0 then interval '1 hour' else interval '20 seconds' end
 			from generate_series(1, cast(:vehicles as int)) n`,
 	} {
@@ -39,7 +43,8 @@ func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := p.Pool.Exec(`insert into snapshots (vehicle_id, fields) select id, $1::jsonb from vehicles`, pg.JSONRecords(fields)); err != nil {
+	if _, err := p.Pool.Exec(`insert into snapshots (vehicle_id, fields) select id, $1::jsonb
+		from vehicles`, pg.JSONRecords(fields)); err != nil {
 		tb.Fatal(err)
 	}
 	if _, err := p.Pool.Exec(`analyse`); err != nil {

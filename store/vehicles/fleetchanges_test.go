@@ -21,13 +21,16 @@ import (
 // of an absent field. Vehicle 2 has few fields.
 const wholeFleet = `{
 	"agencies": [
-		{"id": 1, "code": "MUC", "name": "Isar Mobility", "currency": "CHF", "tax_percent": 19, "cancel_cutoff_minutes": 60, "unlock_grace_minutes": 30,
+		{"id": 1, "code": "MUC", "name": "Isar Mobility", "currency": "CHF", "tax_percent": 19, "cancel_cutoff_minutes": 60,
+		"unlock_grace_minutes": 30,
 		 "payment_wait_minutes": 5, "best_effort_unlock": "allow", "fee_limit": 500, "buffer_minutes": 15},
 		{"id": 2, "code": "BER", "name": "Spree"}],
 	"stations": [{"id": 1, "agency_id": 1, "name": "Hauptbahnhof", "address": "Arnulfstr. 1", "latitude": 48.14, "longitude": 11.56}],
 	"vehicles": [
-		{"id": 1, "agency_id": 1, "unit": "U1", "protocol": "teltonika", "installation": {"lock": "output 1 on", "unlock": "output 1 off"}, "status": "maintenance", "powertrain": "electric",
-		 "plate_number": "M-IM 1", "brand": "Renault", "model": "Zoe", "year": 2024, "color": "white", "category": "compact", "image": "https://example.com/zoe.png",
+		{"id": 1, "agency_id": 1, "unit": "U1", "protocol": "teltonika", "installation": {"lock": "output 1 on", "unlock": "output 1 off"},
+		"status": "maintenance", "powertrain": "electric",
+		 "plate_number": "M-IM 1", "brand": "Renault", "model": "Zoe", "year": 2024, "color": "white", "category": "compact",
+		 "image": "https://example.com/zoe.png",
 		 "features": ["navigation"], "capabilities": ["lock", "unlock"], "hourly_rate": 24, "deposit": 200},
 		{"id": 2, "agency_id": 2, "powertrain": "combustion", "plate_number": "B-SM 2", "capabilities": ["lock"], "hourly_rate": 10}]}`
 
@@ -80,8 +83,12 @@ func onRecord(t *testing.T, p *fixture) record {
 func TestChanges_HaveNoSecrets(t *testing.T) {
 	p := withWholeFleet(t)
 	for _, c := range []struct{ installation, want string }{
-		{`"protocol": "ovms", "installation": {"type": "NL", "pin": "4711"}`, "vehicle 1: protocol teltonika → ovms vehicle 1: installation lock output 1 on, unlock output 1 off → pin (not shown), type NL"},
-		{`"installation": {"type": "NL", "pin": "4712"}`, "vehicle 1: installation pin (not shown), type NL → pin (not shown), type NL, another secret"},
+		{`"protocol": "ovms", "installation": {"type": "NL", "pin": "4711"}`, "vehicle 1: protocol teltonika → ovms vehicle 1: " +
+			"installation lock output 1 on, unlock output 1 off → pin (not shown), type NL"},
+		{
+			`"installation": {"type": "NL", "pin": "4712"}`,
+			"vehicle 1: installation pin (not shown), type NL → pin (not shown), type NL, another secret",
+		},
 		{`"installation": {"type": "KN", "pin": "4713"}`, "vehicle 1: installation pin (not shown), type NL → pin (not shown), type KN"},
 		{`"installation": {"type": "KN", "pin": "4713"}`, ""},
 	} {
@@ -131,7 +138,8 @@ func TestImport_IsOneEntryOfTheAuditLog(t *testing.T) {
 
 func TestImport_ATakenCodeNamesItsAgency(t *testing.T) {
 	p := withWholeFleet(t)
-	const taken = "agencies[0].code: MUC is the code of agency 1: choose another one, or give that agency another one first, by an import before this one"
+	const taken = "agencies[0].code: MUC is the code of agency 1: choose another one, or give that agency another one first, " +
+		"by an import before this one"
 	refused(t, p, `{"agencies":[{"id":3,"code":"MUC","name":"Lech"}]}`, taken)
 	refused(t, p, `{"agencies":[{"id":2,"code":"MUC"}]}`, taken)
 	change(t, p, `{"agencies":[{"id":1,"code":"MUE"}]}`)
@@ -145,14 +153,16 @@ func TestChanges_OfAStatusAreThoseThatBookingsLeave(t *testing.T) {
 	p := withWholeFleet(t)
 	change(
 		t, p,
-		`{"stations":[{"id":2,"agency_id":1,"name":"Ost","address":"Orleansplatz 1","latitude":48.1,"longitude":11.6}],"vehicles":[{"id":1,"status":"available"}]}`,
+		`{"stations":[{"id":2,"agency_id":1,"name":"Ost","address":"Orleansplatz 1","latitude":48.1,"longitude":11.6}],`+
+			`"vehicles":[{"id":1,"status":"available"}]}`,
 	)
 	putBooking(t, p, 1, 0, "active")
 	if _, err := p.Pool.ExecContext(t.Context(), `update vehicles set status = 'in_use' where id = 1`); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ status, want string }{
-		{"available", ""}, {"booked", ""}, {"maintenance", "vehicle 1: status in_use → maintenance"}, {"available", "vehicle 1: status maintenance → in_use"},
+		{"available", ""}, {"booked", ""}, {"maintenance", "vehicle 1: status in_use → maintenance"},
+		{"available", "vehicle 1: status maintenance → in_use"},
 	} {
 		if got := strings.Join(change(t, p, fmt.Sprintf(`{"vehicles":[{"id":1,"status":%q}]}`, c.status)), " "); got != c.want {
 			t.Errorf("%s: changes %q, want %q", c.status, got, c.want)
@@ -164,7 +174,8 @@ func TestChanges_OfAStatusAreThoseThatBookingsLeave(t *testing.T) {
 func TestChanges_TextsHaveOneSpelling(t *testing.T) {
 	p := withWholeFleet(t)
 	const composed, decomposed = "M\u00dc-A 1", "MU\u0308-A 1"
-	if got, want := change(t, p, `{"vehicles":[{"id":1,"plate_number":"`+decomposed+`"}]}`), []string{"vehicle 1: plate number M-IM 1 → " + composed}; !slices.Equal(got, want) {
+	if got, want := change(t, p, `{"vehicles":[{"id":1,"plate_number":"`+decomposed+`"}]}`),
+		[]string{"vehicle 1: plate number M-IM 1 → " + composed}; !slices.Equal(got, want) {
 		t.Errorf("changes %q, want %q", got, want)
 	}
 	for _, plate := range []string{composed, decomposed} {
@@ -177,7 +188,8 @@ func TestChanges_TextsHaveOneSpelling(t *testing.T) {
 func TestRate_IsThatOfTheFleetFile(t *testing.T) {
 	p := withWholeFleet(t)
 	change(t, p, `{"vehicles":[{"id":2,"hourly_rate":null}]}`)
-	if rate, currency, err := p.Rate(t.Context(), 1); err != nil || currency != "CHF" || *rate != (rental.Rate{Hourly: 2400, Deposit: 20000}) {
+	if rate, currency, err := p.Rate(t.Context(), 1); err != nil || currency != "CHF" ||
+		*rate != (rental.Rate{Hourly: 2400, Deposit: 20000}) {
 		t.Errorf("vehicle 1 costs %+v %s, %v", rate, currency, err)
 	}
 	if rate, currency, err := p.Rate(t.Context(), 2); err != nil || currency != "EUR" || rate != nil {
@@ -261,7 +273,8 @@ func TestImport_EachFieldCanBeSetAlone(t *testing.T) {
 		{"stations", "latitude", `48.2`, "station 1: latitude 48.14 → 48.2"},
 		{"stations", "longitude", `11.6`, "station 1: longitude 11.56 → 11.6"},
 		{"vehicles", "unit", `"U3"`, "vehicle 1: unit U1 → U3"},
-		{"vehicles", "installation", `{"lock": "output 3 on", "unlock": "output 1 off"}`, "vehicle 1: installation lock output 1 on, unlock output 1 off → lock output 3 on, unlock output 1 off"},
+		{"vehicles", "installation", `{"lock": "output 3 on", "unlock": "output 1 off"}`, "vehicle 1: installation lock output 1 on, " +
+			"unlock output 1 off → lock output 3 on, unlock output 1 off"},
 		{"vehicles", "status", `"available"`, "vehicle 1: status maintenance → available"},
 		{"vehicles", "powertrain", `"combustion"`, "vehicle 1: powertrain electric → combustion"},
 		{"vehicles", "plate_number", `"M-IM 9"`, "vehicle 1: plate number M-IM 1 → M-IM 9"},
@@ -275,7 +288,8 @@ func TestImport_EachFieldCanBeSetAlone(t *testing.T) {
 		{"vehicles", "capabilities", `["unlock"]`, "vehicle 1: capabilities lock, unlock → unlock"},
 		{"vehicles", "hourly_rate", `25`, "vehicle 1: hourly rate 24.00 CHF → 25.00 CHF"},
 		{"vehicles", "deposit", `250`, "vehicle 1: deposit 200.00 CHF → 250.00 CHF"},
-		{"vehicles", "protocol", `"v1", "installation": null`, "vehicle 1: protocol teltonika → v1; vehicle 1: installation lock output 3 on, unlock output 1 off → none"},
+		{"vehicles", "protocol", `"v1", "installation": null`, "vehicle 1: protocol teltonika → v1; vehicle 1: " +
+			"installation lock output 3 on, unlock output 1 off → none"},
 	} {
 		file := fmt.Sprintf(`{%q: [{"id": 1, %q: %s}]}`, c.kind, c.field, c.value)
 		if got := strings.Join(change(t, p, file), "; "); got != c.want {
@@ -404,7 +418,8 @@ func TestImport_CurrencyChanges(t *testing.T) {
 	}
 	refused(
 		t, p, `{"agencies":[{"id":1,"currency":"EUR","fee_limit":null}]}`,
-		"agencies[0].currency: JPY → EUR: 1 bookings and 0 charges in JPY are open: name the rates of the vehicles anew in this file, or wait until these are done",
+		"agencies[0].currency: JPY → EUR: 1 bookings and 0 charges in JPY are open: name the rates of the vehicles anew in this file, "+
+			"or wait until these are done",
 	)
 	if _, err := p.Pool.Exec(`update bookings set state = 'cancelled'`); err != nil {
 		t.Fatal(err)
@@ -431,7 +446,8 @@ func TestImport_NoVehicleIsForRentInTheWrongCurrency(t *testing.T) {
 			end if;
 			return new;
 		end $$;
-		create trigger check_rates before update of currency on agencies for each row when (old.currency <> new.currency) execute function check_rates()`); err != nil {
+		create trigger check_rates before update of currency on agencies for each row
+		when (old.currency <> new.currency) execute function check_rates()`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err != nil {
@@ -504,7 +520,8 @@ func TestReadFleetFile_Syntax(t *testing.T) {
 	}
 	// What another program has converted wrongly before.
 	_, err = ParseFleetFile(strings.NewReader(withAgency("", `, "brand": "Citro`+"\ufffd"+`n"`)))
-	if want := `vehicles[0].brand: "Citro` + "\ufffd" + `n": a character was lost (U+FFFD) when this text was converted from another encoding`; err == nil ||
+	if want := `vehicles[0].brand: "Citro` + "\ufffd" +
+		`n": a character was lost (U+FFFD) when this text was converted from another encoding`; err == nil ||
 		err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

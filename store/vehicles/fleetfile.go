@@ -58,7 +58,8 @@ type FleetChanges struct {
 //	               "buffer_minutes": 15}],
 //	 "stations": [{"id": 1, "agency_id": 1, "name": "…", "address": "…", "latitude": 48.1, "longitude": 11.5}],
 //	 "vehicles": [{"id": 1, "agency_id": 1, "unit": "861…", "protocol": "v1", "installation": {"…": "…"},
-//	               "status": "available", "powertrain": "electric", "plate_number": "…", "brand": "…", "model": "…", "year": 2024, "color": "…", "category": "…",
+//	               "status": "available", "powertrain": "electric", "plate_number": "…", "brand": "…",
+//	               "model": "…", "year": 2024, "color": "…", "category": "…",
 //	               "image": "https://…", "features": ["…"], "capabilities": ["lock", …], "hourly_rate": 15.00, "deposit": 200}]}
 //
 // A field that is absent stays as it is on record; null clears it. What is new needs all fields
@@ -338,11 +339,14 @@ func (p *part) vehicle(before vehicle, c FleetChanges, on record, terms map[tele
 		ID: telematics.VehicleID(p.id("id", int64(before.ID))), AgencyID: telematics.AgencyID(p.id("agency_id", int64(before.AgencyID))),
 		Status:     oneOf(p, "status", telematics.VehicleStatuses, status, telematics.Available),
 		Powertrain: oneOf(p, "powertrain", telematics.Powertrains, before.Powertrain, ""),
-		Plate:      p.text("plate_number", before.Plate), Brand: p.optionalText("brand", before.Brand), Model: p.optionalText("model", before.Model),
-		Year: p.year("year", before.Year), Color: p.optionalText("color", before.Color), Category: p.optionalText("category", before.Category),
-		Image: p.optionalText("image", before.Image), Features: p.texts("features", before.Features),
+		Plate:      p.text("plate_number", before.Plate), Brand: p.optionalText("brand", before.Brand),
+		Model: p.optionalText("model", before.Model),
+		Year:  p.year("year", before.Year), Color: p.optionalText("color", before.Color),
+		Category: p.optionalText("category", before.Category),
+		Image:    p.optionalText("image", before.Image), Features: p.texts("features", before.Features),
 	}
-	if u, err := url.Parse(v.Image); v.Image != before.Image && v.Image != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+	if u, err := url.Parse(v.Image); v.Image != before.Image && v.Image != "" &&
+		(err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
 		p.problem("image", "%q: want an http or https address", v.Image)
 	}
 	p.unit(&v, before.Vehicle, c, on)

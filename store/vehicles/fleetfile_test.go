@@ -67,8 +67,14 @@ func TestDemoFleet_IsValid(t *testing.T) {
 func TestDemoFleet_HasTermsAndRates(t *testing.T) {
 	file := demoFleet(t)
 	for id, want := range map[telematics.AgencyID]rental.Terms{
-		1: {Currency: "EUR", Tax: 190_000, CancelCutoff: time.Hour, Buffer: 15 * time.Minute, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute},
-		2: {Currency: "EUR", Tax: 190_000, CancelCutoff: 2 * time.Hour, Buffer: 30 * time.Minute, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute},
+		1: {
+			Currency: "EUR", Tax: 190_000, CancelCutoff: time.Hour, Buffer: 15 * time.Minute, UnlockGrace: time.Hour,
+			PaymentWait: 10 * time.Minute,
+		},
+		2: {
+			Currency: "EUR", Tax: 190_000, CancelCutoff: 2 * time.Hour, Buffer: 30 * time.Minute, UnlockGrace: time.Hour,
+			PaymentWait: 10 * time.Minute,
+		},
 	} {
 		if file.Terms[id] != want {
 			t.Errorf("agency %d: %+v, want %+v", id, file.Terms[id], want)
@@ -100,11 +106,21 @@ func TestParseFleetFile_ReadsAmountsExactly(t *testing.T) {
 		{``, `, "hourly_rate": 0`, eur, &rental.Rate{}},
 		// A float would not hold the digits of its products.
 		{``, `, "hourly_rate": 9999999999.99`, eur, &rental.Rate{Hourly: 999_999_999_999}},
-		{`, "currency": "JPY", "tax_percent": 10`, `, "hourly_rate": 1500, "deposit": 20000.0`, rental.Terms{Currency: "JPY", Tax: 100_000, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute}, &rental.Rate{Hourly: 1500, Deposit: 20_000}},
-		{`, "currency": "BHD", "tax_percent": 8.8755`, `, "hourly_rate": 1.505, "deposit": 20`, rental.Terms{Currency: "BHD", Tax: 88_755, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute}, &rental.Rate{Hourly: 1505, Deposit: 20_000}},
-		{`, "tax_percent": 0.0001, "cancel_cutoff_minutes": 1440, "buffer_minutes": 0`, ``, rental.Terms{Currency: "EUR", Tax: 1, CancelCutoff: 24 * time.Hour, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute}, nil},
-		{`, "unlock_grace_minutes": 0, "payment_wait_minutes": 0, "fee_limit": 1500.50`, ``, rental.Terms{Currency: "EUR", FeeLimit: 150_050}, nil},
-		{`, "tax_percent": 100, "buffer_minutes": 527040`, ``, rental.Terms{Currency: "EUR", Tax: rental.FullTax, Buffer: rental.MaxLength, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute}, nil},
+		{`, "currency": "JPY", "tax_percent": 10`, `, "hourly_rate": 1500, "deposit": 20000.0`, rental.Terms{
+			Currency: "JPY", Tax: 100_000, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute,
+		}, &rental.Rate{Hourly: 1500, Deposit: 20_000}},
+		{`, "currency": "BHD", "tax_percent": 8.8755`, `, "hourly_rate": 1.505, "deposit": 20`, rental.Terms{
+			Currency: "BHD", Tax: 88_755, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute,
+		}, &rental.Rate{Hourly: 1505, Deposit: 20_000}},
+		{`, "tax_percent": 0.0001, "cancel_cutoff_minutes": 1440, "buffer_minutes": 0`, ``, rental.Terms{
+			Currency: "EUR", Tax: 1, CancelCutoff: 24 * time.Hour, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute,
+		}, nil},
+		{`, "unlock_grace_minutes": 0, "payment_wait_minutes": 0, "fee_limit": 1500.50`, ``, rental.Terms{
+			Currency: "EUR", FeeLimit: 150_050,
+		}, nil},
+		{`, "tax_percent": 100, "buffer_minutes": 527040`, ``, rental.Terms{
+			Currency: "EUR", Tax: rental.FullTax, Buffer: rental.MaxLength, UnlockGrace: time.Hour, PaymentWait: 10 * time.Minute,
+		}, nil},
 	} {
 		file, err := ParseFleetFile(strings.NewReader(withAgency(c.agency, c.vehicle)))
 		if err != nil {
@@ -122,7 +138,8 @@ func TestParseFleetFile_NamesInvalidAmounts(t *testing.T) {
 	for _, c := range []struct{ agency, vehicle, message string }{
 		// The rate is not reported: without a currency, its number of decimals is unknown.
 		{`, "currency": "eur"`, `, "hourly_rate": 1.505`, `agencies[0].currency: "eur": want an ISO 4217 code such as EUR`},
-		{`, "currency": 978`, ``, `agencies[0].currency: 978: want a string` + "\n" + `agencies[0].currency: "": want an ISO 4217 code such as EUR`},
+		{`, "currency": 978`, ``, `agencies[0].currency: 978: want a string` + "\n" +
+			`agencies[0].currency: "": want an ISO 4217 code such as EUR`},
 		{`, "tax_percent": 101`, ``, `agencies[0].tax_percent: 101: must be at most 100`},
 		{`, "tax_percent": 19.00001`, ``, `agencies[0].tax_percent: 19.00001: must have at most 4 decimals`},
 		{`, "tax_percent": -1`, ``, `agencies[0].tax_percent: -1: must not be negative`},
@@ -131,7 +148,10 @@ func TestParseFleetFile_NamesInvalidAmounts(t *testing.T) {
 		{`, "buffer_minutes": 527041`, ``, `agencies[0].buffer_minutes: 527041: want 0 to 527040`},
 		{`, "buffer_minutes": 0.5`, ``, `agencies[0].buffer_minutes: 0.5: want a whole number`},
 		{``, `, "hourly_rate": 1.505`, `vehicles[0].hourly_rate: 1.505: must have at most 2 decimals`},
-		{`, "currency": "JPY"`, `, "hourly_rate": 1500, "deposit": 0.5`, `vehicles[0].deposit: 0.5: must be a whole number: JPY has no decimals`},
+		{
+			`, "currency": "JPY"`, `, "hourly_rate": 1500, "deposit": 0.5`,
+			`vehicles[0].deposit: 0.5: must be a whole number: JPY has no decimals`,
+		},
 		{``, `, "hourly_rate": "15"`, `vehicles[0].hourly_rate: "15": must be a decimal number such as 12.5`},
 		{``, `, "hourly_rate": {}`, `vehicles[0].hourly_rate: {}: must be a decimal number such as 12.5`},
 		{``, `, "hourly_rate": -15`, `vehicles[0].hourly_rate: -15: must not be negative`},
@@ -147,10 +167,12 @@ func TestParseFleetFile_NamesInvalidAmounts(t *testing.T) {
 
 func TestParseFleetFile_NamesAllProblems(t *testing.T) {
 	_, err := ParseFleetFile(strings.NewReader(`{
-		"agencies": [{"id": 1, "code": "MUC", "name": "Isar"}, {"id": 1, "code": "MUC", "name": " "}, {"id": -1, "code": "B-R", "name": "x"}, 5],
+		"agencies": [{"id": 1, "code": "MUC", "name": "Isar"}, {"id": 1, "code": "MUC", "name": " "}, {"id": -1, "code": "B-R",
+		"name": "x"}, 5],
 		"stations": [{"id": 1, "agency_id": 3, "name": "A", "address": "B", "latitude": 91, "longitude": "x"}],
 		"vehicles": [
-			{"id": 1, "agency_id": 1, "unit": "86 1", "protocol": "smoke", "status": "lost", "powertrain": "steam", "plate_number": "M 1", "year": 1700,
+			{"id": 1, "agency_id": 1, "unit": "86 1", "protocol": "smoke", "status": "lost", "powertrain": "steam", "plate_number": "M 1",
+			"year": 1700,
 			 "image": "file:///etc/passwd", "features": ["", 1], "capabilities": ["lock", "fly", "lock"], "wheels": 4},
 			{"id": 2, "unit": "U", "powertrain": null, "features": [""]},
 			{"id": 2, "agency_id": 1, "unit": "U", "powertrain": "electric", "plate_number": "\u0000", "capabilities": [], "model": 7}
@@ -174,7 +196,8 @@ func TestParseFleetFile_NamesAllProblems(t *testing.T) {
 		"vehicles[0].year: 1700: want 1886 to 2100",
 		`vehicles[0].features: ["", 1]: want a list of strings`,
 		`vehicles[0].image: "file:///etc/passwd": want an http or https address`,
-		`vehicles[0].capabilities: "fly": want some of [lock unlock enable-driving disable-driving unlock-and-enable-driving lock-and-disable-driving attention open-top-case]`,
+		`vehicles[0].capabilities: "fly": want some of [lock unlock enable-driving disable-driving unlock-and-enable-driving ` +
+			`lock-and-disable-driving attention open-top-case]`,
 		`vehicles[0].capabilities: "lock" comes twice`,
 		"vehicles[0].wheels: unknown key",
 		"vehicles[1].agency_id: missing",
@@ -213,7 +236,8 @@ func TestParseFleetFile_RefusesOtherFiles(t *testing.T) {
 
 func TestFleetFile_MinimalVehicle(t *testing.T) {
 	file, err := ParseFleetFile(strings.NewReader(`{"agencies": [{"id": 1, "code": "MUC", "name": "Isar"}],
-		"vehicles": [{"id": 1, "agency_id": 1, "powertrain": "electric", "plate_number": "M 1", "capabilities": ["lock"], "image": null}]}`))
+		"vehicles": [{"id": 1, "agency_id": 1, "powertrain": "electric", "plate_number": "M 1", "capabilities": ["lock"],
+		"image": null}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +248,9 @@ func TestFleetFile_MinimalVehicle(t *testing.T) {
 }
 
 func TestFleetFile_BestEffortUnlockIsDeniedUnlessAllowed(t *testing.T) {
-	for said, want := range map[string]bool{``: false, `, "best_effort_unlock": null`: false, `, "best_effort_unlock": "deny"`: false, `, "best_effort_unlock": "allow"`: true} {
+	for said, want := range map[string]bool{
+		``: false, `, "best_effort_unlock": null`: false, `, "best_effort_unlock": "deny"`: false, `, "best_effort_unlock": "allow"`: true,
+	} {
 		file, err := ParseFleetFile(strings.NewReader(withAgency(said, "")))
 		if err != nil || file.Agencies[0].BestEffortUnlock != want {
 			t.Errorf("%s: %+v, %v; want %t", said, file.Agencies, err, want)
@@ -240,18 +266,22 @@ func TestParseFleetFile_TextsArePrintable(t *testing.T) {
 	const evil = `M\u202e-IM\u001b[2J\u200b 1`
 	file, err := ParseFleetFile(strings.NewReader(`{"agencies":[{"id":1,"code":"MUC","name":"` + evil + `"}],
 		"stations":[{"id":1,"agency_id":1,"name":"` + evil + `","address":"` + evil + `","latitude":48,"longitude":11}],
-		"vehicles":[{"id":1,"agency_id":1,"powertrain":"electric","capabilities":["lock"],"plate_number":"` + evil + `","brand":"` + evil + `","model":"` + evil +
+		"vehicles":[{"id":1,"agency_id":1,"powertrain":"electric","capabilities":["lock"],"plate_number":"` + evil + `","brand":"` + evil +
+		`","model":"` + evil +
 		`","color":"` + evil + `","category":"` + evil + `","features":["` + evil + `"]}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	v, s := file.Vehicles[0], file.Stations[0]
-	for i, text := range append([]string{file.Agencies[0].Name, s.Name, s.Address, v.Plate, v.Brand, v.Model, v.Color, v.Category}, v.Features...) {
+	for i, text := range append([]string{file.Agencies[0].Name, s.Name, s.Address, v.Plate, v.Brand, v.Model, v.Color, v.Category},
+		v.Features...) {
 		if text != "M-IM [2J 1" {
 			t.Errorf("text %d is %q, want %q", i, text, "M-IM [2J 1")
 		}
 	}
-	if _, err := ParseFleetFile(strings.NewReader(`{"vehicles":[{"id":1,"agency_id":1,"powertrain":"electric","capabilities":[],"plate_number":"\u202e"}]}`)); err == nil || !strings.Contains(err.Error(), "plate_number: empty") {
+	if _, err := ParseFleetFile(strings.NewReader(`{"vehicles":[{"id":1,"agency_id":1,"powertrain":"electric","capabilities":[],` +
+		`"plate_number":"\u202e"}]}`)); err == nil ||
+		!strings.Contains(err.Error(), "plate_number: empty") {
 		t.Errorf("a plate of which nothing is seen: %v, want a problem", err)
 	}
 }

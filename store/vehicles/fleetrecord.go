@@ -69,7 +69,8 @@ func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 		BestEffort bool            `db:"best_effort_unlock"`
 	}
 	err := sqlx.SelectContext(ctx, db, &rows, `
-		select id, code, name, currency, tax_ppm, extract(epoch from cancel_cutoff)::bigint as cutoff, extract(epoch from buffer)::bigint as buffer,
+		select id, code, name, currency, tax_ppm, extract(epoch from cancel_cutoff)::bigint as cutoff, extract(epoch
+		from buffer)::bigint as buffer,
 			extract(epoch from unlock_grace)::bigint as grace, extract(epoch from payment_wait)::bigint as wait,
 			coalesce(fee_limit, 0) as fee_limit, best_effort_unlock
 		from agencies where id = any ($1)`, pq.Array(ids))
@@ -207,7 +208,8 @@ func (c FleetChanges) revalued(
 		}
 		changing = append(changing, a.ID)
 		var rated []telematics.VehicleID
-		if err := sqlx.SelectContext(ctx, db, &rated, `select id from vehicles where agency_id = $1 and hourly_rate is not null order by id`, a.ID); err != nil {
+		if err := sqlx.SelectContext(ctx, db, &rated, `select id from vehicles where agency_id = $1 and hourly_rate is not null
+			order by id`, a.ID); err != nil {
 			return nil, nil, err
 		}
 		rated = slices.DeleteFunc(rated, func(id telematics.VehicleID) bool { return inFile[id] })

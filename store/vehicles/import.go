@@ -31,7 +31,8 @@ func (i Imported) String() string {
 		n         int
 		one, more string
 	}{
-		{i.Agencies, "agency", "agencies"}, {i.Stations, "station", "stations"}, {i.Vehicles, "vehicle", "vehicles"}, {i.Units, "unit", "units"},
+		{i.Agencies, "agency", "agencies"}, {i.Stations, "station", "stations"}, {i.Vehicles, "vehicle", "vehicles"},
+		{i.Units, "unit", "units"},
 	} {
 		switch c.n {
 		case 0:
@@ -291,7 +292,8 @@ func checkAgencies(ctx context.Context, db *sqlx.DB, file FleetFile) error {
 	}
 	var unknown []int64
 	err := db.SelectContext(ctx, &unknown, `
-		select distinct id from unnest($1::bigint[]) as named (id) where not exists (select from agencies a where a.id = named.id) order by id`, pq.Array(others))
+		select distinct id from unnest($1::bigint[]) as named (id) where not exists (select from agencies a where a.id = named.id)
+		order by id`, pq.Array(others))
 	if err == nil && len(unknown) > 0 {
 		err = fmt.Errorf("there are no agencies %v", unknown)
 	}
@@ -342,18 +344,22 @@ func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 		})
 	}
 	const fileRows = `
-		select id, code, name, currency, tax_ppm, make_interval(mins => cutoff_minutes) as cancel_cutoff, make_interval(mins => buffer_minutes) as buffer,
-			make_interval(mins => grace_minutes) as unlock_grace, make_interval(mins => wait_minutes) as payment_wait, fee_limit, best_effort_unlock
+		select id, code, name, currency, tax_ppm, make_interval(mins => cutoff_minutes) as cancel_cutoff,
+		make_interval(mins => buffer_minutes) as buffer,
+			make_interval(mins => grace_minutes) as unlock_grace, make_interval(mins => wait_minutes) as payment_wait, fee_limit,
+			best_effort_unlock
 		from json_to_recordset($1) as f (
 			id bigint, code text, name text, currency text, tax_ppm bigint, cutoff_minutes integer, buffer_minutes integer,
 			grace_minutes integer, wait_minutes integer, fee_limit bigint, best_effort_unlock boolean)`
 	added, err := upsert(ctx, tx, `
-		insert into agencies (id, code, name, currency, tax_ppm, cancel_cutoff, buffer, unlock_grace, payment_wait, fee_limit, best_effort_unlock)
+		insert into agencies (id, code, name, currency, tax_ppm, cancel_cutoff, buffer, unlock_grace, payment_wait, fee_limit,
+		best_effort_unlock)
 		select * from (`+fileRows+`) f
 		where not exists (select from agencies a where a.id = f.id and a.code = f.code)
 		order by id
 		on conflict (id) do update set code = excluded.code, name = excluded.name, currency = excluded.currency, tax_ppm = excluded.tax_ppm,
-			cancel_cutoff = excluded.cancel_cutoff, buffer = excluded.buffer, unlock_grace = excluded.unlock_grace, payment_wait = excluded.payment_wait,
+			cancel_cutoff = excluded.cancel_cutoff, buffer = excluded.buffer, unlock_grace = excluded.unlock_grace,
+			payment_wait = excluded.payment_wait,
 			fee_limit = excluded.fee_limit, best_effort_unlock = excluded.best_effort_unlock`,
 		rows)
 	if err != nil {
@@ -364,8 +370,10 @@ func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 		set name = f.name, currency = f.currency, tax_ppm = f.tax_ppm, cancel_cutoff = f.cancel_cutoff, buffer = f.buffer,
 			unlock_grace = f.unlock_grace, payment_wait = f.payment_wait, fee_limit = f.fee_limit, best_effort_unlock = f.best_effort_unlock
 		from (`+fileRows+`) f
-		where a.id = f.id and (a.name, a.currency, a.tax_ppm, a.cancel_cutoff, a.buffer, a.unlock_grace, a.payment_wait, a.fee_limit, a.best_effort_unlock)
-			is distinct from (f.name, f.currency, f.tax_ppm, f.cancel_cutoff, f.buffer, f.unlock_grace, f.payment_wait, f.fee_limit, f.best_effort_unlock)`,
+		where a.id = f.id and (a.name, a.currency, a.tax_ppm, a.cancel_cutoff, a.buffer, a.unlock_grace, a.payment_wait, a.fee_limit,
+		a.best_effort_unlock)
+			is distinct from (f.name, f.currency, f.tax_ppm, f.cancel_cutoff, f.buffer, f.unlock_grace, f.payment_wait, f.fee_limit,
+			f.best_effort_unlock)`,
 		rows)
 	return added + changed, err
 }
@@ -390,7 +398,8 @@ func importStations(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 			id bigint, agency_id bigint, name text, address text, latitude double precision, longitude double precision)
 		where not exists (
 			select from stations s
-			where s.id = f.id and (s.agency_id, s.name, s.address, s.latitude, s.longitude) = (f.agency_id, f.name, f.address, f.latitude, f.longitude))
+			where s.id = f.id
+			and (s.agency_id, s.name, s.address, s.latitude, s.longitude) = (f.agency_id, f.name, f.address, f.latitude, f.longitude))
 		order by id
 		on conflict (id) do update set agency_id = excluded.agency_id, name = excluded.name, address = excluded.address,
 			latitude = excluded.latitude, longitude = excluded.longitude`,
@@ -431,7 +440,8 @@ const fileVehicles = `
 		powertrain, plate_number, brand, model, year, color, category, image,
 		coalesce(features, '{}') as features, coalesce(capabilities, '{}') as capabilities, hourly_rate, deposit
 	from (
-		select id, agency_id, coalesce(nullif(status, ''), (select v.status from vehicles v where v.id = f.id), 'available') as status, powertrain,
+		select id, agency_id, coalesce(nullif(status, ''), (select v.status from vehicles v where v.id = f.id), 'available') as status,
+		powertrain,
 			plate_number, brand, model, year, color, category, image, features, capabilities, hourly_rate, deposit
 		from json_to_recordset($1) as f (
 		id bigint, agency_id bigint, status text, powertrain text, plate_number text, brand text, model text,
@@ -456,14 +466,17 @@ func importVehicles(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle,
 	var changed []telematics.VehicleID
 	err := tx.SelectContext(ctx, &changed, `
 		select f.id from (`+fileVehicles+`) f left join vehicles v on v.id = f.id
-		where v.id is null or (v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category, v.image, v.features, v.capabilities, v.hourly_rate, v.deposit)
-			is distinct from (f.agency_id, f.status, f.powertrain, f.plate_number, f.brand, f.model, f.year, f.color, f.category, f.image, f.features, f.capabilities, f.hourly_rate, f.deposit)`,
+		where v.id is null or (v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category, v.image,
+		v.features, v.capabilities, v.hourly_rate, v.deposit)
+			is distinct from (f.agency_id, f.status, f.powertrain, f.plate_number, f.brand, f.model, f.year, f.color, f.category, f.image,
+			f.features, f.capabilities, f.hourly_rate, f.deposit)`,
 		pg.JSONRecords(rows))
 	if err != nil || len(changed) == 0 {
 		return 0, err
 	}
 	rows = slices.DeleteFunc(rows, func(row vehicleFileRow) bool { return !slices.Contains(changed, row.ID) })
-	if _, err := tx.ExecContext(ctx, `select from vehicles where id = any ($1) order by id for no key update`, pq.Array(changed)); err != nil {
+	if _, err := tx.ExecContext(ctx, `select from vehicles where id = any ($1)
+		order by id for no key update`, pq.Array(changed)); err != nil {
 		return 0, err
 	}
 	return upsert(ctx, tx, `
@@ -511,7 +524,8 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (c
 				select u.serial from f join units u on u.serial = f.serial where (u.vehicle_id, u.protocol) <> (f.vehicle_id, f.protocol)
 			), coming as (
 				select f.* from f left join units u on u.serial = f.serial
-				where f.serial is not null and (u.vehicle_id, u.protocol, u.installation) is distinct from (f.vehicle_id, f.protocol, f.installation)
+				where f.serial is not null and (u.vehicle_id, u.protocol, u.installation) is distinct
+				from (f.vehicle_id, f.protocol, f.installation)
 			)`
 		remove = file + `
 			update units
@@ -522,7 +536,8 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (c
 		add = file + `
 			insert into units (serial, vehicle_id, protocol, installation)
 			select serial, vehicle_id, protocol, installation from coming order by vehicle_id
-			on conflict (serial) do update set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol, installation = excluded.installation
+			on conflict (serial) do update
+			set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol, installation = excluded.installation
 			returning serial`
 	)
 	for _, query := range []string{remove, add} {

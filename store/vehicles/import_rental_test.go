@@ -27,7 +27,8 @@ func priced(t *testing.T, p *fixture) (map[telematics.AgencyID]rental.Terms, map
 	}
 	err := p.Pool.SelectContext(t.Context(), &agencies, `
 		select id, currency, tax_ppm, (extract(epoch from cancel_cutoff))::bigint as cutoff, (extract(epoch from buffer))::bigint as buffer,
-			(extract(epoch from unlock_grace))::bigint as grace, (extract(epoch from payment_wait))::bigint as wait, coalesce(fee_limit, 0) as fee_limit from agencies`)
+			(extract(epoch from unlock_grace))::bigint as grace, (extract(epoch
+			from payment_wait))::bigint as wait, coalesce(fee_limit, 0) as fee_limit from agencies`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,8 @@ func priced(t *testing.T, p *fixture) (map[telematics.AgencyID]rental.Terms, map
 		Hourly  rental.Minor         `db:"hourly_rate"`
 		Deposit rental.Minor         `db:"deposit"`
 	}
-	if err := p.Pool.SelectContext(t.Context(), &vehicles, `select id, hourly_rate, deposit from vehicles where hourly_rate is not null`); err != nil {
+	if err := p.Pool.SelectContext(t.Context(), &vehicles, `select id, hourly_rate, deposit from vehicles where hourly_rate is
+		not null`); err != nil {
 		t.Fatal(err)
 	}
 	rates := map[telematics.VehicleID]rental.Rate{}
@@ -96,11 +98,13 @@ func putBooking(t *testing.T, p *fixture, vehicle, hours int, state string) {
 	t.Helper()
 	_, err := p.Pool.ExecContext(t.Context(), `
 		with client as (
-			insert into clients (agency_id, subject) values (1, 'c') on conflict (agency_id, subject) do update set subject = excluded.subject returning id)
+			insert into clients (agency_id, subject) values (1, 'c') on conflict (agency_id, subject) do update
+			set subject = excluded.subject returning id)
 		insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
 			started_at, ended_at, currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
 		select $1::text, $2::text, 1, id, $3::bigint, 1, 2, now() + $4 * interval '1 hour', now() + ($4 + 1) * interval '1 hour',
-			case when $2 in ('active', 'completed') then now() end, case when $2 = 'completed' then now() end, 'EUR', 1500, 190000, 100, 1500, 285, 0, now()
+			case when $2 in ('active', 'completed') then now() end, case
+			when $2 = 'completed' then now() end, 'EUR', 1500, 190000, 100, 1500, 285, 0, now()
 		from client`,
 		fmt.Sprintf("BK-%d-%d-%s", vehicle, hours, state), state, vehicle, hours)
 	if err != nil {
@@ -136,7 +140,8 @@ func TestImport_StatusFollowsFromBookings(t *testing.T) {
 	putBooking(t, p, 5, 0, "active")
 	putBooking(t, p, 6, 5, "upcoming")
 	putBooking(t, p, 10, 5, "upcoming")
-	file.Vehicles[3].Status, file.Vehicles[4].Status, file.Vehicles[7].Status = telematics.Maintenance, telematics.Inactive, telematics.Booked
+	file.Vehicles[3].Status, file.Vehicles[4].Status, file.Vehicles[7].Status = telematics.Maintenance, telematics.Inactive,
+		telematics.Booked
 	for _, want := range []Imported{{Vehicles: 6}, {}} { // 1, 2, 4, 5, 6, 8
 		if got, err := p.Import(t.Context(), file); err != nil || got != want {
 			t.Errorf("Import = %+v, %v; want %+v", got, err, want)
@@ -176,7 +181,8 @@ func TestImport_WaitsForAConcurrentBooking(t *testing.T) {
 		`insert into clients (agency_id, subject) values (1, 'c')`,
 		`insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
 			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
-		select 'BK', 'upcoming', 1, id, 1, 1, 2, now(), now() + interval '1 hour', 'EUR', 1500, 190000, 100, 1500, 285, 0, now() from clients`,
+		select 'BK', 'upcoming', 1, id, 1, 1, 2, now(), now() + interval '1 hour', 'EUR', 1500, 190000, 100, 1500, 285, 0, now()
+		from clients`,
 		`update vehicles set status = 'booked' where id = 1`,
 	} {
 		if _, err := tx.ExecContext(t.Context(), query); err != nil {

@@ -19,7 +19,8 @@ var markerStatement = `
 		locked.is->>'v', locked.is->>'at', energy.is->>'v', energy.is->>'at'
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id
 		cross join lateral (select s.fields->'telemetry.is_locked' as is) locked
-		cross join lateral (select s.fields->case v.powertrain when 'electric' then 'telemetry.battery_level_percent' else 'telemetry.fuel_level_percent' end as is) energy
+		cross join lateral (select s.fields->case v.powertrain
+			when 'electric' then 'telemetry.battery_level_percent' else 'telemetry.fuel_level_percent' end as is) energy
 	where ($1::bigint = 0 or v.agency_id = $1)
 		and (not $4::boolean
 			or s.fields->'location.latitude'->'v' between to_jsonb($5::float8) and to_jsonb($6::float8)

@@ -29,7 +29,8 @@ func BenchmarkMarkers(b *testing.B) {
 	}
 	read := func() {
 		n := 0
-		if err := p.Markers(b.Context(), telematics.MarkerQuery{}, func(telematics.Marker) error { n++; return nil }); err != nil || n != 100_000 {
+		if err := p.Markers(b.Context(), telematics.MarkerQuery{}, func(telematics.Marker) error { n++; return nil }); err != nil ||
+			n != 100_000 {
 			b.Fatal(n, err)
 		}
 	}

@@ -25,9 +25,13 @@ func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 	fillFleet(t, p, 200, now)
 	for _, statement := range []string{
 		`update vehicles set powertrain = 'electric' where id % 2 = 0`,
-		`update snapshots set fields = fields || '{"telemetry.battery_level_percent": {"v": 17.5, "at": 1767348000000}}' where vehicle_id % 4 = 0`,
+		`update snapshots set fields = fields || '{"telemetry.battery_level_percent": {"v": 17.5, "at": 1767348000000}}'
+			where vehicle_id % 4 = 0`,
 		`update snapshots set fields = fields - 'location.latitude' where vehicle_id % 5 = 0`,
-		`update snapshots set fields = fields || '{"location.longitude": {"v": null, "at": 1767348000000, "once": true}, "telemetry.is_locked": {"v": "maybe", "at": 1}}' where vehicle_id % 7 = 0`,
+		`update snapshots
+			set fields = fields || '{"location.longitude": {"v": null, "at": 1767348000000, "once": true},
+				"telemetry.is_locked": {"v": "maybe", "at": 1}}'
+			where vehicle_id % 7 = 0`,
 		`delete from snapshots where vehicle_id % 11 = 0`,
 		`delete from units where vehicle_id % 13 = 0`,
 	} {
@@ -90,7 +94,9 @@ func TestMarkers_OfABox(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	fillFleet(t, p, 5, time.Now())
 	for id, position := range map[int]string{1: `10, 20`, 2: `-10, 179.5`, 3: `-10, -179.5`, 4: `"x", 20`} {
-		if _, err := p.Pool.Exec(fmt.Sprintf(`update snapshots set fields = jsonb_build_object('location.latitude', jsonb_build_object('v', '[%s]'::jsonb->0), 'location.longitude', jsonb_build_object('v', '[%s]'::jsonb->1)) where vehicle_id = %d`, position, position, id)); err != nil {
+		if _, err := p.Pool.Exec(fmt.Sprintf(`update snapshots set fields = jsonb_build_object('location.latitude', jsonb_build_object('v',
+			'[%s]'::jsonb->0), 'location.longitude', jsonb_build_object('v', '[%s]'::jsonb->1)) where vehicle_id = %d`,
+			position, position, id)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -109,7 +109,8 @@ func (f *Fleet) ForgetContacts(ctx context.Context) error {
 		with locked as (
 			select serial from units order by vehicle_id for update
 		)
-		update units set status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null, check_at = now()
+		update units
+		set status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null, check_at = now()
 		from locked where units.serial = locked.serial`)
 	return unavailable.Wrap("forget contacts", err)
 }

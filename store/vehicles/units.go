@@ -111,10 +111,12 @@ var problems = map[telematics.UnitProblem]string{
 	telematics.MissingKey: fmt.Sprintf(`
 		select u.serial from units u where $%[1]d::text <> '' and not $%[1]d = any (u.keys)`, signingKeyParameter),
 	telematics.RejectsCommands: `
-		select u.serial from commands c join units u on u.serial = c.unit join vehicles v on v.id = u.vehicle_id and v.agency_id = c.agency_id
+		select u.serial from commands c join units u on u.serial = c.unit join vehicles v on v.id = u.vehicle_id
+		and v.agency_id = c.agency_id
 		where ` + rejections + fmt.Sprintf(` and c.reason <> all ($%d::text[])`, ofTheVehicleParameter),
 	telematics.WrongClock: fmt.Sprintf(`
-		select unit as serial from unit_clocks where ahead_ms > %d or ahead_ms < -%d`, telematics.MaxClockAhead.Milliseconds(), telematics.MaxClockBehind.Milliseconds()),
+		select unit as serial from unit_clocks where ahead_ms > %d
+		or ahead_ms < -%d`, telematics.MaxClockAhead.Milliseconds(), telematics.MaxClockBehind.Milliseconds()),
 	telematics.RejectedReports: `
 		select unit as serial from unit_counts where kind <> '` + reconnects + `' and hour > ` + lately,
 	telematics.Unstable: `
@@ -145,8 +147,10 @@ func unitsStatement(wanted telematics.UnitProblem) string {
 		from units u join vehicles v on v.id = u.vehicle_id
 		where ($%[1]d::bigint = 0 or v.agency_id = $%[1]d)
 			and ($%[2]d::text = '' or $%[2]d = `+connectivity(instant, fmt.Sprintf("$%d", onlineForParameter))+`)
-			and ($%[3]d::text = '' or u.serial ilike $%[3]d or `+foundIn(`split_part(`+vehicleSearch+`, chr(10), 1)`, `$%[6]d`)+` or u.firmware ilike $%[3]d
-				or exists (select from snapshots s where s.vehicle_id = v.id and s.fields->'`+string(telematics.Firmware)+`'->>'v' ilike $%[3]d))
+			and ($%[3]d::text = '' or u.serial ilike $%[3]d or `+foundIn(`split_part(`+vehicleSearch+`, chr(10), 1)`, `$%[6]d`)+
+		` or u.firmware ilike $%[3]d
+				or exists (select from snapshots s where s.vehicle_id = v.id and s.fields->'`+string(telematics.Firmware)+
+		`'->>'v' ilike $%[3]d))
 			and ($%[4]d::bigint = 0 or v.id < $%[4]d)`+troubled+`
 		order by v.id desc
 		limit nullif($%[5]d::bigint, 0)
@@ -162,7 +166,8 @@ func unitsStatement(wanted telematics.UnitProblem) string {
 	)
 	select v.id, v.agency_id, v.plate_number, u.serial, u.protocol, `+ContactColumns+`,
 		jsonb_strip_nulls(jsonb_build_object(
-			'`+string(telematics.RSRP)+`', `+rsrp+`, '`+string(telematics.Firmware)+`', s.fields->'`+string(telematics.Firmware)+`')) as fields,
+			'`+string(telematics.RSRP)+`', `+rsrp+`, '`+string(telematics.Firmware)+`', s.fields->'`+string(telematics.Firmware)+
+		`')) as fields,
 		c.ahead_ms, c.at as clock_at, coalesce(counted.reconnects, 0) as reconnects, counted.rejects, rejected.commands,
 		array_remove(array[`+strings.Join(has, ", ")+`], null) as problems
 	from page
@@ -172,7 +177,8 @@ func unitsStatement(wanted telematics.UnitProblem) string {
 		left join unit_clocks c on c.unit = page.serial
 		left join rejected on rejected.unit = page.serial and rejected.agency_id = v.agency_id
 		left join lateral (
-			select max(count) filter (where reason = '`+reconnects+`') as reconnects, `+tally+` filter (where reason <> '`+reconnects+`') as rejects
+			select max(count) filter (where reason = '`+reconnects+`') as reconnects, `+tally+` filter (where reason <> '`+reconnects+
+		`') as rejects
 			from (
 				select kind as reason, sum(count)::bigint as count, max(last_at) as last_at
 				from unit_counts where unit = page.serial and hour > `+lately+`

@@ -61,7 +61,8 @@ func newUnits(t *testing.T, n int) *fixture {
 	}
 	execute(
 		t, p,
-		`update units set status = 'online', session = 's', said_at = now(), changed_at = now(), last_seen = now(), firmware = '3.1.' || vehicle_id, keys = '{k1}'`,
+		`update units set status = 'online', session = 's', said_at = now(), changed_at = now(), last_seen = now(),
+			firmware = '3.1.' || vehicle_id, keys = '{k1}'`,
 	)
 	return p
 }
@@ -76,9 +77,11 @@ func reject(t *testing.T, p *fixture, vehicle int, state, reason string, ago tim
 		id[i] = byte(milliseconds >> (8 * (5 - i)))
 	}
 	execute(t, p, `
-		insert into commands (id, vehicle_id, agency_id, unit, action, lane, seq, instance, actor_subject, actor_role, request_id, state, reason, detail,
+		insert into commands (id, vehicle_id, agency_id, unit, action, lane, seq, instance, actor_subject, actor_role, request_id, state,
+		reason, detail,
 			attempts, requested_at, sent_at, completed_at, deadline)
-		select $1, id, agency_id, 'unit-' || id, 'lock', 'access', nextval('commands_seq'), 'i', 'a', 'admin', $1, $3, $4, '', 1, $5, $5, $5, $5
+		select $1, id, agency_id, 'unit-' || id, 'lock', 'access', nextval('commands_seq'), 'i', 'a', 'admin', $1, $3, $4, '', 1, $5, $5,
+		$5, $5
 		from vehicles where id = $2`, id, vehicle, state, reason, at)
 }
 
@@ -86,7 +89,8 @@ func TestListUnits_ReturnsTheHealthOfUnits(t *testing.T) {
 	p := newUnits(t, 2)
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	execute(t, p, `insert into snapshots (vehicle_id, fields) values (1, $1)`, fmt.Sprintf(
-		`{"connectivity.rsrp_dbm":{"v":-109,"at":%d},"connectivity.firmware_version":{"v":null,"at":1},"telemetry.is_locked":{"v":true,"at":1}}`,
+		`{"connectivity.rsrp_dbm":{"v":-109,"at":%d},"connectivity.firmware_version":{"v":null,"at":1},"telemetry.is_locked":{"v":true,`+
+			`"at":1}}`,
 		now.UnixMilli(),
 	))
 	storeHealth(
@@ -195,7 +199,8 @@ func TestListUnits_FindsProblems(t *testing.T) {
 		}
 	}
 	for problem, want := range map[telematics.UnitProblem][]telematics.VehicleID{
-		telematics.AnyProblem: {10, 9, 8, 7, 6, 5, 4, 3, 2}, telematics.WrongClock: {7, 6}, telematics.NoSignal: {9, 8}, telematics.MissingKey: {4},
+		telematics.AnyProblem: {10, 9, 8, 7, 6, 5, 4, 3, 2}, telematics.WrongClock: {7, 6}, telematics.NoSignal: {9, 8},
+		telematics.MissingKey: {4},
 	} {
 		q := telematics.UnitQuery{Problem: problem, SigningKey: "k1"}
 		if got := ids(listed(t, p, q)); !slices.Equal(got, want) {
@@ -284,7 +289,8 @@ func TestStoreHealth_OfTheSameUnitsConcurrently(t *testing.T) {
 func TestForgetHealth_RemovesOldEntries(t *testing.T) {
 	p := newUnits(t, 3)
 	now := time.Now()
-	for unit, ago := range map[telematics.Unit]time.Duration{"unit-1": 0, "unit-2": telematics.UnitHealthFor + time.Hour, "unit-3": clocksKeptFor + time.Hour} {
+	for unit, ago := range map[telematics.Unit]time.Duration{"unit-1": 0, "unit-2": telematics.UnitHealthFor +
+		time.Hour, "unit-3": clocksKeptFor + time.Hour} {
 		storeHealth(
 			t, p,
 			telematics.UnitHealth{
@@ -319,7 +325,8 @@ func BenchmarkListUnits(b *testing.B) {
 	fillFleet(b, p, 100_000, time.Now())
 	for _, statement := range []string{
 		`insert into unit_clocks select serial, 0, now() from units`,
-		`insert into unit_counts select serial, date_trunc('hour', now()) - n * interval '1 h', 'reconnect', 1, now() from units, generate_series(0, 3) n`,
+		`insert into unit_counts select serial, date_trunc('hour', now()) - n * interval '1 h', 'reconnect', 1, now()
+			from units, generate_series(0, 3) n`,
 		`insert into unit_counts select serial, date_trunc('hour', now()), 'malformed', 1, now() from units where vehicle_id % 1000 = 0`,
 		`analyze`,
 	} {

@@ -87,7 +87,8 @@ type ContactRow struct {
 	GapMS     *int64         `db:"gap_ms"`
 }
 
-const ContactColumns = `u.status as contact_status, u.session, u.former_sessions, u.said_at, u.changed_at, u.last_seen, u.actions, u.keys, u.firmware, u.gap_ms`
+const ContactColumns = `u.status as contact_status, u.session, u.former_sessions, u.said_at, u.changed_at, u.last_seen,
+	u.actions, u.keys, u.firmware, u.gap_ms`
 
 // Vehicles with their units' contacts, and with their snapshots.
 const (
@@ -135,9 +136,12 @@ func formerSessions(sessions []string) []string {
 func (r *Row) Vehicle() telematics.Vehicle {
 	return telematics.Vehicle{
 		ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
-		Unit: telematics.Unit(pg.Deref(r.Serial)), Protocol: telematics.Protocol(pg.Deref(r.Protocol)), Installation: telematics.Installation(r.Installation),
-		Status: telematics.VehicleStatus(r.Status), Powertrain: telematics.Powertrain(r.Powertrain), Plate: r.PlateNumber, Brand: r.Brand, Model: r.Model,
-		Year: r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
+		Unit: telematics.Unit(pg.Deref(r.Serial)), Protocol: telematics.Protocol(pg.Deref(r.Protocol)),
+		Installation: telematics.Installation(r.Installation),
+		Status:       telematics.VehicleStatus(r.Status), Powertrain: telematics.Powertrain(r.Powertrain), Plate: r.PlateNumber,
+		Brand: r.Brand,
+		Model: r.Model,
+		Year:  r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
 		Features: r.Features, Actions: actions(r.Capabilities),
 	}
 }
@@ -274,7 +278,8 @@ func connectivity(now, onlineFor string) string {
 	case
 		when coalesce(u.status, 'online') = 'online'
 			or u.status = 'offline' and u.last_seen > coalesce(u.changed_at, '-infinity')
-		then case when ` + now + `::timestamptz - u.last_seen <= ` + onlineFor + `::bigint * interval '1 second' then 'online' else 'unknown' end
+		then case when ` + now + `::timestamptz - u.last_seen <= ` + onlineFor +
+		`::bigint * interval '1 second' then 'online' else 'unknown' end
 		else u.status
 	end`
 }

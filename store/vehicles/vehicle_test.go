@@ -158,7 +158,8 @@ func TestTwin_UnknownFieldsAndValuesAreLeftOut(t *testing.T) {
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	_, err := p.Pool.ExecContext(
 		t.Context(), `insert into snapshots (vehicle_id, fields) values ($1, $2)`, id,
-		`{"telemetry.speed_kmh": {"v": 5, "at": 1767348000000}, "telemetry.warp": {"v": 9, "at": 1}, "telemetry.gear": {"v": "X", "at": 1}}`,
+		`{"telemetry.speed_kmh": {"v": 5, "at": 1767348000000}, "telemetry.warp": {"v": 9, "at": 1}, "telemetry.gear": {"v": "X",`+
+			` "at": 1}}`,
 	)
 	if err != nil {
 		t.Fatal(err)

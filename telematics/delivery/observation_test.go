@@ -19,7 +19,9 @@ func TestObservation_RetainedPresenceIsNoSignOfLife(t *testing.T) {
 	if c := (Observation{At: at, Presence: &online}).Contact(telematics.Contact{}); !c.LastSeen.Equal(at) || c.Status != telematics.Online {
 		t.Errorf("contact after a presence: %+v", c)
 	}
-	if c := (Observation{At: at, Presence: &online, Retained: true}).Contact(telematics.Contact{}); !c.LastSeen.Equal(at.Add(-time.Minute)) {
+	if c := (Observation{
+		At: at, Presence: &online, Retained: true,
+	}).Contact(telematics.Contact{}); !c.LastSeen.Equal(at.Add(-time.Minute)) {
 		t.Errorf("contact after a retained presence: %+v", c)
 	}
 }
@@ -60,12 +62,20 @@ func TestCountPresence_ReconnectIsAnotherSessionOrTheEndOfOffline(t *testing.T) 
 		said []telematics.Presence
 		want int
 	}{
-		"the first connection":                       {[]telematics.Presence{say(telematics.Online, "a")}, 0},
-		"standby and online in one session":          {[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Standby, "a"), say(telematics.Online, "a")}, 0},
-		"offline, and not reconnected":               {[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Offline, "a")}, 0},
-		"reconnected after the last will":            {[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Offline, "a"), say(telematics.Online, "b")}, 1},
-		"reconnected before the last will":           {[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Online, "b"), say(telematics.Offline, "a")}, 1},
-		"reconnected in a protocol without sessions": {[]telematics.Presence{say(telematics.Online, ""), say(telematics.Offline, ""), say(telematics.Online, ""), say(telematics.Online, "")}, 1},
+		"the first connection": {[]telematics.Presence{say(telematics.Online, "a")}, 0},
+		"standby and online in one session": {
+			[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Standby, "a"), say(telematics.Online, "a")}, 0,
+		},
+		"offline, and not reconnected": {[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Offline, "a")}, 0},
+		"reconnected after the last will": {
+			[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Offline, "a"), say(telematics.Online, "b")}, 1,
+		},
+		"reconnected before the last will": {
+			[]telematics.Presence{say(telematics.Online, "a"), say(telematics.Online, "b"), say(telematics.Offline, "a")}, 1,
+		},
+		"reconnected in a protocol without sessions": {[]telematics.Presence{
+			say(telematics.Online, ""), say(telematics.Offline, ""), say(telematics.Online, ""), say(telematics.Online, ""),
+		}, 1},
 	} {
 		var seen Seen
 		var contact telematics.Contact

@@ -101,7 +101,9 @@ func TestForbids_WhatArrivesContradictsAWrongClock(t *testing.T) {
 				s = telematics.Merge(s, r)
 			}
 			now := began.Add(c.at)
-			for action, want := range map[telematics.Action]bool{telematics.DisableDriving: c.immobilize, telematics.Unlock: c.unlock, telematics.Lock: false} {
+			for action, want := range map[telematics.Action]bool{
+				telematics.DisableDriving: c.immobilize, telematics.Unlock: c.unlock, telematics.Lock: false,
+			} {
 				if err := s.Forbids(action, now); (err != nil) != want {
 					t.Errorf("%s, %s: %s is forbidden %t, want %t", name, c.name, action, err != nil, want)
 				}

@@ -253,7 +253,9 @@ func TestSigns_FieldWithoutAValueNowHasNone(t *testing.T) {
 		if !field.IsOfArrival() && (!ok || len(row.v1) == 0) {
 			t.Errorf("%s is missing in the table", field)
 		}
-		for protocol, list := range map[telematics.Protocol][]sign{telematics.DefaultProtocol: row.v1, ovms.Protocol: row.ovms, teltonika.Protocol: row.teltonika} {
+		for protocol, list := range map[telematics.Protocol][]sign{
+			telematics.DefaultProtocol: row.v1, ovms.Protocol: row.ovms, teltonika.Protocol: row.teltonika,
+		} {
 			for _, s := range list {
 				had := telematics.Merge(nil, decoders[protocol](field, s.before, at))
 				has := telematics.Merge(had, decoders[protocol](field, s.sign, at.Add(time.Minute)))

@@ -91,7 +91,8 @@ func topicNamesUnit(t *testing.T, d telematics.Dialect, s Samples) {
 }
 
 func strangeTopic(t *testing.T, d telematics.Dialect, s Samples) {
-	for _, topic := range []string{"", "/", "a/b/c/d/e/f/g", strings.Replace(s.Report.Topic, string(s.Unit), "", 1), strings.Replace(s.Report.Topic, string(s.Unit), "+", 1)} {
+	for _, topic := range []string{"", "/", "a/b/c/d/e/f/g", strings.Replace(s.Report.Topic, string(s.Unit), "",
+		1), strings.Replace(s.Report.Topic, string(s.Unit), "+", 1)} {
 		if unit, _, err := d.ParseTopic(topic); err == nil {
 			t.Errorf("ParseTopic(%q) = %q, want an error", topic, unit)
 		}
@@ -302,7 +303,8 @@ func carriesNothingElse(t *testing.T, d telematics.Dialect, s Samples) {
 		if slices.Contains(actionsOf(t, d, s), action) {
 			continue
 		}
-		if refusal := (telematics.Dialects{d}).Refuse(new(here(d, s, action)), action, received); refusal == nil || refusal.Code != telematics.CommandNotSupported {
+		if refusal := (telematics.Dialects{d}).Refuse(new(here(d, s, action)), action, received); refusal == nil ||
+			refusal.Code != telematics.CommandNotSupported {
 			t.Errorf("%s: %v, want it to be refused", action, refusal)
 		}
 	}
@@ -315,7 +317,8 @@ func askedOnlyWhenHere(t *testing.T, d telematics.Dialect, s Samples) {
 			t.Errorf("%s of a unit that is here: %v", action, refusal)
 		}
 		twin.Contact = telematics.Contact{} // no contact recorded, so the unit may be reachable
-		if refusal := (telematics.Dialects{d}).Refuse(&twin, action, received); (refusal == nil) != d.Promises(s.Installation, action).Expiring {
+		if refusal := (telematics.Dialects{d}).Refuse(&twin, action, received); (refusal == nil) != d.Promises(s.Installation,
+			action).Expiring {
 			t.Errorf("%s of a unit that may be offline: %v, expiring: %t", action, refusal, d.Promises(s.Installation, action).Expiring)
 		}
 	}

@@ -24,7 +24,9 @@ var (
 const command = "3f0c6a0e-9b7d-4c3c-8a1b-2e4d6f708192"
 
 func TestOVMS_KeepsTheContractOfDialects(t *testing.T) {
-	for _, installation := range []telematics.Installation{leaf, {TypeKey: "RZ", PINKey: "4711"}, {TypeKey: "SQ", PINKey: "4711"}, {TypeKey: Twizy}, nil} {
+	for _, installation := range []telematics.Installation{
+		leaf, {TypeKey: "RZ", PINKey: "4711"}, {TypeKey: "SQ", PINKey: "4711"}, {TypeKey: Twizy}, nil,
+	} {
 		t.Run(installation[TypeKey], func(t *testing.T) {
 			dialecttest.Contract(t, Dialect{}, dialecttest.Samples{
 				Unit: "OV-1", Installation: installation,
@@ -77,7 +79,8 @@ func TestGoldenMessages_AreDecodedAsTheFirmwareMeansThem(t *testing.T) {
 		switch {
 		case g.Presence != "":
 			p, err := Dialect{}.DecodePresence(m, received)
-			if _, _, other := (Dialect{}).DecodeReport(m, received); err != nil || p.Status != g.Presence || !errors.Is(other, telematics.ErrOtherKind) {
+			if _, _, other := (Dialect{}).DecodeReport(m, received); err != nil || p.Status != g.Presence ||
+				!errors.Is(other, telematics.ErrOtherKind) {
 				t.Errorf("%s %q: decoded as %+v, %v; as a report: %v", g.Topic, g.Payload, p, err, other)
 			}
 		case g.Answer != nil:
@@ -149,7 +152,10 @@ func TestGoldenMessages_CoverTheTable(t *testing.T) {
 }
 
 func TestParseTopic_RefusesTwoNames(t *testing.T) {
-	for _, topic := range []string{"ovms/OV-1/OV-2/metric/v/b/soc", "ovms/OV-1/metric/v/b/soc", "ovms/OV-1/OV-1/", "ovms/OV-1/OV-1", "ovms/O V/O V/metric/x", "motorpool/v1/OV-1/ack"} {
+	for _, topic := range []string{
+		"ovms/OV-1/OV-2/metric/v/b/soc", "ovms/OV-1/metric/v/b/soc", "ovms/OV-1/OV-1/", "ovms/OV-1/OV-1", "ovms/O V/O V/metric/x",
+		"motorpool/v1/OV-1/ack",
+	} {
 		if unit, subject, err := (Dialect{}).ParseTopic(topic); err == nil {
 			t.Errorf("%q was parsed as unit %q, subject %q", topic, unit, subject)
 		}
@@ -157,8 +163,10 @@ func TestParseTopic_RefusesTwoNames(t *testing.T) {
 }
 
 func TestDecodeAnswer_NeedsACommand(t *testing.T) {
-	for _, subject := range []string{"client/motorpool/response/", "client/motorpool/response/1", "client/app/response/" + command, "metric/v/b/soc"} {
-		if a, _, err := (Dialect{}).DecodeAnswer(telematics.Message{Subject: subject, Payload: []byte("Vehicle locked")}, received); err == nil {
+	for _, subject := range []string{"client/motorpool/response/", "client/motorpool/response/1", "client/app/response/" +
+		command, "metric/v/b/soc"} {
+		if a, _, err := (Dialect{}).DecodeAnswer(telematics.Message{Subject: subject, Payload: []byte("Vehicle locked")},
+			received); err == nil {
 			t.Errorf("subject %q: decoded as %+v, want an error", subject, a)
 		}
 	}

@@ -62,7 +62,9 @@ func TestInquire_ThereIsNoneWhereNothingConfirms(t *testing.T) {
 		"the module sets the value itself": {telematics.Installation{TypeKey: "RZ", PINKey: "4711"}, telematics.Lock, time.Minute},
 		"half of it does":                  {telematics.Installation{TypeKey: "SQ", PINKey: "4711"}, telematics.Lock, time.Minute},
 		"the answer is enough":             {telematics.Installation{TypeKey: "NL", PINKey: "4711"}, telematics.ReportState, time.Minute},
-		"too soon":                         {telematics.Installation{TypeKey: "NL", PINKey: "4711"}, telematics.Lock, 999 * time.Millisecond},
+		"too soon": {
+			telematics.Installation{TypeKey: "NL", PINKey: "4711"}, telematics.Lock, 999 * time.Millisecond,
+		},
 	} {
 		if out, ok := (Dialect{}).Inquire(&telematics.Command{Unit: "OV-1", Action: c.action, Installation: c.installation}, c.since); ok {
 			t.Errorf("%s: %s", name, out.Payload)

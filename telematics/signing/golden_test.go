@@ -33,8 +33,9 @@ var (
 		IssuedAt: now, Expires: now.Add(10 * time.Second),
 	}
 	goldenAttention = telematics.Claims{
-		Command: vectorID(vectorAttention), Unit: goldenUnit, Action: telematics.AttentionSignal, Attention: &telematics.Attention{Signal: telematics.Both, Duration: time.Second},
-		Lane: telematics.AttentionLane, Seq: 43, IssuedAt: now, Expires: now.Add(11 * time.Second),
+		Command: vectorID(vectorAttention), Unit: goldenUnit, Action: telematics.AttentionSignal,
+		Attention: &telematics.Attention{Signal: telematics.Both, Duration: time.Second},
+		Lane:      telematics.AttentionLane, Seq: 43, IssuedAt: now, Expires: now.Add(11 * time.Second),
 		Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	}
 	// Correctly signed, and valid for longer than a unit accepts [CMD-4].
@@ -83,7 +84,8 @@ func TestGolden_ForgeriesAreRefused(t *testing.T) {
 		"command-alg-none.jws": append(unsigned("none", vectorAlgNone), '.'),
 		"command-hs256.jws":    append(append(unsigned("HS256", vectorHS256), '.'), base64.RawURLEncoding.EncodeToString(mac.Sum(nil))...),
 		// Correctly signed, and still not commands [CMD-1].
-		"command-critical.jws":     signed(`{"alg":"EdDSA","crit":["b64"],"b64":true,"kid":"fleet-1","typ":"motorpool-command+jwt"}`, vectorCritical),
+		"command-critical.jws": signed(`{"alg":"EdDSA","crit":["b64"],"b64":true,"kid":"fleet-1","typ":"motorpool-command+jwt"}`,
+			vectorCritical),
 		"command-another-type.jws": signed(`{"alg":"EdDSA","kid":"fleet-1","typ":"JWT"}`, vectorAnotherType),
 	} {
 		if claims, err := ring.Verify(wiretest.Golden(t, file, forged)); !errors.Is(err, ErrBadSignature) {
@@ -102,12 +104,14 @@ func TestVerify_OtherEncodingOfALockIsTheLockOrRefused(t *testing.T) {
 		"padding": lock + "==", "a line feed": lock + "\n", "spare bits": strings.TrimSuffix(lock, "A") + "B",
 		"the other alphabet": parts[0] + "." + parts[1] + "." + strings.NewReplacer("-", "+", "_", "/").Replace(parts[2]),
 	} {
-		if claims, err := ring.Verify([]byte(message)); err == nil && claims != goldenLock || err != nil && !errors.Is(err, ErrBadSignature) {
+		if claims, err := ring.Verify([]byte(message)); err == nil && claims != goldenLock ||
+			err != nil && !errors.Is(err, ErrBadSignature) {
 			t.Errorf("%s: %+v, %v; want the lock or ErrBadSignature", name, claims, err)
 		}
 	}
 	for name, message := range map[string]string{
-		"a fourth part": lock + ".e30", "two parts": parts[0] + "." + parts[1], "a header that is null": "bnVsbA." + parts[1] + "." + parts[2],
+		"a fourth part": lock + ".e30", "two parts": parts[0] + "." + parts[1],
+		"a header that is null": "bnVsbA." + parts[1] + "." + parts[2],
 	} {
 		if claims, err := ring.Verify([]byte(message)); !errors.Is(err, ErrBadSignature) {
 			t.Errorf("%s: %+v, %v; want ErrBadSignature", name, claims, err)

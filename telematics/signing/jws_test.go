@@ -20,7 +20,10 @@ func TestVerify_ReturnsTheSignedClaims(t *testing.T) {
 	key := newKey(t)
 	for _, claims := range []telematics.Claims{
 		goldenLock, goldenAttention, goldenTooLong,
-		{Command: aCommand, Unit: "u", Action: telematics.ReportState, Lane: telematics.RefreshLane, Seq: 1 << 62, IssuedAt: now, Expires: now},
+		{
+			Command: aCommand, Unit: "u", Action: telematics.ReportState, Lane: telematics.RefreshLane, Seq: 1 << 62, IssuedAt: now,
+			Expires: now,
+		},
 	} {
 		message, err := key.Sign(claims)
 		if err != nil {
@@ -76,17 +79,19 @@ func TestVerify_WrongFormIsRefusedAlsoFromATrustedKey(t *testing.T) {
 	}
 	header := func(members string) string { return `{` + members + `}` }
 	for name, message := range map[string][]byte{
-		"no type":                 signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-1"`), validClaims),
-		"another type":            signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-1","typ":"JWT"`), validClaims),
-		"no key id":               signedRaw(keys[0], header(`"alg":"EdDSA","typ":"motorpool-command+jwt"`), validClaims),
-		"an unknown key id":       signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-3","typ":"motorpool-command+jwt"`), validClaims),
-		"another key's id":        signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-2","typ":"motorpool-command+jwt"`), validClaims),
-		"no algorithm":            signedRaw(keys[0], header(`"kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
-		"algorithm none":          signedRaw(keys[0], header(`"alg":"none","kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
-		"another algorithm":       signedRaw(keys[0], header(`"alg":"HS256","kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
-		"an unknown algorithm":    signedRaw(keys[0], header(`"alg":"X","kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
-		"a critical extension":    signedRaw(keys[0], header(`"alg":"EdDSA","crit":["x"],"x":1,"kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
-		"an unencoded payload":    signedRaw(keys[0], header(`"alg":"EdDSA","crit":["b64"],"b64":false,"kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"no type":              signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-1"`), validClaims),
+		"another type":         signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-1","typ":"JWT"`), validClaims),
+		"no key id":            signedRaw(keys[0], header(`"alg":"EdDSA","typ":"motorpool-command+jwt"`), validClaims),
+		"an unknown key id":    signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-3","typ":"motorpool-command+jwt"`), validClaims),
+		"another key's id":     signedRaw(keys[0], header(`"alg":"EdDSA","kid":"fleet-2","typ":"motorpool-command+jwt"`), validClaims),
+		"no algorithm":         signedRaw(keys[0], header(`"kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"algorithm none":       signedRaw(keys[0], header(`"alg":"none","kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"another algorithm":    signedRaw(keys[0], header(`"alg":"HS256","kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"an unknown algorithm": signedRaw(keys[0], header(`"alg":"X","kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"a critical extension": signedRaw(keys[0],
+			header(`"alg":"EdDSA","crit":["x"],"x":1,"kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
+		"an unencoded payload": signedRaw(keys[0],
+			header(`"alg":"EdDSA","crit":["b64"],"b64":false,"kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
 		"a header that is a list": signedRaw(keys[0], `[]`, validClaims),
 		"claims that are a list":  signedRaw(keys[0], validHeader, `[]`),
 		"null claims":             signedRaw(keys[0], validHeader, `null`),

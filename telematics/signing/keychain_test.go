@@ -223,7 +223,8 @@ func TestParseKeychain_KeepsOtherMembers(t *testing.T) {
 			Note map[string]string
 		} `json:"keys"`
 	}
-	if err := json.Unmarshal(text, &set); err != nil || set.Keys[1].KID != "a" || set.Keys[1].X5T != "AAAA" || set.Keys[1].Note["by"] != "vault" {
+	if err := json.Unmarshal(text, &set); err != nil || set.Keys[1].KID != "a" || set.Keys[1].X5T != "AAAA" ||
+		set.Keys[1].Note["by"] != "vault" {
 		t.Errorf("key set %+v, %v; want the other members kept", set, err)
 	}
 }
@@ -235,7 +236,8 @@ func TestParseKeychain_InvalidTimeIsNamed(t *testing.T) {
 	}
 	for _, bad := range []string{`"yesterday"`, `17`, `null`, `{}`, `""`} {
 		broken := bytes.Replace(text, []byte(`"2026-01-05T09:00:00Z"`), []byte(bad), 1)
-		if c, err := ParseKeychain(broken); err == nil || !strings.Contains(err.Error(), `"a"`) || !strings.Contains(err.Error(), "motorpool_") {
+		if c, err := ParseKeychain(broken); err == nil || !strings.Contains(err.Error(), `"a"`) ||
+			!strings.Contains(err.Error(), "motorpool_") {
 			t.Errorf("%s: %v, %v; want an error with the key and the member", bad, c, err)
 		}
 	}
@@ -259,7 +261,9 @@ func TestKeychain_PrintsNoPrivateKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	printed := fmt.Sprintf("%v %+v %#v %s %x %s", c, c, c, c[0], c, encoded)
-	for _, secret := range []string{set.Keys[0].D, fmt.Sprintf("%x", c[0].Private.Seed()), strings.Trim(fmt.Sprintf("%d", c[0].Private.Seed()), "[]")} {
+	for _, secret := range []string{
+		set.Keys[0].D, fmt.Sprintf("%x", c[0].Private.Seed()), strings.Trim(fmt.Sprintf("%d", c[0].Private.Seed()), "[]"),
+	} {
 		if secret == "" || strings.Contains(printed, secret) {
 			t.Errorf("the private key was printed: %s", printed)
 		}
@@ -269,12 +273,14 @@ func TestKeychain_PrintsNoPrivateKey(t *testing.T) {
 func FuzzParseKeychain(f *testing.F) {
 	f.Add(
 		[]byte(
-			`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","motorpool_created":"2026-01-05T09:00:00Z","note":[1]}]}`,
+			`{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",` +
+				`"d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","motorpool_created":"2026-01-05T09:00:00Z","note":[1]}]}`,
 		),
 	)
 	f.Add(
 		[]byte(
-			`{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","motorpool_activated":"2026-01-05T09:00:00.5+02:00"}`,
+			`{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",` +
+				`"d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A","motorpool_activated":"2026-01-05T09:00:00.5+02:00"}`,
 		),
 	)
 	f.Add([]byte(`{"keys":[]}`))

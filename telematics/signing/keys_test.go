@@ -76,11 +76,13 @@ func TestParseKeys_OtherKindsAreRefused(t *testing.T) {
 	}
 	const x25519 = `{"keys":[{"kty":"OKP","crv":"X25519","kid":"k","x":"hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo"}]}`
 	const short = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066Spjqqb"}]}`
-	const shortSeed = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAw"}]}`
+	const shortSeed = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",` +
+		`"d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAw"}]}`
 	const symmetric = `{"keys":[{"kty":"oct","kid":"k","k":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}]}`
 	noID := func(jwks []byte) string { return strings.ReplaceAll(string(jwks), `"kid"`, `"kod"`) }
 	for name, jwks := range map[string]string{
-		"empty": "", "null": "null", "an object without keys": "{}", "a list": "[]", "X25519": x25519, "too short a key": short, "too short a seed": shortSeed, "a secret": symmetric,
+		"empty": "", "null": "null", "an object without keys": "{}", "a list": "[]", "X25519": x25519, "too short a key": short,
+		"too short a seed": shortSeed, "a secret": symmetric,
 	} {
 		if got, err := parseKeys([]byte(jwks)); err == nil {
 			t.Errorf("%s was parsed as signing keys %v", name, got)
@@ -89,7 +91,9 @@ func TestParseKeys_OtherKindsAreRefused(t *testing.T) {
 			t.Errorf("%s was parsed as a keyring %v", name, got)
 		}
 	}
-	for name, jwks := range map[string]string{"public keys": string(public), "keys without an id": noID(private), "an empty set": `{"keys":[]}`} {
+	for name, jwks := range map[string]string{
+		"public keys": string(public), "keys without an id": noID(private), "an empty set": `{"keys":[]}`,
+	} {
 		if got, err := parseKeys([]byte(jwks)); err == nil {
 			t.Errorf("%s was parsed as signing keys %v", name, got)
 		}
@@ -114,7 +118,8 @@ func TestParseKeys_RepeatedIDIsRefused(t *testing.T) {
 }
 
 func TestParseKeys_PrivateKeyOfAnotherPublicKeyIsRefused(t *testing.T) {
-	const mixed = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}]}`
+	const mixed = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw",` +
+		`"d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A"}]}`
 	if got, err := parseKeys([]byte(mixed)); err == nil {
 		t.Errorf("a private key with another public key was parsed as %v", got)
 	}

@@ -65,7 +65,9 @@ func TestDecode_RecordAndAnswerAreDistinguished(t *testing.T) {
 	if _, _, err := (Dialect{}).DecodeReport(answer, received); !errors.Is(err, telematics.ErrOtherKind) {
 		t.Errorf("an answer decoded as a record: %v, want ErrOtherKind", err)
 	}
-	for _, neither := range []string{`{}`, `{"RSP":null}`, `{"state":null}`, `{"state":{},"RSP":"x"}`, `{"CMD":"setdigout 1"}`, `{"RSP":1}`, `7`} {
+	for _, neither := range []string{
+		`{}`, `{"RSP":null}`, `{"state":null}`, `{"state":{},"RSP":"x"}`, `{"CMD":"setdigout 1"}`, `{"RSP":1}`, `7`,
+	} {
 		if _, _, err := (Dialect{}).DecodeAnswer(message(neither), received); err == nil || errors.Is(err, telematics.ErrOtherKind) {
 			t.Errorf("%s decoded as an answer: %v, want another error", neither, err)
 		}
@@ -105,7 +107,7 @@ func TestDecodeAnswer_StateFollowsFromTheText(t *testing.T) {
 		"DOUT1:1 Timeout:15s IGN ON, QUEUED":                                            telematics.Received,
 		"DOUT1 Is disabled from CFG":                                                    telematics.Rejected,
 		"DOUT is disabled from CFG":                                                     telematics.Rejected,
-		"WARNING: Not Recognized answer":                                                telematics.Rejected, //nolint:misspell // the unit's spelling
+		"WARNING: Not Recognized answer":                                                telematics.Rejected, //nolint:misspell // so it is
 		"ERROR: wrong parameters":                                                       telematics.Failed,
 		"Ver:03.28.07_00 GPS:AXN_5.10_3333 Hw:FMC130 Mod:4 IMEI:352093081452251 Init:1": telematics.Received,
 		"": telematics.Received,
@@ -176,7 +178,8 @@ func TestRecognise_PulseOnAnOutputThatWasHighIsAcceptedOnly(t *testing.T) {
 		{"DOUT1:Already set to 1 DOUT3 ERROR", telematics.LockAndDisableDriving, telematics.Failed},
 	} {
 		a, _, err := (Dialect{}).DecodeAnswer(message(`{"RSP":"`+c.text+`"}`), received)
-		if state, can := (Dialect{}).Recognise(van, &telematics.Command{Unit: unit, Action: c.action}, a); err != nil || !can || state != c.want {
+		if state, can := (Dialect{}).Recognise(van, &telematics.Command{Unit: unit, Action: c.action}, a); err != nil || !can ||
+			state != c.want {
 			t.Errorf("%q to %s is %s, %t, %v; want %s", c.text, c.action, state, can, err, c.want)
 		}
 	}

@@ -10,7 +10,9 @@ import (
 
 // For any input: nothing panics, and what is accepted can be stored.
 func FuzzDecode(f *testing.F) {
-	for _, file := range []string{"record-parked.json", "record-driving.json", "record-no-fix.json", "answer-switched.json", "answer-already-set.json"} {
+	for _, file := range []string{
+		"record-parked.json", "record-driving.json", "record-no-fix.json", "answer-switched.json", "answer-already-set.json",
+	} {
 		f.Add([]byte(golden(f, file)))
 	}
 	f.Add([]byte(`{"state":{"reported":{"ts":"1767348000123","90":1e300,"281":"\u0000,x"}}}`))
@@ -29,7 +31,8 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("detail %q, want valid text", answer.Detail)
 		}
 		for _, action := range telematics.ControlActions {
-			if state, can := (Dialect{}).Recognise(van, &telematics.Command{Unit: unit, Action: action}, answer); can && state != answer.State && state != telematics.Received {
+			if state, can := (Dialect{}).Recognise(van, &telematics.Command{Unit: unit, Action: action}, answer); can &&
+				state != answer.State && state != telematics.Received {
 				t.Errorf("%q is %s, and %s for %s", answer.Detail, answer.State, state, action)
 			}
 		}

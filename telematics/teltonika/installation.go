@@ -105,7 +105,9 @@ func atoi(digits string) int {
 }
 
 func (w *wiring) check() error {
-	for _, pair := range [][2]telematics.Action{{telematics.Lock, telematics.Unlock}, {telematics.EnableDriving, telematics.DisableDriving}} {
+	for _, pair := range [][2]telematics.Action{
+		{telematics.Lock, telematics.Unlock}, {telematics.EnableDriving, telematics.DisableDriving},
+	} {
 		one, hasOne := w.does[pair[0]]
 		other, hasOther := w.does[pair[1]]
 		if hasOne && hasOther && one == other {

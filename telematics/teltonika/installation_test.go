@@ -75,7 +75,9 @@ func TestActions_AreThoseOfTheInstallation(t *testing.T) {
 		{van, every},
 		{telematics.Installation{"lock": "output 1 pulse 1s"}, []telematics.Action{telematics.Lock}},
 		// The two parts of a combined action must not use one output.
-		{telematics.Installation{"lock": "output 1 pulse 1s", "disable-driving": "output 1 on"}, []telematics.Action{telematics.Lock, telematics.DisableDriving}},
+		{telematics.Installation{"lock": "output 1 pulse 1s", "disable-driving": "output 1 on"}, []telematics.Action{
+			telematics.Lock, telematics.DisableDriving,
+		}},
 	} {
 		if got, err := (Dialect{}).Actions(c.installation); err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%v: actions %v, %v; want %v", c.installation, got, err, c.want)

@@ -25,19 +25,22 @@ func TestGoldenRecords_AreDecodedInTheUnitsOfTheInterface(t *testing.T) {
 			telematics.OEMData: map[string]any{"gsm_signal": 4.0, "movement": 0.0, "dtc_count": 0.0},
 		}},
 		"record-driving.json": {At: parked.Truncate(time.Second).Add(time.Minute), Values: values{
-			telematics.Latitude: 48.1402, telematics.Longitude: 11.5586, telematics.LocatedAt: parked.Truncate(time.Second).Add(time.Minute), telematics.Heading: 272.0,
+			telematics.Latitude: 48.1402, telematics.Longitude: 11.5586,
+			telematics.LocatedAt: parked.Truncate(time.Second).Add(time.Minute), telematics.Heading: 272.0,
 			telematics.SpeedKmh: 47.0, telematics.MileageKm: 48215.107, telematics.Ignition: "on", telematics.FuelLevel: 61.0,
-			telematics.OnboardV: 14.211, telematics.IsLocked: false, telematics.EngineRuns: true, telematics.Gear: "D", telematics.ParkBrake: "released",
+			telematics.OnboardV: 14.211, telematics.IsLocked: false, telematics.EngineRuns: true, telematics.Gear: "D",
+			telematics.ParkBrake:     "released",
 			telematics.DoorFrontLeft: "open", telematics.DoorFrontRight: "closed", telematics.DoorRearLeft: "closed",
 			telematics.DoorRearRight: "closed", telematics.DoorTrunk: "open",
 			telematics.DTCs: []string{"P0420", "U0100"}, telematics.RawDTCs: nil,
 			telematics.OEMData: map[string]any{"gsm_signal": 3.0, "movement": 1.0, "dtc_count": 2.0},
 		}},
 		// It moves, and no speed is given: the last speed is no longer valid.
-		"record-no-fix.json": {At: parked.Truncate(time.Second).Add(2 * time.Minute), Alarms: []telematics.Alarm{{Kind: "unplugged"}}, Values: values{
-			telematics.SpeedKmh: nil, telematics.MileageKm: 47921.7, telematics.Ignition: "off", telematics.OnboardV: 0.0,
-			telematics.OEMData: map[string]any{"gsm_signal": 2.0, "movement": 1.0},
-		}},
+		"record-no-fix.json": {At: parked.Truncate(time.Second).Add(2 * time.Minute), Alarms: []telematics.Alarm{{Kind: "unplugged"}},
+			Values: values{
+				telematics.SpeedKmh: nil, telematics.MileageKm: 47921.7, telematics.Ignition: "off", telematics.OnboardV: 0.0,
+				telematics.OEMData: map[string]any{"gsm_signal": 2.0, "movement": 1.0},
+			}},
 	} {
 		got, dropped, err := (Dialect{}).DecodeReport(message(golden(t, file)), received)
 		if err != nil || len(dropped) > 0 || !reflect.DeepEqual(got, want) {
@@ -66,14 +69,19 @@ func TestDecodeReport_InvalidElementsAreDroppedAndUnknownOnesIgnored(t *testing.
 		{`,"89":101,"48":55`, values{telematics.FuelLevel: 55.0}, []string{"89 range"}},
 		{`,"66":65535`, values{}, []string{"66 range"}},
 		{`,"90":"x"`, values{}, []string{"90 type"}},
-		{`,"90":256,"654":0`, values{telematics.DoorFrontLeft: "closed", telematics.DoorFrontRight: "closed", telematics.DoorRearLeft: "closed", telematics.DoorRearRight: "closed", telematics.DoorTrunk: "closed"}, nil},
+		{`,"90":256,"654":0`, values{
+			telematics.DoorFrontLeft: "closed", telematics.DoorFrontRight: "closed", telematics.DoorRearLeft: "closed",
+			telematics.DoorRearRight: "closed", telematics.DoorTrunk: "closed",
+		}, nil},
 		// A CAN adapter that does not know the mileage yet reports 0.
 		{`,"87":0,"16":2500`, values{telematics.MileageKm: 2.5}, nil},
 		{`,"660":0,"661":1`, values{telematics.Gear: "R"}, nil},
 		{`,"914":1,"915":0`, values{telematics.Charging: nil, telematics.RawCharging: "plugged"}, nil},
 		{`,"914":1,"915":1`, values{telematics.Charging: "charging", telematics.RawCharging: nil}, nil},
 		{`,"914":0,"915":0`, values{telematics.Charging: "disconnected", telematics.RawCharging: nil}, nil},
-		{`,"281":" p0420 ,X1,","30":2`, values{telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{"X1"}, telematics.OEMData: map[string]any{"dtc_count": 2.0}}, nil},
+		{`,"281":" p0420 ,X1,","30":2`, values{
+			telematics.DTCs: []string{"P0420"}, telematics.RawDTCs: []string{"X1"}, telematics.OEMData: map[string]any{"dtc_count": 2.0},
+		}, nil},
 		{`,"281":7`, values{}, []string{"281 type"}},
 		{`,"30":3`, values{telematics.OEMData: map[string]any{"dtc_count": 3.0}}, nil},
 		{`,"latlng":"95,11"`, values{}, []string{"latlng range"}},
@@ -82,7 +90,9 @@ func TestDecodeReport_InvalidElementsAreDroppedAndUnknownOnesIgnored(t *testing.
 		{`,"latlng":48.1`, values{}, []string{"latlng type"}},
 		// Without satellites, the last position and a speed of zero are repeated.
 		{`,"latlng":"48.1,11.5","sat":0,"sp":0,"24":0,"240":0`, values{telematics.OEMData: map[string]any{"movement": 0.0}}, nil},
-		{`,"latlng":"48.1,11.5","sat":7,"ang":361,"sp":12`, values{telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: received, telematics.SpeedKmh: 12.0}, []string{"ang range"}},
+		{`,"latlng":"48.1,11.5","sat":7,"ang":361,"sp":12`, values{
+			telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.LocatedAt: received, telematics.SpeedKmh: 12.0,
+		}, []string{"ang range"}},
 		{`,"37":30,"240":1`, values{telematics.SpeedKmh: 30.0, telematics.OEMData: map[string]any{"movement": 1.0}}, nil},
 	} {
 		got, dropped, err := (Dialect{}).DecodeReport(record(c.elements), received)
@@ -97,7 +107,9 @@ func TestDecodeReport_InvalidElementsAreDroppedAndUnknownOnesIgnored(t *testing.
 }
 
 func TestDecodeReport_WithoutATimeHasNoValues(t *testing.T) {
-	for _, ts := range []string{`946684800000`, fmt.Sprint(received.Add(6 * time.Minute).UnixMilli()), `"x"`, `null`, `-1`, `1e300`, `9223372036854775807`} {
+	for _, ts := range []string{
+		`946684800000`, fmt.Sprint(received.Add(6 * time.Minute).UnixMilli()), `"x"`, `null`, `-1`, `1e300`, `9223372036854775807`,
+	} {
 		got, dropped, err := (Dialect{}).DecodeReport(message(`{"state":{"reported":{"ts":`+ts+`,"662":1}}}`), received)
 		if err != nil || len(got.Values) != 0 || !got.At.Equal(received) || len(dropped) != 1 || dropped[0].Fault != telematics.WrongTime {
 			t.Errorf("ts %s: %+v, dropped %v, %v; want no values", ts, got, dropped, err)

@@ -38,7 +38,8 @@ var benchReports = map[string]string{
 	"whole":   wholeReport,
 	"partial": `{"at":"2026-01-02T10:00:00.000Z","telemetry":{"is_locked":true,"doors":{"front_left":"closed"}}}`,
 	"answers": strings.TrimSuffix(commonReport, "}") + `,"commands":[` + strings.TrimPrefix(strings.Repeat(
-		`,{"command_id":"0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c","status":"succeeded","at":"2026-01-02T09:59:02.310Z"}`, maxAnswers), ",") + `]}`,
+		`,{"command_id":"0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b7c","status":"succeeded","at":"2026-01-02T09:59:02.310Z"}`, maxAnswers),
+		",") + `]}`,
 }
 
 const commonReport = `{"at":"2026-01-02T10:00:00.000Z",` +

@@ -32,9 +32,12 @@ func TestGoldenAnswers_AreDecodedAndEncodedByteForByte(t *testing.T) {
 		return &telematics.Report{At: at.Add(-10 * time.Millisecond), Values: values}
 	}
 	for file, want := range map[string]telematics.Answer{
-		"answer-received.json":  {Command: aCommand, State: telematics.Received, At: now.Add(300 * time.Millisecond)},
-		"answer-succeeded.json": {Command: aCommand, State: telematics.Succeeded, At: at, Report: said(map[telematics.Field]any{telematics.IsLocked: true})},
-		"answer-rejected.json": {Command: aCommand, State: telematics.Rejected, At: at, Reason: telematics.StateConflict, Detail: telematics.Moving,
+		"answer-received.json": {Command: aCommand, State: telematics.Received, At: now.Add(300 * time.Millisecond)},
+		"answer-succeeded.json": {
+			Command: aCommand, State: telematics.Succeeded, At: at, Report: said(map[telematics.Field]any{telematics.IsLocked: true}),
+		},
+		"answer-rejected.json": {Command: aCommand, State: telematics.Rejected, At: at, Reason: telematics.StateConflict,
+			Detail: telematics.Moving,
 			Report: said(map[telematics.Field]any{telematics.SpeedKmh: 50.0})},
 		"answer-failed.json": {Command: aCommand, State: telematics.Failed, At: at, Detail: "disable-driving",
 			Report: said(map[telematics.Field]any{telematics.IsLocked: false, telematics.DoorTrunk: "open"})},
@@ -68,12 +71,15 @@ func TestGoldenReports_AreDecodedAndEncodedByteForByte(t *testing.T) {
 		full.Values[field] = c.want
 	}
 	for file, want := range map[string]telematics.Report{
-		"report-full.json":    full,
-		"report-partial.json": {At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 0.0, telematics.Ignition: "off", telematics.RSRP: nil}},
-		"report-repeats-answers.json": {At: now.Add(minute), Values: map[telematics.Field]any{telematics.IsLocked: true}, Answers: []telematics.Answer{
-			{Command: aCommand, State: telematics.Succeeded, At: now.Add(2310 * time.Millisecond)},
-			{Command: [16]byte{15: 1}, State: telematics.Rejected, At: now.Add(-time.Hour), Reason: telematics.OutOfOrder},
-		}},
+		"report-full.json": full,
+		"report-partial.json": {
+			At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 0.0, telematics.Ignition: "off", telematics.RSRP: nil},
+		},
+		"report-repeats-answers.json": {At: now.Add(minute), Values: map[telematics.Field]any{telematics.IsLocked: true},
+			Answers: []telematics.Answer{
+				{Command: aCommand, State: telematics.Succeeded, At: now.Add(2310 * time.Millisecond)},
+				{Command: [16]byte{15: 1}, State: telematics.Rejected, At: now.Add(-time.Hour), Reason: telematics.OutOfOrder},
+			}},
 	} {
 		got, dropped, err := DecodeReport(wiretest.Golden(t, file, EncodeReport(want)), now.Add(2*minute))
 		for _, raw := range []telematics.Field{telematics.RawCharging, telematics.RawDTCs} {
@@ -139,7 +145,10 @@ func TestGoldenReports_ValidPartsOfAHostileReportAreKept(t *testing.T) {
 
 func TestGoldenPresences_AreDecodedAndEncodedByteForByte(t *testing.T) {
 	for file, want := range map[string]telematics.Presence{
-		"presence-online.json":  {Status: telematics.Online, Session: "f3a9c1d07b5e2846", At: now, Firmware: "4.2.1", Actions: append(slices.Clone(telematics.ControlActions), telematics.ReportState), Keys: []string{"fleet-1", "fleet-2"}},
+		"presence-online.json": {
+			Status: telematics.Online, Session: "f3a9c1d07b5e2846", At: now, Firmware: "4.2.1",
+			Actions: append(slices.Clone(telematics.ControlActions), telematics.ReportState), Keys: []string{"fleet-1", "fleet-2"},
+		},
 		"presence-standby.json": {Status: telematics.Standby, Session: "f3a9c1d07b5e2846", At: now.Add(minute)},
 		// A last will has no time.
 		"presence-offline.json": {Status: telematics.Offline, Session: "f3a9c1d07b5e2846"},

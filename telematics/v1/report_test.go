@@ -41,7 +41,8 @@ func TestDecodeReport_ConcurrentCallsAreIndependent(t *testing.T) {
 					if _, _, err := DecodeReport([]byte(message[:len(message)/2]), received); err == nil {
 						t.Errorf("half of %s is decoded", name)
 					}
-					if got, dropped, err := DecodeReport([]byte(message), received); err != nil || len(dropped) != 0 || !reflect.DeepEqual(got, want) {
+					if got, dropped, err := DecodeReport([]byte(message), received); err != nil || len(dropped) != 0 ||
+						!reflect.DeepEqual(got, want) {
 						t.Errorf("%s is decoded as %+v, dropped %v, %v", name, got, dropped, err)
 					}
 				}
@@ -121,7 +122,8 @@ func TestDecodeReport_ForwardGearsAreD(t *testing.T) {
 		}
 	}
 	for _, sections := range []string{
-		`,"telemetry":{"gear":"11"}`, `,"telemetry":{"gear":"reverse"}`, `,"telemetry":{"gear":3}`, `,"telemetry":{"GEAR":"S"}`, `,"diagnostics":{"gear":"S"}`,
+		`,"telemetry":{"gear":"11"}`, `,"telemetry":{"gear":"reverse"}`, `,"telemetry":{"gear":3}`, `,"telemetry":{"GEAR":"S"}`,
+		`,"diagnostics":{"gear":"S"}`,
 	} {
 		if got, _ := decoded(t, sections); len(got.Values) != 0 {
 			t.Errorf("%s is decoded as %v, want no values", sections, got.Values)
@@ -407,9 +409,11 @@ func TestDecodeReport_KeepsTheOtherParts(t *testing.T) {
 		// Too large, as a whole and in part: [TEL-4].
 		{name: "more than 64 KiB", refused: true,
 			message: atLater + `"telemetry":{"speed_kmh":20},"x":"` + strings.Repeat("x", telematics.MaxMessage) + `"}`},
-		{name: "a text of more than 256 bytes", message: atLater + `"telemetry":{"speed_kmh":20},"connectivity":{"firmware_version":"` + strings.Repeat("4", telematics.MaxText+1) + `"}}`,
+		{name: "a text of more than 256 bytes", message: atLater + `"telemetry":{"speed_kmh":20},"connectivity":{"firmware_version":"` +
+			strings.Repeat("4", telematics.MaxText+1) + `"}}`,
 			dropped: []string{"connectivity.firmware_version"}, fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: later}}},
-		{name: "a list of more than 128", message: atLater + `"telemetry":{"speed_kmh":20},"diagnostics":{"warning_lamps":` + list(telematics.MaxTexts+1, "oil") + `}}`,
+		{name: "a list of more than 128",
+			message: atLater + `"telemetry":{"speed_kmh":20},"diagnostics":{"warning_lamps":` + list(telematics.MaxTexts+1, "oil") + `}}`,
 			dropped: []string{"diagnostics.warning_lamps"}, fresh: telematics.Snapshot{telematics.SpeedKmh: {Value: 20.0, At: later}}},
 
 		// Partial: [TEL-1].

@@ -16,7 +16,8 @@ func TestDecodeAnswer_InvalidAnswerIsRefused(t *testing.T) {
 	for _, message := range []string{
 		``, `null`, `[]`, `7`, `"received"`, `{`, `{}`, `{"status":"succeeded"}`,
 		`{"command_id":"1","status":"succeeded"}`,
-		answer(`"status":"sent"`), answer(`"status":"accepted"`), answer(`"status":"unknown"`), answer(`"status":"Succeeded"`), answer(`"status":1`),
+		answer(`"status":"sent"`), answer(`"status":"accepted"`), answer(`"status":"unknown"`), answer(`"status":"Succeeded"`),
+		answer(`"status":1`),
 		answer(`"status":"failed","reason":"` + long + `"`), answer(`"status":"failed","detail":"` + long + `"`),
 		answer(`"status":"failed","reason":"\u0000"`), answer(`"status":"failed","detail":"a\u0000"`),
 		answer(`"status":"succeeded","detail":"` + strings.Repeat("x", telematics.MaxMessage) + `"`),
@@ -122,7 +123,8 @@ func TestDecodePresence_InvalidKeysAreDroppedAndThePresenceKept(t *testing.T) {
 			t.Errorf("keys %.80s: %#v, %v", list, p.Keys, err)
 		}
 	}
-	if p, err := DecodePresence([]byte(`{"status":"online","keys":`+many(16)+`}`), received); err != nil || len(p.Keys) != telematics.MaxKeys {
+	if p, err := DecodePresence([]byte(`{"status":"online","keys":`+many(16)+`}`), received); err != nil ||
+		len(p.Keys) != telematics.MaxKeys {
 		t.Errorf("the most keys that are allowed: %v, %v", p.Keys, err)
 	}
 }

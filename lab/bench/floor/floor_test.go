@@ -99,7 +99,8 @@ func (b *testBed) answer(message mqtt.Message) {
 // expect compares what Postgres has of all commands, and how many are registered in Redis.
 func (b *testBed) expect(t *testing.T, rows string, registered int) {
 	var got string
-	if err := b.db.Get(&got, `select coalesce(string_agg(state || ' ' || (completed_at is not null), ', '), '') from bench_commands`); err != nil || got != rows {
+	if err := b.db.Get(&got, `select coalesce(string_agg(state || ' ' || (completed_at is not null), ', '), '')
+		from bench_commands`); err != nil || got != rows {
 		t.Errorf("Postgres has %q, %v; want %q", got, err, rows)
 	}
 	if keys := b.floor.store.redis.Keys(t.Context(), "bench:*").Val(); len(keys) != registered {

@@ -18,12 +18,12 @@ import (
 // Command measures what the service adds to the round trip of a command, and what a command costs
 // whose car takes seconds.
 type Command struct {
-	Vehicles int           `default:"1000" placeholder:"N" help:"That are locked in turn (default ${default})."`
-	InFlight []int         `default:"1,4,16,64,256" placeholder:"N,…" help:"Concurrent commands (default ${default})."`
-	Duration time.Duration `default:"4s" placeholder:"DURATION" help:"Of one round (default ${default})."`
-	SlowCars int           `default:"1000" placeholder:"N" help:"Cars that take seconds, a command in flight each (default ${default})."`
-	Slow     time.Duration `default:"20s" placeholder:"DURATION" help:"Of one round with these (default ${default})."`
-	Work     time.Duration `default:"5s" placeholder:"DURATION" help:"What they take, in the median (default ${default})."`
+	Vehicles int           `default:"1000" placeholder:"N" help:"That are locked in turn."`
+	InFlight []int         `default:"1,4,16,64,256" placeholder:"N,…" help:"Concurrent commands."`
+	Duration time.Duration `default:"4s" placeholder:"DURATION" help:"Of one round."`
+	SlowCars int           `default:"1000" placeholder:"N" help:"Cars that take seconds, a command in flight each."`
+	Slow     time.Duration `default:"20s" placeholder:"DURATION" help:"Of one round with these."`
+	Work     time.Duration `default:"5s" placeholder:"DURATION" help:"What they take, in the median."`
 	Floors   bool          `default:"true" negatable:"" help:"Measure the floors."`
 }
 

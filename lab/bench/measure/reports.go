@@ -19,18 +19,18 @@ import (
 // Ingest measures how many reports a second the service stores, against a subscriber that counts
 // them.
 type Ingest struct {
-	Vehicles int           `default:"1000" placeholder:"N" help:"That report in turn (default ${default})."`
-	Duration time.Duration `default:"30s" placeholder:"DURATION" help:"Of one round (default ${default})."`
+	Vehicles int           `default:"1000" placeholder:"N" help:"That report in turn."`
+	Duration time.Duration `default:"30s" placeholder:"DURATION" help:"Of one round."`
 }
 
 // Fleet measures what a report costs where each vehicle reports once in a while, so that few
 // reports are joined. Its floor is the same subscriber, at the same rate.
 type Fleet struct {
-	Vehicles      int           `default:"100000" placeholder:"N" help:"That report in turn (default ${default})."`
-	Rate          float64       `default:"2500" placeholder:"N" help:"Reports a second, of all (default ${default})."`
-	Duration      time.Duration `default:"4m" placeholder:"DURATION" help:"Of one round; of the floor a quarter (default ${default})."`
-	Instances     int           `default:"2" placeholder:"N" help:"Of the service (default ${default})."`
-	StateInterval time.Duration `default:"1m" placeholder:"DURATION" help:"The service's --state-interval (default ${default})."`
+	Vehicles      int           `default:"100000" placeholder:"N" help:"That report in turn."`
+	Rate          float64       `default:"2500" placeholder:"N" help:"Reports a second, of all."`
+	Duration      time.Duration `default:"4m" placeholder:"DURATION" help:"Of one round; of the floor a quarter."`
+	Instances     int           `default:"2" placeholder:"N" help:"Of the service."`
+	StateInterval time.Duration `default:"1m" placeholder:"DURATION" help:"The service's --state-interval."`
 }
 
 // Measure implements Experiment. The state interval is short, so that the end of the measurement

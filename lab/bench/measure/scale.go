@@ -15,12 +15,12 @@ import (
 // Scale measures a large fleet: the start of an instance with the presence of all units, memory,
 // and what a command costs. Its floor is a small world of the same kind.
 type Scale struct {
-	Vehicles  int           `default:"1000000" placeholder:"N" help:"On record (default ${default})."`
-	Connected int           `default:"100000" placeholder:"N" help:"Units, as far as open files allow (default ${default})."`
-	Small     int           `default:"1000" placeholder:"N" help:"Vehicles of the small world, all of them connected (default ${default})."`
-	History   int           `default:"0" placeholder:"N" help:"Entries of the audit log in the large world (default ${default})."`
-	InFlight  int           `default:"64" placeholder:"N" help:"Concurrent commands (default ${default})."`
-	Duration  time.Duration `default:"1s" placeholder:"DURATION" help:"Of a round of commands (default ${default})."`
+	Vehicles  int           `default:"1000000" placeholder:"N" help:"On record."`
+	Connected int           `default:"100000" placeholder:"N" help:"Units, as far as open files allow."`
+	Small     int           `default:"1000" placeholder:"N" help:"Vehicles of the small world, all of them connected."`
+	History   int           `default:"0" placeholder:"N" help:"Entries of the audit log in the large world."`
+	InFlight  int           `default:"64" placeholder:"N" help:"Concurrent commands."`
+	Duration  time.Duration `default:"1s" placeholder:"DURATION" help:"Of a round of commands."`
 }
 
 // Measure implements Experiment.

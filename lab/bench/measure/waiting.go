@@ -17,9 +17,9 @@ import (
 // how long an answer takes to its caller. Its floor is the fair floor of commands. No vehicle
 // answers until 2 s after the last command: with the default network a longer ramp is too long.
 type Waiting struct {
-	Vehicles int           `default:"20000" placeholder:"N" help:"That are locked, as far as open files allow (default ${default})."`
-	Network  time.Duration `default:"5s" placeholder:"DURATION" help:"Median latency of the vehicles' network (default ${default})."`
-	Ramp     time.Duration `default:"16s" placeholder:"DURATION" help:"From the first command to the last (default ${default})."`
+	Vehicles int           `default:"20000" placeholder:"N" help:"That are locked, as far as open files allow."`
+	Network  time.Duration `default:"5s" placeholder:"DURATION" help:"Median latency of the vehicles' network."`
+	Ramp     time.Duration `default:"16s" placeholder:"DURATION" help:"From the first command to the last."`
 }
 
 const (

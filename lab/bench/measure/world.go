@@ -35,7 +35,7 @@ type Experiment interface {
 // Setup has the settings that all experiments share.
 type Setup struct {
 	Binary string `placeholder:"FILE" help:"The motorpool program to measure (default one that is built from here)."`
-	Rounds int    `default:"3" placeholder:"N" help:"Of each floor and of the service, in turn (default ${default})."`
+	Rounds int    `default:"3" placeholder:"N" help:"Of each floor and of the service, in turn."`
 	// Tiny skips preparations and rests, for tests: the figures are meaningless.
 	Tiny bool `kong:"-"`
 

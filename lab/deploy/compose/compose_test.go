@@ -44,7 +44,9 @@ func compose(t *testing.T) *types.Project {
 
 func TestCompose_HasEveryPartAndPublishesToThisMachineOnly(t *testing.T) {
 	project := compose(t)
-	for _, name := range []string{"setup", "mosquitto", "redis", "postgres", "motorpool", "fleet", "prometheus", "alertmanager", "grafana"} {
+	for _, name := range []string{
+		"setup", "mosquitto", "redis", "postgres", "motorpool", "fleet", "prometheus", "alertmanager", "grafana",
+	} {
 		if _, ok := project.Services[name]; !ok {
 			t.Errorf("there is no service %s", name)
 		}
@@ -248,7 +250,8 @@ func TestCompose_EachContainerHasItsOwnSecrets(t *testing.T) {
 	project := compose(t)
 	secrets := []string{"secrets", "issuer", "database", "unit-logins", "mqtt"}
 	for name, want := range map[string][]string{
-		"setup": secrets, "motorpool": {"secrets"}, "operator": {"secrets"}, "token": {"issuer"}, "postgres": {"database"}, "fleet": {"unit-logins"}, "mosquitto": {"mqtt"},
+		"setup": secrets, "motorpool": {"secrets"}, "operator": {"secrets"}, "token": {"issuer"}, "postgres": {"database"},
+		"fleet": {"unit-logins"}, "mosquitto": {"mqtt"},
 		"redis": nil, "prometheus": nil, "alertmanager": nil, "grafana": nil,
 	} {
 		var has []string
@@ -305,7 +308,10 @@ func TestCompose_LetsPeopleIn(t *testing.T) {
 	// The entrypoint has the secrets of the service, and passes its arguments on as they are.
 	script := strings.ReplaceAll(project.Services["operator"].Entrypoint[2], "$$", "$")
 	dir := t.TempDir()
-	for name, content := range map[string]string{"env": "export MOTORPOOL_DATABASE_URL=postgres://here\n", "motorpool": "#!/bin/sh\necho $MOTORPOOL_DATABASE_URL; printf '%s|' \"$@\"\n"} {
+	for name, content := range map[string]string{
+		"env":       "export MOTORPOOL_DATABASE_URL=postgres://here\n",
+		"motorpool": "#!/bin/sh\necho $MOTORPOOL_DATABASE_URL; printf '%s|' \"$@\"\n",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700); err != nil { //nolint:gosec // a program
 			t.Fatal(err)
 		}

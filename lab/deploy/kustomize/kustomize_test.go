@@ -170,7 +170,8 @@ func TestBase_NamesThePortsThatAreOpen(t *testing.T) {
 		}
 		// Anyone who may run a pod in a namespace chooses its labels.
 		if len(rule.From) != 1 || rule.From[0].PodSelector.MatchLabels["app.kubernetes.io/name"] != "prometheus" ||
-			rule.From[0].NamespaceSelector == nil || rule.From[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "monitoring" {
+			rule.From[0].NamespaceSelector == nil ||
+			rule.From[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "monitoring" {
 			t.Errorf("the internal listener accepts %+v, want only prometheus in the namespace monitoring", rule.From)
 		}
 	}

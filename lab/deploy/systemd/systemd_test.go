@@ -35,7 +35,8 @@ func TestUnit_IsAcceptedBySystemd(t *testing.T) {
 	if err := os.WriteFile(copied, []byte(installed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", copied).CombinedOutput(); err != nil || strings.Contains(string(out), unit+":") {
+	if out, err := exec.Command("systemd-analyze", "verify", "--man=no", "--recursive-errors=no",
+		copied).CombinedOutput(); err != nil || strings.Contains(string(out), unit+":") {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }

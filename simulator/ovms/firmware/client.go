@@ -26,8 +26,10 @@ type Heard struct{ Topic, Payload string }
 // Dial connects a client. The topics below prefix are ovms/<user>/<vehicle id>.
 func Dial(broker, user, password, vehicleID, clientID string) (*Client, error) {
 	c := &Client{prefix: "ovms/" + user + "/" + vehicleID + "/", id: clientID, metrics: map[string]string{}}
-	c.mqtt = paho.NewClient(paho.NewClientOptions().AddBroker(broker).SetProtocolVersion(4).SetClientID(clientID).SetUsername(user).SetPassword(password).
-		SetWill(c.prefix+"client/"+clientID+"/active", "0", 0, false).SetAutoReconnect(false).SetConnectTimeout(10 * time.Second).SetKeepAlive(time.Minute))
+	c.mqtt = paho.NewClient(paho.NewClientOptions().AddBroker(broker).SetProtocolVersion(4).SetClientID(clientID).
+		SetUsername(user).SetPassword(password).
+		SetWill(c.prefix+"client/"+clientID+"/active", "0", 0,
+			false).SetAutoReconnect(false).SetConnectTimeout(10 * time.Second).SetKeepAlive(time.Minute))
 	if token := c.mqtt.Connect(); token.Wait() && token.Error() != nil {
 		return nil, token.Error()
 	}

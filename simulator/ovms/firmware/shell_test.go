@@ -209,8 +209,10 @@ const (
 func park(m *firmware.Module) {
 	for name, value := range map[string]any{
 		"m.version": "3.3.006", "v.type": "NL", "v.b.soc": 71.5, "v.b.range.est": 180.0, "v.b.12v.voltage": 12.6, "v.c.state": "stopped",
-		"v.d.fl": false, "v.d.fr": false, "v.d.rl": false, "v.d.rr": false, "v.d.trunk": false, "v.e.gear": 0, "v.e.handbrake": true, "v.e.locked": false, "v.e.on": false,
-		"v.e.serv.range": 12000, "v.p.direction": 90.0, "v.p.gpstime": time.Now().UTC(), "v.p.latitude": 48.1487, "v.p.longitude": 11.568, "v.p.odometer": 41234.5, "v.p.speed": 0.0,
+		"v.d.fl": false, "v.d.fr": false, "v.d.rl": false, "v.d.rr": false, "v.d.trunk": false, "v.e.gear": 0, "v.e.handbrake": true,
+		"v.e.locked": false, "v.e.on": false,
+		"v.e.serv.range": 12000, "v.p.direction": 90.0, "v.p.gpstime": time.Now().UTC(), "v.p.latitude": 48.1487, "v.p.longitude": 11.568,
+		"v.p.odometer": 41234.5, "v.p.speed": 0.0,
 	} {
 		m.Set(name, value)
 	}
