@@ -23,7 +23,11 @@ it('shows the battery before the tank', () => {
 it('has every text in each language', () => {
   const paths = (texts: object, at = ''): string[] =>
     Object.entries(texts).flatMap(([key, value]) =>
-      typeof value === 'object' ? paths(value, `${at}${key}.`) : value === '' && key !== 'succeeded' ? [`empty ${at}${key}`] : [`${at}${key}`],
+      typeof value === 'object'
+        ? paths(value, `${at}${key}.`)
+        : value === '' && key !== 'succeeded'
+          ? [`empty ${at}${key}`]
+          : [`${at}${key}`],
     );
   expect(paths(de)).toEqual(paths(en));
 });

@@ -21,7 +21,11 @@ export type Precision = 'minute' | 'second' | 'tenth';
 
 /** A time of day: 10:00, 10:00:03, 10:00:03.2. */
 export function timeOfDay(at: string | number, locale: string, to: Precision = 'minute'): string {
-  return new Date(at).toLocaleTimeString(locale, { ...parts, ...(to !== 'minute' && { second: '2-digit' }), ...(to === 'tenth' && { fractionalSecondDigits: 1 }) });
+  return new Date(at).toLocaleTimeString(locale, {
+    ...parts,
+    ...(to !== 'minute' && { second: '2-digit' }),
+    ...(to === 'tenth' && { fractionalSecondDigits: 1 }),
+  });
 }
 
 /** The day, with its year unless that is now. */
@@ -32,7 +36,8 @@ export function day(at: string | number, locale: string, now = Date.now()): stri
 }
 
 /** The weekday and the day of its month: for axes. */
-export const weekday = (at: string | number, locale: string): string => new Date(at).toLocaleDateString(locale, { weekday: 'short', day: 'numeric' });
+export const weekday = (at: string | number, locale: string): string =>
+  new Date(at).toLocaleDateString(locale, { weekday: 'short', day: 'numeric' });
 
 /** A time, with its day unless that is today, and with its zone where that differs from now's: before or after the clocks change. */
 export function moment(at: string | number, locale: string, now = Date.now(), to: Precision = 'minute'): string {
@@ -67,7 +72,8 @@ export function localTime(value: string | number, locale: string, now = Date.now
 }
 
 /** A place as maps and navigators take it, in each language. */
-export const coordinates = (latitude: number, longitude: number, digits = 5): string => `${latitude.toFixed(digits)}, ${longitude.toFixed(digits)}`;
+export const coordinates = (latitude: number, longitude: number, digits = 5): string =>
+  `${latitude.toFixed(digits)}, ${longitude.toFixed(digits)}`;
 
 interface Levels<Value> {
   battery_level_percent: Value | null;

@@ -2,7 +2,17 @@ import { expect, it } from 'vitest';
 import type { Charge } from './api/client';
 import { amountText, decimals, money, parseAmount, refundable, refundParts } from './money';
 
-const charge = (change: Partial<Charge>) => ({ id: 'a', kind: 'start', state: 'paid', currency: 'EUR', amount: 0, settled: change.amount ?? 0, refund_of: null, ...change }) as Charge;
+const charge = (change: Partial<Charge>) =>
+  ({
+    id: 'a',
+    kind: 'start',
+    state: 'paid',
+    currency: 'EUR',
+    amount: 0,
+    settled: change.amount ?? 0,
+    refund_of: null,
+    ...change,
+  }) as Charge;
 
 it.each([
   [142.8, 'EUR', 'en', '€142.80'],
@@ -12,7 +22,9 @@ it.each([
   [1320.5, 'HUF', 'de', '1.320,50 HUF'],
   [12.345, 'IQD', 'en', 'IQD 12.345'],
   [12.345, 'BHD', 'de', '12,345 BHD'],
-])('writes %s %s in %s as %s', (amount, currency, locale, want) => expect(money(amount, currency, locale).replaceAll('\u00a0', ' ')).toBe(want));
+])('writes %s %s in %s as %s', (amount, currency, locale, want) =>
+  expect(money(amount, currency, locale).replaceAll('\u00a0', ' ')).toBe(want),
+);
 
 it.each([
   ['12,50', 'EUR', 12.5],
@@ -59,12 +71,20 @@ it('gives back what was taken, once', () => {
 });
 
 it('divides a refund from the newest charge on', () => {
-  const charges = [charge({ id: 'a', amount: 142.8 }), charge({ id: 'b', kind: 'deposit', state: 'authorized', amount: 200 }), charge({ id: 'c', kind: 'extension', amount: 71.4 })];
+  const charges = [
+    charge({ id: 'a', amount: 142.8 }),
+    charge({ id: 'b', kind: 'deposit', state: 'authorized', amount: 200 }),
+    charge({ id: 'c', kind: 'extension', amount: 71.4 }),
+  ];
   expect(refundParts(charges, 80).map((p) => [p.charge.id, p.amount])).toEqual([
     ['c', 71.4],
     ['a', 8.6],
   ]);
-  expect(refundParts([...charges, charge({ id: 'r', kind: 'refund', state: 'unknown', amount: 71.4, refund_of: 'c' })], 0.1).map((p) => p.charge.id)).toEqual(['a']);
+  expect(
+    refundParts([...charges, charge({ id: 'r', kind: 'refund', state: 'unknown', amount: 71.4, refund_of: 'c' })], 0.1).map(
+      (p) => p.charge.id,
+    ),
+  ).toEqual(['a']);
   expect(refundParts(charges, 80, charges[0]).map((p) => [p.charge.id, p.amount])).toEqual([['a', 80]]);
   expect(refundParts([], 1)).toEqual([]);
 });

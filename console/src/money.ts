@@ -5,7 +5,12 @@ import currencies from './currencies.json';
 /** An amount, as a language writes it: €12.50; 12,50 €. */
 export function money(amount: number, currency: string, locale: string): string {
   const digits = decimals(currency);
-  return new Intl.NumberFormat(locale, { style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits }).format(amount);
+  return new Intl.NumberFormat(locale, {
+    style: 'currency',
+    currency,
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  }).format(amount);
 }
 
 /** The currencies that do not have two decimals, as the service has them: see TestDigits_AreThoseOfTheConsole. */

@@ -7,5 +7,8 @@ it('removes what is not seen, and what changes the order of text', () => {
 });
 
 it('makes all texts of an answer printable', () => {
-  expect(clean({ a: 'x\u202ey', 'b\u202e': ['\u001b[2J', { c: '\u009b', d: null, e: -1 }] })).toEqual({ a: 'xy', b: ['[2J', { c: '', d: null, e: -1 }] });
+  expect(clean({ a: 'x\u202ey', 'b\u202e': ['\u001b[2J', { c: '\u009b', d: null, e: -1 }] })).toEqual({
+    a: 'xy',
+    b: ['[2J', { c: '', d: null, e: -1 }],
+  });
 });

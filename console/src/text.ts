@@ -1,6 +1,7 @@
 // Controls of terminals and of bidirectional text, and invisible marks; joiners are none. The
 // service removes them from what units and fleet files set, but has had such texts before.
-const hidden = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+const hidden =
+  /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
 /** A text without characters that are not seen, or that change the order in which others are shown. */
 export const printable = (text: string): string => text.replace(hidden, '');

@@ -86,7 +86,12 @@ async function run(handlers: Handlers, stopped: AbortSignal) {
 }
 
 /** Hands over events until the connection ends or is silent. Returns the position of the last one, and since when it was silent. */
-async function readAll(body: ReadableStream<Uint8Array>, last: string, handlers: Handlers, end: () => void): Promise<{ last: string; since?: number }> {
+async function readAll(
+  body: ReadableStream<Uint8Array>,
+  last: string,
+  handlers: Handlers,
+  end: () => void,
+): Promise<{ last: string; since?: number }> {
   const events = new EventReader();
   events.lastID = last;
   const decoder = new TextDecoder();

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { EventReader } from './sse';
 
-const stream = 'retry: 3000\nid: 1-0\n\nid: 2-0\nevent: presence\ndata: {"a":"b: c"}\n\n: ping\nid: 3-0\n\nevent: halt\ndata: 1\ndata: 2\n\n';
+const stream =
+  'retry: 3000\nid: 1-0\n\nid: 2-0\nevent: presence\ndata: {"a":"b: c"}\n\n: ping\nid: 3-0\n\nevent: halt\ndata: 1\ndata: 2\n\n';
 
 it('reads events, however they are cut into pieces', () => {
   const expected = [

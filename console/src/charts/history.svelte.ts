@@ -29,7 +29,8 @@ export class History {
   async read(name: SpanName, steps: number, bookingStart: number | null) {
     const now = serverTime.now();
     const days = this.days ?? 7;
-    const span = name === 'booking' ? { from: Math.max(bookingStart ?? now, now - length('all', 31)), to: now } : spanAt(name, steps, days, now);
+    const span =
+      name === 'booking' ? { from: Math.max(bookingStart ?? now, now - length('all', 31)), to: now } : spanAt(name, steps, days, now);
     const wanted = `${name} ${steps}`;
     const turn = ++this.#turn;
     this.reading = wanted !== this.#shown;

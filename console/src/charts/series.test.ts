@@ -11,7 +11,12 @@ function history(values: [number, number | null][], until = 60): VehicleHistory 
   const energy = values.map(([, value]) => value);
   const none = { min: energy.map(() => null), avg: energy.map(() => null), max: energy.map(() => null) };
   return {
-    vehicle_id: 1, from: iso(begin), to: iso(minutes(until)), retention_days: 7, bucket_seconds: 60, times: values.map(([at]) => iso(minutes(at))),
+    vehicle_id: 1,
+    from: iso(begin),
+    to: iso(minutes(until)),
+    retention_days: 7,
+    bucket_seconds: 60,
+    times: values.map(([at]) => iso(minutes(at))),
     energy: { min: energy.map((e) => e && e - 1), avg: energy, max: energy.map((e) => e && e + 1) },
     voltage: none, speed: none, signal: null, position: null, locked: null, ignition: null,
   };
@@ -31,7 +36,18 @@ describe('series', () => {
     expect(series(history([[0, 50]]), 'signal')).toEqual({ at: [], min: [], mean: [], max: [], alone: [] });
   });
   it('have a sentence', () => {
-    expect(extremes(series(history([[0, 50], [1, 40], [2, 45]]), 'energy'))).toEqual({ latest: 45, latestAt: minutes(2.5), min: 39, max: 51 });
+    expect(
+      extremes(
+        series(
+          history([
+            [0, 50],
+            [1, 40],
+            [2, 45],
+          ]),
+          'energy',
+        ),
+      ),
+    ).toEqual({ latest: 45, latestAt: minutes(2.5), min: 39, max: 51 });
     expect(extremes(series(history([]), 'energy'))).toBeNull();
   });
 });

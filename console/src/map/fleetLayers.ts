@@ -31,10 +31,22 @@ export class FleetLayers {
     const [ink, ground, accent] = dark ? ['#e4eaf0', '#37424c', '#6db5f2'] : ['#17212b', '#ffffff', '#0b5fa5'];
     const symbol = {
       layout: {
-        'icon-image': ['get', 'picture'], 'icon-allow-overlap': true, 'icon-ignore-placement': true,
-        'text-field': ['step', ['zoom'], '', 13, ['get', 'name']], 'text-font': font, 'text-size': 12, 'text-anchor': 'top', 'text-offset': [0, 1], 'text-optional': true,
+        'icon-image': ['get', 'picture'],
+        'icon-allow-overlap': true,
+        'icon-ignore-placement': true,
+        'text-field': ['step', ['zoom'], '', 13, ['get', 'name']],
+        'text-font': font,
+        'text-size': 12,
+        'text-anchor': 'top',
+        'text-offset': [0, 1],
+        'text-optional': true,
       },
-      paint: { 'text-color': ink, 'text-halo-color': dark ? '#14181c' : '#ffffff', 'text-halo-width': 1.5, 'icon-opacity': ['get', 'strength'] },
+      paint: {
+        'text-color': ink,
+        'text-halo-color': dark ? '#14181c' : '#ffffff',
+        'text-halo-width': 1.5,
+        'icon-opacity': ['get', 'strength'],
+      },
     } as const;
     map.addLayer({
       id: 'clusters', type: 'circle', source: 'vehicles', filter: ['has', 'point_count'],
@@ -50,8 +62,16 @@ export class FleetLayers {
     });
     map.addLayer({ id: 'vehicles', type: 'symbol', source: 'vehicles', filter: ['!', ['has', 'point_count']], ...symbol } as never);
     map.addLayer({
-      id: 'rings', type: 'circle', source: 'selected',
-      paint: { 'circle-radius': 17, 'circle-color': accent, 'circle-opacity': 0.25, 'circle-stroke-color': accent, 'circle-stroke-width': 3 },
+      id: 'rings',
+      type: 'circle',
+      source: 'selected',
+      paint: {
+        'circle-radius': 17,
+        'circle-color': accent,
+        'circle-opacity': 0.25,
+        'circle-stroke-color': accent,
+        'circle-stroke-width': 3,
+      },
     });
     map.addLayer({ id: 'selected', type: 'symbol', source: 'selected', ...symbol } as never);
   }

@@ -2,7 +2,20 @@ import { describe, expect, it } from 'vitest';
 import { Drawn, feature, type Difference } from './features';
 import { around, decode, matches, moved, picture, strength, type Filter } from './markers';
 
-const columns = ['id', 'agency_id', 'status', 'connectivity', 'latitude', 'longitude', 'located_at', 'locked', 'energy_percent', 'last_seen', 'locked_at', 'energy_at'];
+const columns = [
+  'id',
+  'agency_id',
+  'status',
+  'connectivity',
+  'latitude',
+  'longitude',
+  'located_at',
+  'locked',
+  'energy_percent',
+  'last_seen',
+  'locked_at',
+  'energy_at',
+];
 const rows = {
   columns: ['later', ...columns],
   statuses: ['available', 'in_use'],
@@ -17,7 +30,20 @@ const all: Filter = { agency: '', status: '', contact: '', low: false, ids: null
 
 describe('markers', () => {
   it('are read by the names of columns', () => {
-    expect(car).toEqual({ id: 42, agency: 1, status: 'in_use', contact: 'online', latitude: 48.1, longitude: 11.5, locatedAt: 1_000_000, locked: false, lockedAt: 900_000, energy: 61.5, energyAt: 1_000_000, seenAt: 1_001_000 });
+    expect(car).toEqual({
+      id: 42,
+      agency: 1,
+      status: 'in_use',
+      contact: 'online',
+      latitude: 48.1,
+      longitude: 11.5,
+      locatedAt: 1_000_000,
+      locked: false,
+      lockedAt: 900_000,
+      energy: 61.5,
+      energyAt: 1_000_000,
+      seenAt: 1_001_000,
+    });
     expect(other).toMatchObject({ latitude: null, locatedAt: null, energy: null, contact: 'offline' });
   });
   it('move with reports, and keep what a report does not have', () => {

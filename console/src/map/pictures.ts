@@ -40,7 +40,20 @@ function outline(context: CanvasRenderingContext2D, status: string, x: number, y
     case 'maintenance': // a square
       return corners([[-0.85, -0.85], [0.85, -0.85], [0.85, 0.85], [-0.85, 0.85]]);
     case 'inactive': // a cross
-      return corners([[-0.4, -1], [0.4, -1], [0.4, -0.4], [1, -0.4], [1, 0.4], [0.4, 0.4], [0.4, 1], [-0.4, 1], [-0.4, 0.4], [-1, 0.4], [-1, -0.4], [-0.4, -0.4]]);
+      return corners([
+        [-0.4, -1],
+        [0.4, -1],
+        [0.4, -0.4],
+        [1, -0.4],
+        [1, 0.4],
+        [0.4, 0.4],
+        [0.4, 1],
+        [-0.4, 1],
+        [-0.4, 0.4],
+        [-1, 0.4],
+        [-1, -0.4],
+        [-0.4, -0.4],
+      ]);
     default: // a circle
       context.arc(x, y, r * 0.95, 0, 2 * Math.PI);
   }

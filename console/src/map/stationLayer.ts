@@ -16,9 +16,16 @@ export class StationLayer {
     map.addLayer({
       id: 'stations', type: 'symbol', source: 'stations', minzoom: 8,
       layout: {
-        'icon-image': 'station', 'icon-padding': 1,
-        'text-field': ['step', ['zoom'], '', 12, ['get', 'name']], 'text-font': font, 'text-size': 12, 'text-anchor': 'left', 'text-offset': [0.9, 0], 'text-max-width': 12,
-        'text-justify': 'left', 'text-optional': true,
+        'icon-image': 'station',
+        'icon-padding': 1,
+        'text-field': ['step', ['zoom'], '', 12, ['get', 'name']],
+        'text-font': font,
+        'text-size': 12,
+        'text-anchor': 'left',
+        'text-offset': [0.9, 0],
+        'text-max-width': 12,
+        'text-justify': 'left',
+        'text-optional': true,
       },
       paint: { 'text-color': dark ? '#9fb0bf' : '#55636f', 'text-halo-color': dark ? '#14181c' : '#ffffff', 'text-halo-width': 1.5 },
     });
@@ -27,7 +34,11 @@ export class StationLayer {
   set(stations: Station[]) {
     void this.#source.setData({
       type: 'FeatureCollection',
-      features: stations.map(({ name, longitude, latitude }) => ({ type: 'Feature', geometry: { type: 'Point', coordinates: [longitude, latitude] }, properties: { name } })),
+      features: stations.map(({ name, longitude, latitude }) => ({
+        type: 'Feature',
+        geometry: { type: 'Point', coordinates: [longitude, latitude] },
+        properties: { name },
+      })),
     });
   }
 }

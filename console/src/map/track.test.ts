@@ -12,17 +12,27 @@ const track = (...points: TrackPoint[]) => ({ points, bucketSeconds: 15 });
 describe('a track', () => {
   it('of a history leaves out buckets without a position', () => {
     const history = {
-      bucket_seconds: 60, times: ['', '', ''], speed: { min: [], avg: [30, 40, null], max: [] },
-      position: { latitude: [48.1, null, 48.2], longitude: [11.5, null, 11.6], at: ['2026-01-02T00:00:00.000Z', null, '2026-01-02T00:01:00.000Z'] },
+      bucket_seconds: 60,
+      times: ['', '', ''],
+      speed: { min: [], avg: [30, 40, null], max: [] },
+      position: {
+        latitude: [48.1, null, 48.2],
+        longitude: [11.5, null, 11.6],
+        at: ['2026-01-02T00:00:00.000Z', null, '2026-01-02T00:01:00.000Z'],
+      },
     } as unknown as VehicleHistory;
     expect(trackOfHistory(history)).toEqual({
       bucketSeconds: 60,
-      points: [{ at: begin, latitude: 48.1, longitude: 11.5, speed: 30 }, { at: begin + 60_000, latitude: 48.2, longitude: 11.6, speed: null }],
+      points: [
+        { at: begin, latitude: 48.1, longitude: 11.5, speed: 30 },
+        { at: begin + 60_000, latitude: 48.2, longitude: 11.6, speed: null },
+      ],
     });
     expect(trackOfHistory({ ...history, position: null }).points).toEqual([]);
   });
   it('of a booking is a line, a point or nothing', () => {
-    const feature = (geometry: unknown) => ({ geometry, properties: { times: ['2026-01-02T00:00:00.000Z'], speeds: [5], bucket_seconds: 15 } }) as unknown as BookingTrack;
+    const feature = (geometry: unknown) =>
+      ({ geometry, properties: { times: ['2026-01-02T00:00:00.000Z'], speeds: [5], bucket_seconds: 15 } }) as unknown as BookingTrack;
     const want = [{ at: begin, latitude: 48.1, longitude: 11.5, speed: 5 }];
     expect(trackOfBooking(feature({ type: 'LineString', coordinates: [[11.5, 48.1]] })).points).toEqual(want);
     expect(trackOfBooking(feature({ type: 'Point', coordinates: [11.5, 48.1] })).points).toEqual(want);
@@ -52,7 +62,9 @@ describe('a track', () => {
   });
   it('finds the point of a time', () => {
     const points = [point(0, 0), point(10, 0)];
-    expect([nearest(points, begin), nearest(points, begin + 6 * 60_000), nearest(points, begin + 1e9), nearest([], 0)]).toEqual([0, 1, 1, -1]);
+    expect([nearest(points, begin), nearest(points, begin + 6 * 60_000), nearest(points, begin + 1e9), nearest([], 0)]).toEqual([
+      0, 1, 1, -1,
+    ]);
   });
   it('knows distances', () => {
     expect(metres({ latitude: 48.1402, longitude: 11.5586 }, { latitude: 48.1277, longitude: 11.6034 })).toBeGreaterThan(3500);
@@ -62,8 +74,21 @@ describe('a track', () => {
 
 describe('legs', () => {
   it('drive, stand and are not known', () => {
-    const got = legs(track(point(0, 0, 0), point(5, 3, 0), point(6, 600, 36), point(7, 1400, 50), point(7.5, 1400, 0), point(8.5, 2000, 40), point(20, 2000, 0), point(25, 2000, 0)));
-    expect(got.map((leg) => [leg.kind, (leg.from.at - begin) / 60_000, (leg.to.at - begin) / 60_000, Math.round(leg.metres / 100), leg.speed])).toEqual([
+    const got = legs(
+      track(
+        point(0, 0, 0),
+        point(5, 3, 0),
+        point(6, 600, 36),
+        point(7, 1400, 50),
+        point(7.5, 1400, 0),
+        point(8.5, 2000, 40),
+        point(20, 2000, 0),
+        point(25, 2000, 0),
+      ),
+    );
+    expect(
+      got.map((leg) => [leg.kind, (leg.from.at - begin) / 60_000, (leg.to.at - begin) / 60_000, Math.round(leg.metres / 100), leg.speed]),
+    ).toEqual([
       ['stood', 0, 5, 0, null],
       ['drove', 5, 8.5, 20, 50], // with the traffic light
       ['gap', 8.5, 20, 0, null],

@@ -34,7 +34,10 @@ export function trackOfHistory(history: VehicleHistory): Track {
 
 export function trackOfBooking({ geometry, properties }: BookingTrack): Track {
   const given = geometry?.coordinates ?? [];
-  const coordinates = (geometry?.type === 'Point' ? [given] : geometry?.type === 'MultiLineString' ? given.flat(1) : given) as [number, number][];
+  const coordinates = (geometry?.type === 'Point' ? [given] : geometry?.type === 'MultiLineString' ? given.flat(1) : given) as [
+    number,
+    number,
+  ][];
   const points = coordinates.map(([longitude, latitude], i) => ({
     at: Date.parse(properties.times[i] ?? ''), latitude, longitude, speed: properties.speeds[i] ?? null,
   }));

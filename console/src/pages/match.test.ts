@@ -2,8 +2,19 @@ import { expect, it } from 'vitest';
 import type { Command } from '../api/client';
 import { namesOf, parametersOf, passes, vehiclesOf, type Filters } from './match';
 
-const command = { state: 'unknown', outcome: 'unknown', vehicle_id: 4, requested_by: 'zoe', requested_at: '2026-01-02T10:00:00.000Z' } as Command;
-const plates = [{ id: 1, plate_number: 'M-IM 2101' }, { id: 3, plate_number: '852' }, { id: 4, plate_number: 'B-SP 1' }, { id: 5, plate_number: 'b-sp1' }];
+const command = {
+  state: 'unknown',
+  outcome: 'unknown',
+  vehicle_id: 4,
+  requested_by: 'zoe',
+  requested_at: '2026-01-02T10:00:00.000Z',
+} as Command;
+const plates = [
+  { id: 1, plate_number: 'M-IM 2101' },
+  { id: 3, plate_number: '852' },
+  { id: 4, plate_number: 'B-SP 1' },
+  { id: 5, plate_number: 'b-sp1' },
+];
 const none: Filters = { state: '', outcome: '', vehicle_id: '', actor: '', from: '', to: '' };
 
 it.each([
@@ -25,7 +36,9 @@ it('leaves out times that are none', () => {
 });
 
 it('leaves out filters that are not set', () => {
-  expect(parametersOf({ state: '', actor: 'a b', from: '2026-01-02T10:00:00Z' }).toString()).toBe('actor=a+b&from=2026-01-02T10%3A00%3A00.000Z');
+  expect(parametersOf({ state: '', actor: 'a b', from: '2026-01-02T10:00:00Z' }).toString()).toBe(
+    'actor=a+b&from=2026-01-02T10%3A00%3A00.000Z',
+  );
 });
 
 it.each([

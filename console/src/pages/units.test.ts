@@ -46,7 +46,8 @@ describe('what is wrong with a unit', () => {
   });
 
   it('depends on which way a clock is wrong', () => {
-    const meaning = (error_ms: number) => findings({ ...unit, clock: { error_ms, measured_at: '' } }, now, en, 'en').find((f) => f.problem === 'clock')?.meaning;
+    const meaning = (error_ms: number) =>
+      findings({ ...unit, clock: { error_ms, measured_at: '' } }, now, en, 'en').find((f) => f.problem === 'clock')?.meaning;
     expect(meaning(-90_000)).toContain('from the future');
     expect(meaning(90_000)).toContain('expired');
   });
@@ -74,7 +75,11 @@ it('says how far a clock is off, unless that is what a report takes', () => {
 });
 
 it('puts the worst first, once all are read', () => {
-  const units = (['signal', 'key', '', 'silent', 'rejects'] as const).map((problem, i): Unit => ({ ...unit, vehicle_id: i, problems: problem ? [problem] : [] }));
+  const units = (['signal', 'key', '', 'silent', 'rejects'] as const).map((problem, i): Unit => ({
+    ...unit,
+    vehicle_id: i,
+    problems: problem ? [problem] : [],
+  }));
   units[4]!.problems = ['rejects', 'signal'];
   units.push({ ...unit, vehicle_id: 5, problems: ['rejects'] });
   expect(bySeverity(units, true).map((u) => u.vehicle_id)).toEqual([3, 1, 4, 5, 0, 2]);
@@ -101,6 +106,8 @@ it('exports what is nested as text', () => {
     keys: 'k1 k2',
     problems: 'silent commands clock rejects reconnects signal',
   });
-  const quiet = Object.fromEntries(unitColumns.map((c) => (typeof c === 'string' ? [c, null] : [c[0], c[1]({ ...unit, clock: null, keys: null, rejects: [] })])));
+  const quiet = Object.fromEntries(
+    unitColumns.map((c) => (typeof c === 'string' ? [c, null] : [c[0], c[1]({ ...unit, clock: null, keys: null, rejects: [] })])),
+  );
   expect(quiet).toMatchObject({ clock_error_ms: null, keys: null, rejects: '' });
 });

@@ -27,7 +27,10 @@ export function viewOf(name: string | null): View {
 }
 
 /** The parameters of the API for a view and its filters. */
-export function unitParameters(view: View, filters: { problem: string; connectivity: string; agency_id: string; q: string }): URLSearchParams {
+export function unitParameters(
+  view: View,
+  filters: { problem: string; connectivity: string; agency_id: string; q: string },
+): URLSearchParams {
   const problem = { trouble: filters.problem || 'any', rejects: 'rejects', all: '', unknown: '' }[view];
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...filters, problem })) if (value) parameters.set(name, value);

@@ -21,7 +21,24 @@ export interface Axis {
 const minute = 60_000;
 const hour = 60 * minute;
 const day = 24 * hour;
-const steps = [minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 14 * day, 28 * day];
+const steps = [
+  minute,
+  2 * minute,
+  5 * minute,
+  10 * minute,
+  15 * minute,
+  30 * minute,
+  hour,
+  2 * hour,
+  3 * hour,
+  6 * hour,
+  12 * hour,
+  day,
+  2 * day,
+  7 * day,
+  14 * day,
+  28 * day,
+];
 const perTick = 85; // pixels
 const shortShare = 0.16;
 // What lies no further away than this share of the booking is drawn in proportion.
@@ -39,7 +56,13 @@ export function axis(from: number, to: number, happened: number[], left: number,
   const start = (isEarly ? from : first) - length * 0.02;
   const end = (isLate ? to : last) + length * 0.02;
   const parts: Part[] = [];
-  const core: Part = { from: start, to: end, left: left + (isEarly ? width * shortShare : 0), right: right - (isLate ? width * shortShare : 0), short: false };
+  const core: Part = {
+    from: start,
+    to: end,
+    left: left + (isEarly ? width * shortShare : 0),
+    right: right - (isLate ? width * shortShare : 0),
+    short: false,
+  };
   if (isEarly) parts.push({ from: first - (start - first) * 0.1, to: start, left, right: core.left, short: true });
   parts.push(core);
   if (isLate) parts.push({ from: end, to: last + (last - end) * 0.1, left: core.right, right, short: true });

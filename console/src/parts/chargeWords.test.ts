@@ -6,7 +6,25 @@ import { nameOf, stateName, stateText, twinText, whyOf } from './chargeWords';
 const at = '2026-01-02T08:00:00.000Z';
 const writing = { texts: en, money: (amount: number) => `${amount} EUR`, time: () => '20:00' };
 const charge = (change: Partial<Charge>) =>
-  ({ id: 'a', kind: 'start', number: 1, state: 'paid', currency: 'EUR', amount: 200, settled: 200, fee: null, goal: null, capture_amount: null, decline_code: null, attempts: 1, card: 'Visa •••• 4242', created_at: at, requested_by: 'zoe', refund_of: null, ...change }) as Charge;
+  ({
+    id: 'a',
+    kind: 'start',
+    number: 1,
+    state: 'paid',
+    currency: 'EUR',
+    amount: 200,
+    settled: 200,
+    fee: null,
+    goal: null,
+    capture_amount: null,
+    decline_code: null,
+    attempts: 1,
+    card: 'Visa •••• 4242',
+    created_at: at,
+    requested_by: 'zoe',
+    refund_of: null,
+    ...change,
+  }) as Charge;
 const entry = (action: string, actor: string, role: string, parameters: object | null = null) =>
   ({ at, action, actor, role, parameters, outcome: 'executed', code: null, command_id: null }) as Activity;
 const entries = [
@@ -15,22 +33,35 @@ const entries = [
   entry('booking.end', 'eva', 'admin'),
   entry('booking.deposit_capture', 'tom', 'admin'),
 ];
-const why = (change: Partial<Charge>, known = entries) => whyOf(charge(change), { charges: [charge({ id: 'x' })] } as AdminBooking, known, writing);
+const why = (change: Partial<Charge>, known = entries) =>
+  whyOf(charge(change), { charges: [charge({ id: 'x' })] } as AdminBooking, known, writing);
 
 it.each([
   [{ kind: 'start' }, 'Charged when zoe started the booking.'],
   [{ kind: 'extension' }, 'The additional hours: the client (client-1) extended the booking to 20:00.'],
-  [{ kind: 'extension', state: 'released', decline_code: 'insufficient_funds' }, 'Never charged: the extension was not paid in time, and was taken back.'],
+  [
+    { kind: 'extension', state: 'released', decline_code: 'insufficient_funds' },
+    'Never charged: the extension was not paid in time, and was taken back.',
+  ],
   [{ kind: 'fee' }, 'Charged by zoe.'],
   [{ kind: 'refund', refund_of: 'x' }, 'Given back to Visa •••• 4242 by zoe.'],
   [{ kind: 'deposit', goal: 'hold', state: 'pending' }, 'To be held, not charged, since zoe started the booking.'],
-  [{ kind: 'deposit', goal: 'hold', state: 'authorized' }, 'Held, not charged, since zoe started the booking. The end of the booking frees it.'],
+  [
+    { kind: 'deposit', goal: 'hold', state: 'authorized' },
+    'Held, not charged, since zoe started the booking. The end of the booking frees it.',
+  ],
   [{ kind: 'deposit', goal: 'capture', state: 'authorized', capture_amount: 50 }, 'Held, not charged. tom asked to take 50 EUR of it.'],
-  [{ kind: 'deposit', goal: 'capture', state: 'captured', settled: 50 }, 'tom took 50 EUR of the 200 EUR that were held. The rest is free again.'],
+  [
+    { kind: 'deposit', goal: 'capture', state: 'captured', settled: 50 },
+    'tom took 50 EUR of the 200 EUR that were held. The rest is free again.',
+  ],
   [{ kind: 'deposit', goal: 'release', state: 'authorized' }, 'Held, not charged. It is being freed, since eva ended the booking.'],
   [{ kind: 'deposit', goal: 'release', state: 'released' }, 'Never charged: it was held, and is free again since eva ended the booking.'],
   [{ kind: 'deposit', goal: 'release', state: 'released', attempts: 0 }, 'Neither held nor charged: eva ended the booking before.'],
-  [{ kind: 'deposit', goal: 'hold', state: 'released', decline_code: 'expired' }, 'Never charged: the processor or the bank ended the hold.'],
+  [
+    { kind: 'deposit', goal: 'hold', state: 'released', decline_code: 'expired' },
+    'Never charged: the processor or the bank ended the hold.',
+  ],
 ] as [Partial<Charge>, string][])('says why there is %o', (change, want) => expect(why(change)).toBe(want));
 
 it('says what it can without the audit log', () => {

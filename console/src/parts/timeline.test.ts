@@ -48,7 +48,10 @@ it('shows a late answer after the call has ended', () => {
 });
 
 it('draws a command that was never sent', () => {
-  const never = lay(command({ state: 'expired', sent_at: null, published_at: [], received_at: null, completed_at: at(10) }), Date.parse(at(60)));
+  const never = lay(
+    command({ state: 'expired', sent_at: null, published_at: [], received_at: null, completed_at: at(10) }),
+    Date.parse(at(60)),
+  );
   expect(never.marks).toEqual([{ lane: 'record', at: 0, kind: 'point' }]);
   expect(never.unknown).toBeNull();
 });

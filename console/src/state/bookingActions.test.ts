@@ -5,7 +5,14 @@ import { changes, whyNotChanged, type Change } from './bookingActions';
 
 const now = Date.parse('2026-01-02T10:00:00.000Z');
 const booking = (change: object) =>
-  ({ status: 'active', end_date: '2026-01-02T18:00:00.000Z', limits: { refund: 142.8, capture: 200, fee: 1700 }, payment: { charged: 142.8 }, charges: [], ...change }) as unknown as AdminBooking;
+  ({
+    status: 'active',
+    end_date: '2026-01-02T18:00:00.000Z',
+    limits: { refund: 142.8, capture: 200, fee: 1700 },
+    payment: { charged: 142.8 },
+    charges: [],
+    ...change,
+  }) as unknown as AdminBooking;
 const me = (level: Me['level']) => ({ level }) as Me;
 const on = (level: Me['level'], change: object = {}) => changes.filter((c) => whyNotChanged(c, booking(change), me(level), now, en) === '');
 
@@ -25,4 +32,6 @@ it.each([
   ['capture', { limits: { capture: 0 }, charges: [{ kind: 'deposit', goal: 'capture' }] }, en.booking.off.captured],
   ['capture', { limits: { capture: 0 }, charges: [{ kind: 'deposit', goal: 'release' }] }, en.booking.off.notHeld],
   ['fee', { limits: { fee: 0 } }, en.booking.off.notStarted],
-] as [Change, object, string][])('says why %s is off', (change, state, want) => expect(whyNotChanged(change, booking(state), me('administrator'), now, en)).toBe(want));
+] as [Change, object, string][])('says why %s is off', (change, state, want) =>
+  expect(whyNotChanged(change, booking(state), me('administrator'), now, en)).toBe(want),
+);

@@ -13,7 +13,8 @@ export const pathOf: Record<Change, string> = { start: 'start', end: 'end', refu
 export const movesMoney = (change: Change) => change === 'refund' || change === 'capture' || change === 'fee';
 
 /** The most that a change may move. */
-export const limitOf = (change: Change, booking: AdminBooking) => (movesMoney(change) ? booking.limits[change as 'refund' | 'capture' | 'fee'] : 0);
+export const limitOf = (change: Change, booking: AdminBooking) =>
+  movesMoney(change) ? booking.limits[change as 'refund' | 'capture' | 'fee'] : 0;
 
 /** Why a change is off; empty: it is on. What only the service knows is its answer. */
 export function whyNotChanged(change: Change, booking: AdminBooking, me: Me | null, now: number, texts: Texts): string {

@@ -4,10 +4,32 @@ import { bookingStory, causeOf, endOfDeposit, triesOf, twinOf } from './bookingS
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 0, 2, 8) + seconds * 1000).toISOString();
 const charge = (change: Partial<Charge>) =>
-  ({ id: 'a', kind: 'start', number: 1, state: 'paid', currency: 'EUR', amount: 142.8, settled: 142.8, refund_of: null, fee: null, goal: null, decline_code: null, created_at: at(0), paid_at: null, next_attempt_at: null, ...change }) as Charge;
-const entry = (change: Partial<Activity>) => ({ at: at(0), actor: 'zoe', outcome: 'executed', code: null, parameters: null, command_id: null, ...change }) as Activity;
+  ({
+    id: 'a',
+    kind: 'start',
+    number: 1,
+    state: 'paid',
+    currency: 'EUR',
+    amount: 142.8,
+    settled: 142.8,
+    refund_of: null,
+    fee: null,
+    goal: null,
+    decline_code: null,
+    created_at: at(0),
+    paid_at: null,
+    next_attempt_at: null,
+    ...change,
+  }) as Charge;
+const entry = (change: Partial<Activity>) =>
+  ({ at: at(0), actor: 'zoe', outcome: 'executed', code: null, parameters: null, command_id: null, ...change }) as Activity;
 const moved = (seconds: number, kind: string, number: number, state: string, code?: string) =>
-  entry({ at: at(seconds), actor: 'motorpool', action: `charge.${kind}`, parameters: { number, state, ...(code ? { decline_code: code } : {}) } });
+  entry({
+    at: at(seconds),
+    actor: 'motorpool',
+    action: `charge.${kind}`,
+    parameters: { number, state, ...(code ? { decline_code: code } : {}) },
+  });
 const booking = (charges: Charge[]) => ({ id: 2, start_date: at(0), end_date: at(8 * 3600), charges }) as AdminBooking;
 
 it('finds who caused each charge', () => {
@@ -32,7 +54,12 @@ it('finds who ended a deposit', () => {
 });
 
 it('lists the tries of a charge', () => {
-  const entries = [moved(3600, 'fee', 2, 'paid'), moved(10, 'fee', 2, 'declined', 'insufficient_funds'), moved(5, 'fee', 1, 'paid'), moved(1, 'start', 2, 'paid')];
+  const entries = [
+    moved(3600, 'fee', 2, 'paid'),
+    moved(10, 'fee', 2, 'declined', 'insufficient_funds'),
+    moved(5, 'fee', 1, 'paid'),
+    moved(1, 'start', 2, 'paid'),
+  ];
   expect(triesOf(charge({ kind: 'fee', number: 2, paid_at: at(3600) }), entries)).toEqual([
     { at: at(10), state: 'declined', code: 'insufficient_funds' },
     { at: at(3600), state: 'paid', code: null },
@@ -43,7 +70,11 @@ it('lists the tries of a charge', () => {
 });
 
 it('finds a second charge for the same', () => {
-  const fees = [charge({ id: 'a', kind: 'fee', fee: 'cleaning' }), charge({ id: 'b', kind: 'fee', fee: 'cleaning', number: 2 }), charge({ id: 'c', kind: 'fee', fee: 'damage', number: 3 })];
+  const fees = [
+    charge({ id: 'a', kind: 'fee', fee: 'cleaning' }),
+    charge({ id: 'b', kind: 'fee', fee: 'cleaning', number: 2 }),
+    charge({ id: 'c', kind: 'fee', fee: 'damage', number: 3 }),
+  ];
   expect(twinOf(fees[0]!, fees)?.id).toBe('b');
   expect(twinOf(fees[2]!, fees)).toBeUndefined();
   expect(twinOf(fees[0]!, [fees[0]!, { ...fees[1]!, state: 'failed' }])).toBeUndefined();
@@ -63,7 +94,10 @@ it('tells all in order, each thing once', () => {
     entry({ action: 'booking.fee', at: at(90), code: 'idempotency_replayed' }),
     entry({ action: 'history.read', at: at(95) }),
   ];
-  const charges = [charge({ paid_at: at(2) }), charge({ id: 'f', kind: 'fee', state: 'declined', created_at: at(100), next_attempt_at: at(3700) })];
+  const charges = [
+    charge({ paid_at: at(2) }),
+    charge({ id: 'f', kind: 'fee', state: 'declined', created_at: at(100), next_attempt_at: at(3700) }),
+  ];
   const story = bookingStory(booking(charges), entries, [other, command], Date.parse(at(200)));
   expect(story.map((h) => [h.kind, h.subject, h.tone, h.ahead])).toEqual([
     ['request', 'booking', 'good', false],

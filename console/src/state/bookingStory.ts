@@ -22,7 +22,13 @@ export interface Happening {
   state?: Charge['state'];
 }
 
-const requestOf = { start: 'booking.start', deposit: 'booking.start', extension: 'booking.extend', fee: 'booking.fee', refund: 'booking.refund' } as const;
+const requestOf = {
+  start: 'booking.start',
+  deposit: 'booking.start',
+  extension: 'booking.extend',
+  fee: 'booking.fee',
+  refund: 'booking.refund',
+} as const;
 const subjectOf = { start: 'payments', extension: 'payments', fee: 'fees', deposit: 'deposit', refund: 'refunds' } as const;
 export const toneOf: Record<Charge['state'], Tone> = {
   pending: 'open',
@@ -60,7 +66,11 @@ export function endOfDeposit(deposit: Charge, entries: Activity[]): Activity | u
 export function triesOf(charge: Charge, entries: Activity[]): { at: string; state: Charge['state']; code: string | null }[] {
   const tries = entries
     .filter((e) => e.action === `charge.${charge.kind}` && e.parameters?.number === charge.number)
-    .map((e) => ({ at: e.at, state: e.parameters?.state as Charge['state'], code: (e.parameters?.decline_code as string | undefined) ?? null }))
+    .map((e) => ({
+      at: e.at,
+      state: e.parameters?.state as Charge['state'],
+      code: (e.parameters?.decline_code as string | undefined) ?? null,
+    }))
     .sort((a, b) => time(a.at) - time(b.at));
   // What has no entry: it is to be done, was free, or the entry was removed since.
   if (tries.at(-1)?.state !== charge.state) {
@@ -89,7 +99,13 @@ export function bookingStory(booking: AdminBooking, entries: Activity[], command
   add({ at: booking.start_date, subject: 'booking', tone: 'plain', kind: 'agreedStart' });
   add({ at: booking.end_date, subject: 'booking', tone: 'plain', kind: 'agreedEnd' });
   for (const command of commands) {
-    add({ at: command.requested_at, subject: command.booking_id === booking.id ? 'client' : 'others', tone: toneOfCommand(command), kind: 'command', command });
+    add({
+      at: command.requested_at,
+      subject: command.booking_id === booking.id ? 'client' : 'others',
+      tone: toneOfCommand(command),
+      kind: 'command',
+      command,
+    });
   }
   for (const entry of entries) {
     const subject = entry.action.startsWith('command.') ? 'client' : 'booking';
@@ -102,7 +118,8 @@ export function bookingStory(booking: AdminBooking, entries: Activity[], command
   for (const charge of booking.charges) {
     const subject = subjectOf[charge.kind];
     for (const { at, state } of triesOf(charge, entries)) add({ at, subject, tone: toneOf[state], kind: 'charge', charge, state });
-    if (charge.state === 'declined' && charge.next_attempt_at) add({ at: charge.next_attempt_at, subject, tone: 'open', kind: 'next', charge });
+    if (charge.state === 'declined' && charge.next_attempt_at)
+      add({ at: charge.next_attempt_at, subject, tone: 'open', kind: 'next', charge });
   }
   return all.sort((a, b) => time(a.at) - time(b.at));
 }

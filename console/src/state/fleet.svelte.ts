@@ -1,6 +1,16 @@
 // What the console knows of the fleet, kept current by events.
 import { SvelteMap } from 'svelte/reactivity';
-import { ApiError, get, getPages, type Command, type Halt, type Me, type StatusMeta, type VehicleStatus, type VehicleSummary } from '../api/client';
+import {
+  ApiError,
+  get,
+  getPages,
+  type Command,
+  type Halt,
+  type Me,
+  type StatusMeta,
+  type VehicleStatus,
+  type VehicleSummary,
+} from '../api/client';
 import { follow, type StatusChange } from '../api/events';
 import { unique } from '../unique';
 import { serverTime } from '../api/servertime';
@@ -203,7 +213,10 @@ export class Fleet {
     this.vehicles.delete(id);
   }
 
-  /** Takes from the markers what is no event: vehicles that were added or are gone, values that were confirmed, and contacts that changed nothing else. */
+  /**
+   * Takes from the markers what is no event: vehicles that were added or are gone, values that were
+   * confirmed, and contacts that changed nothing else.
+   */
   mergeMarkers() {
     for (const id of markers.drainGone()) {
       this.remove(id);

@@ -14,7 +14,14 @@ vi.mock('../api/events', () => ({
 
 const at = (second: number) => `2026-01-02T10:00:0${second}.000Z`;
 const vehicle = (change: object = {}) =>
-  ({ id: 4, location: { latitude: 1, longitude: 2, timestamp: at(0) }, telemetry: { is_locked: true, speed_kmh: 0 }, diagnostics: {}, connectivity: { status: 'online', last_seen: at(0) }, ...change }) as unknown as VehicleSummary;
+  ({
+    id: 4,
+    location: { latitude: 1, longitude: 2, timestamp: at(0) },
+    telemetry: { is_locked: true, speed_kmh: 0 },
+    diagnostics: {},
+    connectivity: { status: 'online', last_seen: at(0) },
+    ...change,
+  }) as unknown as VehicleSummary;
 
 /** A request that waits for its answer. */
 interface Asked {
@@ -39,15 +46,18 @@ async function settle(work: () => void) {
 beforeEach(async () => {
   vi.useFakeTimers();
   asked = [];
-  vi.stubGlobal('fetch', (path: string) =>
-    new Promise((resolve) => {
-      const answer = (status: number, body: object) => resolve({ ok: status < 400, status, headers: new Headers(), json: async () => body });
-      asked.push({
-        path: path.replace('../api/v1/admin/', ''),
-        answer: (data, meta = { next_cursor: null }) => answer(200, { data, meta }),
-        fail: () => answer(503, { message: 'Postgres is unavailable.', error: { code: 'service_unavailable' } }),
-      });
-    }),
+  vi.stubGlobal(
+    'fetch',
+    (path: string) =>
+      new Promise((resolve) => {
+        const answer = (status: number, body: object) =>
+          resolve({ ok: status < 400, status, headers: new Headers(), json: async () => body });
+        asked.push({
+          path: path.replace('../api/v1/admin/', ''),
+          answer: (data, meta = { next_cursor: null }) => answer(200, { data, meta }),
+          fail: () => answer(503, { message: 'Postgres is unavailable.', error: { code: 'service_unavailable' } }),
+        });
+      }),
   );
   fleet = new Fleet();
   void fleet.start();
@@ -59,7 +69,10 @@ it('takes from the markers when a vehicle was in touch, where no event has said 
   fleet.vehicles.set(4, vehicle());
   const unfollow = markers.follow();
   const rows = (second: number) => ({
-    columns: ['id', 'connectivity', 'last_seen'], statuses: [], connectivities: ['offline', 'online'], vehicles: [[4, 1, Date.parse(at(second)) / 1000]],
+    columns: ['id', 'connectivity', 'last_seen'],
+    statuses: [],
+    connectivities: ['offline', 'online'],
+    vehicles: [[4, 1, Date.parse(at(second)) / 1000]],
   });
   const asking = await request('fleet');
   await settle(() => asking.answer(rows(7)));
@@ -176,7 +189,8 @@ it('does not show the fleet as read without its halts', async () => {
 });
 
 it('reads every open command again', async () => {
-  const command = (n: number, completed: string | null) => ({ id: String(n), requested_at: at(n % 5), completed_at: completed, state: 'sent', attempts: 1 }) as Command;
+  const command = (n: number, completed: string | null) =>
+    ({ id: String(n), requested_at: at(n % 5), completed_at: completed, state: 'sent', attempts: 1 }) as Command;
   for (let n = 0; n < 120; n++) fleet.mergeCommand(command(n, null));
   events.reset();
   const ended = Array.from({ length: 119 }, (_, n) => command(n, at(9)));

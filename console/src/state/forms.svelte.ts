@@ -14,7 +14,8 @@ const shown = new Map<string, () => unknown>();
 /** Stores what is typed in the forms that are shown. */
 export function keepForms() {
   const values = Object.fromEntries([...shown].map(([name, read]) => [name, read()]).filter(([, value]) => value !== null));
-  if (fleet.me && Object.keys(values).length > 0) sessionStorage.setItem(place, JSON.stringify({ person: fleet.me.subject, values } satisfies Kept));
+  if (fleet.me && Object.keys(values).length > 0)
+    sessionStorage.setItem(place, JSON.stringify({ person: fleet.me.subject, values } satisfies Kept));
 }
 
 /** Keeps a form of a component. read returns null while nothing is typed; restore gets what it returned when the session ended. */

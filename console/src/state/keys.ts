@@ -8,7 +8,10 @@ export function isForPage(event: KeyboardEvent): boolean {
   return !event.ctrlKey && !event.metaKey && !event.altKey && !isTyping(event.target);
 }
 
-/** Stops Enter and Space that are held: a press that opens something must not confirm it, too. For keydown, before anything else sees it. */
+/**
+ * Stops Enter and Space that are held: a press that opens something must not confirm it, too. For
+ * keydown, before anything else sees it.
+ */
 export function stopHeld(event: KeyboardEvent) {
   const isText = event.target instanceof Element && event.target.matches('input:not([type=checkbox], [type=radio]), textarea');
   if (!event.repeat || !(event.key === 'Enter' || (event.key === ' ' && !isText))) return;

@@ -108,7 +108,12 @@ export class Markers {
       const place = known?.locatedAt && known.locatedAt > (marker.locatedAt ?? 0) ? known : marker;
       const energy = known?.energyAt && known.energyAt > (marker.energyAt ?? 0) ? known : marker;
       this.all.set(marker.id, {
-        ...marker, latitude: place.latitude, longitude: place.longitude, locatedAt: place.locatedAt, energy: energy.energy, energyAt: energy.energyAt ?? null,
+        ...marker,
+        latitude: place.latitude,
+        longitude: place.longitude,
+        locatedAt: place.locatedAt,
+        energy: energy.energy,
+        energyAt: energy.energyAt ?? null,
       });
     }
     this.#gone = [...this.#gone, ...before.keys()].filter((id) => !this.all.has(id));

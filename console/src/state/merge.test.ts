@@ -39,10 +39,19 @@ describe('merge', () => {
   } as unknown as VehicleSummary;
 
   it('gives each value the time of its report, not that of the last contact, and leaves out a late one', () => {
-    const after = merge(vehicle, { vehicle_id: 1, at: '2026-01-02T08:00:00.000Z', telemetry: { is_locked: false, speed_kmh: 9 }, diagnostics: { dtcs: ['P0420'] } });
+    const after = merge(vehicle, {
+      vehicle_id: 1,
+      at: '2026-01-02T08:00:00.000Z',
+      telemetry: { is_locked: false, speed_kmh: 9 },
+      diagnostics: { dtcs: ['P0420'] },
+    });
     expect(after.telemetry).toEqual({ is_locked: true, speed_kmh: 9 });
     expect(after.diagnostics).toEqual({ dtcs: ['P0420'] });
-    expect(after.reported_at).toEqual({ is_locked: '2026-01-02T09:00:00.000Z', speed_kmh: '2026-01-02T08:00:00.000Z', dtcs: '2026-01-02T08:00:00.000Z' });
+    expect(after.reported_at).toEqual({
+      is_locked: '2026-01-02T09:00:00.000Z',
+      speed_kmh: '2026-01-02T08:00:00.000Z',
+      dtcs: '2026-01-02T08:00:00.000Z',
+    });
     expect(after.connectivity.last_seen).toBe('2026-01-02T08:00:00.000Z');
   });
 
@@ -74,7 +83,10 @@ describe('mergeStatus', () => {
     connectivity: { status: 'online', last_seen: at(0) },
     oem_data: { mode: 'eco', charging_status: 'waiting' },
   } as unknown as VehicleStatus;
-  const ages = { sections: { location: at(0), telemetry: at(1), diagnostics: null, connectivity: null, oem_data: at(0) }, older: { 'telemetry.speed_kmh': at(0) } };
+  const ages = {
+    sections: { location: at(0), telemetry: at(1), diagnostics: null, connectivity: null, oem_data: at(0) },
+    older: { 'telemetry.speed_kmh': at(0) },
+  };
 
   it('gives what has changed its age, and leaves the rest as old as it was', () => {
     const got = mergeStatus(status, ages, { vehicle_id: 1, at: at(5), telemetry: { speed_kmh: 40, doors: { trunk: 'open' } } });
@@ -85,12 +97,23 @@ describe('mergeStatus', () => {
     expect(got.status.connectivity.last_seen).toBe(at(5));
   });
   it('does not let a late report replace what is newer', () => {
-    const got = mergeStatus(status, ages, { vehicle_id: 1, at: at(0), telemetry: { is_locked: false, speed_kmh: 7, gear: 'D' }, oem_data: { mode: 'sport' } });
+    const got = mergeStatus(status, ages, {
+      vehicle_id: 1,
+      at: at(0),
+      telemetry: { is_locked: false, speed_kmh: 7, gear: 'D' },
+      oem_data: { mode: 'sport' },
+    });
     expect(got.status.telemetry).toMatchObject({ is_locked: true, speed_kmh: 7, gear: 'D' });
     expect(got.ages).toEqual({ sections: ages.sections, older: { 'telemetry.speed_kmh': at(0), 'telemetry.gear': at(0) } });
     const again = mergeStatus(got.status, got.ages, { vehicle_id: 1, at: at(0), location: { latitude: 9, timestamp: at(0) } });
     expect(again.status.location.latitude).toBe(9);
-    expect(mergeStatus(again.status, { ...ages, sections: { ...ages.sections, location: at(3) } }, { vehicle_id: 1, at: at(1), location: { latitude: 5 } }).status.location.latitude).toBe(9);
+    expect(
+      mergeStatus(
+        again.status,
+        { ...ages, sections: { ...ages.sections, location: at(3) } },
+        { vehicle_id: 1, at: at(1), location: { latitude: 5 } },
+      ).status.location.latitude,
+    ).toBe(9);
   });
   it('takes that a value is known no more', () => {
     const got = mergeStatus(status, ages, { vehicle_id: 1, at: at(5), telemetry: { speed_kmh: null } });

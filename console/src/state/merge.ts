@@ -9,7 +9,15 @@ export function timesOf(ages: Ages): Times {
   const of = (section: (typeof timed)[number], names: (keyof Times)[]) =>
     names.map((name) => [name, ages.older[`${section}.${name}`] ?? ages.sections[section] ?? null]);
   return Object.fromEntries([
-    ...of('telemetry', ['speed_kmh', 'ignition', 'is_locked', 'fuel_level_percent', 'battery_level_percent', 'remaining_range_km', 'charging_status']),
+    ...of('telemetry', [
+      'speed_kmh',
+      'ignition',
+      'is_locked',
+      'fuel_level_percent',
+      'battery_level_percent',
+      'remaining_range_km',
+      'charging_status',
+    ]),
     ...of('diagnostics', ['dtcs', 'warning_lamps']),
   ]) as Times;
 }
@@ -32,7 +40,8 @@ export function merge(vehicle: VehicleSummary, change: StatusChange): VehicleSum
   const at = (change.location?.timestamp as string | undefined) ?? change.at;
   if (change.location && at >= (location.timestamp ?? '')) {
     const isPlace = 'latitude' in change.location || 'longitude' in change.location;
-    location = { ...location, ...change.location, ...(isPlace && { timestamp: at, address: null }) }; // the address was of the former position
+    // The address was of the former position.
+    location = { ...location, ...change.location, ...(isPlace && { timestamp: at, address: null }) };
   }
   const values = { ...change.telemetry, ...change.diagnostics };
   return {
@@ -99,7 +108,8 @@ export function mergeStatus(status: VehicleStatus, ages: Ages, change: StatusCha
   const moved = change.location && ('latitude' in change.location || 'longitude' in change.location);
   const location = next.location as VehicleStatus['location'];
   const at = (change.location?.timestamp as string | undefined) ?? change.at;
-  if (moved && at >= (status.location.timestamp ?? '')) next.location = { ...location, timestamp: at, address: null }; // of the former position
+  // The address was of the former position.
+  if (moved && at >= (status.location.timestamp ?? '')) next.location = { ...location, timestamp: at, address: null };
   const connectivity = next.connectivity as VehicleStatus['connectivity'];
   next.connectivity = { ...connectivity, last_seen: later(connectivity.last_seen, change.at) };
   return { status: next as VehicleStatus, ages: result };

@@ -56,7 +56,10 @@ export class Pages<Item> {
     }
   }
 
-  /** Reads the first page once filters have been the same for a moment, and again while it alone is shown, until the returned function is called. */
+  /**
+   * Reads the first page once filters have been the same for a moment, and again while it alone is
+   * shown, until the returned function is called.
+   */
   follow(filters: URLSearchParams, every: number): () => void {
     const first = setTimeout(() => void this.read(filters), settleFor);
     const again = setInterval(() => {
@@ -78,7 +81,10 @@ export class Pages<Item> {
       cursor = meta.next_cursor;
     }
     const names = columns.map((column) => (typeof column === 'string' ? column : column[0]));
-    save(file, csv([names, ...rows.map((row) => columns.map((column) => (typeof column === 'string' ? (row[column] as Cell) : column[1](row))))]));
+    save(
+      file,
+      csv([names, ...rows.map((row) => columns.map((column) => (typeof column === 'string' ? (row[column] as Cell) : column[1](row))))]),
+    );
     return { rows: rows.length, more: cursor !== null };
   }
 

@@ -7,7 +7,19 @@ vi.mock('../csv', async (original) => ({ ...(await original<typeof import('../cs
 let answers: ((status: number, ids?: number[], cursor?: string | null) => void)[];
 beforeEach(() => {
   answers = [];
-  vi.stubGlobal('fetch', () => new Promise((resolve) => answers.push((status, ids = [], cursor = null) => resolve({ ok: status < 400, status, json: async () => ({ message: 'It failed.', data: ids.map((id) => ({ id })), meta: { next_cursor: cursor } }) }))));
+  vi.stubGlobal(
+    'fetch',
+    () =>
+      new Promise((resolve) =>
+        answers.push((status, ids = [], cursor = null) =>
+          resolve({
+            ok: status < 400,
+            status,
+            json: async () => ({ message: 'It failed.', data: ids.map((id) => ({ id })), meta: { next_cursor: cursor } }),
+          }),
+        ),
+      ),
+  );
 });
 afterEach(() => void vi.unstubAllGlobals());
 
@@ -46,7 +58,14 @@ it.each([
 ])('says whether a file has all rows: %d pages', async (pages, last, want) => {
   vi.stubGlobal('fetch', vi.fn());
   let n = 0;
-  vi.mocked(fetch).mockImplementation(async () => ({ ok: true, status: 200, json: async () => ({ data: [{ id: ++n }], meta: { next_cursor: n > pages ? last : 'next' } }) }) as Response);
+  vi.mocked(fetch).mockImplementation(
+    async () =>
+      ({
+        ok: true,
+        status: 200,
+        json: async () => ({ data: [{ id: ++n }], meta: { next_cursor: n > pages ? last : 'next' } }),
+      }) as Response,
+  );
   expect(await new Pages<{ id: number }>('charges').export(filters('paid'), 'charges.csv', ['id'])).toEqual(want);
   expect(vi.mocked(save).mock.lastCall?.[1].split('\n').filter(Boolean)).toHaveLength(101);
 });

@@ -3,7 +3,8 @@ import type { VehicleSummary } from '../api/client';
 import { bookingPage, find, scoreWord, vehicleWords, type Found } from './palette';
 import type { Ordered } from './actions';
 
-const vehicle = (id: number, plate_number: string, brand = 'Opel', model = 'Corsa') => ({ id, plate_number, brand, model, unit: `35209900417${id}` }) as VehicleSummary;
+const vehicle = (id: number, plate_number: string, brand = 'Opel', model = 'Corsa') =>
+  ({ id, plate_number, brand, model, unit: `35209900417${id}` }) as VehicleSummary;
 const vehicles = [vehicle(1, 'M-IM 2101', 'Volkswagen', 'Golf'), vehicle(5, 'M-IM 2105'), vehicle(3, '852 IMX', 'NIU', 'NQi')];
 const items = [
   { id: 'page:/commands', label: 'Commands' },

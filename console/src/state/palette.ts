@@ -19,7 +19,13 @@ export type Found =
 const worse = 0.9;
 
 /** Finds what a query means, best first: `lock M-IM 2101`, `mim2101`, `halt`, `comm`. */
-export function find(query: string, items: Item[], vehicles: Iterable<VehicleSummary>, actionNames: [Ordered, string][], current: number | null): Found[] {
+export function find(
+  query: string,
+  items: Item[],
+  vehicles: Iterable<VehicleSummary>,
+  actionNames: [Ordered, string][],
+  current: number | null,
+): Found[] {
   const words = wordsOf(query);
   const found: Found[] = [];
   for (const item of items) {
@@ -32,7 +38,8 @@ export function find(query: string, items: Item[], vehicles: Iterable<VehicleSum
       return score === null ? [] : [{ action, score }];
     });
   for (const vehicle of vehicles) {
-    const text = `${vehicle.plate_number} ${compact(vehicle.plate_number)} ${vehicle.brand} ${vehicle.model} ${vehicle.id} ${vehicle.unit ?? ''}`;
+    const text = `${vehicle.plate_number} ${compact(vehicle.plate_number)} ${vehicle.brand} ${vehicle.model} ${vehicle.id} ` +
+      `${vehicle.unit ?? ''}`;
     const scores = words.map((word) => scoreWord(word, text) ?? scoreWord(compact(word), text));
     const own = scores.filter((score) => score !== null);
     if (own.length === words.length && words.length > 0) found.push({ kind: 'vehicle', vehicle, score: mean(own) + 0.2 });

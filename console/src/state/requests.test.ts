@@ -8,7 +8,11 @@ let store: Storage;
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.parse('2026-01-02T10:00:00.000Z') });
   const items = new Map<string, string>();
-  store = { getItem: (k: string) => items.get(k) ?? null, setItem: (k: string, v: string) => items.set(k, v), removeItem: (k: string) => items.delete(k) } as unknown as Storage;
+  store = {
+    getItem: (k: string) => items.get(k) ?? null,
+    setItem: (k: string, v: string) => items.set(k, v),
+    removeItem: (k: string) => items.delete(k),
+  } as unknown as Storage;
 });
 afterEach(() => void vi.useRealTimers());
 

@@ -17,8 +17,10 @@ const command = (change: Partial<Command>) =>
     expires_at: at(11),
     ...change,
   }) as Command;
-const entry = (seconds: number, change: Partial<Activity> = {}) => ({ id: seconds, command_id: 'c', at: at(seconds), outcome: 'executed', ...change }) as Activity;
-const kinds = (c: Command, entries: Activity[], now: number) => story(c, entries, Date.parse(at(now))).map((s) => (s.n ? `${s.kind} ${s.n}` : s.kind) + (s.ahead ? '…' : ''));
+const entry = (seconds: number, change: Partial<Activity> = {}) =>
+  ({ id: seconds, command_id: 'c', at: at(seconds), outcome: 'executed', ...change }) as Activity;
+const kinds = (c: Command, entries: Activity[], now: number) =>
+  story(c, entries, Date.parse(at(now))).map((s) => (s.n ? `${s.kind} ${s.n}` : s.kind) + (s.ahead ? '…' : ''));
 
 it('tells what happened in order', () => {
   expect(kinds(command({}), [entry(3)], 4)).toEqual(['ordered', 'published 1', 'published 2', 'received', 'ended', 'answered']);
@@ -28,7 +30,14 @@ it('has no end while none is known, and tells what is still to come', () => {
   const open = command({ state: 'sent', completed_at: null, received_at: null });
   expect(kinds(open, [], 4)).toEqual(['ordered', 'published 1', 'published 2', 'deadline…', 'expiry…']);
   const unknown = command({ state: 'unknown', completed_at: at(10), received_at: null });
-  expect(kinds(unknown, [entry(10, { outcome: 'unknown' })], 60)).toEqual(['ordered', 'published 1', 'published 2', 'deadline', 'answered', 'expiry']);
+  expect(kinds(unknown, [entry(10, { outcome: 'unknown' })], 60)).toEqual([
+    'ordered',
+    'published 1',
+    'published 2',
+    'deadline',
+    'answered',
+    'expiry',
+  ]);
 });
 
 it('tells both what the caller got at the deadline and the late answer', () => {

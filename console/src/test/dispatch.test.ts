@@ -8,7 +8,13 @@ import { at, booking, doubled, openConsole, summary, vehicle, type Answers, type
 
 let pages: Pages;
 let answers: Answers;
-const halt = { agency_id: null, reason: 'Doors open by themselves', by: 'eva', since: at(0), effect: { vehicles: 120, withheld: 3, in_flight: 1 } };
+const halt = {
+  agency_id: null,
+  reason: 'Doors open by themselves',
+  by: 'eva',
+  since: at(0),
+  effect: { vehicles: 120, withheld: 3, in_flight: 1 },
+};
 
 beforeEach(async () => {
   localStorage.setItem('map', 'hidden');
@@ -28,7 +34,8 @@ function type(selector: string, value: string) {
   field.value = value;
   field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', { bubbles: true }));
 }
-const submit = () => document.querySelector<HTMLFormElement>('dialog[open] form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+const submit = () =>
+  document.querySelector<HTMLFormElement>('dialog[open] form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
 const click = (selector: string) => document.querySelector<HTMLElement>(selector)!.click();
 
 it('shows lock and energy with their own ages, in the list and in a bulk', async () => {
@@ -51,7 +58,8 @@ it('shows lock and energy with their own ages, in the list and in a bulk', async
 });
 
 it('offers each agency to halt, whatever vehicles are held, and begins fresh each time', async () => {
-  const page = (from: number) => Array.from({ length: 40 }, (_, n) => ({ id: from - n, code: 'A', name: `Agency ${from - n}`, vehicles: 1, stations: 0 }));
+  const page = (from: number) =>
+    Array.from({ length: 40 }, (_, n) => ({ id: from - n, code: 'A', name: `Agency ${from - n}`, vehicles: 1, stations: 0 }));
   answers.agencies = (path: string) => (path.includes('cursor') ? page(40) : Object.assign(page(80), { next: 'more' }));
   await pages.press('h');
   await pages.until(() => document.querySelectorAll('dialog[open] option').length === 81);
@@ -62,7 +70,10 @@ it('offers each agency to halt, whatever vehicles are held, and begins fresh eac
   await tick();
   await pages.press('h');
   await pages.until(() => document.querySelectorAll('dialog[open] option').length === 81);
-  expect([document.querySelector<HTMLSelectElement>('dialog[open] select')!.value, document.querySelector<HTMLInputElement>('dialog[open] input')!.value]).toEqual(['', '']);
+  expect([
+    document.querySelector<HTMLSelectElement>('dialog[open] select')!.value,
+    document.querySelector<HTMLInputElement>('dialog[open] input')!.value,
+  ]).toEqual(['', '']);
 });
 
 it.each([
@@ -75,7 +86,12 @@ it.each([
   await pages.open(hash, 'h1');
   fleet.readings++;
   await pages.open(hash, '[aria-label=Agency] option + option');
-  expect(pages.texts('[aria-label=Agency] option')).toEqual(['Agency: all', 'agency 1: Agency 1', 'agency 7: Agency 7', 'agency 40: Agency 40']);
+  expect(pages.texts('[aria-label=Agency] option')).toEqual([
+    'Agency: all',
+    'agency 1: Agency 1',
+    'agency 7: Agency 7',
+    'agency 40: Agency 40',
+  ]);
   type('[aria-label=Agency]', '7');
   await pages.until(() => location.hash === `${hash}?${name}=7`);
   const path = { '#/': 'fleet', '#/units': 'units?', '#/bookings': 'bookings?', '#/charges': 'charges?' }[hash] ?? '';
@@ -119,7 +135,9 @@ it('finds the charges of a booking by its reference', async () => {
   expect([input.validationMessage, location.hash]).toEqual(['No booking has this reference.', '#/charges']);
   await enter('bk-2026-00001');
   expect([input.validationMessage, location.hash]).toEqual(['', '#/charges?booking_id=1']);
-  await pages.until(() => input.value === 'BK-2026-00001' && pages.requests.some((r) => r.startsWith('GET charges?') && r.includes('booking_id=1')));
+  await pages.until(
+    () => input.value === 'BK-2026-00001' && pages.requests.some((r) => r.startsWith('GET charges?') && r.includes('booking_id=1')),
+  );
 });
 
 it('asks before it resumes: shows who halted, when and what is withheld, and sends why', async () => {
@@ -132,7 +150,10 @@ it('asks before it resumes: shows who halted, when and what is withheld, and sen
   const shown = pages.texts('dialog[open] dd');
   expect(shown[0]).toBe('eva');
   expect(shown[1]).toMatch(/^Fri, .*\b2\b.*11:00:00$/);
-  expect(shown.slice(2)).toEqual(['Doors open by themselves', '120 vehicles; accepted and held back: 3; sent before, and perhaps still executed: 1.']);
+  expect(shown.slice(2)).toEqual([
+    'Doors open by themselves',
+    '120 vehicles; accepted and held back: 3; sent before, and perhaps still executed: 1.',
+  ]);
   type('dialog[open] input', 'repaired & tested');
   submit();
   await pages.until(() => pages.requests.some((r) => r.startsWith('DELETE')));

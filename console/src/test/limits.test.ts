@@ -39,7 +39,10 @@ it('says that the list has 25 of 37 vehicles, and that all of these are not all'
 
 it('says so where a filter finds more than was read, and where it sees only what is held', async () => {
   const held = many(20);
-  await open({ vehicles: (path: string) => (path.includes('status=booked') ? goesOn(many(25, { status: 'booked' })) : path.includes('status=in_use') ? [] : goesOn(held)) });
+  await open({
+    vehicles: (path: string) =>
+      path.includes('status=booked') ? goesOn(many(25, { status: 'booked' })) : path.includes('status=in_use') ? [] : goesOn(held),
+  });
   await pages.until(() => pages.texts('[data-missing]')[0]?.startsWith('Only '));
   await pages.open('#/?energy=low', 'h1');
   await pages.until(() => pages.texts('main').join().includes('low energy is found among 20 of its vehicles only'));
@@ -63,7 +66,8 @@ it('says that the palette has found more than it shows', async () => {
 
 it('says that there are earlier alarms, and commands', async () => {
   await open({ 'vehicles/1/commands': Array.from({ length: 10 }, (_, n) => command(n + 1)) });
-  for (let n = 0; n < 25; n++) await pages.send('alarm', { vehicle_id: 1, at: '2026-01-02T10:00:00.000Z', alarm: { kind: 'theft', text: null } });
+  for (let n = 0; n < 25; n++)
+    await pages.send('alarm', { vehicle_id: 1, at: '2026-01-02T10:00:00.000Z', alarm: { kind: 'theft', text: null } });
   await pages.until(() => pages.texts('.alarm').length === 4);
   expect(pages.texts('.alarm')[3]).toMatch(/^\d+ earlier alarms are not shown\.$/);
   await pages.open('#/vehicles/1', '.rest .commands li');
@@ -86,7 +90,13 @@ const order = async (action: string) => {
 const confirm = () => document.querySelector<HTMLButtonElement>('dialog[open] .buttons button:last-child');
 
 it('takes the number of more than 20 vehicles, and says who has them', async () => {
-  await open({ vehicles: many(21), bookings: [booking(1, { client: 'anna', vehicle: { ...booking(1).vehicle, id: 3, plate_number: 'M-IM 3' } }), booking(2, { vehicle: { ...booking(1).vehicle, id: 99 } })] });
+  await open({
+    vehicles: many(21),
+    bookings: [
+      booking(1, { client: 'anna', vehicle: { ...booking(1).vehicle, id: 3, plate_number: 'M-IM 3' } }),
+      booking(2, { vehicle: { ...booking(1).vehicle, id: 99 } }),
+    ],
+  });
   await pages.until(() => pages.texts('tr[data-vehicle]').length === 21);
   await selectAll();
   await order('lock');

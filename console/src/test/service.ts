@@ -8,13 +8,43 @@ export const at = (second: number) => new Date(Date.UTC(2026, 0, 2, 10, 0, secon
 export const uuid = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
 export const summary = (id: number, change: Partial<VehicleSummary> = {}): VehicleSummary => ({
-  id, agency_id: 1, unit: `unit-${id}`, protocol: 'v1', state_stored: false, status: 'available', powertrain: 'electric', plate_number: 'M-IM 2101', brand: 'Opel', model: 'Corsa',
-  year: null, color: null, category: null, image: null, features: [], connectivity: { status: 'online', last_seen: at(0) },
+  id,
+  agency_id: 1,
+  unit: `unit-${id}`,
+  protocol: 'v1',
+  state_stored: false,
+  status: 'available',
+  powertrain: 'electric',
+  plate_number: 'M-IM 2101',
+  brand: 'Opel',
+  model: 'Corsa',
+  year: null,
+  color: null,
+  category: null,
+  image: null,
+  features: [],
+  connectivity: { status: 'online', last_seen: at(0) },
   location: { latitude: null, longitude: null, timestamp: null, address: null, heading: null },
-  telemetry: { speed_kmh: 0, ignition: 'off', is_locked: true, fuel_level_percent: null, battery_level_percent: 80, remaining_range_km: null, charging_status: null },
+  telemetry: {
+    speed_kmh: 0,
+    ignition: 'off',
+    is_locked: true,
+    fuel_level_percent: null,
+    battery_level_percent: 80,
+    remaining_range_km: null,
+    charging_status: null,
+  },
   diagnostics: { dtcs: ['P0420', 'P0420'], warning_lamps: ['abs', 'abs'] },
   reported_at: {
-    speed_kmh: at(0), ignition: at(0), is_locked: at(0), fuel_level_percent: null, battery_level_percent: at(0), remaining_range_km: null, charging_status: null, dtcs: at(0), warning_lamps: at(0),
+    speed_kmh: at(0),
+    ignition: at(0),
+    is_locked: at(0),
+    fuel_level_percent: null,
+    battery_level_percent: at(0),
+    remaining_range_km: null,
+    charging_status: null,
+    dtcs: at(0),
+    warning_lamps: at(0),
   },
   ...change,
 });
@@ -22,8 +52,13 @@ export const summary = (id: number, change: Partial<VehicleSummary> = {}): Vehic
 const promises = { signed: true, expiring: true, deduplicated: true, correlated: true, confirmed: true };
 
 export const vehicle = (id: number): Vehicle => ({
-  ...(summary(id) as unknown as Vehicle), promises, keys: ['a', 'a'],
-  capabilities: { commands: ['lock', 'unlock', 'enable-driving', 'disable-driving', 'unlock-and-enable-driving', 'lock-and-disable-driving', 'attention'], signals: ['lights'] },
+  ...(summary(id) as unknown as Vehicle),
+  promises,
+  keys: ['a', 'a'],
+  capabilities: {
+    commands: ['lock', 'unlock', 'enable-driving', 'disable-driving', 'unlock-and-enable-driving', 'lock-and-disable-driving', 'attention'],
+    signals: ['lights'],
+  },
 });
 
 const status = (id: number): VehicleStatus => {
@@ -33,44 +68,137 @@ const status = (id: number): VehicleStatus => {
     vehicle_id: id, status: platform, location, oem_data: { a: 1, b: 1 },
     connectivity: { ...connectivity, signal_quality: null, firmware_version: null },
     telemetry: {
-      ...telemetry, mileage_km: null, gear: null, parking_brake: null, onboard_voltage_v: null, is_engine_running: null, doors: { ...none, trunk: null }, windows: none, sunroof: null,
-      seatbelts: { driver: null, passenger: null }, key_status: null,
+      ...telemetry,
+      mileage_km: null,
+      gear: null,
+      parking_brake: null,
+      onboard_voltage_v: null,
+      is_engine_running: null,
+      doors: { ...none, trunk: null },
+      windows: none,
+      sunroof: null,
+      seatbelts: { driver: null, passenger: null },
+      key_status: null,
     },
     diagnostics: { ...diagnostics, service_due_in_km: null, oil_life_percent: null },
   };
 };
 
 export const command = (n: number, change: Partial<Command> = {}): Command => ({
-  id: uuid(n), vehicle_id: 1, booking_id: null, action: 'lock', parameters: null as never, state: 'succeeded', outcome: 'executed', requested_by: 'zoe', requested_at: at(1), sent_at: at(1), received_at: at(1),
-  completed_at: at(1), deadline: at(11), expires_at: at(31), attempts: 2, published_at: [at(1), at(1)], latency_ms: 0, late: false, contradicted: false, reason: null, detail: null,
-  reported: { is_locked: true }, assurance: promises, ...change,
+  id: uuid(n),
+  vehicle_id: 1,
+  booking_id: null,
+  action: 'lock',
+  parameters: null as never,
+  state: 'succeeded',
+  outcome: 'executed',
+  requested_by: 'zoe',
+  requested_at: at(1),
+  sent_at: at(1),
+  received_at: at(1),
+  completed_at: at(1),
+  deadline: at(11),
+  expires_at: at(31),
+  attempts: 2,
+  published_at: [at(1), at(1)],
+  latency_ms: 0,
+  late: false,
+  contradicted: false,
+  reason: null,
+  detail: null,
+  reported: { is_locked: true },
+  assurance: promises,
+  ...change,
 });
 
 const charge = (n: number, change: Partial<BookedCharge> = {}) =>
   ({
-    id: uuid(n), payment_id: 'p', kind: 'fee', number: 1, state: 'paid', amount: 500, settled: 0, currency: 'EUR', goal: null, capture_amount: null, fee: 'cleaning', reason: 'dirt', card: 'visa 4242', decline_code: null,
-    attempts: 2, next_attempt_at: null, paid_at: at(3), created_at: at(2), refund_of: null, requested_by: 'zoe', booking_id: 1, booking_reference: 'BK-2026-00001', agency_id: 1, client: 'anna',
-    vehicle: { id: 1, plate_number: 'M-IM 2101' }, ...change,
+    id: uuid(n),
+    payment_id: 'p',
+    kind: 'fee',
+    number: 1,
+    state: 'paid',
+    amount: 500,
+    settled: 0,
+    currency: 'EUR',
+    goal: null,
+    capture_amount: null,
+    fee: 'cleaning',
+    reason: 'dirt',
+    card: 'visa 4242',
+    decline_code: null,
+    attempts: 2,
+    next_attempt_at: null,
+    paid_at: at(3),
+    created_at: at(2),
+    refund_of: null,
+    requested_by: 'zoe',
+    booking_id: 1,
+    booking_reference: 'BK-2026-00001',
+    agency_id: 1,
+    client: 'anna',
+    vehicle: { id: 1, plate_number: 'M-IM 2101' },
+    ...change,
   }) as BookedCharge;
 
 export const booking = (id: number, change: Partial<AdminBooking> = {}) =>
   ({
     id, reference: `BK-2026-0000${id}`, status: 'active', start_date: at(0), end_date: at(3600), actual_start: at(0), actual_end: null,
     vehicle: { id: 1, plate_number: 'M-IM 2101', brand: 'Opel', model: 'Corsa', year: null, color: null, category: null, image: null },
-    pickup_station: { id: 1, name: 'Hbf' }, dropoff_station: { id: 1, name: 'Hbf' },
-    pricing: { currency: 'EUR', hourly_rate: 100, duration_hours: 1, tax: 0, rental_total: 100, deposit: 0 }, payment: { status: 'paid', method: 'visa 4242', charged: 100, refunded: 0, held: 0 },
-    fees: [], can_cancel: false, can_extend: true, created_at: at(0), agency_id: 1, client: 'anna', extensions: 0, limits: { refund: 100, capture: 0, fee: 100 },
-    charges: [charge(1), charge(1), charge(2)], ...change,
+    pickup_station: { id: 1, name: 'Hbf' },
+    dropoff_station: { id: 1, name: 'Hbf' },
+    pricing: { currency: 'EUR', hourly_rate: 100, duration_hours: 1, tax: 0, rental_total: 100, deposit: 0 },
+    payment: { status: 'paid', method: 'visa 4242', charged: 100, refunded: 0, held: 0 },
+    fees: [],
+    can_cancel: false,
+    can_extend: true,
+    created_at: at(0),
+    agency_id: 1,
+    client: 'anna',
+    extensions: 0,
+    limits: { refund: 100, capture: 0, fee: 100 },
+    charges: [charge(1), charge(1), charge(2)],
+    ...change,
   }) as unknown as AdminBooking;
 
 export const unit = (vehicle: number, change: Partial<Unit> = {}): Unit => ({
-  unit: 'same', vehicle_id: vehicle, plate_number: 'M-IM 2101', agency_id: 1, protocol: 'v1', connectivity: { status: 'online', last_seen: at(0) }, firmware_version: '1', signal_quality: 'weak', rsrp_dbm: -110,
-  clock: { error_ms: 0, measured_at: at(0) }, reconnects: 0, rejects: [reject, reject], rejected_commands: [reject, reject], keys: ['a', 'a'], problems: ['commands', 'commands', 'rejects'], ...change,
+  unit: 'same',
+  vehicle_id: vehicle,
+  plate_number: 'M-IM 2101',
+  agency_id: 1,
+  protocol: 'v1',
+  connectivity: { status: 'online', last_seen: at(0) },
+  firmware_version: '1',
+  signal_quality: 'weak',
+  rsrp_dbm: -110,
+  clock: { error_ms: 0, measured_at: at(0) },
+  reconnects: 0,
+  rejects: [reject, reject],
+  rejected_commands: [reject, reject],
+  keys: ['a', 'a'],
+  problems: ['commands', 'commands', 'rejects'],
+  ...change,
 });
 const reject = { reason: 'signature', count: 1, last_at: at(0) };
 
 const activity = (id: number, change: object = {}) => ({
-  id, at: at(2), actor: 'zoe', role: 'operator', agency_id: 1, vehicle_id: 1, booking_id: 1, action: 'command.lock', outcome: 'executed', code: null, command_id: uuid(1), request_id: 'r', latency_ms: 1, late: false, note: null, parameters: {}, ...change,
+  id,
+  at: at(2),
+  actor: 'zoe',
+  role: 'operator',
+  agency_id: 1,
+  vehicle_id: 1,
+  booking_id: 1,
+  action: 'command.lock',
+  outcome: 'executed',
+  code: null,
+  command_id: uuid(1),
+  request_id: 'r',
+  latency_ms: 1,
+  late: false,
+  note: null,
+  parameters: {},
+  ...change,
 });
 
 /** What the service answers, by the beginning of the path below /api/v1/admin/; the longest counts. */
@@ -86,17 +214,40 @@ export const doubled: Answers = {
   'vehicles/1/status': status(1),
   'vehicles/1/commands': twice(command(1), command(2), command(3)),
   'vehicles/1/history': null,
-  stations: twice({ id: 1, agency_id: 1, name: 'Hbf', latitude: 48, longitude: 11 }, { id: 2, agency_id: 1, name: 'Hbf', latitude: 48, longitude: 11 }),
-  fleet: { columns: ['id', 'agency_id', 'connectivity', 'last_seen'], statuses: [], connectivities: ['online'], vehicles: twice([1, 1, 0, 0], [2, 1, 0, 0]) },
-  halts: twice({ agency_id: null, reason: 'fire', by: 'zoe', since: at(0), effect: null }, { agency_id: 1, reason: 'fire', by: 'zoe', since: at(0), effect: null }),
+  stations: twice(
+    { id: 1, agency_id: 1, name: 'Hbf', latitude: 48, longitude: 11 },
+    { id: 2, agency_id: 1, name: 'Hbf', latitude: 48, longitude: 11 },
+  ),
+  fleet: {
+    columns: ['id', 'agency_id', 'connectivity', 'last_seen'],
+    statuses: [],
+    connectivities: ['online'],
+    vehicles: twice([1, 1, 0, 0], [2, 1, 0, 0]),
+  },
+  halts: twice(
+    { agency_id: null, reason: 'fire', by: 'zoe', since: at(0), effect: null },
+    { agency_id: 1, reason: 'fire', by: 'zoe', since: at(0), effect: null },
+  ),
   commands: twice(command(1), command(2)),
   [`commands/${uuid(1)}`]: command(1),
-  'commands?bulk=': { id: uuid(9), action: 'lock', requested_by: 'zoe', requested_at: at(1), items: twice({ vehicle_id: 1, command: command(1), message: null, error: null }, { vehicle_id: 2, command: null, message: 'No.', error: { code: 'x' } }) },
+  'commands?bulk=': {
+    id: uuid(9),
+    action: 'lock',
+    requested_by: 'zoe',
+    requested_at: at(1),
+    items: twice(
+      { vehicle_id: 1, command: command(1), message: null, error: null },
+      { vehicle_id: 2, command: null, message: 'No.', error: { code: 'x' } },
+    ),
+  },
   activity: twice(activity(1), activity(2), activity(3, { action: 'charge.attempt' })),
   bookings: twice(booking(1), booking(2)),
   'bookings/1': booking(1),
   charges: twice(charge(1), charge(2)),
-  agencies: twice({ id: 1, code: 'A', name: 'Isar', vehicles: 1, stations: 1 }, { id: 2, code: 'B', name: 'Isar', vehicles: 1, stations: 1 }),
+  agencies: twice(
+    { id: 1, code: 'A', name: 'Isar', vehicles: 1, stations: 1 },
+    { id: 2, code: 'B', name: 'Isar', vehicles: 1, stations: 1 },
+  ),
   units: twice(unit(1), unit(2)),
   'units/unknown': twice({ unit: 'same', first_seen: at(0), last_seen: at(0), messages: 1 }),
 };
@@ -129,9 +280,18 @@ export async function openConsole(answers: Answers): Promise<Pages> {
   vi.stubGlobal('fetch', async (address: string, init: RequestInit = {}) => {
     const path = address.replace(/^\.\.\/(api\/v1\/admin\/)?/, '');
     requests.push(`${init.method ?? 'GET'} ${path}`);
-    const json = (code: number, body: object) => ({ ok: code < 400, status: code, statusText: '', headers: new Headers(), json: async () => JSON.parse(JSON.stringify(body)) });
-    if (path === 'events') return { ok: true, status: 200, body: new ReadableStream({ start: (controller) => void (stream = controller) }) };
-    const found = Object.keys(answers).filter((name) => path === name || path.startsWith(name.endsWith('=') ? name : `${name}?`)).sort((a, b) => b.length - a.length)[0];
+    const json = (code: number, body: object) => ({
+      ok: code < 400,
+      status: code,
+      statusText: '',
+      headers: new Headers(),
+      json: async () => JSON.parse(JSON.stringify(body)),
+    });
+    if (path === 'events')
+      return { ok: true, status: 200, body: new ReadableStream({ start: (controller) => void (stream = controller) }) };
+    const found = Object.keys(answers)
+      .filter((name) => path === name || path.startsWith(name.endsWith('=') ? name : `${name}?`))
+      .sort((a, b) => b.length - a.length)[0];
     const answer = found === undefined ? undefined : answers[found];
     if (answer === undefined || answer === null) return json(404, { message: 'It is not there.', error: { code: 'not_found' } });
     const data = typeof answer === 'function' ? await answer(path, init) : answer;
@@ -157,7 +317,9 @@ export async function openConsole(answers: Answers): Promise<Pages> {
       await tick();
     },
     async press(key, init = {}) {
-      const left = (document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...init }));
+      const left = (document.activeElement ?? document.body).dispatchEvent(
+        new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...init }),
+      );
       await tick();
       return left;
     },

@@ -23,8 +23,8 @@ function breaches(breaks: (node: Node, text: (node: Node) => string) => boolean,
   });
 }
 
-// Without a key, and by its index, a row is the one of its place. Names, times and reasons may be the same of two rows: Svelte stops at that, and the page
-// shows what was before.
+// Without a key, and by its index, a row is the one of its place. Names, times and reasons may be
+// the same of two rows: Svelte stops at that, and the page shows what was before.
 const ids = /^(\w+\.)?(id|serial|vehicle|[a-z]+_id)$/;
 const keyedByText = (node: Node, text: (node: Node) => string) => {
   const { key, index } = node as unknown as AST.EachBlock;
@@ -34,7 +34,12 @@ const keyedByText = (node: Node, text: (node: Node) => string) => {
 it('keys of lists are ids or counters', () => {
   expect(Object.keys(sources).length).toBeGreaterThan(40);
   expect(breaches(keyedByText)).toEqual([]);
-  const wrong = ['{#each a as b (b.plate)}{/each}', '{#each a as b (b.at + b.kind)}{/each}', '{#each a as b (`${b.id}`)}{/each}', '{#each a as [b, c], i (b)}{/each}'];
+  const wrong = [
+    '{#each a as b (b.plate)}{/each}',
+    '{#each a as b (b.at + b.kind)}{/each}',
+    '{#each a as b (`${b.id}`)}{/each}',
+    '{#each a as [b, c], i (b)}{/each}',
+  ];
   const right = ['{#each a as b}{/each}', '{#each a as b (b.id)}{/each}', '{#each a as b, i (i)}{/each}', '{#each a as id (id)}{/each}'];
   expect(breaches(keyedByText, Object.fromEntries([...wrong, ...right].entries()))).toHaveLength(wrong.length);
 });
@@ -42,7 +47,9 @@ it('keys of lists are ids or counters', () => {
 // A dialog gives the focus to what comes first in it, which is how it is left. Enter, pressed once too often, must not confirm.
 it('no button takes the focus when a dialog opens', () => {
   const focused = (node: Node) =>
-    node.type === 'RegularElement' && node.name === 'button' && (node as unknown as AST.RegularElement).attributes.some((a) => a.type === 'Attribute' && a.name === 'autofocus');
+    node.type === 'RegularElement' &&
+    node.name === 'button' &&
+    (node as unknown as AST.RegularElement).attributes.some((a) => a.type === 'Attribute' && a.name === 'autofocus');
   expect(breaches(focused)).toEqual([]);
   expect(breaches(focused, { a: '<button autofocus onclick={send}>Unlock</button>', b: '<button>Cancel</button>' })).toHaveLength(1);
 });

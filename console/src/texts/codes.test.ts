@@ -8,8 +8,10 @@ const [contract = ''] = Object.values(import.meta.glob<string>('../api/contract.
 
 /** The words of a list in the contract. */
 const words = (list: string) => [...list.matchAll(/"([^"]+)"/g)].map(([, word]) => word!);
-const lists = (name: string) => [...contract.matchAll(new RegExp(`^\\s*${name}\\??: \\(?((?:"[^"]*"(?: \\| )?)+)`, 'gm'))].map(([, list]) => words(list!));
-const keys = (texts: object): string[] => Object.entries(texts).flatMap(([key, value]) => (typeof value === 'object' ? [key, ...keys(value)] : [key]));
+const lists = (name: string) =>
+  [...contract.matchAll(new RegExp(`^\\s*${name}\\??: \\(?((?:"[^"]*"(?: \\| )?)+)`, 'gm'))].map(([, list]) => words(list!));
+const keys = (texts: object): string[] =>
+  Object.entries(texts).flatMap(([key, value]) => (typeof value === 'object' ? [key, ...keys(value)] : [key]));
 
 it.each([['English', en], ['German', de]])('says each error code of the contract in %s', (_, texts) => {
   const codes = lists('code').find((list) => list.includes('validation_failed')) ?? [];
@@ -21,18 +23,29 @@ it.each([['English', en], ['German', de]])('says each error code of the contract
 const notShown = ['active', 'retiring', 'revoked', 'hold', 'capture', 'release', 'card', 'Feature', 'true'];
 it.each([['English', en], ['German', de]])('says each state, outcome, kind and level of the contract in %s', (_, texts) => {
   const known = new Set(keys(texts));
-  const all = new Set(['state', 'status', 'outcome', 'kind', 'level', 'signal_quality', 'problems', 'action', 'role', 'powertrain', 'payment_status'].flatMap((name) => lists(name).flat()));
-  for (const type of ['Action', 'Outcome', 'ConnectivityStatus', 'PlatformVehicleStatus', 'Powertrain', 'BookingStatus', 'ChargeState']) for (const list of lists(type)) for (const word of list) all.add(word);
+  const all = new Set(
+    ['state', 'status', 'outcome', 'kind', 'level', 'signal_quality', 'problems', 'action', 'role', 'powertrain', 'payment_status'].flatMap(
+      (name) => lists(name).flat(),
+    ),
+  );
+  for (const type of ['Action', 'Outcome', 'ConnectivityStatus', 'PlatformVehicleStatus', 'Powertrain', 'BookingStatus', 'ChargeState'])
+    for (const list of lists(type)) for (const word of list) all.add(word);
   expect(all.size).toBeGreaterThan(60);
   expect([...all].filter((word) => !known.has(word.replace(/^command\./, '')) && !notShown.includes(word))).toEqual([]);
 });
 
 it('adds what a unit said, and what only the service knows', () => {
   const error = { code: 'vehicle_state_conflict', reason: 'state_conflict', detail: 'moving' } as const;
-  expect(refusalOf(error, 'x', de)).toBe('Der Zustand des Fahrzeugs erlaubt das gerade nicht. Es wurde nichts ausgeführt. (der Zustand des Fahrzeugs verbietet es: es fährt)');
-  expect(refusalOf({ code: 'validation_failed', reason: null, detail: null }, 'amount: must be at most 20.', en)).toBe('The request is not valid. (amount: must be at most 20)');
+  expect(refusalOf(error, 'x', de)).toBe(
+    'Der Zustand des Fahrzeugs erlaubt das gerade nicht. Es wurde nichts ausgeführt. (der Zustand des Fahrzeugs verbietet es: es fährt)',
+  );
+  expect(refusalOf({ code: 'validation_failed', reason: null, detail: null }, 'amount: must be at most 20.', en)).toBe(
+    'The request is not valid. (amount: must be at most 20)',
+  );
   expect(refusalOf({ code: 'of_later' as never, reason: null, detail: null }, 'As it is.', de)).toBe('As it is.');
-  expect([codeText('idempotency_replayed', en), codeText('of_later', en), saidByUnit({ reason: 'door_open', detail: 'rear left' }, en)]).toEqual([
-    'sent again, and done once', 'of_later', 'a door is open: rear left',
-  ]);
+  expect([
+    codeText('idempotency_replayed', en),
+    codeText('of_later', en),
+    saidByUnit({ reason: 'door_open', detail: 'rear left' }, en),
+  ]).toEqual(['sent again, and done once', 'of_later', 'a door is open: rear left']);
 });

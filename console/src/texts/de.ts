@@ -32,19 +32,26 @@ export const de: Texts = {
   levels: { viewer: 'nur Ansicht', operator: 'Betrieb', administrator: 'Administration' },
   tour: {
     title: 'Rundgang',
-    intro: 'Sieben Autos der Demo-Flotte, und jedes zeigt etwas anderes. Die Knöpfe senden Befehle an simulierte Autos; sehen Sie bei jedem das Ergebnis.',
+    intro:
+      'Sieben Autos der Demo-Flotte, und jedes zeigt etwas anderes. Die Knöpfe senden Befehle an simulierte Autos; ' +
+      'sehen Sie bei jedem das Ergebnis.',
     notHere: 'Der Rundgang braucht die Demo-Flotte, und dies ist eine andere. Mit `make dev` sehen Sie ihn.',
     refused: (text: string) => `Abgelehnt, und nichts wurde gesendet: ${text}`,
     steps: [
       {
         title: 'Ein Auto antwortet',
-        what: 'Verriegeln Sie Auto 1. Die Zeitleiste unter dem Knopf beginnt mit dem HTTP-Aufruf; der Befehl ist gespeichert, bevor er gesendet wird.',
-        learned: 'Ausgeführt heißt: Das Auto hat es bestätigt. Die Zeit läuft nach rechts; die gestrichelte Linie zeigt, wie lange der Aufrufer wartet, die durchgezogene, ab wann der Befehl nicht mehr gilt.',
+        what: 'Verriegeln Sie Auto 1. Die Zeitleiste unter dem Knopf beginnt mit dem HTTP-Aufruf; der Befehl ist gespeichert, ' +
+          'bevor er gesendet wird.',
+        learned:
+          'Ausgeführt heißt: Das Auto hat es bestätigt. Die Zeit läuft nach rechts; die gestrichelte Linie zeigt, ' +
+          'wie lange der Aufrufer wartet, die durchgezogene, ab wann der Befehl nicht mehr gilt.',
       },
       {
         title: 'Langsamer Funk',
         what: 'Auto 7 antwortet nach 6 bis 9 Sekunden wie in einem schlechten Mobilfunknetz. Die Seite bleibt währenddessen bedienbar.',
-        learned: 'Bis das Auto bestätigt, dass es den Befehl hat, wird er noch einmal gesendet, mit derselben Nummer: Das Auto führt ihn einmal aus.',
+        learned:
+          'Bis das Auto bestätigt, dass es den Befehl hat, wird er noch einmal gesendet, mit derselben Nummer: ' +
+          'Das Auto führt ihn einmal aus.',
       },
       {
         title: 'Offline',
@@ -63,13 +70,17 @@ export const de: Texts = {
       },
       {
         title: 'Nicht bekannt, dann bekannt',
-        what: 'Auto 8 führt sofort aus, aber seine Antwort braucht 20 Sekunden: länger, als ein Aufrufer wartet. Nach 10 Sekunden ist das Ergebnis nicht bekannt und schraffiert.',
-        learned: 'Nicht bekannt ist weder ausgeführt noch gescheitert. Eine späte Antwort klärt es noch, hier und für alle, die zusehen; bis dahin: Fragen Sie das Auto nach seinem Zustand, bevor Sie noch einmal senden.',
+        what: 'Auto 8 führt sofort aus, aber seine Antwort braucht 20 Sekunden: länger, als ein Aufrufer wartet. ' +
+          'Nach 10 Sekunden ist das Ergebnis nicht bekannt und schraffiert.',
+        learned:
+          'Nicht bekannt ist weder ausgeführt noch gescheitert. Eine späte Antwort klärt es noch, hier und für alle, die zusehen; ' +
+          'bis dahin: Fragen Sie das Auto nach seinem Zustand, bevor Sie noch einmal senden.',
       },
       {
         title: 'Gestörter Funk',
         what: 'Auto 9 verliert jeden zweiten Befehl und antwortet doppelt. Verriegeln Sie es zwei- oder dreimal.',
-        learned: 'Zwei Punkte in der Zeile der Übertragungen: Die erste ging verloren. Wie oft auch gesendet wird, das Auto führt einmal aus.',
+        learned:
+          'Zwei Punkte in der Zeile der Übertragungen: Die erste ging verloren. Wie oft auch gesendet wird, das Auto führt einmal aus.',
       },
     ],
     next: 'Und dann',
@@ -147,7 +158,8 @@ export const de: Texts = {
     stalled: 'Der Dienst kann nicht lesen, was geschieht: Sein Redis antwortet nicht.',
     again: 'Neuer Versuch läuft…',
     clock: (minutes) =>
-      `Die Uhr dieses Rechners geht ${Math.abs(minutes)} min ${minutes > 0 ? 'vor' : 'nach'}. Alter rechnen hier nach der Uhr des Dienstes.`,
+      `Die Uhr dieses Rechners geht ${Math.abs(minutes)} min ${minutes > 0 ? 'vor' : 'nach'}. ` +
+      'Alter rechnen hier nach der Uhr des Dienstes.',
     gone: 'Dieses Fahrzeug gibt es nicht mehr: Es wurde gelöscht oder gehört jetzt einer anderen Agentur.',
   },
   selection: {
@@ -169,7 +181,10 @@ export const de: Texts = {
     andMore: (n) => `und ${n} weitere`,
     send: (action, n) => `${action} (${n})`,
     typeNumber: (n) => `Mehr als 20 Fahrzeuge: Geben Sie ihre Zahl ein, ${n}`,
-    holders: (n, names) => (n === 0 ? 'Keines davon ist bei einem Kunden.' : `${n} davon ${n === 1 ? 'ist' : 'sind'} bei einem Kunden: ${names.join(', ')}${n > names.length ? ' …' : ''}.`),
+    holders: (n, names) =>
+      n === 0
+        ? 'Keines davon ist bei einem Kunden.'
+        : `${n} davon ${n === 1 ? 'ist' : 'sind'} bei einem Kunden: ${names.join(', ')}${n > names.length ? ' …' : ''}.`,
     holdersMore: (n) => `Es gibt mehr als die ${n} laufenden Buchungen, die gelesen wurden: Vielleicht sind weitere bei einem Kunden.`,
     holdersUnknown: (message) => `Es ist nicht bekannt, welche davon bei einem Kunden sind: ${message}`,
     sending: 'Wird gesendet…',
@@ -181,13 +196,22 @@ export const de: Texts = {
       not_executed: 'nicht ausgeführt',
       refused: 'abgelehnt, nichts gesendet',
     },
-    columns: { accepted: 'Angenommen', sent: 'Gesendet', received: 'Empfangen', result: 'Ergebnis', why: 'Warum, und was nun', now: 'Türen jetzt' },
+    columns: {
+      accepted: 'Angenommen',
+      sent: 'Gesendet',
+      received: 'Empfangen',
+      result: 'Ergebnis',
+      why: 'Warum, und was nun',
+      now: 'Türen jetzt',
+    },
     show: (kind, n) => `nur ${kind} zeigen (${n})`,
     showAll: 'Alle zeigen',
     unknown: (n) =>
       n === 1
-        ? '1 Fahrzeug hat es vielleicht getan. Eine späte Antwort entscheidet es noch hier. Sonst fragen Sie es nach seinem Zustand, bevor Sie es wiederholen.'
-        : `${n} Fahrzeuge haben es vielleicht getan. Späte Antworten entscheiden es noch hier. Sonst fragen Sie sie nach ihrem Zustand, bevor Sie es wiederholen.`,
+        ? '1 Fahrzeug hat es vielleicht getan. Eine späte Antwort entscheidet es noch hier. Sonst fragen Sie es nach seinem Zustand, ' +
+          'bevor Sie es wiederholen.'
+        : `${n} Fahrzeuge haben es vielleicht getan. Späte Antworten entscheiden es noch hier. Sonst fragen Sie sie nach ihrem Zustand, ` +
+          'bevor Sie es wiederholen.',
     askState: 'Nach dem Zustand fragen',
     asked: { live: 'hat gerade geantwortet', cache: 'hat nicht geantwortet' },
     again: (n) => `Die ${n} wählen, die es nicht getan haben`,
@@ -200,7 +224,8 @@ export const de: Texts = {
     hide: 'Karte verbergen',
     zoomIn: 'Vergrößern',
     zoomOut: 'Verkleinern',
-    noWebGL: 'Es gibt keine Karte, denn dieser Browser hat kein WebGL (abgeschaltet, oder ohne Grafiktreiber). Die Liste hat alle Fahrzeuge.',
+    noWebGL:
+      'Es gibt keine Karte, denn dieser Browser hat kein WebGL (abgeschaltet, oder ohne Grafiktreiber). Die Liste hat alle Fahrzeuge.',
     noStreets: 'Ohne Straßen: siehe --map-style in docs/console.md.',
     shown: (shown: number, withoutPosition: number) =>
       `${shown} auf der Karte${withoutPosition ? `, ${withoutPosition} ohne Position` : ''}`,
@@ -284,7 +309,10 @@ export const de: Texts = {
   },
   refresh: 'Fahrzeug jetzt fragen',
   refreshing: 'Wird gefragt…',
-  refreshed: { live: 'Das Fahrzeug hat soeben geantwortet.', cache: 'Das Fahrzeug hat nicht geantwortet; dies ist der letzte bekannte Zustand.' },
+  refreshed: {
+    live: 'Das Fahrzeug hat soeben geantwortet.',
+    cache: 'Das Fahrzeug hat nicht geantwortet; dies ist der letzte bekannte Zustand.',
+  },
   state: {
     accepted: 'angenommen',
     sent: 'gesendet',
@@ -298,10 +326,13 @@ export const de: Texts = {
   next: {
     succeeded: '',
     rejected: 'Das Fahrzeug hat nichts getan. Der Grund oben sagt, was zu ändern ist.',
-    failed: 'Das Fahrzeug hat es versucht. Sehen Sie seinen Zustand an, bevor Sie es wiederholen; scheitert es noch einmal, schicken Sie die Werkstatt.',
+    failed:
+      'Das Fahrzeug hat es versucht. Sehen Sie seinen Zustand an, bevor Sie es wiederholen; scheitert es noch einmal, ' +
+      'schicken Sie die Werkstatt.',
     expired: 'Das Fahrzeug hat nichts getan und wird nichts tun. Sie können es wiederholen.',
     unknown:
-      'Das Fahrzeug hat es vielleicht getan. Eine späte Antwort erscheint noch hier; sonst fragen Sie das Fahrzeug nach seinem Zustand, bevor Sie es wiederholen.',
+      'Das Fahrzeug hat es vielleicht getan. Eine späte Antwort erscheint noch hier; sonst fragen Sie das Fahrzeug nach seinem Zustand, ' +
+      'bevor Sie es wiederholen.',
   },
   contradicted: 'Das Fahrzeug hat seitdem gemeldet, dass es nicht ausgeführt wurde.',
   late: 'Eine späte Antwort hat es entschieden.',
@@ -384,7 +415,8 @@ export const de: Texts = {
   noCommands: 'An dieses Fahrzeug ging noch kein Befehl. Die Knöpfe oben senden einen.',
   by: (who) => `von ${who}`,
   haltTitle: 'Befehle anhalten',
-  haltIntro: 'Bis Sie fortsetzen, geht kein Befehl an ein Fahrzeug der gewählten Agentur. Was schon gesendet ist, lässt sich nicht zurückrufen.',
+  haltIntro:
+    'Bis Sie fortsetzen, geht kein Befehl an ein Fahrzeug der gewählten Agentur. Was schon gesendet ist, lässt sich nicht zurückrufen.',
   haltReason: 'Grund (wessen Befehl abgelehnt wird, liest ihn)',
   haltWhere: 'Wo',
   haltAll: 'alle Agenturen',
@@ -393,12 +425,14 @@ export const de: Texts = {
   haltRefused: 'Anhalten können nur Administratoren mit dem Scope halt.',
   haltBanner: (where, reason, by) => `Befehle sind angehalten (${where}): ${reason}. Von ${by}`,
   haltEffect: (vehicles, withheld, inFlight) =>
-    `${vehicles === 1 ? '1 Fahrzeug' : `${vehicles} Fahrzeuge`}; angenommen und zurückgehalten: ${withheld}; vorher gesendet und vielleicht noch ausgeführt: ${inFlight}.`,
+    `${vehicles === 1 ? '1 Fahrzeug' : `${vehicles} Fahrzeuge`}; angenommen und zurückgehalten: ${withheld}; ` +
+    `vorher gesendet und vielleicht noch ausgeführt: ${inFlight}.`,
   agenciesUnread: (message) => `Die Agenturen konnten nicht gelesen werden: ${message}`,
   haltAgenciesUnread: (message) => `Die Agenturen konnten nicht gelesen werden, deshalb können Sie nur alle anhalten: ${message}`,
   resumeButton: 'Fortsetzen',
   resumeTitle: 'Befehle fortsetzen',
-  resumeIntro: (where) => `Befehle an Fahrzeuge (${where}) können innerhalb einer Sekunde wieder gesendet werden. Abgelehnte werden nicht nachgeholt.`,
+  resumeIntro: (where) =>
+    `Befehle an Fahrzeuge (${where}) können innerhalb einer Sekunde wieder gesendet werden. Abgelehnte werden nicht nachgeholt.`,
   resumeFacts: { by: 'Angehalten von', since: 'Seit', reason: 'Grund', effect: 'Wirkung' },
   resumeReason: 'Grund (steht dann im Aktivitätsprotokoll)',
   resumeGone: 'Dieser Halt gilt nicht mehr, oder hat jetzt einen anderen Grund.',
@@ -455,8 +489,21 @@ export const de: Texts = {
       signal: 'Signal',
       firmware: 'Firmware',
     },
-    names: { front_left: 'vorn links', front_right: 'vorn rechts', rear_left: 'hinten links', rear_right: 'hinten rechts', trunk: 'Kofferraum', driver: 'Fahrer', passenger: 'Beifahrer' },
-    windowNames: { front_left: 'Fenster vorn links', front_right: 'Fenster vorn rechts', rear_left: 'Fenster hinten links', rear_right: 'Fenster hinten rechts' },
+    names: {
+      front_left: 'vorn links',
+      front_right: 'vorn rechts',
+      rear_left: 'hinten links',
+      rear_right: 'hinten rechts',
+      trunk: 'Kofferraum',
+      driver: 'Fahrer',
+      passenger: 'Beifahrer',
+    },
+    windowNames: {
+      front_left: 'Fenster vorn links',
+      front_right: 'Fenster vorn rechts',
+      rear_left: 'Fenster hinten links',
+      rear_right: 'Fenster hinten rechts',
+    },
     values: {
       on: 'an',
       off: 'aus',
@@ -520,13 +567,28 @@ export const de: Texts = {
   },
   charts: {
     span: 'Zeitraum',
-    spans: { hour: '1 Stunde', six: '6 Stunden', day: 'Tag', three: '3 Tage', week: 'Woche', all: (days) => `${days} Tage`, booking: 'Buchung' },
+    spans: {
+      hour: '1 Stunde',
+      six: '6 Stunden',
+      day: 'Tag',
+      three: '3 Tage',
+      week: 'Woche',
+      all: (days) => `${days} Tage`,
+      booking: 'Buchung',
+    },
     earlier: 'Früher',
     later: 'Später',
     off: 'Es wird kein Verlauf aufbewahrt: Der Dienst läuft mit --telemetry-retention 0. Diagramme und Fahrten brauchen einen.',
     empty: 'In dieser Zeit hat das Fahrzeug nichts gemeldet.',
     kept: (days) => (days === 1 ? 'Einen Tag lang aufbewahrt.' : `${days} Tage lang aufbewahrt.`),
-    metrics: { energy: 'Energie', battery: 'Batterie', fuel: 'Kraftstoff', voltage: '12-V-Batterie', speed: 'Geschwindigkeit', signal: 'Signal (RSRP)' },
+    metrics: {
+      energy: 'Energie',
+      battery: 'Batterie',
+      fuel: 'Kraftstoff',
+      voltage: '12-V-Batterie',
+      speed: 'Geschwindigkeit',
+      signal: 'Signal (RSRP)',
+    },
     sentence: (latest, at, min, max) => `${latest} um ${at}; ${min} bis ${max}`,
     at: (value, min, max) => (min === max ? value : `${value} (${min} bis ${max})`),
     nothing: 'in dieser Zeit nicht gemeldet',
@@ -541,7 +603,8 @@ export const de: Texts = {
     start: 'Start',
     end: 'Ende',
     none: 'Für diese Zeit ist keine Position bekannt.',
-    noMap: 'Es gibt keine Karte, denn dieser Browser hat kein WebGL (abgeschaltet, oder kein Grafiktreiber). Die Tabelle hat die ganze Fahrt.',
+    noMap:
+      'Es gibt keine Karte, denn dieser Browser hat kein WebGL (abgeschaltet, oder kein Grafiktreiber). Die Tabelle hat die ganze Fahrt.',
     noPosition: 'Das Fahrzeug hat noch nie eine Position gemeldet.',
     point: 'Zeitpunkt der Fahrt',
     choose: 'Zeigen Sie auf die Linie, oder bewegen Sie den Regler: Sie sehen, wann das Fahrzeug dort war und wie schnell.',
@@ -618,23 +681,41 @@ export const de: Texts = {
     },
     meanings: {
       never_seen: 'Die Einheit hat nichts gesendet, seit sie diesem Fahrzeug zugeordnet ist. Kein Befehl erreicht sie.',
-      silent: 'Seit einer Stunde hat die Einheit nichts gesendet, und sie hat keinen Schlaf angekündigt. Befehle werden abgelehnt oder enden als nicht bekannt.',
+      silent:
+        'Seit einer Stunde hat die Einheit nichts gesendet, und sie hat keinen Schlaf angekündigt. ' +
+        'Befehle werden abgelehnt oder enden als nicht bekannt.',
       key: 'Die Einheit meldet, welchen Schlüsseln sie vertraut, und der jetzt signierende ist nicht dabei. Sie lehnt jeden Befehl ab.',
       commands: 'Die Einheit hat Befehle erhalten und sich geweigert, sie auszuführen, aus den Gründen unten.',
-      clock: 'Nach ihrer vorgehenden Uhr kommen Befehle zu spät oder sind abgelaufen: Die Einheit lehnt sie ab. Ihre Meldungen wirken neuer, als sie sind.',
-      clock_slow: 'Nach ihrer nachgehenden Uhr kommen Befehle aus der Zukunft: Die Einheit lehnt sie ab. Ihre Meldungen wirken alt und zählen womöglich nicht.',
+      clock:
+        'Nach ihrer vorgehenden Uhr kommen Befehle zu spät oder sind abgelaufen: Die Einheit lehnt sie ab. Ihre Meldungen wirken neuer, ' +
+        'als sie sind.',
+      clock_slow:
+        'Nach ihrer nachgehenden Uhr kommen Befehle aus der Zukunft: Die Einheit lehnt sie ab. ' +
+        'Ihre Meldungen wirken alt und zählen womöglich nicht.',
       rejects: 'Die Einheit sendet ungültige Meldungen. Was nicht lesbar war, fehlt im Zustand des Fahrzeugs.',
       reconnects: 'Die Verbindung bricht öfter als einmal in der Stunde ab. Befehle dauern dann länger oder enden als nicht bekannt.',
       signal: 'Das zuletzt gemeldete Signal war zu schwach für eine dauerhafte Verbindung.',
     },
     todos: {
-      never_seen: 'Vergleichen Sie die Seriennummer mit der auf der Einheit. Prüfen Sie dann die Anmeldung beim MQTT-Broker (motorpool unit list), die SIM-Karte und die Stromversorgung.',
-      silent: 'Öffnen Sie das Fahrzeug: Wo war es zuletzt, und wie stand es um die 12-V-Batterie? Eine Tiefgarage ohne Empfang erledigt sich von selbst, eine leere Batterie oder eine abgelaufene SIM-Karte nicht.',
-      key: 'Bringen Sie ihr die öffentlichen Schlüssel (motorpool keys export), so wie der Hersteller es vorsieht. Sie meldet, sobald sie sie hat.',
-      commands: 'Lesen Sie den Grund. Signatur und Adressat: Die Einheit hat falsche Schlüssel oder eine andere Seriennummer. Uhr: Lassen Sie sie ihre Uhr stellen.',
-      clock: 'Lassen Sie die Einheit ihre Uhr von Satelliten oder Netz stellen: unter freiem Himmel parken oder neu starten. Kommt es wieder vor, melden Sie es dem Hersteller.',
-      rejects: 'Meist ist es die Firmware: Aktualisieren Sie sie, oder nennen Sie dem Hersteller die Gründe. «Anderes Protokoll» ist ein Fehler in der Flottendatei.',
-      reconnects: 'Prüfen Sie Antenne und Stecker. Zwei Einheiten mit derselben Seriennummer trennen einander: Suchen Sie nach einer zweiten.',
+      never_seen:
+        'Vergleichen Sie die Seriennummer mit der auf der Einheit. Prüfen Sie dann die Anmeldung beim MQTT-Broker (motorpool unit ' +
+        'list), die SIM-Karte und die Stromversorgung.',
+      silent:
+        'Öffnen Sie das Fahrzeug: Wo war es zuletzt, und wie stand es um die 12-V-Batterie? Eine Tiefgarage ohne Empfang erledigt sich ' +
+        'von selbst, eine leere Batterie oder eine abgelaufene SIM-Karte nicht.',
+      key: 'Bringen Sie ihr die öffentlichen Schlüssel (motorpool keys export), so wie der Hersteller es vorsieht. Sie meldet, ' +
+        'sobald sie sie hat.',
+      commands:
+        'Lesen Sie den Grund. Signatur und Adressat: Die Einheit hat falsche Schlüssel oder eine andere Seriennummer. Uhr: ' +
+        'Lassen Sie sie ihre Uhr stellen.',
+      clock:
+        'Lassen Sie die Einheit ihre Uhr von Satelliten oder Netz stellen: unter freiem Himmel parken oder neu starten. ' +
+        'Kommt es wieder vor, melden Sie es dem Hersteller.',
+      rejects:
+        'Meist ist es die Firmware: Aktualisieren Sie sie, oder nennen Sie dem Hersteller die Gründe. ' +
+        '«Anderes Protokoll» ist ein Fehler in der Flottendatei.',
+      reconnects:
+        'Prüfen Sie Antenne und Stecker. Zwei Einheiten mit derselben Seriennummer trennen einander: Suchen Sie nach einer zweiten.',
       signal: 'Stellen Sie das Fahrzeug um, oder prüfen Sie die Antenne.',
     },
     rejects: {
@@ -662,12 +743,16 @@ export const de: Texts = {
       interrupted: 'sie wurde unterbrochen und weiß nicht, was sie getan hat',
     },
     noTrouble: 'Keine Einheit ist zu prüfen.',
-    noTroubleMore: 'Hier stünden stumme Einheiten, falsche Uhren, abgelehnte Meldungen und Befehle, fehlende Schlüssel, abgerissene Verbindungen und schlechtes Signal, jeweils mit dem, was zu tun ist.',
+    noTroubleMore:
+      'Hier stünden stumme Einheiten, falsche Uhren, abgelehnte Meldungen und Befehle, fehlende Schlüssel, ' +
+      'abgerissene Verbindungen und schlechtes Signal, jeweils mit dem, was zu tun ist.',
     noRejects: 'In den letzten 24 Stunden wurde nichts abgelehnt.',
     noUnits: 'Noch hat kein Fahrzeug eine Einheit. Nennen Sie Einheiten in der Flottendatei, und importieren Sie sie:',
     noMatch: 'Keine Einheit passt. Entfernen Sie einen Filter.',
     unknown: {
-      intro: 'Diese Einheiten senden Meldungen und gehören zu keinem Fahrzeug: Sie wurden eingebaut und nicht eingetragen, oder hätten abgeschaltet werden sollen. Was sie melden, wird nicht aufbewahrt.',
+      intro:
+        'Diese Einheiten senden Meldungen und gehören zu keinem Fahrzeug: Sie wurden eingebaut und nicht eingetragen, ' +
+        'oder hätten abgeschaltet werden sollen. Was sie melden, wird nicht aufbewahrt.',
       none: 'Jede Einheit, die sendet, gehört zu einem Fahrzeug.',
       noneMore: 'Eine Einheit, die eingebaut wird, bevor sie in der Flottendatei steht, erscheint hier mit ihrer Seriennummer.',
       forbidden: 'Einheiten ohne Fahrzeug gehören zu keiner Agentur, also sieht sie nur, wer Administrator aller Agenturen ist.',
@@ -685,7 +770,15 @@ export const de: Texts = {
   bookings: {
     title: 'Buchungen',
     status: { upcoming: 'bevorstehend', active: 'laufend', completed: 'beendet', cancelled: 'storniert' },
-    columns: { reference: 'Buchung', vehicle: 'Fahrzeug', client: 'Kunde', start: 'Beginn', end: 'Ende', payment: 'Zahlung', charged: 'Berechnet' },
+    columns: {
+      reference: 'Buchung',
+      vehicle: 'Fahrzeug',
+      client: 'Kunde',
+      start: 'Beginn',
+      end: 'Ende',
+      payment: 'Zahlung',
+      charged: 'Berechnet',
+    },
     filters: { reference: 'Buchungsnummer', client: 'Kunde' },
     payment: {
       requires_action: 'wartet auf den Karteninhaber',
@@ -697,14 +790,28 @@ export const de: Texts = {
       paid: 'bezahlt',
       not_charged: 'nicht berechnet',
     },
-    overdue: (minutes) => (minutes < 90 ? `${minutes} min überfällig` : minutes < 2160 ? `${Math.round(minutes / 60)} h überfällig` : `${Math.round(minutes / 1440)} Tage überfällig`),
+    overdue: (minutes) =>
+      minutes < 90
+        ? `${minutes} min überfällig`
+        : minutes < 2160
+          ? `${Math.round(minutes / 60)} h überfällig`
+          : `${Math.round(minutes / 1440)} Tage überfällig`,
     none: 'Keine Buchung passt. Entfernen Sie einen Filter.',
     empty: { title: 'Es gibt noch keine Buchungen', text: 'Ihr Buchungssystem legt sie an, dann erscheinen sie hier:' },
   },
   charges: {
     title: 'Zahlungen',
     groups: { attention: 'Zu klären', open: 'In Arbeit', held: 'Vorgemerkt', done: 'Erledigt', all: 'Alle' },
-    columns: { made: 'Angelegt', booking: 'Buchung', what: 'Für', amount: 'Betrag', state: 'Stand', card: 'Karte', tries: 'Anfragen', by: 'Von' },
+    columns: {
+      made: 'Angelegt',
+      booking: 'Buchung',
+      what: 'Für',
+      amount: 'Betrag',
+      state: 'Stand',
+      card: 'Karte',
+      tries: 'Anfragen',
+      by: 'Von',
+    },
     kinds: { start: 'Miete', deposit: 'Kaution', extension: 'Verlängerung', fee: 'Gebühr', refund: 'Erstattung' },
     fees: {
       late_return: 'verspätete Rückgabe',
@@ -733,23 +840,37 @@ export const de: Texts = {
     refunded: 'erstattet',
     refundFailed: 'zurückgekommen',
     meaning: {
-      pending: 'Sie ist gespeichert, und nichts ist geflossen. Der Zahlungsdienst wird in Sekunden gefragt; solange er nicht erreichbar ist, wartet sie.',
-      unknown: 'Sie wurde angefordert, und ihr Ergebnis ist noch nicht bekannt. Es wird automatisch abgefragt, und die Zahlung währenddessen nicht noch einmal angefordert.',
+      pending:
+        'Sie ist gespeichert, und nichts ist geflossen. Der Zahlungsdienst wird in Sekunden gefragt; solange er nicht erreichbar ist, ' +
+        'wartet sie.',
+      unknown:
+        'Sie wurde angefordert, und ihr Ergebnis ist noch nicht bekannt. Es wird automatisch abgefragt, ' +
+        'und die Zahlung währenddessen nicht noch einmal angefordert.',
       requires_action: 'Die Bank will, dass der Karteninhaber bestätigt. Nichts ist geflossen.',
-      declined: 'Die Bank hat die Karte abgelehnt. Nichts ist geflossen. Nach einer Stunde, einem Tag, drei und sieben Tagen wird es wieder versucht.',
-      failed: 'Sie wurde zu oft oder endgültig abgelehnt und wird nicht mehr versucht. Nichts ist geflossen. Bei einer Erstattung: Die Bank hat das Geld zurückgesandt.',
+      declined:
+        'Die Bank hat die Karte abgelehnt. Nichts ist geflossen. Nach einer Stunde, einem Tag, ' +
+        'drei und sieben Tagen wird es wieder versucht.',
+      failed:
+        'Sie wurde zu oft oder endgültig abgelehnt und wird nicht mehr versucht. Nichts ist geflossen. Bei einer Erstattung: ' +
+        'Die Bank hat das Geld zurückgesandt.',
       authorized: 'Die Kaution ist auf der Karte reserviert. Es ist kein Geld geflossen.',
       paid: 'Das Geld ist geflossen; bei einer Erstattung zurück auf die Karte.',
       captured: 'Die Kaution wurde ganz oder teilweise einbehalten. Der Rest ist wieder frei.',
-      released: 'Die Kaution ist wieder frei oder war nie vorgemerkt, oder die Verlängerung wurde zurückgenommen. Es ist kein Geld geflossen.',
+      released:
+        'Die Kaution ist wieder frei oder war nie vorgemerkt, oder die Verlängerung wurde zurückgenommen. Es ist kein Geld geflossen.',
       waived: 'Der Betrag ist kleiner, als der Zahlungsdienst annimmt. Niemand schuldet ihn.',
     },
     todo: {
       pending: 'Nichts. Bleibt es minutenlang so, ist der Zahlungsdienst nicht erreichbar: Sehen Sie in das Protokoll des Dienstes.',
-      unknown: 'Warten Sie, und bewegen Sie nichts von Hand. Bleibt es eine Stunde so, sehen Sie beim Zahlungsdienst unter ihrer payment_id nach, dort charge_id in den Metadaten.',
+      unknown:
+        'Warten Sie, und bewegen Sie nichts von Hand. Bleibt es eine Stunde so, ' +
+        'sehen Sie beim Zahlungsdienst unter ihrer payment_id nach, dort charge_id in den Metadaten.',
       requires_action: 'Bitten Sie den Kunden, in der App zu bestätigen oder eine andere Karte zu wählen; sie wird sofort versucht.',
       declined: 'Bitten Sie den Kunden, eine andere Karte zu wählen: Sie wird sofort versucht.',
-      failed: 'Bitten Sie den Kunden, eine andere Karte zu wählen: Sie wird sofort versucht. Hat der Zahlungsdienst die Anforderung abgelehnt, sehen Sie in das Protokoll des Dienstes und berechnen Sie sie als Gebühr. Bei einer Erstattung: Erstatten Sie noch einmal oder auf anderem Weg.',
+      failed:
+        'Bitten Sie den Kunden, eine andere Karte zu wählen: Sie wird sofort versucht. ' +
+        'Hat der Zahlungsdienst die Anforderung abgelehnt, sehen Sie in das Protokoll des Dienstes und berechnen Sie sie als Gebühr. ' +
+        'Bei einer Erstattung: Erstatten Sie noch einmal oder auf anderem Weg.',
       authorized: 'Nichts: Das Ende der Buchung gibt sie frei. Nach einem Schaden behalten Sie vor dem Ende ein, was er kostet.',
       paid: 'Nichts.',
       captured: 'Nichts.',
@@ -775,7 +896,8 @@ export const de: Texts = {
       canceled: 'beim Zahlungsdienst storniert',
     },
     none: 'Keine Zahlung passt. Entfernen Sie einen Filter.',
-    calm: 'Keine Zahlung ist zu klären: Keine wurde abgelehnt oder aufgegeben, wartet auf einen Karteninhaber oder hat ein unbekanntes Ergebnis.',
+    calm: 'Keine Zahlung ist zu klären: Keine wurde abgelehnt oder aufgegeben, ' +
+      'wartet auf einen Karteninhaber oder hat ein unbekanntes Ergebnis.',
   },
   booking: {
     none: 'Diese Buchung gibt es nicht, oder sie ist von einer anderen Agentur.',
@@ -836,7 +958,13 @@ export const de: Texts = {
         refunds: 'Erstattungen',
       },
       description: (from, to, things) => `${things} Ereignisse von ${from} bis ${to}. Die Tabelle unten führt sie auf.`,
-      tones: { good: 'erledigt', bad: 'abgelehnt oder gescheitert', warn: 'nicht bekannt, oder wartet auf jemanden', open: 'kommt noch, oder in Arbeit', plain: 'vorbei' },
+      tones: {
+        good: 'erledigt',
+        bad: 'abgelehnt oder gescheitert',
+        warn: 'nicht bekannt, oder wartet auf jemanden',
+        open: 'kommt noch, oder in Arbeit',
+        plain: 'vorbei',
+      },
     },
     story: 'Was geschehen ist',
     storyColumns: { when: 'Wann', what: 'Was' },
@@ -888,7 +1016,8 @@ export const de: Texts = {
       start: (rental, card) => `${rental} werden von ${card} abgebucht. An das Fahrzeug geht nichts: Öffnen Sie es auf seiner Seite.`,
       hold: (deposit) => `${deposit} werden auf der Karte vorgemerkt, nicht abgebucht.`,
       end: (price) => `Der Preis bleibt ${price}, ob früher oder später. An das Fahrzeug geht nichts: Verriegeln Sie es auf seiner Seite.`,
-      release: (held) => `Die Kaution von ${held} ist wieder frei und kann nicht mehr einbehalten werden. Behalten Sie vorher ein, was ein Schaden kostet.`,
+      release: (held) =>
+        `Die Kaution von ${held} ist wieder frei und kann nicht mehr einbehalten werden. Behalten Sie vorher ein, was ein Schaden kostet.`,
       refund: (amount, card, what) => `${amount} gehen zurück an ${card} (${what}).`,
       left: (left) => `${left} des Bezahlten bleiben bei Ihnen.`,
       capture: (amount, card) => `${amount} werden von ${card} abgebucht.`,
@@ -923,11 +1052,16 @@ export const de: Texts = {
   },
   exported: (n) => `Die Datei enthält nur die neuesten ${n} Zeilen: Es gibt mehr. Grenzen Sie die Filter ein, etwa «von» und «bis».`,
   lost: {
-    text: 'Es ist nicht bekannt, ob die Anfrage ankam. Versuchen Sie es noch einmal: Sie wird einmal ausgeführt, und Sie sehen das Ergebnis.',
+    text: 'Es ist nicht bekannt, ob die Anfrage ankam. Versuchen Sie es noch einmal: Sie wird einmal ausgeführt, ' +
+      'und Sie sehen das Ergebnis.',
     again: (name) => `Noch einmal: ${name}`,
     forget: 'Nicht noch einmal senden',
     tooOld: 'Es ist nicht bekannt, ob diese Anfrage ankam. Sie ist zu alt zum Wiederholen: Sie könnte zweimal ausgeführt werden.',
-    look: { vehicle: 'Sehen Sie die Befehle des Fahrzeugs an.', bulk: 'Sehen Sie die Liste der Befehle an.', booking: 'Vergleichen Sie die Zahlungen der Buchung.' },
+    look: {
+      vehicle: 'Sehen Sie die Befehle des Fahrzeugs an.',
+      bulk: 'Sehen Sie die Liste der Befehle an.',
+      booking: 'Vergleichen Sie die Zahlungen der Buchung.',
+    },
     looked: 'Ich habe verglichen',
     first: 'Klären Sie zuerst die Anfrage oben, deren Ergebnis nicht bekannt ist.',
   },

@@ -35,14 +35,18 @@ export const en = {
   levels: { viewer: 'viewer', operator: 'operator', administrator: 'administrator' } as Record<string, string>,
   tour: {
     title: 'Tour',
-    intro: 'Seven cars of the demo fleet, each with another behaviour. The buttons send commands to simulated cars; watch the result of each command.',
+    intro:
+      'Seven cars of the demo fleet, each with another behaviour. The buttons send commands to simulated cars; ' +
+      'watch the result of each command.',
     notHere: 'The tour needs the demo fleet, and this is another fleet. Run `make dev` to see it.',
     refused: (text: string) => `Refused, and nothing was sent: ${text}`,
     steps: [
       {
         title: 'A car answers',
         what: 'Lock car 1. The line below the button begins with the HTTP call; the command is stored before it is sent.',
-        learned: 'Done means: the car has confirmed it. Time runs to the right; the dashed line is how long the caller waits, the solid one is when the command expires.',
+        learned:
+          'Done means: the car has confirmed it. Time runs to the right; the dashed line is how long the caller waits, ' +
+          'the solid one is when the command expires.',
       },
       {
         title: 'A slow radio',
@@ -66,8 +70,11 @@ export const en = {
       },
       {
         title: 'Not known, then known',
-        what: 'Car 8 executes immediately, but its answer takes 20 seconds: longer than any caller waits. After 10 seconds the outcome is not known, and hatched.',
-        learned: 'Not known is neither done nor failed. A late answer still settles it, here and for everyone who looks; until then: ask the car for its state before you send again.',
+        what: 'Car 8 executes immediately, but its answer takes 20 seconds: longer than any caller waits. ' +
+          'After 10 seconds the outcome is not known, and hatched.',
+        learned:
+          'Not known is neither done nor failed. A late answer still settles it, here and for everyone who looks; until then: ' +
+          'ask the car for its state before you send again.',
       },
       {
         title: 'A noisy radio',
@@ -172,7 +179,10 @@ export const en = {
     andMore: (n: number) => `and ${n} more`,
     send: (action: string, n: number) => `${action} (${n})`,
     typeNumber: (n: number) => `More than 20 vehicles: type their number, ${n}`,
-    holders: (n: number, names: string[]) => (n === 0 ? 'None of them is with a client.' : `${n} of them ${n === 1 ? 'is' : 'are'} with a client: ${names.join(', ')}${n > names.length ? ' …' : ''}.`),
+    holders: (n: number, names: string[]) =>
+      n === 0
+        ? 'None of them is with a client.'
+        : `${n} of them ${n === 1 ? 'is' : 'are'} with a client: ${names.join(', ')}${n > names.length ? ' …' : ''}.`,
     holdersMore: (n: number) => `There are more than the ${n} active bookings that were read: more of them may be with a client.`,
     holdersUnknown: (message: string) => `It is not known which of them are with a client: ${message}`,
     sending: 'Sending…',
@@ -190,7 +200,8 @@ export const en = {
     unknown: (n: number) =>
       n === 1
         ? '1 vehicle may have done it. A late answer still settles it here. Otherwise ask it for its state before you send it again.'
-        : `${n} vehicles may have done it. Late answers still settle them here. Otherwise ask them for their state before you send it again.`,
+        : `${n} vehicles may have done it. Late answers still settle them here. ` +
+          'Otherwise ask them for their state before you send it again.',
     askState: 'Ask them for their state',
     asked: { live: 'has just answered', cache: 'did not answer' } as Record<string, string>,
     again: (n: number) => `Select the ${n} that did not do it`,
@@ -294,7 +305,10 @@ export const en = {
   },
   refresh: 'Ask the vehicle now',
   refreshing: 'Asking…',
-  refreshed: { live: 'The vehicle has just answered.', cache: 'The vehicle did not answer; this is the latest known state.' } as Record<string, string>,
+  refreshed: { live: 'The vehicle has just answered.', cache: 'The vehicle did not answer; this is the latest known state.' } as Record<
+    string,
+    string
+  >,
   state: {
     accepted: 'accepted',
     sent: 'sent',
@@ -402,7 +416,8 @@ export const en = {
   noCommands: 'No command was sent to this vehicle yet. The buttons above send one.',
   by: (who: string) => `by ${who}`,
   haltTitle: 'Halt commands',
-  haltIntro: 'No command is sent to any vehicle of the chosen agency until you resume. Commands that were sent already cannot be called back.',
+  haltIntro:
+    'No command is sent to any vehicle of the chosen agency until you resume. Commands that were sent already cannot be called back.',
   haltReason: 'Reason (callers whose commands are refused read it)',
   haltWhere: 'Where',
   haltAll: 'all agencies',
@@ -411,12 +426,14 @@ export const en = {
   haltRefused: 'Only an administrator who has the scope halt can halt commands.',
   haltBanner: (where: string, reason: string, by: string) => `Commands are halted (${where}): ${reason}. By ${by}`,
   haltEffect: (vehicles: number, withheld: number, inFlight: number) =>
-    `${vehicles === 1 ? '1 vehicle' : `${vehicles} vehicles`}; accepted and held back: ${withheld}; sent before, and perhaps still executed: ${inFlight}.`,
+    `${vehicles === 1 ? '1 vehicle' : `${vehicles} vehicles`}; accepted and held back: ${withheld}; sent before, ` +
+    `and perhaps still executed: ${inFlight}.`,
   agenciesUnread: (message: string) => `The agencies could not be read: ${message}`,
   haltAgenciesUnread: (message: string) => `The agencies could not be read, so that you can halt all of them alone: ${message}`,
   resumeButton: 'Resume',
   resumeTitle: 'Resume commands',
-  resumeIntro: (where: string) => `Commands to vehicles of ${where} can be sent again within a second. Those that were refused are not sent.`,
+  resumeIntro: (where: string) =>
+    `Commands to vehicles of ${where} can be sent again within a second. Those that were refused are not sent.`,
   resumeFacts: { by: 'Halted by', since: 'Since', reason: 'Reason', effect: 'Effect' },
   resumeReason: 'Reason (recorded in the audit log)',
   resumeGone: 'This halt is not in force any more, or has another reason now.',
@@ -473,8 +490,21 @@ export const en = {
       signal: 'Signal',
       firmware: 'Firmware',
     },
-    names: { front_left: 'front left', front_right: 'front right', rear_left: 'rear left', rear_right: 'rear right', trunk: 'boot', driver: 'driver', passenger: 'passenger' } as Record<string, string>,
-    windowNames: { front_left: 'window front left', front_right: 'window front right', rear_left: 'window rear left', rear_right: 'window rear right' } as Record<string, string>,
+    names: {
+      front_left: 'front left',
+      front_right: 'front right',
+      rear_left: 'rear left',
+      rear_right: 'rear right',
+      trunk: 'boot',
+      driver: 'driver',
+      passenger: 'passenger',
+    } as Record<string, string>,
+    windowNames: {
+      front_left: 'window front left',
+      front_right: 'window front right',
+      rear_left: 'window rear left',
+      rear_right: 'window rear right',
+    } as Record<string, string>,
     values: {
       on: 'on',
       off: 'off',
@@ -536,7 +566,15 @@ export const en = {
   },
   charts: {
     span: 'Time',
-    spans: { hour: '1 hour', six: '6 hours', day: 'Day', three: '3 days', week: 'Week', all: (days: number) => `${days} days`, booking: 'Booking' },
+    spans: {
+      hour: '1 hour',
+      six: '6 hours',
+      day: 'Day',
+      three: '3 days',
+      week: 'Week',
+      all: (days: number) => `${days} days`,
+      booking: 'Booking',
+    },
     earlier: 'Earlier',
     later: 'Later',
     off: 'No history is kept: the service runs with --telemetry-retention 0. Charts and tracks need one.',
@@ -569,7 +607,10 @@ export const en = {
   },
   units: {
     title: 'Units',
-    views: { trouble: 'Need attention', all: 'All units', rejects: 'Rejected messages', unknown: 'Unknown units' } as Record<string, string>,
+    views: { trouble: 'Need attention', all: 'All units', rejects: 'Rejected messages', unknown: 'Unknown units' } as Record<
+      string,
+      string
+    >,
     search: 'Serial, plate, firmware',
     problem: 'Problem',
     readAgain: 'Read again',
@@ -640,17 +681,24 @@ export const en = {
       key: 'The unit reports which keys it trusts, and the active signing key is not among them. It rejects every command.',
       commands: 'The unit received commands and rejected them, for the reasons below.',
       clock: 'Its clock is fast, so commands seem late or expired: the unit rejects them. Its reports seem newer than they are.',
-      clock_slow: 'Its clock is slow, so commands seem to come from the future: the unit rejects them. Its reports seem old, and may be ignored.',
+      clock_slow:
+        'Its clock is slow, so commands seem to come from the future: the unit rejects them. Its reports seem old, and may be ignored.',
       rejects: 'The unit sends messages that are not valid. What could not be read is missing in the state of the vehicle.',
       reconnects: 'The connection breaks more than once an hour. Commands that are sent meanwhile take longer, or end as not known.',
       signal: 'The last reported signal was too weak for a connection to last.',
     } as Record<string, string>,
     todos: {
-      never_seen: 'Compare the serial with that on the unit. Then check its login at the MQTT broker (motorpool unit list), its SIM card and its power.',
-      silent: 'Open the vehicle: where was it last, and how was its 12 V battery? A car park without reception resolves itself; an empty battery or an expired SIM card does not.',
+      never_seen:
+        'Compare the serial with that on the unit. Then check its login at the MQTT broker (motorpool unit list), ' +
+        'its SIM card and its power.',
+      silent:
+        'Open the vehicle: where was it last, and how was its 12 V battery? A car park without reception resolves itself; ' +
+        'an empty battery or an expired SIM card does not.',
       key: 'Bring it the public keys (motorpool keys export), with its maker’s configuration tool. It reports its keys when it has them.',
       commands: 'Look up the reason. Signature and audience: the unit has wrong keys or another serial. Clock: let it set its clock.',
-      clock: 'Let the unit set its clock from satellites or the network: park it under the open sky, or restart it. If it happens again, tell its maker.',
+      clock:
+        'Let the unit set its clock from satellites or the network: park it under the open sky, or restart it. If it happens again, ' +
+        'tell its maker.',
       rejects: 'It is mostly the firmware: update it, or tell its maker the reasons. “Other protocol” is a mistake in the fleet file.',
       reconnects: 'Check antenna and plug. Two units with the same serial disconnect each other: look for a second one.',
       signal: 'Move the vehicle, or check the antenna.',
@@ -682,12 +730,16 @@ export const en = {
       interrupted: 'it was interrupted, and does not know what it did',
     } as Record<string, string>,
     noTrouble: 'No unit needs attention.',
-    noTroubleMore: 'Silence, a wrong clock, rejected messages and commands, missing keys, lost connections and bad signal would be listed here, each with what to do.',
+    noTroubleMore:
+      'Silence, a wrong clock, rejected messages and commands, missing keys, lost connections and bad signal would be listed here, ' +
+      'each with what to do.',
     noRejects: 'Nothing was rejected in the last 24 hours.',
     noUnits: 'No vehicle has a unit yet. Name units in the fleet file, and import it:',
     noMatch: 'No unit matches. Remove a filter.',
     unknown: {
-      intro: 'These units send messages and belong to no vehicle: they were installed without a record, or should have been switched off. Nothing that they report is kept.',
+      intro:
+        'These units send messages and belong to no vehicle: they were installed without a record, or should have been switched off. ' +
+        'Nothing that they report is kept.',
       none: 'Every unit that sends messages belongs to a vehicle.',
       noneMore: 'A unit that is installed before it is in the fleet file appears here, with its serial.',
       forbidden: 'Units without a vehicle belong to no agency, so only an administrator of all agencies sees them.',
@@ -705,7 +757,15 @@ export const en = {
   bookings: {
     title: 'Bookings',
     status: { upcoming: 'upcoming', active: 'active', completed: 'completed', cancelled: 'cancelled' },
-    columns: { reference: 'Booking', vehicle: 'Vehicle', client: 'Client', start: 'Start', end: 'End', payment: 'Payment', charged: 'Charged' },
+    columns: {
+      reference: 'Booking',
+      vehicle: 'Vehicle',
+      client: 'Client',
+      start: 'Start',
+      end: 'End',
+      payment: 'Payment',
+      charged: 'Charged',
+    },
     filters: { reference: 'Reference', client: 'Client' },
     payment: {
       requires_action: 'waits for the card’s owner',
@@ -717,7 +777,12 @@ export const en = {
       paid: 'paid',
       not_charged: 'not charged',
     },
-    overdue: (minutes: number) => (minutes < 90 ? `${minutes} min overdue` : minutes < 2160 ? `${Math.round(minutes / 60)} h overdue` : `${Math.round(minutes / 1440)} d overdue`),
+    overdue: (minutes: number) =>
+      minutes < 90
+        ? `${minutes} min overdue`
+        : minutes < 2160
+          ? `${Math.round(minutes / 60)} h overdue`
+          : `${Math.round(minutes / 1440)} d overdue`,
     none: 'No booking matches. Remove a filter.',
     empty: { title: 'There are no bookings yet', text: 'Your booking system makes them, and they appear here:' },
   },
@@ -753,11 +818,15 @@ export const en = {
     refunded: 'paid back',
     refundFailed: 'came back',
     meaning: {
-      pending: 'It is stored, and no money has moved. It is sent to the payment processor within seconds; while that is unavailable, it waits.',
-      unknown: 'It was requested, and its result is not known yet. It is looked up automatically, and not requested a second time meanwhile.',
+      pending:
+        'It is stored, and no money has moved. It is sent to the payment processor within seconds; while that is unavailable, it waits.',
+      unknown:
+        'It was requested, and its result is not known yet. It is looked up automatically, and not requested a second time meanwhile.',
       requires_action: 'The bank wants the owner of the card to confirm. Nothing has moved.',
       declined: 'The bank has refused the card. Nothing has moved. It is tried again after an hour, a day, three and seven days.',
-      failed: 'It was refused too often, or permanently, and is not tried again. Nothing has moved. Of a refund: the bank has sent the money back.',
+      failed:
+        'It was refused too often, or permanently, and is not tried again. Nothing has moved. Of a refund: ' +
+        'the bank has sent the money back.',
       authorized: 'The deposit is reserved on the card. No money has moved.',
       paid: 'The money has moved; of a refund, back to the card.',
       captured: 'A part of the deposit, or all of it, was taken. The rest is free again.',
@@ -766,10 +835,14 @@ export const en = {
     },
     todo: {
       pending: 'Nothing. If it stays so for minutes, the processor is unavailable: see the log of the service.',
-      unknown: 'Wait, and move nothing by hand. If it stays so for an hour, look it up at the processor under its payment_id, which is charge_id in the metadata there.',
+      unknown:
+        'Wait, and move nothing by hand. If it stays so for an hour, look it up at the processor under its payment_id, ' +
+        'which is charge_id in the metadata there.',
       requires_action: 'Ask the client to confirm it in the app, or to choose another card, which is tried immediately.',
       declined: 'Ask the client to choose another card: it is tried immediately.',
-      failed: 'Ask the client to choose another card: it is tried immediately. If the processor refused the request, see the log of the service, and charge it as a fee. Of a refund: refund it again, or pay it back in another way.',
+      failed:
+        'Ask the client to choose another card: it is tried immediately. If the processor refused the request, ' +
+        'see the log of the service, and charge it as a fee. Of a refund: refund it again, or pay it back in another way.',
       authorized: 'Nothing: the end of the booking frees it. After a damage, capture what it costs before the end.',
       paid: 'Nothing.',
       captured: 'Nothing.',
@@ -823,7 +896,10 @@ export const en = {
     sums: { charged: 'Charged', refunded: 'Refunded', held: 'Held, not charged', due: 'Not paid' },
     columns: { what: 'What', amount: 'Amount', state: 'State', why: 'Why', tries: 'To the bank' },
     noCharges: 'Nothing was charged. The start of the booking charges the rental and holds the deposit.',
-    who: { client: (who: string) => `the client (${who})`, admin: (who: string) => who, system: (who: string) => who } as Record<string, (who: string) => string>,
+    who: { client: (who: string) => `the client (${who})`, admin: (who: string) => who, system: (who: string) => who } as Record<
+      string,
+      (who: string) => string
+    >,
     someone: 'a person who was not recorded',
     why: {
       start: (who: string) => `Charged when ${who} started the booking.`,
@@ -832,7 +908,8 @@ export const en = {
       refund: (who: string, card: string) => `Given back${card ? ` to ${card}` : ''} by ${who}.`,
       deposit: (who: string) => `Held, not charged, since ${who} started the booking. The end of the booking frees it.`,
       capturing: (who: string, amount: string) => `Held, not charged. ${who} asked to take ${amount} of it.`,
-      captured: (who: string, amount: string, held: string) => `${who} took ${amount} of the ${held} that were held. The rest is free again.`,
+      captured: (who: string, amount: string, held: string) =>
+        `${who} took ${amount} of the ${held} that were held. The rest is free again.`,
       releasing: (who: string) => `Held, not charged. It is being freed, since ${who} ended the booking.`,
       released: (who: string) => `Never charged: it was held, and is free again since ${who} ended the booking.`,
       never: (who: string) => `Neither held nor charged: ${who} ended the booking before.`,
@@ -855,8 +932,15 @@ export const en = {
         deposit: 'Deposit',
         refunds: 'Refunds',
       },
-      description: (from: string, to: string, things: number) => `${things} things that happened from ${from} to ${to}. The table below lists them.`,
-      tones: { good: 'done', bad: 'refused or failed', warn: 'not known, or waits for someone', open: 'to come, or in progress', plain: 'over' },
+      description: (from: string, to: string, things: number) =>
+        `${things} things that happened from ${from} to ${to}. The table below lists them.`,
+      tones: {
+        good: 'done',
+        bad: 'refused or failed',
+        warn: 'not known, or waits for someone',
+        open: 'to come, or in progress',
+        plain: 'over',
+      },
     },
     story: 'What happened',
     storyColumns: { when: 'When', what: 'What' },
@@ -908,7 +992,8 @@ export const en = {
       start: (rental: string, card: string) => `${rental} are charged to ${card}. Nothing is sent to the vehicle: open it on its page.`,
       hold: (deposit: string) => `${deposit} are held on the card, and not charged.`,
       end: (price: string) => `The price stays ${price}, early or late. Nothing is sent to the vehicle: lock it on its page.`,
-      release: (held: string) => `The deposit of ${held} is free again, and cannot be captured any more. Capture first what a damage costs.`,
+      release: (held: string) =>
+        `The deposit of ${held} is free again, and cannot be captured any more. Capture first what a damage costs.`,
       refund: (amount: string, card: string, what: string) => `${amount} go back to ${card} (${what}).`,
       left: (left: string) => `${left} of what was paid stay with you.`,
       capture: (amount: string, card: string) => `${amount} are charged to ${card}.`,
@@ -947,7 +1032,11 @@ export const en = {
     again: (name: string) => `Try again: ${name}`,
     forget: 'Do not send it again',
     tooOld: 'It is not known whether this request arrived. It is too old to repeat: it might be executed twice.',
-    look: { vehicle: 'See the commands of the vehicle.', bulk: 'See the list of commands.', booking: 'Compare the charges of the booking.' },
+    look: {
+      vehicle: 'See the commands of the vehicle.',
+      bulk: 'See the list of commands.',
+      booking: 'Compare the charges of the booking.',
+    },
     looked: 'I have checked',
     first: 'First settle the request above, whose outcome is not known.',
   },

@@ -29,7 +29,8 @@ export const de: Refusals = {
     method_not_allowed: 'Das bietet der Dienst nicht an.',
     vehicle_has_no_unit: 'Dieses Fahrzeug hat keine Telematikeinheit. Es wurde nichts gesendet.',
     command_not_supported: 'Dieses Fahrzeug kann das nicht. Es wurde nichts gesendet.',
-    best_effort_denied: 'Die Einheit dieses Fahrzeugs könnte den Befehl zu spät ausführen, und die Agentur hat das nicht erlaubt. Es wurde nichts gesendet.',
+    best_effort_denied:
+      'Die Einheit dieses Fahrzeugs könnte den Befehl zu spät ausführen, und die Agentur hat das nicht erlaubt. Es wurde nichts gesendet.',
     vehicle_state_conflict: 'Der Zustand des Fahrzeugs erlaubt das gerade nicht. Es wurde nichts ausgeführt.',
     command_in_progress: 'Ein anderer Befehl an dieses Fahrzeug läuft noch. Es wurde nichts gesendet.',
     idempotency_in_progress: 'Dieselbe Anfrage läuft noch.',

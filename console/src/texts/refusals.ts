@@ -37,7 +37,8 @@ export const en: Refusals = {
     method_not_allowed: 'The service does not offer this.',
     vehicle_has_no_unit: 'This vehicle has no telematics unit. Nothing was sent.',
     command_not_supported: 'This vehicle cannot do this. Nothing was sent.',
-    best_effort_denied: 'The unit of this vehicle might execute the command too late, and the agency has not allowed that. Nothing was sent.',
+    best_effort_denied:
+      'The unit of this vehicle might execute the command too late, and the agency has not allowed that. Nothing was sent.',
     vehicle_state_conflict: 'The state of the vehicle does not allow this now. Nothing was executed.',
     command_in_progress: 'Another command to this vehicle is running. Nothing was sent.',
     idempotency_in_progress: 'The same request is still running.',

@@ -45,7 +45,8 @@ export function freshness(at: string | null, now: number, moving: boolean): Fres
   return age < aging ? 'fresh' : age < old ? 'aging' : 'old';
 }
 
-export const isMoving = ({ telemetry }: { telemetry: Pick<VehicleStatus['telemetry'], 'ignition' | 'speed_kmh'> }) => telemetry.ignition === 'on' || (telemetry.speed_kmh ?? 0) > 0;
+export const isMoving = ({ telemetry }: { telemetry: Pick<VehicleStatus['telemetry'], 'ignition' | 'speed_kmh'> }) =>
+  telemetry.ignition === 'on' || (telemetry.speed_kmh ?? 0) > 0;
 
 const weak12V = 11.8; // of a battery of 12 V that is nearly empty, at rest
 const shortOil = 10;
@@ -82,7 +83,8 @@ interface Words {
 const plain = (text: string | undefined | null): Said => (text ? { text } : null);
 
 /** A value in a unit. */
-const measure = (value: number | null, unit: string, { number }: Words, digits = 0): Said => (value === null ? null : { text: `${number(value, digits)} ${unit}` });
+const measure = (value: number | null, unit: string, { number }: Words, digits = 0): Said =>
+  value === null ? null : { text: `${number(value, digits)} ${unit}` };
 
 /** Doors, windows or seatbelts: what stands out, else what all of them are. */
 function several(
@@ -97,7 +99,8 @@ function several(
   const list = (of: string) => known.filter(([, value]) => value === of).map(([name]) => names[name] ?? name);
   const join = (items: string[]) => (items.length < 2 ? items.join('') : `${items.slice(0, -1).join(', ')} ${and} ${items.at(-1)}`);
   const unusual = [...new Set(known.map(([, value]) => value))].filter((value) => value !== usual);
-  if (unusual.length > 0) return { text: unusual.map((value) => `${join(list(value))} ${values[value] ?? value}`).join(', '), tone: 'warn' };
+  if (unusual.length > 0)
+    return { text: unusual.map((value) => `${join(list(value))} ${values[value] ?? value}`).join(', '), tone: 'warn' };
   if (known.length === Object.keys(parts).length) return { text: all };
   return { text: `${join(list(usual))} ${values[usual] ?? usual}` };
 }
@@ -110,81 +113,277 @@ type FieldName = keyof Texts['vehiclePage']['fields'];
 /** The fields that are known here, by their names in the texts. */
 const fields: Record<FieldName, Field> = {
   lock: {
-    group: 'doors', places: inTelemetry('is_locked'),
-    say: ({ status: { telemetry: { is_locked } } }, { texts }) => (is_locked === null ? null : { text: is_locked ? texts.locked : texts.unlocked }),
+    group: 'doors',
+    places: inTelemetry('is_locked'),
+    say: (
+      {
+        status: {
+          telemetry: { is_locked },
+        },
+      },
+      { texts },
+    ) => (is_locked === null ? null : { text: is_locked ? texts.locked : texts.unlocked }),
   },
-  doors: { group: 'doors', places: inTelemetry(...[...corners, 'trunk'].map((name) => `doors.${name}`)), say: ({ status }, { texts }) => doors(status, texts) },
-  windows: { group: 'doors', places: inTelemetry(...corners.map((name) => `windows.${name}`)), say: ({ status }, { texts }) => windows(status, texts) },
+  doors: {
+    group: 'doors',
+    places: inTelemetry(...[...corners, 'trunk'].map((name) => `doors.${name}`)),
+    say: ({ status }, { texts }) => doors(status, texts),
+  },
+  windows: {
+    group: 'doors',
+    places: inTelemetry(...corners.map((name) => `windows.${name}`)),
+    say: ({ status }, { texts }) => windows(status, texts),
+  },
   sunroof: {
-    group: 'doors', places: inTelemetry('sunroof'),
-    say: ({ status: { telemetry: { sunroof } } }, { texts }) => sunroof && { text: texts.vehiclePage.values[sunroof], tone: sunroof === 'closed' ? 'plain' : 'warn' },
+    group: 'doors',
+    places: inTelemetry('sunroof'),
+    say: (
+      {
+        status: {
+          telemetry: { sunroof },
+        },
+      },
+      { texts },
+    ) => sunroof && { text: texts.vehiclePage.values[sunroof], tone: sunroof === 'closed' ? 'plain' : 'warn' },
   },
-  key: { group: 'doors', places: inTelemetry('key_status'), say: ({ status }, { texts }) => plain(status.telemetry.key_status && texts.vehiclePage.values[status.telemetry.key_status]) },
+  key: {
+    group: 'doors',
+    places: inTelemetry('key_status'),
+    say: ({ status }, { texts }) => plain(status.telemetry.key_status && texts.vehiclePage.values[status.telemetry.key_status]),
+  },
   seatbelts: {
-    group: 'doors', places: inTelemetry('seatbelts.driver', 'seatbelts.passenger'),
-    say: ({ status: { telemetry: { seatbelts } } }, { texts }) => {
+    group: 'doors',
+    places: inTelemetry('seatbelts.driver', 'seatbelts.passenger'),
+    say: (
+      {
+        status: {
+          telemetry: { seatbelts },
+        },
+      },
+      { texts },
+    ) => {
       const { names, values } = texts.vehiclePage;
       const known = (['driver', 'passenger'] as const).filter((seat) => seatbelts[seat] !== null);
       return plain(known.map((seat) => `${names[seat]} ${values[seatbelts[seat]!]}`).join(', '));
     },
   },
-  battery: { group: 'energy', never: ['combustion'], places: inTelemetry('battery_level_percent'), say: ({ status }, words) => level(status.telemetry.battery_level_percent, words) },
-  fuel: { group: 'energy', never: ['electric'], places: inTelemetry('fuel_level_percent'), say: ({ status }, words) => level(status.telemetry.fuel_level_percent, words) },
-  range: { group: 'energy', places: inTelemetry('remaining_range_km'), say: ({ status }, words) => measure(status.telemetry.remaining_range_km, 'km', words) },
+  battery: {
+    group: 'energy',
+    never: ['combustion'],
+    places: inTelemetry('battery_level_percent'),
+    say: ({ status }, words) => level(status.telemetry.battery_level_percent, words),
+  },
+  fuel: {
+    group: 'energy',
+    never: ['electric'],
+    places: inTelemetry('fuel_level_percent'),
+    say: ({ status }, words) => level(status.telemetry.fuel_level_percent, words),
+  },
+  range: {
+    group: 'energy',
+    places: inTelemetry('remaining_range_km'),
+    say: ({ status }, words) => measure(status.telemetry.remaining_range_km, 'km', words),
+  },
   charging: {
-    group: 'energy', never: ['combustion'], places: inTelemetry('charging_status'),
-    say: ({ status: { telemetry: { charging_status } } }, { texts }) =>
-      charging_status && { text: texts.vehiclePage.charging[charging_status], tone: charging_status === 'fault' ? 'bad' : 'plain' },
+    group: 'energy',
+    never: ['combustion'],
+    places: inTelemetry('charging_status'),
+    say: (
+      {
+        status: {
+          telemetry: { charging_status },
+        },
+      },
+      { texts },
+    ) => charging_status && { text: texts.vehiclePage.charging[charging_status], tone: charging_status === 'fault' ? 'bad' : 'plain' },
   },
-  voltage: { group: 'energy', places: inTelemetry('onboard_voltage_v'), say: ({ status }, words) => voltage(status.telemetry.onboard_voltage_v, words) },
-  ignition: { group: 'driving', places: inTelemetry('ignition'), say: ({ status: { telemetry: { ignition } } }, { texts }) => plain(ignition && texts.vehiclePage.values[ignition]) },
+  voltage: {
+    group: 'energy',
+    places: inTelemetry('onboard_voltage_v'),
+    say: ({ status }, words) => voltage(status.telemetry.onboard_voltage_v, words),
+  },
+  ignition: {
+    group: 'driving',
+    places: inTelemetry('ignition'),
+    say: (
+      {
+        status: {
+          telemetry: { ignition },
+        },
+      },
+      { texts },
+    ) => plain(ignition && texts.vehiclePage.values[ignition]),
+  },
   engine: {
-    group: 'driving', places: inTelemetry('is_engine_running'),
-    say: ({ status: { telemetry: { is_engine_running: runs } } }, { texts }) => (runs === null ? null : { text: runs ? texts.vehiclePage.runs : texts.vehiclePage.runsNot }),
+    group: 'driving',
+    places: inTelemetry('is_engine_running'),
+    say: (
+      {
+        status: {
+          telemetry: { is_engine_running: runs },
+        },
+      },
+      { texts },
+    ) => (runs === null ? null : { text: runs ? texts.vehiclePage.runs : texts.vehiclePage.runsNot }),
   },
-  speed: { group: 'driving', places: inTelemetry('speed_kmh'), say: ({ status }, words) => measure(status.telemetry.speed_kmh, 'km/h', words) },
-  gear: { group: 'driving', places: inTelemetry('gear'), say: ({ status: { telemetry: { gear } } }, { texts }) => plain(gear && `${gear} (${texts.vehiclePage.gears[gear]})`) },
+  speed: {
+    group: 'driving',
+    places: inTelemetry('speed_kmh'),
+    say: ({ status }, words) => measure(status.telemetry.speed_kmh, 'km/h', words),
+  },
+  gear: {
+    group: 'driving',
+    places: inTelemetry('gear'),
+    say: (
+      {
+        status: {
+          telemetry: { gear },
+        },
+      },
+      { texts },
+    ) => plain(gear && `${gear} (${texts.vehiclePage.gears[gear]})`),
+  },
   parkingBrake: {
-    group: 'driving', places: inTelemetry('parking_brake'),
-    say: ({ status: { telemetry: { parking_brake } } }, { texts }) => plain(parking_brake && texts.vehiclePage.values[parking_brake]),
+    group: 'driving',
+    places: inTelemetry('parking_brake'),
+    say: (
+      {
+        status: {
+          telemetry: { parking_brake },
+        },
+      },
+      { texts },
+    ) => plain(parking_brake && texts.vehiclePage.values[parking_brake]),
   },
-  odometer: { group: 'driving', places: inTelemetry('mileage_km'), say: ({ status }, words) => measure(status.telemetry.mileage_km, 'km', words) },
+  odometer: {
+    group: 'driving',
+    places: inTelemetry('mileage_km'),
+    say: ({ status }, words) => measure(status.telemetry.mileage_km, 'km', words),
+  },
   address: { group: 'position', optional: true, places: ['location.address'], say: ({ status }) => plain(status.location.address) },
-  coordinates: { group: 'position', places: ['location.latitude', 'location.longitude'], say: ({ status }) => plain(coordinates(status.location)) },
-  heading: {
-    group: 'position', places: ['location.heading'],
-    say: ({ status: { location: { heading } } }, { texts, number }) =>
-      heading === null ? null : { text: `${texts.vehiclePage.directions[Math.round(heading / 45) % 8]} (${number(heading)}°)` },
+  coordinates: {
+    group: 'position',
+    places: ['location.latitude', 'location.longitude'],
+    say: ({ status }) => plain(coordinates(status.location)),
   },
-  locatedAt: { group: 'position', places: ['location.timestamp'], say: ({ status: { location: { timestamp } } }, { value }) => plain(timestamp && String(value(timestamp))) },
-  dtcs: { group: 'service', places: ['diagnostics.dtcs'], say: ({ status: { diagnostics: { dtcs } } }, { texts }) => list(dtcs, texts) },
+  heading: {
+    group: 'position',
+    places: ['location.heading'],
+    say: (
+      {
+        status: {
+          location: { heading },
+        },
+      },
+      { texts, number },
+    ) => (heading === null ? null : { text: `${texts.vehiclePage.directions[Math.round(heading / 45) % 8]} (${number(heading)}°)` }),
+  },
+  locatedAt: {
+    group: 'position',
+    places: ['location.timestamp'],
+    say: (
+      {
+        status: {
+          location: { timestamp },
+        },
+      },
+      { value },
+    ) => plain(timestamp && String(value(timestamp))),
+  },
+  dtcs: {
+    group: 'service',
+    places: ['diagnostics.dtcs'],
+    say: (
+      {
+        status: {
+          diagnostics: { dtcs },
+        },
+      },
+      { texts },
+    ) => list(dtcs, texts),
+  },
   lamps: {
-    group: 'service', places: ['diagnostics.warning_lamps'],
-    say: ({ status: { diagnostics: { warning_lamps } } }, { texts }) => list(warning_lamps?.map((lamp) => inWords(lamp, texts)) ?? null, texts),
+    group: 'service',
+    places: ['diagnostics.warning_lamps'],
+    say: (
+      {
+        status: {
+          diagnostics: { warning_lamps },
+        },
+      },
+      { texts },
+    ) => list(warning_lamps?.map((lamp) => inWords(lamp, texts)) ?? null, texts),
   },
   serviceDue: {
-    group: 'service', places: ['diagnostics.service_due_in_km'],
-    say: ({ status: { diagnostics: { service_due_in_km: due } } }, { texts, number }) =>
-      due === null ? null : { text: (due < 0 ? texts.vehiclePage.overdueBy : texts.vehiclePage.dueIn)(`${number(Math.abs(due))} km`), tone: due < 0 ? 'warn' : 'plain' },
+    group: 'service',
+    places: ['diagnostics.service_due_in_km'],
+    say: (
+      {
+        status: {
+          diagnostics: { service_due_in_km: due },
+        },
+      },
+      { texts, number },
+    ) =>
+      due === null
+        ? null
+        : {
+            text: (due < 0 ? texts.vehiclePage.overdueBy : texts.vehiclePage.dueIn)(`${number(Math.abs(due))} km`),
+            tone: due < 0 ? 'warn' : 'plain',
+          },
   },
   oilLife: {
-    group: 'service', never: ['electric'], places: ['diagnostics.oil_life_percent'],
-    say: ({ status: { diagnostics: { oil_life_percent: oil } } }, words) => {
+    group: 'service',
+    never: ['electric'],
+    places: ['diagnostics.oil_life_percent'],
+    say: (
+      {
+        status: {
+          diagnostics: { oil_life_percent: oil },
+        },
+      },
+      words,
+    ) => {
       const said = measure(oil, '%', words);
       return said && { ...said, tone: (oil ?? shortOil) < shortOil ? 'warn' : 'plain' };
     },
   },
-  contact: { group: 'contact', ageless: true, places: ['connectivity.status'], say: ({ status }, { texts }) => plain(texts.contact[status.connectivity.status]) },
+  contact: {
+    group: 'contact',
+    ageless: true,
+    places: ['connectivity.status'],
+    say: ({ status }, { texts }) => plain(texts.contact[status.connectivity.status]),
+  },
   lastSeen: {
-    group: 'contact', ageless: true, places: ['connectivity.last_seen'],
-    say: ({ status: { connectivity: { last_seen } } }, { texts, value }) => ({ text: last_seen ? String(value(last_seen)) : texts.age.never }),
+    group: 'contact',
+    ageless: true,
+    places: ['connectivity.last_seen'],
+    say: (
+      {
+        status: {
+          connectivity: { last_seen },
+        },
+      },
+      { texts, value },
+    ) => ({ text: last_seen ? String(value(last_seen)) : texts.age.never }),
   },
   signal: {
-    group: 'contact', places: ['connectivity.signal_quality'],
-    say: ({ status: { connectivity: { signal_quality: signal } } }, { texts }) =>
-      signal && { text: texts.vehiclePage.signals[signal], tone: signal === 'weak' || signal === 'none' ? 'warn' : 'plain' },
+    group: 'contact',
+    places: ['connectivity.signal_quality'],
+    say: (
+      {
+        status: {
+          connectivity: { signal_quality: signal },
+        },
+      },
+      { texts },
+    ) => signal && { text: texts.vehiclePage.signals[signal], tone: signal === 'weak' || signal === 'none' ? 'warn' : 'plain' },
   },
-  firmware: { group: 'contact', places: ['connectivity.firmware_version'], say: ({ status }) => plain(status.connectivity.firmware_version) },
+  firmware: {
+    group: 'contact',
+    places: ['connectivity.firmware_version'],
+    say: ({ status }) => plain(status.connectivity.firmware_version),
+  },
 };
 
 const level = (value: number | null, words: Words): Said => {
@@ -205,17 +404,14 @@ const windows = ({ telemetry }: VehicleStatus, { vehiclePage: { windowNames, val
 const coordinates = ({ latitude, longitude }: VehicleStatus['location']) =>
   latitude === null || longitude === null ? null : place(latitude, longitude);
 
-const list = (items: string[] | null, texts: Texts): Said => items && (items.length ? { text: items.join(', '), tone: 'bad' } : { text: texts.vehiclePage.none });
+const list = (items: string[] | null, texts: Texts): Said =>
+  items && (items.length ? { text: items.join(', '), tone: 'bad' } : { text: texts.vehiclePage.none });
 
 /** A name of the API, which no text has, as words. */
 const inWords = (name: string, texts: Texts) => texts.vehiclePage.lamps[name] ?? name.replaceAll('_', ' ');
 
 export function wordsOf(texts: Texts, locale: string): Words {
-  return {
-    texts,
-    number: (value, digits = 0) => number(value, locale, digits),
-    value: (value) => localTime(value, locale),
-  };
+  return { texts, number: (value, digits = 0) => number(value, locale, digits), value: (value) => localTime(value, locale) };
 }
 
 /** All that a vehicle reports. */
@@ -223,17 +419,24 @@ export function describe(reported: Reported, words: Words): Group[] {
   const { texts } = words;
   const result = new Map(groups.map((name) => [name, { name, rows: [], missing: [] } as Group]));
   const values = new Map<string, unknown>([
-    ...(['location', 'telemetry', 'diagnostics', 'connectivity'] as const).flatMap((section) => flatten(reported.status[section], `${section}.`)),
+    ...(['location', 'telemetry', 'diagnostics', 'connectivity'] as const).flatMap((section) =>
+      flatten(reported.status[section], `${section}.`),
+    ),
     ...Object.entries(reported.status.oem_data).map(([name, value]): [string, unknown] => [`oem_data.${name}`, value]),
   ]);
   for (const [name, { group, places, say, never, ageless, optional }] of Object.entries(fields)) {
     const label = texts.vehiclePage.fields[name as FieldName];
     const said = say(reported, words);
     const known = places.filter((place) => (values.get(place) ?? null) !== null);
-    const title = places.filter((place) => values.has(place)).map((place) => `${place}: ${shown(values.get(place), words)}`).join('\n');
+    const title = places
+      .filter((place) => values.has(place))
+      .map((place) => `${place}: ${shown(values.get(place), words)}`)
+      .join('\n');
     for (const place of places) values.delete(place);
     if (said) {
-      result.get(group)!.rows.push({ key: name, label, text: said.text, tone: said.tone ?? 'plain', at: ageless ? null : oldest(known, reported), title });
+      result
+        .get(group)!
+        .rows.push({ key: name, label, text: said.text, tone: said.tone ?? 'plain', at: ageless ? null : oldest(known, reported), title });
     } else if (places.some((place) => reported.vehicle.capabilities.signals.includes(place))) {
       result.get(group)!.rows.push({ key: name, label, text: texts.vehiclePage.noLonger, tone: 'none', at: null, title });
     } else if (!optional && !never?.includes(reported.vehicle.powertrain)) {
@@ -282,29 +485,62 @@ export function headlines(reported: Reported, words: Words): Headline[] {
     const said = say(name);
     return said && { text: label ? `${label} ${said.text}` : said.text, tone: said.tone ?? 'plain', at: oldestOf([name]) };
   };
-  const headline = (key: Headline['key'], label: string, said: Said, names: FieldName[], details: (Headline['details'][number] | null)[] = []): Headline => ({
-    key, label, text: said?.text ?? texts.unknownValue, tone: said ? (said.tone ?? 'plain') : 'none', at: said ? oldestOf(names) : null, details: details.filter((d) => d !== null),
+  const headline = (
+    key: Headline['key'],
+    label: string,
+    said: Said,
+    names: FieldName[],
+    details: (Headline['details'][number] | null)[] = [],
+  ): Headline => ({
+    key,
+    label,
+    text: said?.text ?? texts.unknownValue,
+    tone: said ? (said.tone ?? 'plain') : 'none',
+    at: said ? oldestOf(names) : null,
+    details: details.filter((d) => d !== null),
   });
 
   const levels = (['battery', 'fuel'] as const).filter((name) => say(name) !== null);
   const both = levels.length > 1;
-  const energy: Said = levels.length === 0 ? null : {
-    text: levels.map((name) => (both ? `${page.fields[name]} ${say(name)!.text}` : say(name)!.text)).join(', '),
-    tone: levels.map((name) => say(name)?.tone ?? 'plain').find((tone) => tone !== 'plain') ?? 'plain',
-  };
+  const energy: Said =
+    levels.length === 0
+      ? null
+      : {
+          text: levels.map((name) => (both ? `${page.fields[name]} ${say(name)!.text}` : say(name)!.text)).join(', '),
+          tone: levels.map((name) => say(name)?.tone ?? 'plain').find((tone) => tone !== 'plain') ?? 'plain',
+        };
   const drives = (telemetry.speed_kmh ?? 0) > 0;
-  const driving = drives ? page.drives(say('speed')!.text) : telemetry.ignition === 'on' ? page.stands : telemetry.ignition === 'off' ? page.ignitionOff : null;
+  const driving = drives
+    ? page.drives(say('speed')!.text)
+    : telemetry.ignition === 'on'
+      ? page.stands
+      : telemetry.ignition === 'off'
+        ? page.ignitionOff
+        : null;
   const windows = detail('windows', '');
   const due = detail('serviceDue');
   const dtcs = diagnostics.dtcs ?? [];
   const lamps = (diagnostics.warning_lamps ?? []).map((lamp) => inWords(lamp, texts));
-  const faults: Said = dtcs.length + lamps.length > 0 ? { text: [...dtcs, ...lamps].join(', '), tone: 'bad' } : diagnostics.dtcs !== null || diagnostics.warning_lamps !== null ? { text: page.none } : null;
+  const faults: Said =
+    dtcs.length + lamps.length > 0
+      ? { text: [...dtcs, ...lamps].join(', '), tone: 'bad' }
+      : diagnostics.dtcs !== null || diagnostics.warning_lamps !== null
+        ? { text: page.none }
+        : null;
   return [
     headline('lock', page.groups.doors, say('lock'), ['lock'], [detail('doors'), windows?.tone === 'warn' ? windows : null]),
     headline('energy', levels.length === 1 ? page.fields[levels[0]!] : page.groups.energy, energy, levels, [
-      detail('range'), telemetry.charging_status === 'disconnected' ? null : detail('charging', ''), detail('voltage', '12 V'),
+      detail('range'),
+      telemetry.charging_status === 'disconnected' ? null : detail('charging', ''),
+      detail('voltage', '12 V'),
     ]),
-    headline('driving', page.groups.driving, plain(driving), [drives ? 'speed' : 'ignition'], telemetry.ignition === 'on' ? [detail('gear')] : []),
+    headline(
+      'driving',
+      page.groups.driving,
+      plain(driving),
+      [drives ? 'speed' : 'ignition'],
+      telemetry.ignition === 'on' ? [detail('gear')] : [],
+    ),
     headline('position', page.groups.position, say('address') ?? say('coordinates'), ['coordinates']),
     headline('faults', page.faults, faults, ['dtcs', 'lamps'], [due?.tone === 'warn' ? due : null]),
   ];
