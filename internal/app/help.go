@@ -13,8 +13,8 @@ var HelpTexts = kong.Vars{
 	"trusted_proxies": "Networks of the proxies whose X-Forwarded-For is trusted, separated by commas, such as 10.0.0.0/24 (default " +
 		"none: a caller's address is that of its connection)",
 	"max_connections": "Connections to the public API that may be open; beyond that the oldest one without a valid token is closed",
-	"redis_url":  "Redis: redis://host:port/db, rediss:// with TLS; several addresses for Sentinel or Cluster: see docs/servers.md",
-	"redis_cert": "Certificate of the service at Redis, as PEM; read again when it changes (default none)",
+	"redis_url":       "Redis: redis://host:port/db, rediss:// with TLS; several addresses for Sentinel or Cluster: see docs/servers.md",
+	"redis_cert":      "Certificate of the service at Redis, as PEM; read again when it changes (default none)",
 	"state_interval": "Interval of writes of a vehicle's reported state to Postgres, if nothing urgent is reported; until then only " +
 		"Redis has it, so a loss of Redis loses at most that. 1s to 5m",
 	"telemetry_retention": "How long to keep samples of each vehicle's energy, 12 V battery, speed, signal and position, 0 to 366 " +
