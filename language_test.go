@@ -1,10 +1,15 @@
 package motorpool_test
 
 import (
+	"fmt"
+	"go/ast"
+	"go/parser"
 	"go/scanner"
 	"go/token"
+	"go/types"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -190,6 +195,66 @@ func TestLanguage_LinesHaveAtMost140Columns(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Comments that say which error a function returns, or where that is said. Methods of interfaces of
+// the standard library have their contract there.
+var (
+	namesErrors = regexp.MustCompile(`(?i)\b(errors?|fails?|refus\w+|implements)\b|\bErr[A-Z]|[a-z]Error\b|` +
+		`returns?\s+nil|returns\s+(why|what\s+is\s+wrong)`)
+	ofStandard = regexp.MustCompile(`^(Unwrap|(Unm|M)arshal(Text|JSON))$`)
+)
+
+// An exported function of the product that returns an error says which: in its comment, or, where
+// all of a package return the same, in the comment of the package.
+func TestLanguage_CommentsNameErrors(t *testing.T) {
+	isProduct := func(file string) bool {
+		folder := filepath.ToSlash(filepath.Dir(file))
+		return !strings.HasSuffix(file, "_test.go") && !strings.HasSuffix(folder, "test") && folder != "internal/world" &&
+			!slices.Contains([]string{"cmd", "lab", "simulator"}, strings.Split(folder, "/")[0])
+	}
+	unnamed, named := map[string][]string{}, map[string]bool{}
+	for _, file := range trackedFiles(t, "*.go") {
+		if !isProduct(file) {
+			continue
+		}
+		files := token.NewFileSet()
+		parsed, err := parser.ParseFile(files, file, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := filepath.Dir(file)
+		named[folder] = named[folder] || namesErrors.MatchString(parsed.Doc.Text())
+		for _, d := range parsed.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if ok && isExported(f) && returnsError(f.Type) && !ofStandard.MatchString(f.Name.Name) &&
+				!namesErrors.MatchString(f.Doc.Text()) {
+				unnamed[folder] = append(unnamed[folder], fmt.Sprintf("%s: %s", files.Position(f.Pos()), f.Name.Name))
+			}
+		}
+	}
+	for folder, functions := range unnamed {
+		if !named[folder] {
+			t.Errorf("no comment says with which error these fail:\n%s", strings.Join(functions, "\n"))
+		}
+	}
+}
+
+// isExported reports whether other packages can name a function, or the type of a method.
+func isExported(f *ast.FuncDecl) bool {
+	if f.Recv == nil {
+		return f.Name.IsExported()
+	}
+	receiver := strings.TrimLeft(types.ExprString(f.Recv.List[0].Type), "*")
+	return f.Name.IsExported() && ast.IsExported(receiver)
+}
+
+func returnsError(f *ast.FuncType) bool {
+	if f.Results == nil {
+		return false
+	}
+	last, ok := f.Results.List[len(f.Results.List)-1].Type.(*ast.Ident)
+	return ok && last.Name == "error"
 }
 
 // testName is the one form: what is tested, and the rule; for a function alone its name, of one or

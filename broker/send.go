@@ -37,8 +37,9 @@ func (b *Broker) Send(ctx context.Context, order *delivery.Order) (delivery.Rece
 	return delivery.Receipt{Command: settled}, orNil(err)
 }
 
-// Start is Send for a caller that does not wait: it returns once the command is stored and
-// has its lane. A repeated order returns the command as it is now.
+// Start is Send for a caller that does not wait: it returns once the command is stored and has its
+// lane. A repeated order returns the command as it is now. It fails with a *telematics.Error, as
+// Send does.
 func (b *Broker) Start(ctx context.Context, order *delivery.Order) (delivery.Receipt, error) {
 	ctx, span := tracing.Start(tracing.Detach(ctx), delivery.SpanCommand)
 	w, receipt, refusal := b.begin(ctx, span, order, false)

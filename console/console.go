@@ -84,6 +84,7 @@ type Handler struct {
 
 // New returns the console, to be served at a path such as /console/. mapStyle is the address of a
 // MapLibre style, from whose origin browsers may load its parts; empty: the map has a plain ground.
+// It fails where mapStyle is no address of a style.
 func New(prefix, mapStyle string) (*Handler, error) {
 	var origin string
 	if mapStyle != "" {

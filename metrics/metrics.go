@@ -21,7 +21,8 @@ import (
 // _bucket, _count and _sum.
 type Values map[string]float64
 
-// Read requests the metrics of a process from the URL of its endpoint.
+// Read requests the metrics of a process from the URL of its endpoint. It fails where the process
+// does not answer with metrics.
 func Read(ctx context.Context, client *http.Client, url string) (Values, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -43,7 +44,7 @@ func Read(ctx context.Context, client *http.Client, url string) (Values, error) 
 	return valuesOf(slices.Collect(maps.Values(families)))
 }
 
-// Gather reads the metrics of a registry.
+// Gather reads the metrics of a registry. It fails with the registry's error.
 func Gather(g prometheus.Gatherer) (Values, error) {
 	families, err := g.Gather()
 	if err != nil {

@@ -102,7 +102,7 @@ func (p Passwords) Users() []string {
 // Has reports whether a user may log in.
 func (p Passwords) Has(user string) bool { return user != "" && p.index(user) >= 0 }
 
-// Set adds a user with a password, or replaces the user's password.
+// Set adds a user with a password, or replaces the user's password. It fails as PasswordLine does.
 func (p *Passwords) Set(user, password string) error {
 	line, err := PasswordLine(user, password)
 	if err != nil {

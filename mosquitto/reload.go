@@ -40,7 +40,8 @@ func FindProcess(pidFile string) (Process, error) {
 	return Process{pid}, nil
 }
 
-// Reload makes the process read its files again. It returns before that is done.
+// Reload makes the process read its files again. It returns before that is done. It fails where the
+// process cannot be signalled.
 func (p Process) Reload() error {
 	if err := syscall.Kill(p.pid, syscall.SIGHUP); err != nil {
 		return fmt.Errorf("signal mosquitto (process %d): %w", p.pid, err)

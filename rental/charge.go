@@ -196,7 +196,8 @@ func (c Charge) isTaken() bool { return c.Kind.Pays() && c.State == Paid || c.St
 func (c Charge) ofClient() bool { return c.Kind != RefundCharge && c.Goal != Release }
 
 // CaptureDeposit decides to take a part of the held deposit, or all of it. That is possible once,
-// before the booking ends.
+// before the booking ends. It fails with a *FieldError, or with a *telematics.Error where none is
+// held, or less.
 func (d BookingDetails) CaptureDeposit(now time.Time, amount Minor, reason string) (Change, error) {
 	if amount <= 0 {
 		return Change{}, newFieldError("amount", "must be more than 0")
@@ -252,7 +253,8 @@ func (d BookingDetails) FeeLimit() Minor {
 	return feeLimitHours*d.Price.HourlyRate + d.Price.Deposit
 }
 
-// Fine decides to charge a fee, for any booking that is not upcoming, even a cancelled one.
+// Fine decides to charge a fee, for any booking that is not upcoming, even a cancelled one. It
+// fails with a *FieldError, or with a *telematics.Error where the booking is upcoming.
 func (d BookingDetails) Fine(now time.Time, f Fee) (Change, error) {
 	if f.Amount <= 0 {
 		return Change{}, newFieldError("amount", "must be more than 0")
@@ -275,13 +277,14 @@ func (d BookingDetails) Fine(now time.Time, f Fee) (Change, error) {
 
 // Refund decides to refund an amount to the cards that paid, newest charges first; zero: all that
 // is left. Of each charge at most the amount taken is refunded, less earlier refunds that have not
-// failed.
+// failed. It fails with a *FieldError, or with a *telematics.Error where less is left.
 func (d BookingDetails) Refund(now time.Time, amount Minor, reason string) (Change, error) {
 	left, all := d.refundable()
 	return d.giveBack(now, left, all, amount, reason)
 }
 
-// RefundCharge is Refund for one charge only; zero: all that is left of it.
+// RefundCharge is Refund for one charge only; zero: all that is left of it. It fails as Refund
+// does.
 func (d BookingDetails) RefundCharge(now time.Time, id ChargeID, amount Minor, reason string) (Change, error) {
 	i := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.ID == id })
 	if i < 0 {

@@ -9,7 +9,8 @@ import (
 )
 
 // Begin decides to start the booking: the rental is charged, and the deposit held. It may be late,
-// or early if no other booking occupies the vehicle until the start; the price stays as agreed.
+// or early if no other booking occupies the vehicle until the start; the price stays as agreed. It
+// fails with a *telematics.Error that says why it cannot start.
 func (d BookingDetails) Begin(now time.Time) (Change, error) {
 	switch {
 	case d.State != Upcoming:
@@ -80,7 +81,8 @@ const MinLength = time.Hour / 100
 
 // Extend decides to move the end, by MinLength at least. The current end changes nothing. The new
 // price is that of the whole time at the booking's tariff. An active booking is charged the
-// difference now, an upcoming one when it starts.
+// difference now, an upcoming one when it starts. It fails with a *telematics.Error that says why
+// it cannot be extended.
 func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	b, end := d.Booking, truncateToMillis(end)
 	if end.Equal(d.End) && d.State.IsLive() {
@@ -116,7 +118,8 @@ func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 }
 
 // TakeBack returns the booking without an extension that was not paid: with the end and the price
-// from before. It does not change one that was extended again since, or has ended.
+// from before. It does not change one that was extended again since, or has ended. It fails where
+// the price cannot be computed.
 func (d BookingDetails) TakeBack(extension ChargeID) (Booking, error) {
 	i := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.ID == extension && c.Added > 0 })
 	if i < 0 || d.State != Active || slices.ContainsFunc(d.Charges, func(c Charge) bool {
@@ -132,7 +135,8 @@ func (d BookingDetails) TakeBack(extension ChargeID) (Booking, error) {
 }
 
 // Finish decides to end the booking, early or late; the price stays as agreed. The deposit is
-// released, unless a part of it is to be captured: then the processor releases the rest.
+// released, unless a part of it is to be captured: then the processor releases the rest. It fails
+// with a *telematics.Error where the booking is not active.
 func (d BookingDetails) Finish(now time.Time) (Change, error) {
 	if d.State != Active {
 		return Change{}, Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; only an active one can be ended.", d.State))
@@ -153,7 +157,8 @@ func (d BookingDetails) CanCancel(now time.Time) bool {
 	return d.State == Upcoming && now.Before(d.Start.Add(-d.Terms.CancelCutoff))
 }
 
-// Cancel decides to cancel the booking, if CanCancel allows it.
+// Cancel decides to cancel the booking, if CanCancel allows it. It fails with a *telematics.Error
+// where not.
 func (d BookingDetails) Cancel(now time.Time) (Change, error) {
 	if !d.CanCancel(now) {
 		return Change{}, Forbids(BookingNotCancellable, d.whyNotCancelled(now))

@@ -53,7 +53,7 @@ var ControlActions = []Action{
 	UnlockAndEnableDriving, LockAndDisableDriving, AttentionSignal, OpenTopCase,
 }
 
-// ParseAction returns the action named s.
+// ParseAction returns the action named s. It fails for an unknown name.
 func ParseAction(s string) (Action, error) {
 	if _, ok := lanes[Action(s)]; !ok {
 		return "", fmt.Errorf("unknown action %q", s)

@@ -242,7 +242,8 @@ func (ds Dialects) Promises(v Vehicle) (all Promises, ok bool) {
 	return all, true
 }
 
-// Encode returns the command as it is published, in the dialect of its vehicle.
+// Encode returns the command as it is published, in the dialect of its vehicle. It fails for an
+// unknown protocol, and as the dialect does.
 func (ds Dialects) Encode(c *Command, s Signer) (Transmission, error) {
 	d, ok := ds.Find(c.Protocol)
 	if !ok {

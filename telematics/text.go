@@ -80,14 +80,16 @@ func EscapeJSON(text []byte) []byte {
 	return escaped
 }
 
-// DecodeAnswer decodes an answer by the message's dialect. Its texts are Printable.
+// DecodeAnswer decodes an answer by the message's dialect. Its texts are Printable. It fails as the
+// dialect does.
 func (m Message) DecodeAnswer(received time.Time) (Answer, []Dropped, error) {
 	a, dropped, err := m.Dialect.DecodeAnswer(m, received)
 	a.makePrintable()
 	return a, dropped, err
 }
 
-// DecodeReport decodes a report by the message's dialect. Its texts are Printable.
+// DecodeReport decodes a report by the message's dialect. Its texts are Printable. It fails as the
+// dialect does.
 func (m Message) DecodeReport(received time.Time) (Report, []Dropped, error) {
 	r, dropped, err := m.Dialect.DecodeReport(m, received)
 	r.makePrintable()
@@ -95,7 +97,7 @@ func (m Message) DecodeReport(received time.Time) (Report, []Dropped, error) {
 }
 
 // DecodePresence decodes a presence by the message's dialect. Its texts are Printable; the session
-// and the keys are not changed, because they are compared.
+// and the keys are not changed, because they are compared. It fails as the dialect does.
 func (m Message) DecodePresence(received time.Time) (Presence, error) {
 	p, err := m.Dialect.DecodePresence(m, received)
 	p.Firmware = Printable(p.Firmware)

@@ -26,7 +26,7 @@ func ParseUnit(s string) (Unit, error) {
 const probes = "probe-"
 
 // ParseSerial is ParseUnit for a unit that is to get a login: its own presence must not be taken
-// for a message of the service.
+// for a message of the service. It fails as ParseUnit does.
 func ParseSerial(s string) (Unit, error) {
 	if strings.HasPrefix(s, probes) {
 		return "", fmt.Errorf("unit serial %q: names that begin with %s are the service's", s, probes)

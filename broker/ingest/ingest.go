@@ -111,7 +111,7 @@ func New(c Config) *Ingest {
 }
 
 // Run stores queued messages. It blocks until the context ends, and then stores the rest, for a
-// limited time.
+// limited time. It returns the errors of panics.
 func (in *Ingest) Run(ctx context.Context) error {
 	flushing, stopFlushing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFlushing()

@@ -89,7 +89,8 @@ func (c *claims) state() (changed <-chan struct{}, closed error) {
 }
 
 // Exchange announces a claim to all instances at this MQTT broker, or asks those that have it. It
-// returns the claims that arrived since the last call; asked: those of instances that asked.
+// returns the claims that arrived since the last call; asked: those of instances that asked. It
+// fails where the MQTT broker is not connected.
 func (l *Link) Exchange(_ context.Context, claim string, asks bool) (heard, asked []string, err error) {
 	c := l.claims
 	c.mu.Lock()

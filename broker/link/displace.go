@@ -31,7 +31,8 @@ const (
 // not publish the last will of a client that a reload disconnects. It returns the topics of
 // retained messages that the service may not clear. It needs the service's account, and blocks for
 // ConnectTimeout at each node until one works, and then while messages are cleared. Of the config
-// it uses only Nodes, Username, Password, TLS and ConnectTimeout. It may be repeated.
+// it uses only Nodes, Username, Password, TLS and ConnectTimeout. It may be repeated. It fails,
+// with the errors of all nodes, where none works.
 func Displace(ctx context.Context, c Config, unit telematics.Unit) (left []string, err error) {
 	var failures []error
 	for _, node := range c.Nodes {
@@ -52,7 +53,8 @@ func Displace(ctx context.Context, c Config, unit telematics.Unit) (left []strin
 }
 
 // Presence returns the protocol and the status of a unit's retained presence, both empty where
-// there is none. It uses the same fields of the config as Displace, and blocks as long.
+// there is none. It uses the same fields of the config as Displace, and blocks as long. It fails as
+// Displace does.
 func Presence(ctx context.Context, c Config, unit telematics.Unit) (p telematics.Protocol, status telematics.PresenceStatus, err error) {
 	var failures []error
 	for _, node := range c.Nodes {

@@ -101,8 +101,8 @@ type Grant struct {
 	Lifetime time.Duration
 }
 
-// Mint returns an access token for development and tests, signed by a key made
-// for that. In production an issuer of your own does this.
+// Mint returns an access token for development and tests, signed by a key made for that. In
+// production an issuer of your own does this. It fails where the key cannot sign.
 func (g Grant) Mint(key signing.Key) (string, error) {
 	now := time.Now()
 	role := string(g.Actor.Role)

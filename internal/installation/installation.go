@@ -85,7 +85,7 @@ var ErrFormer = errors.New("the database is a former primary")
 
 var errUndecided = errors.New("it is not known yet whether another installation uses it")
 
-// Run writes beats and keeps the places, until the context ends.
+// Run writes beats and keeps the places, until the context ends. It returns nil.
 func (k *Keeper) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		pause := every

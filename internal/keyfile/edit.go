@@ -19,7 +19,7 @@ const (
 	unfinished   = ".new" // suffix of a new file before it replaces the old one
 )
 
-// Read returns the keychain of a file.
+// Read returns the keychain of a file. It fails where the file cannot be read, or is no keychain.
 func Read(file string) (signing.Keychain, error) {
 	jwks, err := os.ReadFile(file)
 	if err != nil {
@@ -32,7 +32,8 @@ func Read(file string) (signing.Keychain, error) {
 	return chain, nil
 }
 
-// Edit replaces the keychain of a file by the one that change returns, as EditContent does.
+// Edit replaces the keychain of a file by the one that change returns, as EditContent does. It
+// fails as EditContent does, and with the error of change.
 func Edit(ctx context.Context, file string, change func(signing.Keychain) (signing.Keychain, error)) error {
 	return EditContent(ctx, file, func(jwks []byte) ([]byte, error) {
 		chain, err := signing.ParseKeychain(jwks)

@@ -23,14 +23,15 @@ type Source[K any] struct {
 	problem string            // with the present content; empty: none
 }
 
-// Load reads the keys once.
+// Load reads the keys once. It fails where the source cannot be read, or has no valid keys.
 func (s *Source[K]) Load(ctx context.Context) (K, error) {
 	keys, _, err := s.poll(ctx)
 	return keys, err
 }
 
 // Watch calls changed with the keys whenever they differ from those in use, until the context ends.
-// While the source cannot be read, the keys in use stay. Each problem is logged once.
+// While the source cannot be read, the keys in use stay. Each problem is logged once. It returns
+// nil.
 func (s *Source[K]) Watch(ctx context.Context, changed func(K)) error {
 	tick := time.NewTicker(s.Every)
 	defer tick.Stop()

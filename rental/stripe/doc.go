@@ -16,4 +16,7 @@
 //   - No global state of the library is used, and requests contain no data about this machine that
 //     they do not need [STR-4].
 //   - Amounts are whole numbers, converted in one table [STR-5].
+//
+// Calls of Stripe fail with a *rental.ProcessorError, which says whether the call may have been
+// executed.
 package stripe

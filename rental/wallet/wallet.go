@@ -51,7 +51,7 @@ func New(config Config) *Wallet {
 	return &Wallet{config}
 }
 
-// List returns the client's payment methods, newest first.
+// List returns the client's payment methods, newest first. It fails with the error of Cards.
 func (w *Wallet) List(ctx context.Context, actor telematics.Actor) ([]rental.Method, error) {
 	client, err := w.Cards.Client(ctx, actor.Agency, actor.Subject)
 	if err != nil {

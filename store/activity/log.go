@@ -1,5 +1,8 @@
 // Package activity stores the audit log in Postgres: who did what, to which vehicle, with which
 // outcome.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
 package activity
 
 import (

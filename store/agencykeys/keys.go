@@ -1,3 +1,8 @@
+// Package agencykeys stores the keys with which agencies sign requests, encrypted, and the
+// signatures that were used, in Postgres.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
 package agencykeys
 
 import (

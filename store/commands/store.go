@@ -1,5 +1,8 @@
 // Package commands stores commands in Postgres: claims, settlements, progress, orders to many
 // vehicles, idempotency keys, halts, and the numbers of commands.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
 package commands
 
 import (

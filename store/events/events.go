@@ -151,7 +151,7 @@ func (l *Log) trim(ctx context.Context, key string) error {
 
 // After returns up to limit events after the place id, and none after the place until (empty: no
 // bound), oldest first for each vehicle. It reports false where id is no place in this log, or the
-// events after it are not complete any more.
+// events after it are not complete any more. It fails with the error of Redis.
 func (l *Log) After(ctx context.Context, id, until string, limit int) ([]telematics.Event, bool, error) {
 	at, ok := l.parsePlace(id)
 	if !ok {

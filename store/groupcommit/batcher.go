@@ -74,8 +74,9 @@ func New[Req, Res any](limits Limits, run func(context.Context, []Req) ([]Res, e
 	return &Batcher[Req, Res]{run: run, limits: limits}
 }
 
-// Do runs one request, and blocks until it has the result or the context ends. In the latter case
-// a request that is still queued is withdrawn, and one that is running goes on.
+// Do runs one request, and blocks until it has the result or the context ends. In the latter case a
+// request that is still queued is withdrawn, and one that is running goes on. It fails with the
+// error of run, or of the context.
 func (b *Batcher[Req, Res]) Do(ctx context.Context, req Req) (Res, error) {
 	if err := ctx.Err(); err != nil {
 		return *new(Res), err
@@ -105,7 +106,7 @@ func (b *Batcher[Req, Res]) enqueue(req Req) (call *Call[Req, Res], idle bool) {
 }
 
 // Wait blocks until the call has a result or the context ends, as Do does. Call it once for each
-// call.
+// call. It fails as Do does.
 func (b *Batcher[Req, Res]) Wait(ctx context.Context, call *Call[Req, Res]) (Res, error) {
 	select {
 	case result := <-call.done: // even if the context has ended

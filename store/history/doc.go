@@ -5,6 +5,9 @@
 //
 // It is best effort: samples that cannot be stored wait in bounded memory, and are then dropped and
 // counted. It delays neither reports nor commands.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
 package history
 
 import "time"

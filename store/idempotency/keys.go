@@ -1,4 +1,7 @@
 // Package idempotency stores the results of requests with an idempotency key, in Postgres.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
 package idempotency
 
 import (

@@ -1,6 +1,9 @@
 // Package instances records in Postgres which instances of an installation run. Each writes a beat
 // each second: a proof that the database takes writes, and that the instance belongs to it, which
 // no copy of the database has.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
 package instances
 
 import (

@@ -1,4 +1,7 @@
 // Package operators stores the people who sign in to the console with a password.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
 package operators
 
 import (

@@ -1,5 +1,8 @@
 // Package pg is the connection to Postgres: pools, transactions, prepared statements, row sets
 // and migrations. It uses no table of the other packages, except to maintain the schema.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
 package pg
 
 import (

@@ -2,6 +2,9 @@
 // table, the counts of requests against their limits, leases, and the console's sessions. Redis may
 // be emptied at any moment: commands wait longer, requests are counted anew, and users sign in
 // again.
+//
+// Where a comment names no error, the error is that of Redis; unavailable.Is reports whether it
+// could not be used.
 package redis
 
 import (

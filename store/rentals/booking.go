@@ -1,5 +1,8 @@
 // Package rentals stores bookings, charges, payment methods, and the notices of the payment
 // processor in Postgres.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
 package rentals
 
 import (

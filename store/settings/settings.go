@@ -1,4 +1,7 @@
 // Package settings stores settings that all instances of an installation share, in Postgres.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
 package settings
 
 import (

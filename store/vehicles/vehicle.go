@@ -1,5 +1,8 @@
 // Package vehicles stores the fleet in Postgres: vehicles, their units and contacts, stations and
 // addresses; and the units that belong to no vehicle.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
 package vehicles
 
 import (

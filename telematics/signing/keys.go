@@ -1,5 +1,8 @@
 // Package signing signs the commands of a fleet and verifies them: the fleet's keys, their
 // rotation, and the signed message [CMD-1].
+//
+// Functions fail where a key or a set of keys is not valid, or cannot sign; their errors contain no
+// private key.
 package signing
 
 import (

@@ -50,8 +50,9 @@ func EncodeAnswer(a telematics.Answer) []byte {
 	return encode(w)
 }
 
-// DecodeAnswer decodes an answer that arrived at received. Values of its report that
-// are not valid are left out and listed; the answer itself must be valid.
+// DecodeAnswer decodes an answer that arrived at received. Values of its report that are not valid
+// are left out and listed; the answer itself must be valid. It fails where the message is too
+// large, or is no valid answer.
 func DecodeAnswer(message []byte, received time.Time) (telematics.Answer, []telematics.Dropped, error) {
 	if len(message) > telematics.MaxMessage {
 		return telematics.Answer{}, nil, errTooLarge

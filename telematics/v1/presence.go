@@ -42,7 +42,8 @@ func EncodePresence(p telematics.Presence) []byte {
 }
 
 // DecodePresence decodes a presence message that arrived at received. Capabilities that this
-// version does not know are left out, and so is a list of keys that is not valid [PRE-4].
+// version does not know are left out, and so is a list of keys that is not valid [PRE-4]. It fails
+// where the message is too large, or is no valid presence.
 func DecodePresence(message []byte, received time.Time) (telematics.Presence, error) {
 	if len(message) > telematics.MaxMessage {
 		return telematics.Presence{}, errTooLarge

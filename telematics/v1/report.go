@@ -22,8 +22,8 @@ func DecodeReport(message []byte, received time.Time) (telematics.Report, []tele
 	return RereadReport(message, received)
 }
 
-// RereadReport decodes a stored report, like DecodeReport but without its size limit:
-// the store may write numbers and spaces longer than the unit did.
+// RereadReport decodes a stored report, like DecodeReport but without its size limit: the store may
+// write numbers and spaces longer than the unit did. It fails where the message is no JSON object.
 func RereadReport(message []byte, received time.Time) (telematics.Report, []telematics.Dropped, error) {
 	scan, err := newScan(message)
 	if err != nil {

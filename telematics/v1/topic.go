@@ -47,7 +47,8 @@ func ProbeName(m telematics.Message) (name string, ok bool) {
 
 var errOtherTopic = errors.New("the topic is not " + topicRoot + "{unit}/{channel}")
 
-// ParseTopic returns the unit and the channel that a topic names.
+// ParseTopic returns the unit and the channel that a topic names. It fails for another topic, and
+// for a serial or channel that is not valid.
 func ParseTopic(topic string) (telematics.Unit, Channel, error) {
 	rest, ok := strings.CutPrefix(topic, topicRoot)
 	serial, channel, cut := strings.Cut(rest, "/")
