@@ -26,9 +26,8 @@ func TestAdminBooking_IsMade(t *testing.T) {
 	a.post("/api/v1/admin/bookings", withJSON(strings.Replace(newBooking, "{", `{"payment_method_id":7,`, 1)), ofAgency(1)).wants(201, "")
 	same(t, a.bookings.draft.Method, 7, "draft %+v, want payment method 7", a.bookings.draft)
 	a.post("/api/v1/admin/bookings", withJSON(strings.Replace(newBooking, "{", `{"payment_method_id":null,`, 1))).wants(201, "")
-	if a.bookings.draft.Method != 0 || a.nudges != 0 {
-		t.Errorf("draft %+v, %d nudges; want no payment method and none", a.bookings.draft, a.nudges)
-	}
+	same(t, a.bookings.draft.Method, 0, "method")
+	same(t, a.nudges, 0, "nudges")
 }
 
 func TestAdminBooking_IsMadeOncePerKey(t *testing.T) {
@@ -111,20 +110,17 @@ func replaceField(body, field, value string) string {
 func TestAdminBooking_OfAnotherAgencyIsForbidden(t *testing.T) {
 	a := newBookingAPI(t)
 	r := a.post("/api/v1/admin/bookings", withJSON(newBooking), ofAgency(2)).wants(403, "forbidden")
-	if !strings.Contains(r.body.Message, "agency 2") || a.bookings.draft.Agency != 0 {
-		t.Error(r.text)
-	}
+	r.mentions("agency 2")
+	same(t, a.bookings.draft.Agency, 0, "agency")
 	a.wantsEntries(logged{Action: rental.BookingCreate, Code: "forbidden"})
 }
 
 func TestAdminBooking_StartsAndEnds(t *testing.T) {
 	a := newBookingAPI(t)
 	started := a.post("/api/v1/admin/bookings/43/start").wants(200, "")
-	if started.at("status") != "active" || started.at("actual_start") != "2026-01-02T10:00:00.250Z" ||
-		len(started.at("charges").([]any)) != 2 ||
-		a.nudges != 1 {
-		t.Errorf("%s, %d nudges", started.text, a.nudges)
-	}
+	started.has("status", "active", "actual_start", "2026-01-02T10:00:00.250Z")
+	same(t, len(started.at("charges").([]any)), 2, "charges")
+	same(t, a.nudges, 1, "nudges")
 	a.post("/api/v1/admin/bookings/43/start").wants(409, "booking_state_conflict")
 	ended := a.post("/api/v1/admin/bookings/43/end", ofAgency(1)).wants(200, "")
 	ended.has("status", "completed", "actual_end", "2026-01-02T10:00:00.250Z")

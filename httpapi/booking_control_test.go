@@ -59,7 +59,7 @@ func TestClientControl_NeedsAnActiveBookingOfTheClient(t *testing.T) {
 	}{{43, 42, rental.BookingNotActive}, {46, 42, rental.BookingNotActive}, {44, 0, rental.BookingNotFound}} {
 		line := lines[i]
 		like(t, line, logged{Action: "command.unlock", Outcome: telematics.NotExecuted, Booking: want.booking,
-			Vehicle: want.vehicle, Code: want.code, Agency: 1, Actor: telematics.Actor{Role: telematics.Client}}, "line")
+			Vehicle: want.vehicle, Code: want.code, Agency: 1, Actor: telematics.Actor{Role: telematics.Client}}, "entry")
 	}
 }
 
@@ -131,9 +131,8 @@ func TestClientControl_CountsAgainstTheVehiclesLimit(t *testing.T) {
 	lockBooked().wants(200, "").wantsQuota("2", "1", "6")
 	a.post(lock).wants(200, "")
 	r := lockBooked().wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
-	if *r.body.Error.Outcome != "not_executed" || a.controller.count() != 2 {
-		t.Error(r.text)
-	}
+	same(t, *r.body.Error.Outcome, "not_executed", "outcome")
+	same(t, a.controller.count(), 2, "orders")
 	a.wantsEntries(logged{Code: "rate_limited", Vehicle: 42, Booking: 42})
 	// A read does not count against the vehicle's limit.
 	a.asClient(http.MethodGet, ownBooking).wants(200, "")

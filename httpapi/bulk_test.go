@@ -107,9 +107,8 @@ func TestBulk_RepeatedSendsNothing(t *testing.T) {
 	first.has("id", again.at("id")).heads("Idempotency-Replayed", "")
 	again.heads("Idempotency-Replayed", "true")
 	order(`{"action":"unlock","vehicle_ids":[1,2]}`).wants(422, "idempotency_mismatch")
-	if a.controller.count() != 2 || a.bulks.opened != 1 {
-		t.Errorf("%d orders, %d bulks; want 2 and 1", a.controller.count(), a.bulks.opened)
-	}
+	same(t, a.controller.count(), 2, "orders")
+	same(t, a.bulks.opened, 1, "opened")
 	var codes []string
 	for _, line := range a.history.all() {
 		codes = append(codes, line.Action+" "+string(line.Code))
@@ -200,11 +199,9 @@ func TestBulk_HasOneEntryForAllUnknownVehicles(t *testing.T) {
 		t.Fatalf("%d entries, want 1", len(lines))
 	}
 	line := lines[0]
-	if line.Action != "command.lock" || line.Code != telematics.VehicleNotFound || line.Outcome != telematics.NotExecuted ||
-		line.Agency != 1 ||
-		line.Vehicle != 0 {
-		t.Errorf("entry %+v", line)
-	}
+	like(t, line, logged{Action: "command.lock", Code: telematics.VehicleNotFound,
+		Outcome: telematics.NotExecuted, Agency: 1}, "entry")
+	same(t, line.Vehicle, 0, "vehicle")
 	first, _ := line.Details["vehicle_ids"].([]telematics.VehicleID)
 	if line.Details["unknown_vehicles"] != 979 || len(first) != 20 || first[0] != 101 {
 		t.Errorf("details %v, want 979 unknown vehicles and the first 20", line.Details)

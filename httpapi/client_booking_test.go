@@ -15,18 +15,15 @@ import (
 func TestClientBooking_CancelsAnUpcomingOne(t *testing.T) {
 	a := newBookingAPI(t)
 	r := a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel").wants(200, "")
-	if r.at("status") != "cancelled" || r.at("can_cancel") != false || r.body.Meta["agency_id"] != 1.0 || a.nudges != 1 {
-		t.Errorf("%s, %d nudges", r.text, a.nudges)
-	}
+	r.has("status", "cancelled", "can_cancel", false).meta("agency_id", 1.0)
+	same(t, a.nudges, 1, "nudges")
 	line := a.bookings.lines[0]
-	if line.Action != rental.BookingCancel || line.Actor.Subject != "client-1" || line.RequestID.String() != r.body.RequestID {
-		t.Errorf("entry %+v", line)
-	}
+	like(t, line, logged{Action: rental.BookingCancel, Actor: telematics.Actor{Subject: "client-1"}}, "entry")
+	same(t, line.RequestID.String(), r.body.RequestID, "request ID")
 	again := a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel").wants(409, "booking_not_cancellable")
 	again.wantsRetryAfter("")
-	if again.body.Error.Retryable || a.nudges != 1 {
-		t.Errorf("%s, %d nudges", again.text, a.nudges)
-	}
+	same(t, again.body.Error.Retryable, false, "retryable")
+	same(t, a.nudges, 1, "nudges")
 	a.asClient(http.MethodPost, ownBooking+"/cancel").wants(409, "booking_not_cancellable")
 	for _, line := range a.history.all() {
 		if line.Action != rental.BookingCancel || line.Outcome != telematics.NotExecuted || line.Code != rental.BookingNotCancellable ||
@@ -43,10 +40,9 @@ func TestClientBooking_IsExtended(t *testing.T) {
 		return a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(`{"end_date":"`+end+`"}`))
 	}
 	// The present end, given to the millisecond.
-	same := extend("2026-01-02T17:00:00.0004+01:00").wants(200, "")
-	if len(a.bookings.byID[42].Charges) != 2 || same.at("end_date") != "2026-01-02T16:00:00.000Z" {
-		t.Errorf("an extension to the present end is charged: %s", same.text)
-	}
+	unchanged := extend("2026-01-02T17:00:00.0004+01:00").wants(200, "")
+	unchanged.has("end_date", "2026-01-02T16:00:00.000Z")
+	same(t, len(a.bookings.byID[42].Charges), 2, "number of charges")
 	r := extend("2026-01-02T18:30:00.123Z").wants(200, "")
 	if r.at("end_date") != "2026-01-02T18:30:00.123Z" || !strings.Contains(r.data(), `"duration_hours":10.5,`) {
 		t.Error(r.text)
@@ -73,10 +69,9 @@ func TestClientBooking_RepeatedChangeReturnsThePresentState(t *testing.T) {
 		return a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel", keyed("k-1"))
 	}
 	first, second := cancel().wants(200, ""), cancel().wants(200, "")
-	if first.header.Get("Idempotency-Replayed") != "" || second.header.Get("Idempotency-Replayed") != "true" ||
-		first.data() != second.data() {
-		t.Errorf("headers %v and %v, want the second response replayed with the same data", first.header, second.header)
-	}
+	first.heads("Idempotency-Replayed", "")
+	second.heads("Idempotency-Replayed", "true")
+	same(t, first.data(), second.data(), "data")
 	if first.body.RequestID == second.body.RequestID || a.nudges != 1 || len(a.bookings.lines) != 1 {
 		t.Error("the repeated cancellation was made again")
 	}
@@ -102,9 +97,8 @@ func TestPaymentAction_HasTheSecretOfAPaymentToConfirm(t *testing.T) {
 	action().wants(409, "booking_state_conflict")
 	a.payments.byID["pi_2"] = rental.Intent{ID: "pi_2", Status: rental.IntentAction, Secret: "pi_2_secret_x"}
 	r := action().wants(200, "")
-	if r.data() != `{"client_secret":"pi_2_secret_x"}` || r.body.Meta["agency_id"] != 1.0 {
-		t.Error(r.text)
-	}
+	r.meta("agency_id", 1.0)
+	same(t, r.data(), `{"client_secret":"pi_2_secret_x"}`, "data")
 	// The bank refused it, and requires the client's confirmation again.
 	a.payments.byID["pi_2"] = rental.Intent{ID: "pi_2", Status: rental.IntentPrepared, Secret: "pi_2_secret_x"}
 	action().wants(200, "")
@@ -120,9 +114,8 @@ func TestPaymentAction_HasTheSecretOfAPaymentToConfirm(t *testing.T) {
 	a.set(42, func(d *rental.BookingDetails) { d.Charges[1].Goal = rental.Hold })
 	a.payments.err = &rental.ProcessorError{Kind: rental.MayHaveHappened, Cause: errors.New("timeout of api.example.com")}
 	failed := action().wants(503, "payment_processor_unavailable").wantsRetryAfter("10")
-	if !failed.body.Error.Retryable || strings.Contains(failed.text, "example.com") {
-		t.Error(failed.text)
-	}
+	failed.hides("example.com")
+	same(t, failed.body.Error.Retryable, true, "retryable")
 }
 
 func TestBooking_IsChangedWithoutACollector(t *testing.T) {

@@ -52,9 +52,7 @@ func TestCommands_OfAVehicleAreListedNewestFirst(t *testing.T) {
 	if len(seen) != 5 || seen[0] != a.fleet.commands[4].ID.String() || seen[4] != a.fleet.commands[0].ID.String() {
 		t.Errorf("IDs %v, want the newest first", seen)
 	}
-	if own := pages(a, "/api/v1/admin/vehicles/42/commands", 2, ofAgency(1)); len(own) != 4 {
-		t.Errorf("an agency gets %d commands, want its 4", len(own))
-	}
+	same(t, len(pages(a, "/api/v1/admin/vehicles/42/commands", 2, ofAgency(1))), 4, "an agency gets")
 	a.get("/api/v1/admin/vehicles/77/commands").wants(404, "vehicle_not_found")
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 const attention42 = "/api/v1/admin/vehicles/42/control/attention"
@@ -21,10 +22,9 @@ func TestControl_EachActionReachesTheController(t *testing.T) {
 		}
 		r := a.post("/api/v1/admin/vehicles/42/control/"+string(action), change...).wants(200, "")
 		order := a.controller.last()
-		if order.Action != action || order.Vehicle != 42 || order.Actor.Subject != "admin-7" || order.Actor.Role != telematics.Admin ||
-			order.Budget != telematics.DefaultBudget || order.RequestID.String() != r.body.RequestID {
-			t.Errorf("%s: order %+v is not as requested", action, order)
-		}
+		like(t, order, delivery.Order{Action: action, Vehicle: 42, Actor: telematics.Actor{Subject: "admin-7",
+			Role: telematics.Admin}, Budget: telematics.DefaultBudget}, "order")
+		same(t, order.RequestID.String(), r.body.RequestID, "%v: request ID", action)
 		if !strings.Contains(r.body.Message, "42") || strings.Contains(r.body.Message, "executed") || !r.body.Success {
 			t.Errorf("%s: message %q", action, r.body.Message)
 		}
@@ -48,10 +48,8 @@ func TestControl_AnswerMatchesTheContract(t *testing.T) {
 		t.Errorf("assurance: %s", assurance)
 	}
 	r.has("reported.telemetry.is_locked", true)
-	if r.body.Timestamp != "2026-01-02T10:00:00.250Z" || r.header.Get("Content-Type") != "application/json" ||
-		r.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("timestamp %q, headers %v", r.body.Timestamp, r.header)
-	}
+	r.heads("Content-Type", "application/json", "Cache-Control", "no-store")
+	same(t, r.body.Timestamp, "2026-01-02T10:00:00.250Z", "timestamp")
 }
 
 func TestAttention_HasDefaultsAndIgnoresCase(t *testing.T) {

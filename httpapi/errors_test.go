@@ -137,10 +137,8 @@ func TestErrors_UnknownPathHasAnEnvelope(t *testing.T) {
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			r := a.do(method, path, anonymous)
-			if r.status != http.StatusNotFound || !strings.Contains(r.text, `"not_found"`) ||
-				r.header.Get("Content-Type") != "application/json" {
-				t.Errorf("%s %s: %d %s", method, path, r.status, r.text)
-			}
+			r.heads("Content-Type", "application/json").shows(`"not_found"`)
+			same(t, r.status, http.StatusNotFound, "%v: status", method)
 		}
 	}
 }

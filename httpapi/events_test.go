@@ -27,10 +27,10 @@ import (
 func TestStream_SendsEvents(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	s := l.follow("").awaitBegin(t)
-	if s.status != 200 || s.header.Get("Content-Type") != "text/event-stream" || s.header.Get("Cache-Control") != "no-store" ||
-		s.header.Get("X-Accel-Buffering") != "no" {
-		t.Errorf("%d %v", s.status, s.header)
+	for name, want := range map[string]string{"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"} {
+		same(t, s.header.Get(name), want, "%s", name)
 	}
+	same(t, s.status, 200, "status")
 	command := settled(
 		delivery.Order{Vehicle: 42, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7"}},
 		telematics.Succeeded,

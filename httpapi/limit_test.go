@@ -184,10 +184,9 @@ func TestLimit_RefusalIsRecorded(t *testing.T) {
 	}
 	for i, want := range []struct{ action, request string }{{"command.lock", order.body.RequestID}, {"status.read", read.body.RequestID}} {
 		line := lines[i]
-		if line.Action != want.action || line.Code != "rate_limited" || line.Outcome != telematics.NotExecuted || line.Vehicle != 42 ||
-			line.Actor.Subject != "admin-7" || line.RequestID.String() != want.request {
-			t.Errorf("entry %+v, want %+v", line, want)
-		}
+		like(t, line, logged{Action: want.action, Code: "rate_limited", Outcome: telematics.NotExecuted,
+			Vehicle: 42, Actor: telematics.Actor{Subject: "admin-7"}}, "entry")
+		same(t, line.RequestID.String(), want.request, "request ID")
 	}
 }
 

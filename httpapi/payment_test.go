@@ -70,9 +70,8 @@ func TestPaymentMethod_HasAllFields(t *testing.T) {
 	r := p.add("pm_card_1").wants(201, "")
 	want := map[string]any{"id": 1.0, "type": "card", "brand": "visa", "last_four": "4242", "exp_month": 12.0, "exp_year": 2030.0,
 		"is_default": true, "created_at": "2026-01-02T10:00:00.250Z"}
-	if !reflect.DeepEqual(r.body.Data, want) || !r.body.Success || r.body.Message != "Visa •••• 4242 was added." {
-		t.Errorf("added card: %s, want %v", r.text, want)
-	}
+	r.has("", want).says("Visa •••• 4242 was added.")
+	same(t, r.body.Success, true, "success")
 	p.add("pm_card_2").wants(201, "")
 	list := p.list()
 	second := list[0].(map[string]any)
@@ -119,9 +118,8 @@ func TestAddMethod_SameCardIsNotAddedTwice(t *testing.T) {
 	card.Token, card.ExpYear = "pm_3", 2035
 	p.issue(card)
 	r = p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_3","set_default":null}`)).wants(200, "")
-	if r.id() != first || r.at("exp_year") != 2035.0 {
-		t.Errorf("the renewed card: %s, want the existing method until 2035", r.text)
-	}
+	r.has("exp_year", 2035.0)
+	same(t, r.id(), first, "id")
 	same(t, p.bank.Attached(), []string{"pm_3", "pm_other"}, "attached cards")
 }
 
@@ -130,16 +128,13 @@ func TestRemoveMethod_RemovesACardButNotTheDefault(t *testing.T) {
 	first := p.add("pm_1").wants(201, "").id()
 	second := p.add("pm_2").wants(201, "").id()
 	r := p.asClient(http.MethodDelete, methods+"/"+first).wants(400, "default_payment_method")
-	if !strings.Contains(r.body.Message, "default payment method cannot be removed") || r.body.Data != nil || r.body.Error.Retryable {
-		t.Errorf("refused removal of the default: %s", r.text)
-	}
+	r.has("", nil).mentions("default payment method cannot be removed")
+	same(t, r.body.Error.Retryable, false, "retryable")
 	r = p.asClient(http.MethodDelete, methods+"/"+second).wants(200, "")
-	if !strings.Contains(r.text, `"data":null`) || !r.body.Success || r.body.Meta["agency_id"] != 1.0 {
-		t.Errorf("removed card: %s, want data null", r.text)
-	}
-	if len(p.list()) != 1 || !slices.Equal(p.bank.Attached(), []string{"pm_1"}) {
-		t.Errorf("cards %v, attached %v; want only pm_1", p.list(), p.bank.Attached())
-	}
+	r.meta("agency_id", 1.0).shows(`"data":null`)
+	same(t, r.body.Success, true, "success")
+	same(t, len(p.list()), 1, "cards")
+	same(t, p.bank.Attached(), []string{"pm_1"}, "attached")
 	third := p.add("pm_3").wants(201, "").id()
 	p.cards.Use(3)
 	p.asClient(http.MethodDelete, methods+"/"+third).wants(400, "payment_method_in_use")
@@ -152,9 +147,8 @@ func TestPaymentMethod_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 	for method, tail := range map[string]string{http.MethodDelete: "", http.MethodPost: "/default"} {
 		theirs := p.asClient(method, methods+"/"+own+tail, other).wants(404, "payment_method_not_found")
 		missing := p.asClient(method, methods+"/99"+tail, other).wants(404, "payment_method_not_found")
-		if strings.ReplaceAll(missing.body.Message, "99", own) != theirs.body.Message || *missing.body.Error != *theirs.body.Error {
-			t.Errorf("another client's card: %s\na missing one: %s", theirs.text, missing.text)
-		}
+		same(t, strings.ReplaceAll(missing.body.Message, "99", own), theirs.body.Message, "message")
+		same(t, *missing.body.Error, *theirs.body.Error, "error")
 	}
 	if list := p.asClient(http.MethodGet, methods, other).wants(200, "").body.Data.([]any); len(list) != 0 {
 		t.Errorf("another client's list has %v, want none", list)
@@ -275,9 +269,8 @@ func TestPaymentMethod_RepeatedRequestIsMarked(t *testing.T) {
 	p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2"}`), key).wants(422, "idempotency_mismatch")
 	p.asClient(http.MethodDelete, methods+"/"+first.id()).wants(200, "")
 	gone := p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_1"}`), key).wants(404, "payment_method_not_found")
-	if gone.header.Get("Idempotency-Replayed") != "true" || len(p.bank.Asked("Attach")) != 2 {
-		t.Errorf("headers %v, attached %v; want it replayed, and two attached", gone.header, p.bank.Asked("Attach"))
-	}
+	gone.heads("Idempotency-Replayed", "true")
+	same(t, len(p.bank.Asked("Attach")), 2, "attached")
 	var codes []string
 	for _, line := range p.history.all() {
 		codes = append(codes, fmt.Sprint(line.Action, " ", line.Code))
@@ -295,12 +288,10 @@ func TestAddMethod_RepeatedDeclineDoesNotTryTheCardAgain(t *testing.T) {
 	body := withJSON(`{"payment_method_id":"pm_card_visa_chargeDeclinedLostCard"}`)
 	first := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
 	again := p.asClient(http.MethodPost, methods, body, key).wants(422, "card_declined")
-	if again.header.Get("Idempotency-Replayed") != "true" || first.header.Get("Idempotency-Replayed") != "" ||
-		again.body.Message != first.body.Message ||
-		*again.body.Error.Reason != "generic_decline" ||
-		len(p.bank.Asked("Attach")) != 1 {
-		t.Errorf("first %s\nrepeated %s\nattached %v", first.text, again.text, p.bank.Asked("Attach"))
-	}
+	again.heads("Idempotency-Replayed", "true").says(first.body.Message)
+	first.heads("Idempotency-Replayed", "")
+	same(t, *again.body.Error.Reason, "generic_decline", "reason")
+	same(t, len(p.bank.Asked("Attach")), 1, "attached")
 }
 
 func TestAddMethod_RefusalOtherThanADeclineFreesTheKey(t *testing.T) {
@@ -324,6 +315,6 @@ func TestPaymentMethod_WithoutPostgresIsRetryable(t *testing.T) {
 		}
 	}
 	for _, line := range p.history.all() {
-		like(t, line, logged{Outcome: telematics.MayHave, Code: "service_unavailable"}, "line")
+		like(t, line, logged{Outcome: telematics.MayHave, Code: "service_unavailable"}, "entry")
 	}
 }

@@ -41,9 +41,8 @@ func TestRefresh_RequestsAReportAndReturnsIt(t *testing.T) {
 	r.has("telemetry.speed_kmh", 7.0, "diagnostics.oil_life_percent", 61.0, "connectivity.status", "online").
 		meta("source", "live")
 	sections := r.body.Meta["sections"].(map[string]any)
-	if sections["telemetry"] != "2026-01-02T10:00:00.250Z" || sections["diagnostics"] != "2026-01-02T09:00:00.250Z" {
-		t.Errorf("section times %v", sections)
-	}
+	same[any](t, sections["telemetry"], "2026-01-02T10:00:00.250Z", "telemetry")
+	same[any](t, sections["diagnostics"], "2026-01-02T09:00:00.250Z", "diagnostics")
 	want := delivery.Order{Vehicle: 42, Action: telematics.ReportState, Budget: telematics.DefaultBudget,
 		Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, RequestID: uuid.MustParse(r.body.RequestID)}
 	same(t, a.controller.last(), want, "order")
@@ -185,10 +184,8 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 	a.get(refresh42).wants(200, "").wantsQuota("2", "1", "6")
 	a.get(refresh42, ofAgency(1)).wants(200, "").wantsQuota("2", "0", "6")
 	r := a.get(refresh42).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
-	if text(r.body.Error.Outcome) != "not_executed" ||
-		r.body.Message != "The limit of 2 refreshes a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds." {
-		t.Errorf("error %s", r.text)
-	}
+	r.says("The limit of 2 refreshes a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds.")
+	same(t, text(r.body.Error.Outcome), "not_executed", "outcome")
 	if lines := a.history.all(); lines[len(lines)-1].Code != "rate_limited" || lines[len(lines)-1].Action != telematics.StatusRead {
 		t.Errorf("entries %+v", lines)
 	}

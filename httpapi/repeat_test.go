@@ -77,9 +77,8 @@ func TestRepeatedRequest_ReturnsThePresentStateOfTheFirst(t *testing.T) {
 		a := newAPI(t)
 		a.controller.fails(failure)
 		r := a.post(lock)
-		if r.body.Error.Code != code || r.header.Get("Idempotency-Replayed") != "" {
-			t.Errorf("%s: %+v", code, r.body.Error)
-		}
+		r.heads("Idempotency-Replayed", "")
+		same(t, r.body.Error.Code, code, "%v: code", code)
 	}
 }
 

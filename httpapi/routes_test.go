@@ -64,9 +64,8 @@ func TestContract_IsServed(t *testing.T) {
 		t.Errorf("%d %v", r.status, r.header)
 	}
 	r := a.get("/openapi.json", anonymous)
-	if r.status != 200 || r.header.Get("Content-Type") != "application/json" {
-		t.Errorf("%d %v", r.status, r.header)
-	}
+	r.heads("Content-Type", "application/json")
+	same(t, r.status, 200, "status")
 	if _, err := openapi3.NewLoader().LoadFromData([]byte(r.text)); err != nil {
 		t.Error(err)
 	}
@@ -122,9 +121,8 @@ func TestDocs_KeepAuthorizationFilterAndPresetNothing(t *testing.T) {
 
 func TestDocs_RootLeadsToThem(t *testing.T) {
 	r := newAPI(t).get("/", anonymous)
-	if r.status != http.StatusFound || r.header.Get("Location") != "docs" {
-		t.Errorf("%d %v", r.status, r.header)
-	}
+	r.heads("Location", "docs")
+	same(t, r.status, http.StatusFound, "status")
 }
 
 func TestDocs_CanBeTurnedOff(t *testing.T) {
@@ -143,8 +141,6 @@ func TestDocs_ScriptRunsUnderThePolicy(t *testing.T) {
 		c.DocsScript = "window.docsRequestInterceptor = (r) => { r.n = 1 < 2 && `${r.url}`; return r; };"
 	})
 	page := a.get("/docs", anonymous)
-	if !strings.Contains(page.text, "<script>window.docsRequestInterceptor = (r) => { r.n = 1 < 2 && `${r.url}`; return r; };</script>") ||
-		strings.Count(page.header.Get("Content-Security-Policy"), "'sha256-") != 3 {
-		t.Errorf("the page lacks the script or the hashes of its policy: %v", page.header)
-	}
+	page.shows("<script>window.docsRequestInterceptor = (r) => { r.n = 1 < 2 && `${r.url}`; return r; };</script>")
+	same(t, strings.Count(page.header.Get("Content-Security-Policy"), "'sha256-"), 3, "hashes of the policy")
 }

@@ -87,9 +87,8 @@ func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 					return
 				}
 				defer response.Body.Close()
-				if response.StatusCode != http.StatusOK || response.Proto != c.proto {
-					t.Errorf("waiting order: %s over %s", response.Status, response.Proto)
-				}
+				same(t, response.StatusCode, http.StatusOK, "statusCode")
+				same(t, response.Proto, c.proto, "proto")
 			})
 			<-entered
 			same(t, metric(t, registry, "connections_unauthenticated"), 0, "connections without a valid token")
@@ -151,9 +150,8 @@ func TestServer_ConcurrentCallersGetTheirAnswers(t *testing.T) {
 			request.Header.Set("X-Request-ID", id)
 			recorded := httptest.NewRecorder()
 			a.handler.ServeHTTP(recorded, request)
-			if recorded.Code != wants[i%3] || recorded.Header().Get("X-Request-ID") != id {
-				t.Errorf("caller %d: status %d, request ID %s", i, recorded.Code, recorded.Header().Get("X-Request-ID"))
-			}
+			same(t, recorded.Code, wants[i%3], "%v: code", i)
+			same(t, recorded.Header().Get("X-Request-ID"), id, "%v: request ID", i)
 		})
 	}
 	callers.Wait()
@@ -203,9 +201,8 @@ func TestRemoteAddress_IsTakenFromTrustedProxiesOnly(t *testing.T) {
 			if c.want == c.from {
 				wantProxy = ""
 			}
-			if line.Remote != c.want || line.Proxy != wantProxy {
-				t.Errorf("logged %+v, want %s by proxy %q", line, c.want, wantProxy)
-			}
+			same(t, line.Remote, c.want, "remote")
+			same(t, line.Proxy, wantProxy, "proxy")
 		})
 	}
 }
@@ -242,10 +239,8 @@ func TestCORS_AllowsOnlyConfiguredOrigins(t *testing.T) {
 	a := newAPI(t, func(c *httpapi.Config) { c.CORSOrigins = []string{appOrigin, "http://localhost:5173"} })
 	for _, origin := range []string{appOrigin, "http://localhost:5173"} {
 		r := preflight(a, origin)
-		if r.status != 204 || r.header.Get("Access-Control-Allow-Origin") != origin ||
-			r.header.Get("Access-Control-Allow-Credentials") != "" {
-			t.Errorf("preflight of %s: %d %v", origin, r.status, r.header)
-		}
+		r.heads("Access-Control-Allow-Origin", origin, "Access-Control-Allow-Credentials", "")
+		same(t, r.status, 204, "%v: status", origin)
 		same(t, r.header.Get("Allow"), "", "preflight of %s: Allow", origin)
 		for _, name := range []string{"Authorization", "Content-Type", "X-Agency-Signature", "Idempotency-Key", "Prefer", "Last-Event-ID"} {
 			if !strings.Contains(r.header.Get("Access-Control-Allow-Headers"), name) {
@@ -260,9 +255,8 @@ func TestCORS_AllowsOnlyConfiguredOrigins(t *testing.T) {
 		// Error responses must be readable, too.
 		for status, change := range map[int]func(*http.Request){200: func(*http.Request) {}, 401: anonymous} {
 			r := a.post(lock, withOrigin(origin), change)
-			if r.status != status || r.header.Get("Access-Control-Allow-Origin") != origin || r.header.Get("Vary") != "Origin" {
-				t.Errorf("call of %s: %d %v", origin, r.status, r.header)
-			}
+			r.heads("Access-Control-Allow-Origin", origin, "Vary", "Origin")
+			same(t, r.status, status, "%v: status", origin)
 			for _, name := range []string{"X-Request-ID", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After", "Location", "Idempotency-Replayed", "Preference-Applied"} {
 				if !strings.Contains(strings.ToLower(r.header.Get("Access-Control-Expose-Headers")), strings.ToLower(name)) {
 					t.Errorf("the header %s is not exposed", name)
@@ -276,7 +270,6 @@ func TestCORS_AllowsOnlyConfiguredOrigins(t *testing.T) {
 	}
 	// Not a preflight request.
 	a.do(http.MethodOptions, lock, anonymous, withOrigin(appOrigin)).heads("Access-Control-Allow-Origin", "")
-	if len(a.history.all()) != 0 || a.controller.count() != 2+7 {
-		t.Errorf("%d orders, %d entries; want 9 and none", a.controller.count(), len(a.history.all()))
-	}
+	a.wantsEntries()
+	same(t, a.controller.count(), 2+7, "orders")
 }

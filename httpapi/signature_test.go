@@ -115,9 +115,8 @@ func TestSignature_OfAnotherRequestIsRefused(t *testing.T) {
 			if !strings.Contains(r.body.Message, c.says) || r.body.Error.Retryable || r.body.Error.Outcome != nil {
 				t.Errorf("message %s, want %q", r.text, c.says)
 			}
-			if a.signatures.count() != 0 || len(a.history.all()) != 0 {
-				t.Errorf("%d nonces used, audit log entries %+v; want none", a.signatures.count(), a.history.all())
-			}
+			same(t, a.signatures.count(), 0, "signatures")
+			a.wantsEntries()
 			if strings.Contains(a.log.String(), "v1=") {
 				t.Errorf("the signature is in the log:\n%s", a.log)
 			}
@@ -231,9 +230,8 @@ func TestSignature_IsCheckedAfterTokenAndRoleAndBeforeLimits(t *testing.T) {
 	a.do(http.MethodPost, probe).wants(403, "forbidden")
 	a.asClient(http.MethodPut, probe, withoutSignature).wants(405, "method_not_allowed")
 	a.asClient(http.MethodPost, "/api/v1/client/nothing", withoutSignature).wants(404, "not_found")
-	if len(a.agencyKeys.asked) != 0 || a.signatures.count() != 0 {
-		t.Errorf("keys %q were looked up, want none", a.agencyKeys.asked)
-	}
+	same(t, len(a.agencyKeys.asked), 0, "keys that were looked up")
+	same(t, a.signatures.count(), 0, "signatures")
 	a.asClient(http.MethodPost, probe).wants(200, "").wantsQuota("1", "0", "6")
 	a.asClient(http.MethodPost, probe).wants(429, "rate_limited")
 	a.asClient(http.MethodPost, probe, withoutSignature).wants(401, "agency_signature_missing").wantsQuota("", "", "")

@@ -45,10 +45,9 @@ func TestVehiclesRead_OneEntryPerRequest(t *testing.T) {
 	} {
 		var r *response
 		entry := a.added(func() { r = a.get("/api/v1/admin/vehicles"+c.query, c.as).wants(200, "") })
-		if entry.Action != "vehicles.read" || entry.Outcome != telematics.Executed || entry.Agency != c.agency || entry.Vehicle != 0 ||
-			entry.RequestID.String() != r.body.RequestID {
-			t.Errorf("%s: entry %+v", c.query, entry)
-		}
+		like(t, entry, logged{Action: "vehicles.read", Outcome: telematics.Executed, Agency: c.agency}, "entry")
+		same(t, entry.Vehicle, 0, "%v: vehicle", c.query)
+		same(t, entry.RequestID.String(), r.body.RequestID, "%v: request ID", c.query)
 		same(t, entry.Details, map[string]any{"filter": c.filter, "vehicles": c.n}, "%s: details", c.query)
 	}
 	a.get("/api/v1/admin/vehicles?status=flying").wants(422, "validation_failed")
@@ -72,10 +71,9 @@ func TestCommandsRead_IsRecordedForReportedValues(t *testing.T) {
 	like(t, one, logged{Action: "commands.read", Vehicle: 42, Agency: 1, Command: reporting.ID,
 		Details: map[string]any{"vehicles": 1}}, "one")
 	list := a.added(func() { a.get("/api/v1/admin/vehicles/42/commands").wants(200, "") })
-	if list.Action != "commands.read" || list.Vehicle != 42 || list.Agency != 1 || list.Command != telematics.NoCommand ||
-		!reflect.DeepEqual(list.Details, map[string]any{"vehicles": 1}) {
-		t.Errorf("entry for a list: %+v", list)
-	}
+	like(t, list, logged{Action: "commands.read", Vehicle: 42, Agency: 1,
+		Details: map[string]any{"vehicles": 1}}, "entry of the list")
+	same(t, list.Command, telematics.NoCommand, "command")
 	other := reporting
 	other.Vehicle = 2
 	b := telematics.Bulk{
@@ -92,10 +90,9 @@ func TestCommandsRead_IsRecordedForReportedValues(t *testing.T) {
 	many := a.added(func() {
 		a.get("/api/v1/admin/commands?bulk="+b.ID.String(), ofAgency(1)).wants(200, "")
 	})
-	if many.Action != "commands.read" || many.Vehicle != 0 || many.Agency != 1 ||
-		!reflect.DeepEqual(many.Details, map[string]any{"bulk": b.ID.String(), "vehicles": 2}) {
-		t.Errorf("entry for a bulk: %+v", many)
-	}
+	like(t, many, logged{Action: "commands.read", Agency: 1, Details: map[string]any{"bulk": b.ID.String(),
+		"vehicles": 2}}, "entry of the bulk")
+	same(t, many.Vehicle, 0, "vehicle")
 	same(t, len(a.history.all()), 3, "entries")
 }
 

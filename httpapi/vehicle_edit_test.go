@@ -28,9 +28,8 @@ func TestFleetEdit_PassesTheFieldsAsTheyAreWritten(t *testing.T) {
 		t.Errorf("edit %+v with the fields %s", e, e.Fields)
 	}
 	r = a.do(http.MethodPost, allVehicles, withJSON(newVehicle))
-	if r.status != http.StatusCreated || r.header.Get("Location") != "/api/v1/admin/vehicles/43" {
-		t.Errorf("%d %v %s", r.status, r.header, r.text)
-	}
+	r.heads("Location", "/api/v1/admin/vehicles/43")
+	same(t, r.status, http.StatusCreated, "status")
 	if e := a.fleet.edited[1]; !e.New || e.Vehicle != 43 || e.Entry.Action != telematics.VehicleAdd {
 		t.Errorf("edit %+v", e)
 	}

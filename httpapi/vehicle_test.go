@@ -35,7 +35,7 @@ func TestVehicle_HasItsRecordAndCapabilities(t *testing.T) {
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Actions, t.Features = nil, nil })
 	r = a.get("/api/v1/admin/vehicles/42").wants(200, "")
 	for _, list := range []any{r.at("capabilities", "commands"), r.at("capabilities", "signals"), r.at("features")} {
-		same[any](t, list, []any{}, "list")
+		same[any](t, list, []any{}, "entry of the list")
 	}
 }
 
