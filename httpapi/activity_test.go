@@ -115,9 +115,6 @@ func TestValidation_TimeRuleNamesPlusOnlyInAQuery(t *testing.T) {
 		{a.get("/api/v1/admin/activity?from=2026-01-02T10:00:00+01:00"), "from", rule + "; in a query, write + as %2B"},
 		{a.post("/api/v1/admin/bookings", withJSON(replaceField(newBooking, "end_date", `"tomorrow"`))), "end_date", rule},
 	} {
-		c.r.wants(422, "validation_failed")
-		if got := c.r.body.Errors[c.field]; len(got) != 1 || got[0] != c.want {
-			t.Errorf("errors %q, want %q", got, c.want)
-		}
+		same(t, c.r.wants(422, "validation_failed").body.Errors[c.field], []string{c.want}, "errors")
 	}
 }

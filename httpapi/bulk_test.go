@@ -91,9 +91,7 @@ func TestBulk_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 	}
 	a := newAPI(t)
 	r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[1,1]}`))
-	if got := r.body.Errors["vehicle_ids"]; len(got) != 1 || got[0] != "must contain 1 to 1000 unique ids; each must be an integer" {
-		t.Errorf("errors for vehicle_ids: %q", got)
-	}
+	same(t, r.body.Errors["vehicle_ids"], []string{"must contain 1 to 1000 unique ids; each must be an integer"}, "errors")
 }
 
 func TestBulk_RepeatedSendsNothing(t *testing.T) {

@@ -113,12 +113,8 @@ func TestAttention_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 
 func TestValidation_MessageNamesTheRule(t *testing.T) {
 	r := newAPI(t).post(attention42, withJSON(`{"duration_ms":6000}`))
-	if got := r.body.Errors["signal"]; len(got) != 1 || got[0] != "is required: must be one of horn, lights, both" {
-		t.Errorf("signal: %q", got)
-	}
-	if got := r.body.Errors["duration_ms"]; len(got) != 1 || got[0] != "must be an integer from 1 to 5000" {
-		t.Errorf("duration_ms: %q", got)
-	}
+	same(t, r.body.Errors["signal"], []string{"is required: must be one of horn, lights, both"}, "signal")
+	same(t, r.body.Errors["duration_ms"], []string{"must be an integer from 1 to 5000"}, "duration_ms")
 }
 
 func TestControl_InvalidJSONIsRefused(t *testing.T) {

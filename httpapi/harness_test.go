@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -368,6 +369,11 @@ func (a *api) wantsEntries(want ...logged) {
 	}
 }
 
+func (a *api) lastEntry() logged {
+	entries := a.history.all()
+	return entries[len(entries)-1]
+}
+
 // like checks the values of a struct that another one sets.
 func like[T any](t testing.TB, got, want T, what string) {
 	t.Helper()
@@ -407,11 +413,17 @@ func (r *response) wantsRetryAfter(seconds string) *response {
 	return r
 }
 
-// at returns the value at a path of names in the data.
+// at returns the value at a path of names, or of indices of lists, in the data.
 func (r *response) at(path ...string) any {
 	r.t.Helper()
 	value := r.body.Data
 	for _, name := range path {
+		if list, ok := value.([]any); ok {
+			if i, err := strconv.Atoi(name); err == nil && i < len(list) {
+				value = list[i]
+				continue
+			}
+		}
 		object, ok := value.(map[string]any)
 		if !ok {
 			r.t.Fatalf("no object that could have %q\n%s", name, r.text)

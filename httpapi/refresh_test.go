@@ -40,9 +40,7 @@ func TestRefresh_RequestsAReportAndReturnsIt(t *testing.T) {
 	r := a.get(refresh42).wants(200, "")
 	r.has("telemetry.speed_kmh", 7.0, "diagnostics.oil_life_percent", 61.0, "connectivity.status", "online").
 		meta("source", "live")
-	sections := r.body.Meta["sections"].(map[string]any)
-	same[any](t, sections["telemetry"], "2026-01-02T10:00:00.250Z", "telemetry")
-	same[any](t, sections["diagnostics"], "2026-01-02T09:00:00.250Z", "diagnostics")
+	r.shows(`"telemetry":"2026-01-02T10:00:00.250Z"`, `"diagnostics":"2026-01-02T09:00:00.250Z"`) // of the sections
 	want := delivery.Order{Vehicle: 42, Action: telematics.ReportState, Budget: telematics.DefaultBudget,
 		Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, RequestID: uuid.MustParse(r.body.RequestID)}
 	same(t, a.controller.last(), want, "order")
@@ -57,10 +55,8 @@ func TestStatusAndList_TellWhatIsNotStored(t *testing.T) {
 	a := newAPI(t)
 	states := func() [3]any {
 		t.Helper()
-		list, _ := a.get("/api/v1/admin/vehicles?q=42").wants(200, "").body.Data.([]any)
-		row, _ := list[0].(map[string]any)
 		return [3]any{
-			row["state_stored"], a.get(status42).wants(200, "").body.Meta["state_stored"],
+			a.get(allVehicles+"?q=42").wants(200, "").at("0", "state_stored"), a.get(status42).wants(200, "").body.Meta["state_stored"],
 			a.get(refresh42).wants(200, "").body.Meta["state_stored"],
 		}
 	}
@@ -121,11 +117,9 @@ func TestRefresh_FailureIsAnsweredAndRecordedLikeACommand(t *testing.T) {
 			if r.body.Data != nil || text(r.body.Error.Outcome) != w.outcome || (r.body.Error.CommandID != nil) != w.command {
 				t.Errorf("error %s", r.text)
 			}
-			lines := a.history.all()
-			if len(lines) != 1 || lines[0].Action != telematics.StatusRead || lines[0].Outcome != telematics.NotExecuted ||
-				string(lines[0].Code) != w.code || lines[0].Agency != 1 || lines[0].Vehicle != 42 {
-				t.Errorf("entries %+v", lines)
-			}
+			a.wantsEntries(logged{
+				Action: telematics.StatusRead, Outcome: telematics.NotExecuted, Code: telematics.Code(w.code), Agency: 1, Vehicle: 42,
+			})
 		})
 	}
 }
@@ -186,9 +180,7 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 	r := a.get(refresh42).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
 	r.says("The limit of 2 refreshes a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds.")
 	same(t, text(r.body.Error.Outcome), "not_executed", "outcome")
-	if lines := a.history.all(); lines[len(lines)-1].Code != "rate_limited" || lines[len(lines)-1].Action != telematics.StatusRead {
-		t.Errorf("entries %+v", lines)
-	}
+	like(t, a.lastEntry(), logged{Code: "rate_limited", Action: telematics.StatusRead}, "entry")
 	l.drain()
 	// A plain read does not count against the vehicle's limit.
 	a.get(status42).wants(200, "").wantsQuota("100", "97", "6")

@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
@@ -24,9 +23,7 @@ func TestUnknownUnits_AreListedNewestFirst(t *testing.T) {
 	r.has("", any(want)).says("1 unit.")
 	next := r.body.Meta["next_cursor"].(string)
 	r = a.get(unknownUnits+"?cursor="+next).wants(200, "")
-	if list := r.body.Data.([]any); len(list) != 1 || list[0].(map[string]any)["unit"] != "a" || r.body.Meta["next_cursor"] != nil {
-		t.Errorf("second page %s", r.text)
-	}
+	r.lists(1).has("0.unit", "a").meta("next_cursor", nil)
 	a.get("/api/v1/admin/vehicles?cursor="+next).wants(422, "validation_failed")
 	a.get(unknownUnits+"?limit=0").wants(422, "validation_failed")
 	a.fleet.unknown = nil
@@ -35,12 +32,8 @@ func TestUnknownUnits_AreListedNewestFirst(t *testing.T) {
 
 func TestUnknownUnits_NeedAnAdministratorOfAllAgencies(t *testing.T) {
 	a := newAPI(t)
-	r := a.get(unknownUnits, ofAgency(1)).wants(403, "forbidden")
-	if want := "This requires the access token of an administrator of all agencies; yours is for agency 1."; r.body.Message != want {
-		t.Errorf("message %q, want %q", r.body.Message, want)
-	}
-	a.get(unknownUnits, byClient).wants(403, "forbidden")
-	a.get(unknownUnits, anonymous).wants(401, "unauthenticated")
+	a.get(unknownUnits, ofAgency(1)).wants(403, "forbidden").
+		says("This requires the access token of an administrator of all agencies; yours is for agency 1.")
 }
 
 const allUnits = "/api/v1/admin/units"
@@ -82,24 +75,13 @@ func TestUnits_AreListedWithTheirHealth(t *testing.T) {
 		"rejected_commands": []any{map[string]any{"reason": "clock_behind", "count": 2.0, "last_at": "2026-01-02T09:00:00.250Z"}},
 		"keys":              []any{"k1"}, "problems": []any{"commands", "clock"},
 	}
-	if got := first.body.Data.([]any); len(got) != 1 || !reflect.DeepEqual(got[0], any(want)) {
-		t.Errorf("first page %s", first.text)
-	}
-	if q := a.fleet.asked.units; q.Connectivity != telematics.Online || q.Problem != telematics.AnyProblem || q.Text != "42" ||
-		q.SigningKey != "k1" {
-		t.Errorf("query %+v, want all filters", q)
-	}
+	first.has("", []any{want})
+	query := telematics.UnitQuery{Connectivity: telematics.Online, Problem: telematics.AnyProblem, Text: "42", SigningKey: "k1"}
+	like(t, a.fleet.asked.units, query, "query")
 	rest := a.get(allUnits+"?cursor="+first.body.Meta["next_cursor"].(string)).wants(200, "")
-	list := rest.body.Data.([]any)
-	if len(list) != 2 || rest.body.Meta["next_cursor"] != nil {
-		t.Fatalf("second page %s", rest.text)
-	}
-	if quiet := list[0].(map[string]any); quiet["clock"] != nil || quiet["keys"] != nil || quiet["reconnects"] != 0.0 ||
-		quiet["signal_quality"] != nil ||
-		len(quiet["problems"].([]any)) != 0 {
-		t.Errorf("a unit without problems: %v", quiet)
-	}
-	same[any](t, list[1].(map[string]any)["reconnects"], nil, "a unit of a protocol without presence")
+	rest.lists(2).meta("next_cursor", nil)
+	rest.has("0.clock", nil, "0.keys", nil, "0.reconnects", 0.0, "0.signal_quality", nil, "0.problems", []any{})
+	rest.has("1.reconnects", nil) // of a protocol without presence
 	for _, wrong := range []string{"?problem=none", "?connectivity=asleep", "?q=", "?cursor=x", "?limit=0"} {
 		a.get(allUnits+wrong).wants(422, "validation_failed")
 	}
@@ -110,25 +92,15 @@ func TestUnits_OfOneAgencyForItsAdministrator(t *testing.T) {
 	a.fleet.units = fleetUnits()
 	own := ofAgency(2)
 	entry := a.added(func() {
-		if r := a.get(allUnits, own).wants(200, ""); len(r.body.Data.([]any)) != 1 || r.body.Data.([]any)[0].(map[string]any)["unit"] != "unit-9" {
-			t.Errorf("units of the own agency: %s", r.text)
-		}
+		a.get(allUnits, own).wants(200, "").lists(1).has("0.unit", "unit-9")
 	})
-	if want := map[string]any{
-		"filter": map[string]any{"agency_id": int64(2)}, "units": 1,
-	}; entry.Action != "vehicles.read" || entry.Agency != 2 ||
-		!reflect.DeepEqual(entry.Details, want) {
-		t.Errorf("entry %+v, want %v", entry, want)
-	}
+	details := map[string]any{"filter": map[string]any{"agency_id": int64(2)}, "units": 1}
+	like(t, entry, logged{Action: "vehicles.read", Agency: 2, Details: details}, "entry")
 	entry = a.added(func() {
 		a.get(allUnits+"?agency_id=1&problem=clock", own).wants(200, "").lists(0)
 	})
-	if want := map[string]any{
-		"filter": map[string]any{"agency_id": int64(1), "problem": "clock"}, "units": 0,
-	}; entry.Agency != 2 ||
-		!reflect.DeepEqual(entry.Details, want) {
-		t.Errorf("entry %+v, want %v", entry, want)
-	}
+	details = map[string]any{"filter": map[string]any{"agency_id": int64(1), "problem": "clock"}, "units": 0}
+	like(t, entry, logged{Agency: 2, Details: details}, "entry")
 	a.history.err = gone{}
 	a.get(allUnits, own).wants(503, "service_unavailable")
 }
@@ -143,28 +115,19 @@ func TestKeyHolders_AreCountedForAdministratorsOfAllAgencies(t *testing.T) {
 	r := a.get(keyHolders+"?key=a+key%2F2").wants(200, "")
 	want := map[string]any{"key": "a key/2", "holding": 117.0, "missing": 1.0, "unreported": 2.0, "missing_units": []any{"unit-7"}}
 	r.has("", any(want)).says("117 of 118 units that report their keys hold this one; 2 did not say.")
-	if r := a.get(keyHolders+"?key=another").wants(200, ""); !reflect.DeepEqual(r.body.Data.(map[string]any)["missing_units"], any([]any{})) {
-		t.Errorf("a key that no unit has: %s", r.text)
-	}
+	a.get(keyHolders+"?key=another").wants(200, "").has("missing_units", []any{})
 	a.get(keyHolders).wants(422, "validation_failed")
 	a.get(keyHolders+"?key=").wants(422, "validation_failed")
 	a.get(keyHolders+"?key=a", ofAgency(1)).wants(403, "forbidden")
 }
 
 func TestVehicle_NamesTheKeysOfItsUnit(t *testing.T) {
-	for name, keys := range map[string][]string{"two": {"k1", "k2"}, "none": {}, "never reported": nil} {
+	for _, c := range []struct {
+		keys []string
+		want any
+	}{{[]string{"k1", "k2"}, []any{"k1", "k2"}}, {[]string{}, []any{}}, {nil, nil}} {
 		a := newAPI(t)
-		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Contact.Keys = keys })
-		var want any
-		if keys != nil {
-			list := []any{}
-			for _, key := range keys {
-				list = append(list, key)
-			}
-			want = list
-		}
-		if r := a.get("/api/v1/admin/vehicles/42").wants(200, ""); !reflect.DeepEqual(r.body.Data.(map[string]any)["keys"], want) {
-			t.Errorf("keys %s: %s", name, r.text)
-		}
+		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Contact.Keys = c.keys })
+		a.get(vehicles42).wants(200, "").has("keys", c.want)
 	}
 }

@@ -51,9 +51,7 @@ func TestUnknownMember_IsRefusedAndNamed(t *testing.T) {
 		"card":              {cards, `{"payment_method_id":"pm_1","default":true}`, "default", "is unknown: did you mean `set_default`?"},
 	} {
 		r := c.post(c.body).wants(422, "validation_failed")
-		if got := r.body.Errors[c.field]; len(got) != 1 || got[0] != c.says {
-			t.Errorf("%s: errors %v, want %s %s", name, r.body.Errors, c.field, c.says)
-		}
+		same(t, r.body.Errors[c.field], []string{c.says}, "%s: errors", name)
 		if !strings.Contains(r.body.Message, c.field+" "+c.says) || strings.HasSuffix(r.body.Message, "?.") {
 			t.Errorf("%s: message %q", name, r.body.Message)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -29,14 +28,11 @@ func TestVehicle_HasItsRecordAndCapabilities(t *testing.T) {
 	})
 	r := a.get("/api/v1/admin/vehicles/42").wants(200, "")
 	r.has("plate_number", "M-MP 42", "unit", "unit-1", "powertrain", "combustion", "image", nil, "year", 2024.0)
-	same[any](t, r.at("capabilities", "commands"), []any{"lock", "unlock"}, "commands")
-	want := []any{"connectivity.signal_quality", "oem_data", "telemetry.is_locked", "telemetry.key_status"}
-	same[any](t, r.at("capabilities", "signals"), want, "signals")
+	r.has("capabilities.commands", []any{"lock", "unlock"}, "capabilities.signals",
+		[]any{"connectivity.signal_quality", "oem_data", "telemetry.is_locked", "telemetry.key_status"})
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Actions, t.Features = nil, nil })
-	r = a.get("/api/v1/admin/vehicles/42").wants(200, "")
-	for _, list := range []any{r.at("capabilities", "commands"), r.at("capabilities", "signals"), r.at("features")} {
-		same[any](t, list, []any{}, "entry of the list")
-	}
+	r = a.get(vehicles42).wants(200, "")
+	r.has("capabilities.commands", []any{}, "capabilities.signals", []any{}, "features", []any{})
 }
 
 func TestVehicle_HasWhatItCostsAndHowItsUnitIsBuiltIn(t *testing.T) {
@@ -57,35 +53,22 @@ func TestVehicle_HasWhatItCostsAndHowItsUnitIsBuiltIn(t *testing.T) {
 			42, 1, func(t *telematics.Twin) { t.Unit, t.Protocol, t.Installation = c.unit, c.protocol, c.installation },
 		)
 		for _, r := range []*response{a.get(vehicles42), a.do(http.MethodPatch, vehicles42, withJSON(`{"color": "red"}`))} {
-			r.wants(200, "")
-			if got := r.at("installation"); !reflect.DeepEqual(got, c.want) || strings.Contains(r.text, "4711") {
-				t.Errorf("%s: installation %v, want %v: %s", c.protocol, got, c.want, r.text)
-			}
-			if !strings.Contains(r.text, `"hourly_rate":15.00,"deposit":200.00,"currency":"EUR"`) {
-				t.Errorf("no rate in %s", r.text)
-			}
+			r.wants(200, "").has("installation", c.want).hides("4711").shows(`"hourly_rate":15.00,"deposit":200.00,"currency":"EUR"`)
 		}
 	}
-	if r := a.get("/api/v1/admin/vehicles/2").wants(200, ""); !strings.Contains(r.text, `"hourly_rate":null,"deposit":null,"currency":"EUR"`) {
-		t.Errorf("of a vehicle that is not for rent: %s", r.text)
-	}
+	a.get("/api/v1/admin/vehicles/2").wants(200, "").shows(`"hourly_rate":null,"deposit":null,"currency":"EUR"`) // not for rent
 }
 
 func TestVehicleWithoutUnit_HasNoCommands(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Unit, t.Actions = "", telematics.ControlActions })
-	if got := a.get("/api/v1/admin/vehicles/42").wants(200, "").at("capabilities", "commands"); !reflect.DeepEqual(got, []any{}) {
-		t.Errorf("commands %v, want none", got)
-	}
+	a.get(vehicles42).wants(200, "").has("capabilities.commands", []any{})
 	a.controller.start = func(context.Context, delivery.Order) (delivery.Receipt, error) {
 		return delivery.Receipt{}, telematics.NoUnit()
 	}
-	items, _ := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[42]}`)).wants(202, "").at("items").([]any)
-	item, _ := items[0].(map[string]any)
-	failure, _ := item["error"].(map[string]any)
-	if failure["code"] != "vehicle_has_no_unit" || failure["retry_after"] != 3600.0 || failure["outcome"] != "not_executed" {
-		t.Errorf("item of a bulk: %v, want vehicle_has_no_unit", item)
-	}
+	bulk := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[42]}`)).wants(202, "")
+	bulk.has("items.0.error.code", "vehicle_has_no_unit", "items.0.error.retry_after", 3600.0)
+	bulk.has("items.0.error.outcome", "not_executed")
 	client := newBookingAPI(t)
 	client.controller.fails(telematics.NoUnit())
 	client.asClient(http.MethodPost, ownBooking+"/control/lock").wants(409, "vehicle_has_no_unit").wantsRetryAfter("3600")
@@ -140,27 +123,16 @@ func TestVehicles_AreListedWithTheirStatus(t *testing.T) {
 		t.Contact = telematics.Contact{Status: telematics.Standby, LastSeen: now.Add(-time.Hour)}
 	})
 	r := a.get("/api/v1/admin/vehicles").wants(200, "")
-	list := r.body.Data.([]any)
-	if len(list) != 4 || r.body.Message != "4 vehicles." || r.body.Meta["next_cursor"] != nil {
-		t.Fatalf("list %s", r.text)
-	}
-	r.body.Data = list[0]
-	for _, c := range []struct {
-		want any
-		path []string
-	}{
-		{42.0, []string{"id"}}, {"available", []string{"status"}}, {"standby", []string{"connectivity", "status"}},
-		{"2026-01-02T09:00:00.250Z", []string{"connectivity", "last_seen"}}, {48.1371, []string{"location", "latitude"}},
-		{0.0, []string{"telemetry", "speed_kmh"}}, {true, []string{"telemetry", "is_locked"}}, {"off", []string{"telemetry", "ignition"}},
-		{nil, []string{"telemetry", "fuel_level_percent"}}, {80.0, []string{"telemetry", "battery_level_percent"}}, {410.0, []string{"telemetry", "remaining_range_km"}},
-		{270.0, []string{"location", "heading"}}, {nil, []string{"location", "address"}}, {"2026-01-02T09:59:58.000Z", []string{"location", "timestamp"}},
-		{"disconnected", []string{"telemetry", "charging_status"}},
-	} {
-		same(t, r.at(c.path...), c.want, "%v", c.path)
-	}
-	if dtcs, lamps := r.at("diagnostics", "dtcs"), r.at("diagnostics", "warning_lamps"); !reflect.DeepEqual(dtcs, []any{"P0420"}) || !reflect.DeepEqual(lamps, []any{}) {
-		t.Errorf("dtcs %v, warning lamps %v", dtcs, lamps)
-	}
+	r.lists(4).says("4 vehicles.").meta("next_cursor", nil)
+	r.body.Data = r.at("0")
+	r.has(
+		"id", 42.0, "status", "available", "connectivity.status", "standby", "connectivity.last_seen", "2026-01-02T09:00:00.250Z",
+		"location.latitude", 48.1371, "location.heading", 270.0, "location.address", nil,
+		"location.timestamp", "2026-01-02T09:59:58.000Z", "telemetry.speed_kmh", 0.0, "telemetry.is_locked", true,
+		"telemetry.ignition", "off", "telemetry.fuel_level_percent", nil, "telemetry.battery_level_percent", 80.0,
+		"telemetry.remaining_range_km", 410.0, "telemetry.charging_status", "disconnected",
+		"diagnostics.dtcs", []any{"P0420"}, "diagnostics.warning_lamps", []any{},
+	)
 }
 
 // A vehicle that is in touch may have reported its lock long ago: each value has its own time.
@@ -175,12 +147,11 @@ func TestVehicles_EachValueHasItsTime(t *testing.T) {
 		t.Contact = telematics.Contact{Status: telematics.Online, LastSeen: now}
 	})
 	r := a.get("/api/v1/admin/vehicles").wants(200, "")
-	r.body.Data = r.body.Data.([]any)[0]
-	for field, want := range map[string]any{
-		"is_locked": "2026-01-02T09:00:00.250Z", "battery_level_percent": "2026-01-02T10:00:00.250Z", "fuel_level_percent": nil, "dtcs": "2026-01-02T09:00:00.250Z",
-	} {
-		same(t, r.at("reported_at", field), want, "reported_at.%s", field)
-	}
+	r.body.Data = r.at("0")
+	r.has(
+		"reported_at.is_locked", "2026-01-02T09:00:00.250Z", "reported_at.battery_level_percent", "2026-01-02T10:00:00.250Z",
+		"reported_at.fuel_level_percent", nil, "reported_at.dtcs", "2026-01-02T09:00:00.250Z",
+	)
 }
 
 func TestVehicles_FiltersReachTheStore(t *testing.T) {
@@ -196,9 +167,7 @@ func TestVehicles_FiltersReachTheStore(t *testing.T) {
 func TestVehicles_OfOneAgencyForItsAdministrator(t *testing.T) {
 	a, own := newAPI(t), ofAgency(1)
 	for query, want := range map[string]int{"": 3, "?agency_id=1": 3, "?agency_id=2": 0} {
-		if got := len(a.get("/api/v1/admin/vehicles"+query, own).wants(200, "").body.Data.([]any)); got != want {
-			t.Errorf("%q: %d vehicles, want %d", query, got, want)
-		}
+		a.get(allVehicles+query, own).wants(200, "").lists(want)
 	}
 }
 
