@@ -26,11 +26,11 @@ func TestClientControl_LocksAndUnlocksTheVehicleOfAnActiveBooking(t *testing.T) 
 		r.has("action", string(action), "state", "succeeded", "vehicle_id", 42.0, "booking_id", 42.0).meta("agency_id", 1.0)
 		same(t, r.header.Get("Preference-Applied"), "wait=20", "Preference-Applied")
 		order := a.controller.last()
-		want := telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}
-		if order.Vehicle != 42 || order.Action != action || order.Actor != want || order.Budget != 20*time.Second ||
-			order.RequestID.String() != r.body.RequestID || order.Idempotency == nil || order.Booking != 42 || order.Idempotency.Key != "k-"+string(action) {
-			t.Errorf("order %+v", order)
-		}
+		like(t, order, delivery.Order{
+			Vehicle: 42, Action: action, Actor: telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1},
+			Budget: 20 * time.Second, RequestID: uuid.MustParse(r.body.RequestID), Booking: 42,
+		}, "order")
+		same(t, order.Idempotency.Key, "k-"+string(action), "key")
 	}
 	a.wantsEntries()
 }

@@ -47,11 +47,9 @@ func TestBulk_SendsOneActionToManyVehicles(t *testing.T) {
 	}
 	same(t, a.controller.count(), 3, "orders")
 	order := a.controller.last()
-	if order.Bulk.String() != id || order.Budget != 5*time.Second || order.Attention == nil ||
-		order.Attention.Signal != telematics.Lights ||
-		order.Idempotency != nil {
-		t.Errorf("order %+v is not as requested", order)
-	}
+	like(t, order, delivery.Order{Bulk: uuid.MustParse(id), Budget: 5 * time.Second}, "order")
+	same(t, order.Attention.Signal, telematics.Lights, "signal")
+	same(t, order.Idempotency == nil, true, "order without a key")
 	stored, _ := a.bulks.Bulk(context.Background(), order.Bulk)
 	if len(stored.Items) != 3 || stored.Items[1].Refusal == nil {
 		t.Errorf("stored %+v, want 3 items, the second refused", stored)
@@ -84,10 +82,8 @@ func TestBulk_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 	} {
 		a := newAPI(t)
 		a.post(many, withJSON(body)).invalid(field)
-		if lines := a.history.all(); a.controller.count() != 0 || len(lines) != 1 || lines[0].Action != "commands.bulk" ||
-			lines[0].Code != "validation_failed" {
-			t.Errorf("%.80s: %d orders, audit log entries %+v; want none, and one", body, a.controller.count(), lines)
-		}
+		a.wantsEntries(logged{Action: "commands.bulk", Code: "validation_failed"})
+		same(t, a.controller.count(), 0, "%.80s: orders", body)
 	}
 	a := newAPI(t)
 	r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[1,1]}`))
@@ -143,10 +139,9 @@ func TestBulk_IsRefusedWhileTheRecordIsUnavailable(t *testing.T) {
 	a := newAPI(t)
 	a.bulks.err = gone{}
 	r := a.post(many, withJSON(`{"action":"lock","vehicle_ids":[1,2]}`)).wants(503, "telematics_unavailable")
-	lines := a.history.all()
-	if r.wantsRetryAfter("5"); a.controller.count() != 0 || len(lines) != 1 || lines[0].Code != telematics.TelematicsUnavailable {
-		t.Errorf("%d orders, audit log entries %+v; want none, and one", a.controller.count(), lines)
-	}
+	r.wantsRetryAfter("5")
+	same(t, a.controller.count(), 0, "orders")
+	a.wantsEntries(logged{Code: telematics.TelematicsUnavailable})
 }
 
 func TestBulk_OutOfTimeReportsVehiclesNotHandled(t *testing.T) {

@@ -18,27 +18,18 @@ func TestCharges_HaveTheirBookingAndVehicle(t *testing.T) {
 		d.Charges[1].By, d.Charges[1].Reason = "zoe", "Scratch"
 	})
 	r := a.get(charges+"?limit=1").wants(200, "")
-	list, _ := r.body.Data.([]any)
-	if len(list) != 1 || r.body.Message != "1 charge." {
-		t.Fatal(r.text)
-	}
-	got := list[0].(map[string]any)
+	r.lists(1).says("1 charge.")
+	r.body.Data = r.at("0")
 	for name, want := range map[string]any{
 		"id": "01941f29-7c00-7aa0-8000-000000000002", "kind": "deposit", "state": "authorized", "amount": 200.0, "currency": "EUR", "card": "Visa •••• 4242",
 		"requested_by": "zoe", "reason": "Scratch", "booking_id": 42.0, "booking_reference": "BK-2026-00042", "agency_id": 1.0, "client": "client-1",
 	} {
-		same(t, got[name], want, "%s", name)
+		r.has(name, want)
 	}
-	if vehicle := got["vehicle"].(map[string]any); vehicle["plate_number"] != "M-MP 42" || vehicle["id"] != 42.0 {
-		t.Errorf("vehicle %v", vehicle)
-	}
+	r.has("vehicle.plate_number", "M-MP 42", "vehicle.id", 42.0)
 	cursor, _ := r.body.Meta["next_cursor"].(string)
 	next := a.get(charges+"?limit=1&cursor="+cursor).wants(200, "")
-	if second := next.body.Data.([]any)[0].(map[string]any); second["id"] != "01941f29-7c00-7aa0-8000-000000000001" ||
-		second["requested_by"] != nil ||
-		next.body.Meta["next_cursor"] != nil {
-		t.Errorf("second page %s", next.text)
-	}
+	next.has("0.id", "01941f29-7c00-7aa0-8000-000000000001", "0.requested_by", nil).meta("next_cursor", nil)
 	a.wantsEntries()
 }
 

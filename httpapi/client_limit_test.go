@@ -25,10 +25,7 @@ func TestLimit_RequestsOfAClient(t *testing.T) {
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		r := a.asClient(method, probe).wants(429, "rate_limited").wantsQuota("3", "0", "3").wantsRetryAfter("3")
-		if r.body.Message != "Your limit of 3 requests a minute is used up. Try again in 3 seconds." || !r.body.Error.Retryable ||
-			r.body.Error.Outcome != nil {
-			t.Errorf("%s: %s", method, r.text)
-		}
+		r.says("Your limit of 3 requests a minute is used up. Try again in 3 seconds.").shows(`"retryable":true`, `"outcome":null`)
 	}
 	// Another client and another agency have separate limits.
 	a.get(probe, clientOf(1, "client-2")).wants(200, "").wantsQuota("3", "2", "6")

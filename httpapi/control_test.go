@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -93,21 +95,12 @@ func TestAttention_InvalidOneIsRefusedAndRecorded(t *testing.T) {
 		`7`:                                      "body",
 	} {
 		a := newAPI(t)
-		r := a.post(attention42, withJSON(body)).wants(422, "validation_failed")
-		if len(r.body.Errors[field]) == 0 {
-			t.Errorf("%s: errors %v, want one for %s", body, r.body.Errors, field)
-		}
-		if r.wantsRetryAfter(""); r.body.Error.Retryable || r.body.Error.Outcome != nil {
-			t.Errorf("%s: error %+v", body, r.body.Error)
-		}
-		if a.controller.count() != 0 {
-			t.Fatalf("%s: the controller got an order", body)
-		}
-		lines := a.history.all()
-		if len(lines) != 1 || lines[0].Action != "command.attention" || lines[0].Code != "validation_failed" ||
-			lines[0].Outcome != telematics.NotExecuted || lines[0].Vehicle != 42 || lines[0].RequestID.String() != r.body.RequestID {
-			t.Errorf("%s: audit log entries %+v", body, lines)
-		}
+		r := a.post(attention42, withJSON(body)).invalid(field).wantsRetryAfter("").shows(`"retryable":false`, `"outcome":null`)
+		same(t, a.controller.count(), 0, "%s: orders", body)
+		a.wantsEntries(logged{
+			Action: "command.attention", Code: "validation_failed", Outcome: telematics.NotExecuted, Vehicle: 42,
+			RequestID: uuid.MustParse(r.body.RequestID),
+		})
 	}
 }
 

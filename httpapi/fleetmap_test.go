@@ -148,5 +148,5 @@ func TestFleetMap_IsLimitedByTheNumberOfItsVehicles(t *testing.T) {
 	}
 	same(t, reads("?bbox=11,48,12,49"), 2, "reads of 5,000 vehicles with 10 requests a minute")
 	a.get("/api/v1/admin/me").wants(200, "") // other requests are not limited by it
-	same(t, a.get(fleetPath, ofAgency(2)).status, 200, "another administrator, with one vehicle")
+	a.get(fleetPath, ofAgency(2)).answers(200)
 }

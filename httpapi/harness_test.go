@@ -248,6 +248,13 @@ func (r *response) wants(status int, code string) *response {
 	return r
 }
 
+// answers checks the status of an answer without an envelope.
+func (r *response) answers(status int) *response {
+	r.t.Helper()
+	same(r.t, r.status, status, "%s: status of %s", r.request, r.text)
+	return r
+}
+
 // invalid checks that the request is refused with errors for the fields.
 func (r *response) invalid(fields ...string) *response {
 	r.t.Helper()

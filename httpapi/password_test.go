@@ -48,7 +48,7 @@ func newOffice(t *testing.T) (*api, *signintest.People, *attempts, string) {
 
 // submit sends a form as the service's page does. The routes are not in the contract, against which
 // the harness would check them.
-func (a *api) submit(path string, values url.Values, change ...func(*http.Request)) *httptest.ResponseRecorder {
+func (a *api) submit(path string, values url.Values, change ...func(*http.Request)) *response {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(values.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -57,42 +57,27 @@ func (a *api) submit(path string, values url.Values, change ...func(*http.Reques
 	}
 	w := httptest.NewRecorder()
 	a.handler.ServeHTTP(w, r)
-	return w
+	return &response{t: a.t, request: path, status: w.Code, header: w.Header(), text: w.Body.String()}
 }
 
 const herPassword = "correct horse battery"
 
 func TestPassword_FromTheLinkToTheSignOut(t *testing.T) {
 	a, p, _, code := newOffice(t)
-	page := a.get("/auth/password?code="+code, anonymous)
-	if page.status != 200 || !strings.Contains(page.text, `value="`+code+`"`) || !strings.Contains(page.text, `value="anna"`) ||
-		!strings.Contains(page.text, `action="password"`) {
-		t.Fatalf("the link's page: %d %s", page.status, page.text)
-	}
+	page := a.get("/auth/password?code="+code, anonymous).answers(200)
+	page.shows(`value="`+code+`"`, `value="anna"`, `action="password"`)
 	values := url.Values{"code": {code}, "name": {"anna"}, "password": {"short"}, "repeated": {"short"}}
-	if w := a.submit("/auth/password", values); w.Code != 401 || !strings.Contains(w.Body.String(), operators.TooShort) || !strings.Contains(w.Body.String(), code) {
-		t.Errorf("a short password: %d %s", w.Code, w.Body)
-	}
+	a.submit("/auth/password", values).answers(401).shows(operators.TooShort, code)
 	values.Set("password", herPassword)
 	values.Set("repeated", herPassword)
-	w := a.submit("/auth/password", values)
-	if w.Code != 200 || !strings.Contains(w.Body.String(), "You are signed in as anna.") ||
-		!strings.Contains(w.Body.String(), `content="0;url=../console/"`) ||
-		p.By().Subject != "anna" {
-		t.Fatalf("set the password: %d %s, by %+v", w.Code, w.Body, p.By())
-	}
-	if w := a.submit("/auth/password", values); w.Code != 401 || !strings.Contains(w.Body.String(), signin.LinkUsed) || len(w.Header()["Set-Cookie"]) != 0 {
-		t.Errorf("the link again: %d %s", w.Code, w.Body)
-	}
-	if r := a.get("/auth/password?code="+code, anonymous); r.status != 401 || !strings.Contains(r.text, signin.LinkUsed) {
-		t.Errorf("its page again: %d %s", r.status, r.text)
-	}
+	a.submit("/auth/password", values).answers(200).shows("You are signed in as anna.", `content="0;url=../console/"`)
+	same(t, p.By().Subject, "anna", "who set the password")
+	a.submit("/auth/password", values).answers(401).shows(signin.LinkUsed).heads("Set-Cookie", "")
+	a.get("/auth/password?code="+code, anonymous).answers(401).shows(signin.LinkUsed)
 
-	w = a.submit("/auth/sign-in", url.Values{"name": {"anna"}, "password": {herPassword}})
-	if w.Code != 200 || !strings.Contains(w.Body.String(), "You are signed in as anna.") {
-		t.Fatalf("sign in: %d %s", w.Code, w.Body)
-	}
-	cookie, _, _ := strings.Cut(w.Header()["Set-Cookie"][0], ";")
+	w := a.submit("/auth/sign-in", url.Values{"name": {"anna"}, "password": {herPassword}}).answers(200)
+	w.shows("You are signed in as anna.")
+	cookie, _, _ := strings.Cut(w.header.Get("Set-Cookie"), ";")
 	as := withCookie(cookie)
 	me := a.get("/api/v1/admin/me", as).wants(200, "")
 	me.has("subject", "anna", "level", "operator", "agency_id", 1.0)
@@ -121,7 +106,7 @@ func TestPassword_FromTheLinkToTheSignOut(t *testing.T) {
 func TestPassword_ARemovedPersonIsOut(t *testing.T) {
 	a, p, _, code := newOffice(t)
 	w := a.submit("/auth/password", url.Values{"code": {code}, "password": {herPassword}, "repeated": {herPassword}})
-	cookie, _, _ := strings.Cut(w.Header().Get("Set-Cookie"), ";")
+	cookie, _, _ := strings.Cut(w.header.Get("Set-Cookie"), ";")
 	a.get("/api/v1/admin/me", withCookie(cookie)).wants(200, "")
 	p.Remove("anna")
 	a.get("/api/v1/admin/me", withCookie(cookie)).wants(401, "unauthenticated")
@@ -131,46 +116,24 @@ func TestPassword_ARemovedPersonIsOut(t *testing.T) {
 
 func TestPassword_PagesAreSafeAndTranslated(t *testing.T) {
 	a, _, tries, _ := newOffice(t)
-	page := a.get("/auth/sign-in", anonymous)
-	policy := page.header.Get("Content-Security-Policy")
-	if page.status != 200 || !strings.Contains(page.text, `<html lang="en">`) || !strings.Contains(page.text, "A hint.") ||
-		!strings.Contains(page.text, `type="password"`) ||
-		!strings.HasPrefix(policy, "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; style-src 'sha256-") ||
-		page.header.Get("Referrer-Policy") != "same-origin" ||
-		page.header.Get("Cache-Control") != "no-store" ||
-		page.header.Get("Set-Cookie") != "" {
-		t.Errorf("page %d %s\n%v", page.status, page.text, page.header)
-	}
-	if german := a.get("/auth/sign-in", anonymous, withHeader("Accept-Language", "fr;q=0.3, de-AT, en;q=0.5")); !strings.Contains(german.text, `<html lang="de">`) || !strings.Contains(german.text, "Anmelden") {
-		t.Errorf("in German: %s", german.text)
-	}
+	page := a.get("/auth/sign-in", anonymous).answers(200).shows(`<html lang="en">`, "A hint.", `type="password"`)
+	page.heads("Referrer-Policy", "same-origin", "Cache-Control", "no-store", "Set-Cookie", "").hasPolicy()
+	a.get("/auth/sign-in", anonymous, withHeader("Accept-Language", "fr;q=0.3, de-AT, en;q=0.5")).
+		shows(`<html lang="de">`, "Anmelden")
 	wrong := url.Values{"name": {"<b>anna"}, "password": {"x"}}
-	w := a.submit("/auth/sign-in", wrong, withHeader("Accept-Language", "de"))
-	if w.Code != 401 || !strings.Contains(w.Body.String(), "Name oder Passwort ist falsch.") ||
-		!strings.Contains(w.Body.String(), `value="&lt;b&gt;anna"`) ||
-		strings.Contains(w.Body.String(), "<b>") ||
-		len(w.Header()["Set-Cookie"]) != 0 {
-		t.Errorf("wrong: %d %s", w.Code, w.Body)
-	}
-	if w := a.submit("/auth/sign-in", wrong, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }); w.Code != 403 {
-		t.Errorf("of another site: %d %s", w.Code, w.Body)
-	}
-	if w := a.submit("/auth/sign-in", url.Values{"password": {strings.Repeat("x", 20<<10)}}); w.Code != 413 {
-		t.Errorf("a large form: %d", w.Code)
-	}
+	a.submit("/auth/sign-in", wrong, withHeader("Accept-Language", "de")).answers(401).
+		shows("Name oder Passwort ist falsch.", `value="&lt;b&gt;anna"`).hides("<b>").heads("Set-Cookie", "")
+	a.submit("/auth/sign-in", wrong, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }).answers(403)
+	a.submit("/auth/sign-in", url.Values{"password": {strings.Repeat("x", 20<<10)}}).answers(413)
 	tries.left = 0
-	if w := a.submit("/auth/sign-in", wrong); w.Code != 429 || w.Header().Get("Retry-After") != "90" || !strings.Contains(w.Body.String(), signin.ManyTries) {
-		t.Errorf("over the limit: %d %s", w.Code, w.Body)
-	}
+	a.submit("/auth/sign-in", wrong).answers(429).heads("Retry-After", "90").shows(signin.ManyTries)
 	a, p, _, _ := newOffice(t)
 	p.Remove("anna")
-	if first := a.get("/auth/sign-in", anonymous); !strings.Contains(first.text, "motorpool operator add NAME") {
-		t.Errorf("without operators: %s", first.text)
-	}
+	a.get("/auth/sign-in", anonymous).shows("motorpool operator add NAME")
 }
 
 func TestPassword_IsOffWithoutOperators(t *testing.T) {
 	a, _ := newBrowserAPI(t)
-	same(t, a.submit("/auth/sign-in", url.Values{}).Code, 405, "POST /auth/sign-in")
-	same(t, a.submit("/auth/password", url.Values{}).Code, 404, "POST /auth/password")
+	a.submit("/auth/sign-in", url.Values{}).answers(405)
+	a.submit("/auth/password", url.Values{}).answers(404)
 }

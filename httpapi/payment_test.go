@@ -208,12 +208,10 @@ func TestAddMethod_RefusalHasItsReason(t *testing.T) {
 			if r.body.Error.Retryable != (test.retry != "") || r.body.Message == "" || len(p.list()) != before {
 				t.Errorf("refusal without a message, with a wrong retryable, or with a stored card: %s", r.text)
 			}
-			lines := p.history.all()
-			if last := lines[len(lines)-1]; last.Action != rental.MethodAdd || string(last.Code) != test.code ||
-				last.Outcome != telematics.NotExecuted ||
-				last.Actor.Subject != "client-1" {
-				t.Errorf("audit log entries %+v", last)
-			}
+			like(t, p.lastEntry(), logged{
+				Action: rental.MethodAdd, Code: telematics.Code(test.code), Outcome: telematics.NotExecuted,
+				Actor: telematics.Actor{Subject: "client-1"},
+			}, "entry")
 		})
 	}
 }

@@ -123,11 +123,7 @@ func TestPrefer_IsAppliedWithinTheLimits(t *testing.T) {
 	} {
 		a := newAPI(t)
 		r := a.post(lock, withHeader("Prefer", prefer)).wants(200, "")
-		if got := a.controller.last().Budget; got != want.budget || r.header.Get("Preference-Applied") != want.applied {
-			t.Errorf(
-				"Prefer %q: budget %v, applied %q; want %v, %q", prefer, got, r.header.Get("Preference-Applied"),
-				want.budget, want.applied,
-			)
-		}
+		r.heads("Preference-Applied", want.applied)
+		same(t, a.controller.last().Budget, want.budget, "Prefer %q: budget", prefer)
 	}
 }

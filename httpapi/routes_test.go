@@ -65,7 +65,7 @@ func TestContract_IsServed(t *testing.T) {
 	}
 	r := a.get("/openapi.json", anonymous)
 	r.heads("Content-Type", "application/json")
-	same(t, r.status, 200, "status")
+	r.answers(200)
 	if _, err := openapi3.NewLoader().LoadFromData([]byte(r.text)); err != nil {
 		t.Error(err)
 	}
@@ -92,7 +92,7 @@ func TestDocs_NeedNoOtherServer(t *testing.T) {
 func TestHEAD_IsServedLikeGET(t *testing.T) {
 	a := newAPI(t)
 	for _, target := range []string{"/api/v1/admin/vehicles", status42, "/openapi.json", "/docs"} {
-		same(t, a.do(http.MethodHead, target).status, 200, "%s", target)
+		a.do(http.MethodHead, target).answers(200)
 	}
 	same(t, len(a.history.all()), 2, "a read by HEAD was not recorded")
 }
@@ -122,18 +122,18 @@ func TestDocs_KeepAuthorizationFilterAndPresetNothing(t *testing.T) {
 func TestDocs_RootLeadsToThem(t *testing.T) {
 	r := newAPI(t).get("/", anonymous)
 	r.heads("Location", "docs")
-	same(t, r.status, http.StatusFound, "status")
+	r.answers(302)
 }
 
 func TestDocs_CanBeTurnedOff(t *testing.T) {
 	a := newAPI(t, func(c *httpapi.Config) { c.HideDocs = true })
 	for _, path := range []string{"/", "/docs", "/docs/swagger-ui.css"} {
-		same(t, a.get(path, anonymous).status, http.StatusNotFound, "%s: status", path)
+		a.get(path, anonymous).answers(404)
 	}
 	if r := a.get("/", anonymous); !strings.Contains(r.text, "/openapi.yaml") {
 		t.Errorf("the root does not say where to go: %s", r.text)
 	}
-	same(t, a.get("/openapi.yaml", anonymous).status, http.StatusOK, "the contract: status")
+	a.get("/openapi.yaml", anonymous).answers(200)
 }
 
 func TestDocs_ScriptRunsUnderThePolicy(t *testing.T) {

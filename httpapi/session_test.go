@@ -36,21 +36,22 @@ func withSignIn(t *testing.T, signIn **signin.SignIn) func(*httpapi.Config) {
 	}
 }
 
+// hasPolicy checks that a page runs no script and sends its form to the service alone.
+func (r *response) hasPolicy() {
+	r.t.Helper()
+	const policy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; style-src 'sha256-"
+	if got := r.header.Get("Content-Security-Policy"); !strings.HasPrefix(got, policy) {
+		r.t.Errorf("policy %s", got)
+	}
+}
+
 // signIn returns the cookie of an administrator's session.
 func (a *api) signIn(signIn *signin.SignIn) (cookie string) {
 	t := a.t
 	t.Helper()
 	code := must(signIn.Offer(t.Context(), adminToken(), time.Minute))
-	r := a.get("/auth/once?code="+code, anonymous)
-	if r.status != 200 || !strings.Contains(r.text, `content="0;url=../console/"`) {
-		t.Fatalf("%d %s", r.status, r.text)
-	}
-	for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
-		same(t, r.header.Get(name), want, "%s", name)
-	}
-	if policy := r.header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; style-src 'sha256-") {
-		t.Errorf("policy %s", policy)
-	}
+	r := a.get("/auth/once?code="+code, anonymous).answers(200).shows(`content="0;url=../console/"`)
+	r.heads("Cache-Control", "no-store", "Referrer-Policy", "no-referrer").hasPolicy()
 	set := r.header.Get("Set-Cookie")
 	if !strings.Contains(set, "HttpOnly; Secure; SameSite=Strict") || strings.Contains(set, adminToken()) {
 		t.Errorf("cookie %s", set)
@@ -133,5 +134,5 @@ func TestSignIn_AnswersABrowserWithAPage(t *testing.T) {
 		t.Error("the log has the code of a link")
 	}
 	none := newAPI(t)
-	same(t, none.get("/auth/sign-in", anonymous).status, 404, "without sessions: status")
+	none.get("/auth/sign-in", anonymous).answers(404)
 }

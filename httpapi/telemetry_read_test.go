@@ -3,7 +3,6 @@ package httpapi_test
 import (
 	"errors"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -131,10 +130,6 @@ func TestEventsRead_EntryHasTheFilterAndTheNumberOfVehicles(t *testing.T) {
 			change = append(change, ofAgency(1))
 		}
 		l.follow(c.query, change...).awaitBegin(t)
-		entries := l.history.all()
-		if len(entries) != 1 || entries[0].Action != "events.read" ||
-			!reflect.DeepEqual(entries[0].Details, map[string]any{"filter": c.filter, "vehicles": c.n}) {
-			t.Errorf("%s: entries %+v", c.query, entries)
-		}
+		l.wantsEntries(logged{Action: "events.read", Details: map[string]any{"filter": c.filter, "vehicles": c.n}})
 	}
 }

@@ -29,7 +29,7 @@ func TestFleetEdit_PassesTheFieldsAsTheyAreWritten(t *testing.T) {
 	}
 	r = a.do(http.MethodPost, allVehicles, withJSON(newVehicle))
 	r.heads("Location", "/api/v1/admin/vehicles/43")
-	same(t, r.status, http.StatusCreated, "status")
+	r.answers(201)
 	if e := a.fleet.edited[1]; !e.New || e.Vehicle != 43 || e.Entry.Action != telematics.VehicleAdd {
 		t.Errorf("edit %+v", e)
 	}
