@@ -33,14 +33,13 @@ func accessCallers(t *testing.T) []accessCaller {
 		return claiming(change)
 	}
 	client := byClient
-	otherApp := func(s *signature) { s.key = appKey(2) }
 	return []accessCaller{
 		{"no token", anonymous},
 		{"expired", admin(map[string]any{"exp": now.Add(-time.Hour).Unix()})},
 		{"another role", admin(map[string]any{"role": "driver"})},
 		{"client", client},
 		{"client, unsigned", both(client, withoutSignature)},
-		{"client, signed by another agency", both(client, signedBy(otherApp))},
+		{"client, signed by another agency", both(client, signedBy(ofOtherApp))},
 		{"admin", admin(map[string]any{"agency_id": 1, "scope": nil})},
 		{"viewer", admin(map[string]any{"role": "viewer", "agency_id": 1, "scope": "halt agency_keys"})},
 		{"operator", admin(map[string]any{"role": []string{"operator", "viewer"}, "agency_id": 1, "scope": "halt agency_keys"})},

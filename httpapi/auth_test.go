@@ -29,12 +29,12 @@ func TestTokens_OfAllThreeAlgorithmsAreAccepted(t *testing.T) {
 
 func TestTokens_NameTheActor(t *testing.T) {
 	a := newAPI(t)
-	a.post(lock, claiming(map[string]any{"sub": "Zoë", "agency_id": 3, "aud": []string{"x", audience}})).wants(200, "")
+	a.post(lock, claiming(claimSet{"sub": "Zoë", "agency_id": 3, "aud": []string{"x", audience}})).wants(200, "")
 	if got, want := a.controller.last().Actor, (telematics.Actor{Subject: "Zoë", Role: telematics.Admin, Agency: 3}); got != want {
 		t.Errorf("actor %+v, want %+v", got, want)
 	}
 	a.post(lock, withHeader("Authorization", ""), func(r *http.Request) { r.Header.Set("Authorization", "bEARER  "+adminToken()) }).wants(200, "")
-	a.post(lock, claiming(map[string]any{"agency_id": nil, "nbf": nil, "iat": nil})).wants(200, "")
+	a.post(lock, claiming(claimSet{"agency_id": nil, "nbf": nil, "iat": nil})).wants(200, "")
 }
 
 func TestTokens_TypeIsPinned(t *testing.T) {
@@ -76,7 +76,14 @@ func TestTokens_AgencyNarrowsAllAgencies(t *testing.T) {
 
 const sayWhichAgency = "The access token of an administrator must have agency_id, the id of its agency; or, to see all agencies, all_agencies in scope."
 
+const (
+	wrongAlgorithm = "The access token must be signed with RS256, ES256 or EdDSA."
+	unknownKey     = "The access token is signed with a key that is not known here."
+)
+
 func TestAuth_ABadTokenIsRefused(t *testing.T) {
+	minted := func(change claimSet) string { return edKey().mint(claims(change)) }
+	typed := func(typ string) string { return edKey().mintTyped(typ, claims(nil)) }
 	seconds := func(n int) int64 { return now.Add(time.Duration(n) * time.Second).Unix() }
 	forged := otherKey()
 	forged.id = edKey().id
@@ -84,58 +91,58 @@ func TestAuth_ABadTokenIsRefused(t *testing.T) {
 		token string
 		why   string
 	}{
-		"expired":             {edKey().mint(claims(map[string]any{"exp": seconds(-61)})), "The access token has expired."},
-		"not yet valid":       {edKey().mint(claims(map[string]any{"nbf": seconds(62)})), "The access token is not valid yet."},
-		"from the future":     {edKey().mint(claims(map[string]any{"iat": seconds(62)})), "The access token is not valid yet."},
-		"without end":         {edKey().mint(claims(map[string]any{"exp": nil})), "The access token is not valid."},
-		"another issuer":      {edKey().mint(claims(map[string]any{"iss": "x"})), "The access token is of another issuer."},
-		"no issuer":           {edKey().mint(claims(map[string]any{"iss": nil})), ""},
-		"another audience":    {edKey().mint(claims(map[string]any{"aud": []string{"x"}})), "The access token is for another audience."},
-		"no audience":         {edKey().mint(claims(map[string]any{"aud": nil})), ""},
-		"no subject":          {edKey().mint(claims(map[string]any{"sub": nil})), ""},
-		"empty subject":       {edKey().mint(claims(map[string]any{"sub": ""})), ""},
-		"subject with NUL":    {edKey().mint(claims(map[string]any{"sub": "a\x00b"})), ""},
-		"long subject":        {edKey().mint(claims(map[string]any{"sub": strings.Repeat("x", 256)})), ""},
-		"subject no text":     {edKey().mint(claims(map[string]any{"sub": 7})), ""},
-		"role no text":        {edKey().mint(claims(map[string]any{"role": 7})), "The access token's role is neither a string nor an array of strings."},
-		"two roles":           {edKey().mint(claims(map[string]any{"role": []string{"admin", "client"}})), ""},
-		"role array of none":  {edKey().mint(claims(map[string]any{"role": []any{"admin", 7}})), ""},
-		"agency zero":         {edKey().mint(claims(map[string]any{"agency_id": 0})), ""},
-		"agency negative":     {edKey().mint(claims(map[string]any{"agency_id": -1})), ""},
-		"agency text":         {edKey().mint(claims(map[string]any{"agency_id": "one"})), ""},
-		"agency text 01":      {edKey().mint(claims(map[string]any{"agency_id": "01"})), ""},
-		"two agencies":        {edKey().mint(claims(map[string]any{"agency_id": []int{1, 2}})), ""},
-		"no agencies":         {edKey().mint(claims(map[string]any{"agency_id": []int{}})), ""},
-		"admin of no agency":  {edKey().mint(claims(map[string]any{"scope": nil})), sayWhichAgency},
-		"misspelt agency":     {edKey().mint(claims(map[string]any{"scope": nil, "agencyid": 1})), sayWhichAgency},
-		"another scope":       {edKey().mint(claims(map[string]any{"scope": "openid all_agencies_read"})), sayWhichAgency},
-		"scope of all, alike": {edKey().mint(claims(map[string]any{"scope": "All_Agencies"})), sayWhichAgency},
-		"scope no text":       {edKey().mint(claims(map[string]any{"scope": true})), "The access token's scope is neither a string nor an array of strings."},
-		"logout token":        {edKey().mintTyped("logout+jwt", claims(nil)), `The token is of type "logout+jwt", not an access token; typ must be one of at+jwt, JWT.`},
-		"command":             {edKey().mintTyped("motorpool-command+jwt", claims(nil)), ""},
-		"id token's type":     {edKey().mintTyped("ID", claims(nil)), ""},
-		"type absent":         {edKey().mintTyped("absent", claims(nil)), ""},
-		"no type":             {edKey().mintTyped("", claims(nil)), "The access token has no typ; it must be one of at+jwt, JWT."},
-		"agency fraction":     {edKey().mint(claims(map[string]any{"agency_id": 1.5})), ""},
-		"agency huge":         {edKey().mint(claims(map[string]any{"agency_id": 1e18})), ""},
+		"expired":             {minted(claimSet{"exp": seconds(-61)}), "The access token has expired."},
+		"not yet valid":       {minted(claimSet{"nbf": seconds(62)}), "The access token is not valid yet."},
+		"from the future":     {minted(claimSet{"iat": seconds(62)}), "The access token is not valid yet."},
+		"without end":         {minted(claimSet{"exp": nil}), "The access token is not valid."},
+		"another issuer":      {minted(claimSet{"iss": "x"}), "The access token is of another issuer."},
+		"no issuer":           {minted(claimSet{"iss": nil}), ""},
+		"another audience":    {minted(claimSet{"aud": []string{"x"}}), "The access token is for another audience."},
+		"no audience":         {minted(claimSet{"aud": nil}), ""},
+		"no subject":          {minted(claimSet{"sub": nil}), ""},
+		"empty subject":       {minted(claimSet{"sub": ""}), ""},
+		"subject with NUL":    {minted(claimSet{"sub": "a\x00b"}), ""},
+		"long subject":        {minted(claimSet{"sub": strings.Repeat("x", 256)}), ""},
+		"subject no text":     {minted(claimSet{"sub": 7}), ""},
+		"role no text":        {minted(claimSet{"role": 7}), "The access token's role is neither a string nor an array of strings."},
+		"two roles":           {minted(claimSet{"role": []string{"admin", "client"}}), ""},
+		"role array of none":  {minted(claimSet{"role": []any{"admin", 7}}), ""},
+		"agency zero":         {minted(claimSet{"agency_id": 0}), ""},
+		"agency negative":     {minted(claimSet{"agency_id": -1}), ""},
+		"agency text":         {minted(claimSet{"agency_id": "one"}), ""},
+		"agency text 01":      {minted(claimSet{"agency_id": "01"}), ""},
+		"two agencies":        {minted(claimSet{"agency_id": []int{1, 2}}), ""},
+		"no agencies":         {minted(claimSet{"agency_id": []int{}}), ""},
+		"admin of no agency":  {minted(claimSet{"scope": nil}), sayWhichAgency},
+		"misspelt agency":     {minted(claimSet{"scope": nil, "agencyid": 1}), sayWhichAgency},
+		"another scope":       {minted(claimSet{"scope": "openid all_agencies_read"}), sayWhichAgency},
+		"scope of all, alike": {minted(claimSet{"scope": "All_Agencies"}), sayWhichAgency},
+		"scope no text":       {minted(claimSet{"scope": true}), "The access token's scope is neither a string nor an array of strings."},
+		"logout token":        {typed("logout+jwt"), `The token is of type "logout+jwt", not an access token; typ must be one of at+jwt, JWT.`},
+		"command":             {typed("motorpool-command+jwt"), ""},
+		"id token's type":     {typed("ID"), ""},
+		"type absent":         {typed("absent"), ""},
+		"no type":             {typed(""), "The access token has no typ; it must be one of at+jwt, JWT."},
+		"agency fraction":     {minted(claimSet{"agency_id": 1.5}), ""},
+		"agency huge":         {minted(claimSet{"agency_id": 1e18}), ""},
 		"agency null":         {edKey().mint(withNull(claims(nil), "agency_id")), ""},
-		"client of no agency": {edKey().mint(claims(map[string]any{"role": "client"})), "The access token of a client must have agency_id."},
-		"unknown key":         {otherKey().mint(claims(nil)), "The access token is signed with a key that is not known here."},
+		"client of no agency": {minted(claimSet{"role": "client"}), "The access token of a client must have agency_id."},
+		"unknown key":         {otherKey().mint(claims(nil)), unknownKey},
 		"forged":              {forged.mint(claims(nil)), "The access token is not valid."},
-		"no key id of three":  {signer{"", edKey().alg, edKey().private}.mint(claims(map[string]any{"exp": seconds(-999)})), "The access token has expired."},
-		"another key's id":    {signer{"rsa-1", edKey().alg, edKey().private}.mint(claims(nil)), "The access token is signed with a key that is not known here."},
-		"RS384":               {signer{"rsa-1", jwa.RS384(), rsaKey().private}.mint(claims(nil)), "The access token must be signed with RS256, ES256 or EdDSA."},
-		"PS256":               {signer{"rsa-1", jwa.PS256(), rsaKey().private}.mint(claims(nil)), "The access token must be signed with RS256, ES256 or EdDSA."},
-		"alg none":            {unsigned(claims(nil)), "The access token must be signed with RS256, ES256 or EdDSA."},
+		"no key id of three":  {signer{"", edKey().alg, edKey().private}.mint(claims(claimSet{"exp": seconds(-999)})), "The access token has expired."},
+		"another key's id":    {signer{"rsa-1", edKey().alg, edKey().private}.mint(claims(nil)), unknownKey},
+		"RS384":               {signer{"rsa-1", jwa.RS384(), rsaKey().private}.mint(claims(nil)), wrongAlgorithm},
+		"PS256":               {signer{"rsa-1", jwa.PS256(), rsaKey().private}.mint(claims(nil)), wrongAlgorithm},
+		"alg none":            {unsigned(claims(nil)), wrongAlgorithm},
 		"alg none, unsigned":  {unsigned(claims(nil)) + "x", ""},
-		"HS256 with our key":  {confused(t, claims(nil)), "The access token must be signed with RS256, ES256 or EdDSA."},
+		"HS256 with our key":  {confused(t, claims(nil)), wrongAlgorithm},
 		"critical header":     {critical(t, claims(nil)), "The access token has critical header parameters that are not known here."},
 		"tampered":            {tampered(adminToken()), "The access token is not valid."},
 		"no JWT":              {"abc", "The access token is not a JWT."},
 		"three empty parts":   {"..", "The access token is not a JWT."},
 		"five parts":          {"a.b.c.d.e", "The access token is not a JWT."},
 		"padding":             {adminToken() + "=", "The access token is not a JWT."},
-		"too long":            {edKey().mint(claims(map[string]any{"x": strings.Repeat("x", 9000)})), "The access token is longer than 8192 bytes."},
+		"too long":            {minted(claimSet{"x": strings.Repeat("x", 9000)}), "The access token is longer than 8192 bytes."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
@@ -190,7 +197,7 @@ func critical(t *testing.T, c map[string]any) string {
 
 func tampered(token string) string {
 	parts := strings.Split(token, ".")
-	return parts[0] + "." + part(claims(map[string]any{"sub": "someone-else"})) + "." + parts[2]
+	return parts[0] + "." + part(claims(claimSet{"sub": "someone-else"})) + "." + parts[2]
 }
 
 func TestTokens_MissingOneGetsAChallengeWithoutError(t *testing.T) {
@@ -225,7 +232,7 @@ func TestAuth_RefusedRoleIsRecordedForControlAndStatus(t *testing.T) {
 func TestAuth_CallerWithoutARoleAddsNoEntry(t *testing.T) {
 	a := newAPI(t)
 	for _, role := range []any{"system", "Admin", "", nil} {
-		a.post(lock, claiming(map[string]any{"role": role})).wants(403, "forbidden")
+		a.post(lock, claiming(claimSet{"role": role})).wants(403, "forbidden")
 	}
 	a.wantsEntries()
 }
@@ -245,7 +252,7 @@ func TestTokens_CachedOneStillExpires(t *testing.T) {
 	clock := now
 	keys := loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey()))})
 	a := apiWith(t, keys, func(c *auth.TokensConfig) { c.Now = func() time.Time { return clock } })
-	token := claiming(map[string]any{"exp": now.Add(time.Minute).Unix()})
+	token := claiming(claimSet{"exp": now.Add(time.Minute).Unix()})
 	a.get("/api/v1/admin/vehicles", token).wants(200, "")
 	clock = now.Add(119 * time.Second)
 	a.get("/api/v1/admin/vehicles", token).wants(200, "")

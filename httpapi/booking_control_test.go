@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -98,12 +97,8 @@ func TestClientControl_ReasonOfAHaltIsForAdministrators(t *testing.T) {
 	for _, halted := range []error{telematics.Halted(telematics.Halt{Why: "incident 7"}),
 		(&telematics.Command{ID: uuid.New(), State: telematics.Expired, Reason: telematics.ByHalt, Detail: "incident 7"}).Err()} {
 		a.controller.fails(halted)
-		if r := a.asClient(http.MethodPost, ownBooking+"/control/unlock").wants(503, "commands_halted"); strings.Contains(r.text, "incident 7") {
-			t.Errorf("a client gets the reason: %s", r.text)
-		}
-		if r := a.post("/api/v1/admin/vehicles/42/control/unlock").wants(503, "commands_halted"); !strings.Contains(r.body.Message, "incident 7") {
-			t.Errorf("an administrator does not get the reason: %s", r.text)
-		}
+		a.asClient(http.MethodPost, ownBooking+"/control/unlock").wants(503, "commands_halted").hides("incident 7")
+		a.post(vehicles42+"/control/unlock").wants(503, "commands_halted").mentions("incident 7")
 	}
 }
 

@@ -215,16 +215,14 @@ func TestBulk_CountsItsVehiclesAgainstTheLimit(t *testing.T) {
 	order := func(count int, change ...func(*http.Request)) *response {
 		return a.post(
 			many,
-			append([]func(*http.Request){withJSON(`{"action":"lock","vehicle_ids":[` + numbers(1, count) + `]}`)}, change...)...)
+			append(changes{withJSON(`{"action":"lock","vehicle_ids":[` + numbers(1, count) + `]}`)}, change...)...)
 	}
 	key := keyed("k")
 	order(1000, key).wants(202, "").wantsQuota("1500", "500", "6")
 	order(1000, key).wants(202, "") // a repetition is not counted
 	a.history.lines = nil
 	r := order(501).wants(429, "rate_limited").wantsRetryAfter("3")
-	if want := "Your limit of 1500 vehicles a minute, in orders to many, has fewer than 501 left; nothing was sent. Try again in 3 seconds."; r.body.Message != want {
-		t.Errorf("message %q, want %q", r.body.Message, want)
-	}
+	r.says("Your limit of 1500 vehicles a minute, in orders to many, has fewer than 501 left; nothing was sent. Try again in 3 seconds.")
 	a.wantsEntries(logged{Action: "commands.bulk", Code: "rate_limited"})
 	order(500).wants(202, "").wantsQuota("1500", "0", "6")
 	// Another agency's limit.

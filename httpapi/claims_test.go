@@ -122,7 +122,7 @@ func TestMe_SaysTheHighestLevelThatTheTokenNames(t *testing.T) {
 		{renamed, []string{"desk", "boss"}, "administrator"},
 	} {
 		a := apiWith(t, keys, func(tokens *auth.TokensConfig) { tokens.Claims = c.claims })
-		r := a.get("/api/v1/admin/me", claiming(map[string]any{"role": c.roles, "agency_id": 2}))
+		r := a.get("/api/v1/admin/me", claiming(claimSet{"role": c.roles, "agency_id": 2}))
 		if c.level == "" {
 			r.wants(403, "forbidden")
 			continue
@@ -132,7 +132,7 @@ func TestMe_SaysTheHighestLevelThatTheTokenNames(t *testing.T) {
 		}
 	}
 	a := newAPI(t)
-	a.get("/api/v1/admin/me", claiming(map[string]any{"role": []string{"viewer", "client"}, "agency_id": 2})).wants(401, "unauthenticated")
+	a.get("/api/v1/admin/me", claiming(claimSet{"role": []string{"viewer", "client"}, "agency_id": 2})).wants(401, "unauthenticated")
 }
 
 func TestClaims_ParseClaimPath(t *testing.T) {

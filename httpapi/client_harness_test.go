@@ -26,7 +26,7 @@ import (
 // asClient sends a request, unless changed, as client-1 of agency 1, through its agency's app.
 func (a *api) asClient(method, target string, change ...func(*http.Request)) *response {
 	a.t.Helper()
-	return a.do(method, target, append([]func(*http.Request){byClient}, change...)...)
+	return a.do(method, target, append(changes{byClient}, change...)...)
 }
 
 // appKey returns the key that the app of an agency signs with.

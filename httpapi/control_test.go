@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +17,7 @@ const attention42 = "/api/v1/admin/vehicles/42/control/attention"
 func TestControl_EachActionReachesTheController(t *testing.T) {
 	a := newAPI(t)
 	for _, action := range telematics.ControlActions {
-		var change []func(*http.Request)
+		var change changes
 		if action == telematics.AttentionSignal {
 			change = append(change, withJSON(`{"signal":"horn"}`))
 		}

@@ -329,7 +329,7 @@ func TestStream_ReconnectingReaderGetsEachEventOnce(t *testing.T) {
 func TestStream_EndsWithItsToken(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
 	almost := now.Add(-59 * time.Second).Unix() // within the minute of leeway
-	s := l.follow("", claiming(map[string]any{"exp": almost}))
+	s := l.follow("", claiming(claimSet{"exp": almost}))
 	same(t, s.awaitEnd(t), "token_expired", "reason")
 }
 

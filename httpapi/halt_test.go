@@ -57,7 +57,7 @@ func (h *halts) Resume(_ context.Context, agency telematics.AgencyID, why string
 const haltsPath = "/api/v1/admin/halts"
 
 func withScopes(t *testing.T, agency any, scope string) func(*http.Request) {
-	return claiming(map[string]any{"sub": "eva", "agency_id": agency, "scope": scope})
+	return claiming(claimSet{"sub": "eva", "agency_id": agency, "scope": scope})
 }
 
 func TestHalts_AreSetListedAndLifted(t *testing.T) {

@@ -186,6 +186,9 @@ func disconnected(r *http.Request) {
 // keyed sends an idempotency key.
 func keyed(key string) func(*http.Request) { return withHeader("Idempotency-Key", key) }
 
+// changes are those of a request.
+type changes = []func(*http.Request)
+
 // anonymous removes the token.
 func anonymous(r *http.Request) { r.Header.Del("Authorization") }
 

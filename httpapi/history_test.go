@@ -147,9 +147,8 @@ func TestTrack_IsAGeoJSONFeatureOfTheBooking(t *testing.T) {
 		t.Errorf("properties of the track: %s", r.text)
 	}
 	asked := len(m.asked)
-	if r = a.get(strings.Replace(path, "42", "43", 1)).wants(200, ""); r.at("geometry") != nil || r.at("properties", "bucket_seconds") != nil || len(m.asked) != asked {
-		t.Errorf("track of a booking that has not begun: %s, want none", r.text)
-	}
+	a.get(strings.Replace(path, "42", "43", 1)).wants(200, "").has("geometry", nil, "properties.bucket_seconds", nil)
+	same(t, len(m.asked), asked, "queries for the track of a booking that has not begun")
 	a.get(path, ofAgency(2)).wants(404, "booking_not_found")
 	a.get(path, byClient).wants(403, "forbidden")
 }

@@ -85,9 +85,7 @@ func TestLimit_CommandsOfAVehicle(t *testing.T) {
 	if e := r.body.Error; !e.Retryable || text(e.Outcome) != "not_executed" || e.CommandID != nil {
 		t.Errorf("error %s", r.text)
 	}
-	if want := "The limit of 2 commands a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds."; r.body.Message != want {
-		t.Errorf("message %q, want %q", r.body.Message, want)
-	}
+	r.says("The limit of 2 commands a minute for vehicle 42 is used up; nothing was sent. Try again in 3 seconds.")
 	same(t, a.controller.count(), 2, "orders")
 	// A read does not count against the vehicle's limit.
 	a.get(status42).wants(200, "").wantsQuota("100", "97", "6")

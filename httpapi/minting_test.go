@@ -78,6 +78,9 @@ func jwks(signers ...signer) []byte {
 	return must(json.Marshal(set))
 }
 
+// claimSet has the claims of a token.
+type claimSet = map[string]any
+
 // claims are those of an administrator of all agencies, with changes; nil removes a claim.
 func claims(change map[string]any) map[string]any {
 	c := map[string]any{
@@ -112,17 +115,17 @@ func claiming(change map[string]any) func(*http.Request) {
 
 // ofAgency sends the token of an agency's administrator.
 func ofAgency(agency int) func(*http.Request) {
-	return claiming(map[string]any{"sub": "admin-of-agency", "agency_id": agency})
+	return claiming(claimSet{"sub": "admin-of-agency", "agency_id": agency})
 }
 
 // clientOf sends the token of a client.
 func clientOf(agency int, subject string) func(*http.Request) {
-	return claiming(map[string]any{"sub": subject, "role": "client", "agency_id": agency})
+	return claiming(claimSet{"sub": subject, "role": "client", "agency_id": agency})
 }
 
 // clientToken is the token of client-1 of agency 1.
 func clientToken() string {
-	return edKey().mint(claims(map[string]any{"sub": "client-1", "role": "client", "agency_id": 1}))
+	return edKey().mint(claims(claimSet{"sub": "client-1", "role": "client", "agency_id": 1}))
 }
 
 func byClient(r *http.Request) { withToken(clientToken())(r) }

@@ -40,7 +40,7 @@ func TestRefresh_RequestsAReportAndReturnsIt(t *testing.T) {
 	r := a.get(refresh42).wants(200, "")
 	r.has("telemetry.speed_kmh", 7.0, "diagnostics.oil_life_percent", 61.0, "connectivity.status", "online").
 		meta("source", "live")
-	r.shows(`"telemetry":"2026-01-02T10:00:00.250Z"`, `"diagnostics":"2026-01-02T09:00:00.250Z"`) // of the sections
+	r.shows(`"telemetry":"2026-01-02T10:00:00.250Z"`, `"diagnostics":"2026-01-02T09:00:00.250Z"`)
 	want := delivery.Order{Vehicle: 42, Action: telematics.ReportState, Budget: telematics.DefaultBudget,
 		Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, RequestID: uuid.MustParse(r.body.RequestID)}
 	same(t, a.controller.last(), want, "order")

@@ -60,9 +60,8 @@ func TestContract_IsValidOpenAPI(t *testing.T) {
 func TestContract_IsServed(t *testing.T) {
 	a := newAPI(t)
 	text := must(os.ReadFile("openapi.yaml"))
-	if r := a.get("/openapi.yaml", anonymous); r.status != 200 || r.text != string(text) || r.header.Get("Content-Type") != "application/yaml" {
-		t.Errorf("%d %v", r.status, r.header)
-	}
+	served := a.get("/openapi.yaml", anonymous).answers(200).heads("Content-Type", "application/yaml")
+	same(t, served.text, string(text), "the contract")
 	r := a.get("/openapi.json", anonymous)
 	r.heads("Content-Type", "application/json")
 	r.answers(200)

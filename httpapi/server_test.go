@@ -136,7 +136,7 @@ func TestServer_CloseEndsWaitingConnections(t *testing.T) {
 
 func TestServer_ConcurrentCallersGetTheirAnswers(t *testing.T) {
 	a := newAPI(t)
-	tokens := []string{adminToken(), edKey().mint(claims(map[string]any{"agency_id": 1})), clientToken()}
+	tokens := []string{adminToken(), edKey().mint(claims(claimSet{"agency_id": 1})), clientToken()}
 	wants := []int{200, 200, 403}
 	var callers sync.WaitGroup
 	for i := range 60 {

@@ -33,6 +33,13 @@ func TestSignature_SignedRequestPassesAndNamesItsAgency(t *testing.T) {
 	}
 }
 
+func ofOtherApp(s *signature) { s.key = appKey(2) }
+
+// signedAt signs as if the time differed.
+func signedAt(skew time.Duration) func(*http.Request) {
+	return signedBy(func(s *signature) { s.at = now.Add(skew) })
+}
+
 // addressed changes the target of the request after it was signed.
 func addressed(target string) func(*http.Request) {
 	return func(r *http.Request) {
@@ -51,6 +58,8 @@ func replaced(old, by string) func(*http.Request) {
 	return headerChanged(func(h string) string { return strings.Replace(h, old, by, 1) })
 }
 
+const otherSigned = "something else was signed"
+
 func TestSignature_OfAnotherRequestIsRefused(t *testing.T) {
 	other := appKey(1)
 	other.Secret = appKey(2).Secret
@@ -66,49 +75,49 @@ func TestSignature_OfAnotherRequestIsRefused(t *testing.T) {
 	const invalid, missing, stale = "agency_signature_invalid", "agency_signature_missing", "agency_signature_stale"
 	for name, c := range map[string]struct {
 		code   string
-		change []func(*http.Request)
+		change changes
 		says   string // a hint for the app's developer
 	}{
-		"wrong secret":         {invalid, []func(*http.Request){with(other)}, "not known or no longer valid, or something else was signed"},
-		"changed body":         {invalid, []func(*http.Request){signed, withBody(`{"a":2}`)}, "body"},
-		"body taken away":      {invalid, []func(*http.Request){signed, withBody("")}, "body"},
-		"changed query":        {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/7?status=active&limit=200")}, "raw query"},
-		"reordered query":      {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/7?limit=20&status=active")}, "raw query"},
-		"re-encoded query":     {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/7?status=%61ctive&limit=20")}, "raw query"},
-		"query taken away":     {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/7")}, "raw query"},
-		"changed path":         {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/8?status=active&limit=20")}, "path"},
-		"re-encoded path":      {invalid, []func(*http.Request){signed, addressed("/api/v1/client/probe/%37?status=active&limit=20")}, "path"},
-		"changed method":       {invalid, []func(*http.Request){signed, func(r *http.Request) { r.Method = http.MethodDelete }}, "method"},
-		"changed token":        {invalid, []func(*http.Request){signed, clientOf(1, "client-2")}, "access token"},
-		"changed time":         {invalid, []func(*http.Request){signed, replaced(fmt.Sprintf("t=%d", now.Unix()), fmt.Sprintf("t=%d", now.Unix()+1))}, "something else was signed"},
-		"changed nonce":        {invalid, []func(*http.Request){signed, headerChanged(func(h string) string { return strings.Replace(h, ",v1=", "A,v1=", 1) })}, "something else was signed"},
-		"another key's name":   {invalid, []func(*http.Request){signed, replaced("k="+theKey, "k=ak_2")}, "something else was signed"},
-		"revoked key":          {invalid, []func(*http.Request){with(revoked)}, "no longer valid"},
-		"retired key":          {invalid, []func(*http.Request){with(retired)}, "no longer valid"},
-		"unknown key":          {invalid, []func(*http.Request){with(unknown)}, "not known"},
-		"a key without secret": {invalid, []func(*http.Request){with(empty)}, "not known"},
-		"stale":                {stale, []func(*http.Request){signedBy(func(s *signature) { s.at = now.Add(-301 * time.Second) })}, "2026-01-02T09:54:59.000Z, and it is 2026-01-02T10:00:00.250Z here"},
-		"from the future":      {stale, []func(*http.Request){signedBy(func(s *signature) { s.at = now.Add(301 * time.Second) })}, "at most 300 seconds"},
-		"stale and wrong":      {invalid, []func(*http.Request){signedBy(func(s *signature) { s.key, s.at = other, now.Add(-time.Hour) })}, "something else was signed"},
-		"missing":              {missing, []func(*http.Request){withoutSignature}, "X-Agency-Signature: k=<key id>,t="},
-		"two headers":          {invalid, []func(*http.Request){signed, func(r *http.Request) { r.Header.Add("X-Agency-Signature", r.Header.Get("X-Agency-Signature")) }}, "more than one header"},
-		"two and one is empty": {invalid, []func(*http.Request){signed, withHeader("X-Agency-Signature", "")}, "more than one header"},
-		"empty header":         {invalid, []func(*http.Request){headerChanged(func(string) string { return "" })}, "its parts must be"},
-		"header of 10 kB":      {invalid, []func(*http.Request){signed, headerChanged(func(h string) string { return h + strings.Repeat("0", 10_000) })}, "longer than 512 bytes"},
-		"upper-case hex":       {invalid, []func(*http.Request){signed, headerChanged(func(h string) string { i := strings.Index(h, ",v1="); return h[:i+4] + strings.ToUpper(h[i+4:]) })}, "lower-case"},
-		"wrong order": {invalid, []func(*http.Request){signed, headerChanged(func(h string) string {
+		"wrong secret":         {invalid, changes{with(other)}, "not known or no longer valid, or something else was signed"},
+		"changed body":         {invalid, changes{signed, withBody(`{"a":2}`)}, "body"},
+		"body taken away":      {invalid, changes{signed, withBody("")}, "body"},
+		"changed query":        {invalid, changes{signed, addressed("/api/v1/client/probe/7?status=active&limit=200")}, "raw query"},
+		"reordered query":      {invalid, changes{signed, addressed("/api/v1/client/probe/7?limit=20&status=active")}, "raw query"},
+		"re-encoded query":     {invalid, changes{signed, addressed("/api/v1/client/probe/7?status=%61ctive&limit=20")}, "raw query"},
+		"query taken away":     {invalid, changes{signed, addressed("/api/v1/client/probe/7")}, "raw query"},
+		"changed path":         {invalid, changes{signed, addressed("/api/v1/client/probe/8?status=active&limit=20")}, "path"},
+		"re-encoded path":      {invalid, changes{signed, addressed("/api/v1/client/probe/%37?status=active&limit=20")}, "path"},
+		"changed method":       {invalid, changes{signed, func(r *http.Request) { r.Method = http.MethodDelete }}, "method"},
+		"changed token":        {invalid, changes{signed, clientOf(1, "client-2")}, "access token"},
+		"changed time":         {invalid, changes{signed, replaced(fmt.Sprintf("t=%d", now.Unix()), fmt.Sprintf("t=%d", now.Unix()+1))}, otherSigned},
+		"changed nonce":        {invalid, changes{signed, headerChanged(func(h string) string { return strings.Replace(h, ",v1=", "A,v1=", 1) })}, otherSigned},
+		"another key's name":   {invalid, changes{signed, replaced("k="+theKey, "k=ak_2")}, otherSigned},
+		"revoked key":          {invalid, changes{with(revoked)}, "no longer valid"},
+		"retired key":          {invalid, changes{with(retired)}, "no longer valid"},
+		"unknown key":          {invalid, changes{with(unknown)}, "not known"},
+		"a key without secret": {invalid, changes{with(empty)}, "not known"},
+		"stale":                {stale, changes{signedAt(-301 * time.Second)}, "2026-01-02T09:54:59.000Z, and it is 2026-01-02T10:00:00.250Z here"},
+		"from the future":      {stale, changes{signedAt(301 * time.Second)}, "at most 300 seconds"},
+		"stale and wrong":      {invalid, changes{signedBy(func(s *signature) { s.key, s.at = other, now.Add(-time.Hour) })}, otherSigned},
+		"missing":              {missing, changes{withoutSignature}, "X-Agency-Signature: k=<key id>,t="},
+		"two headers":          {invalid, changes{signed, func(r *http.Request) { r.Header.Add("X-Agency-Signature", r.Header.Get("X-Agency-Signature")) }}, "more than one header"},
+		"two and one is empty": {invalid, changes{signed, withHeader("X-Agency-Signature", "")}, "more than one header"},
+		"empty header":         {invalid, changes{headerChanged(func(string) string { return "" })}, "its parts must be"},
+		"header of 10 kB":      {invalid, changes{signed, headerChanged(func(h string) string { return h + strings.Repeat("0", 10_000) })}, "longer than 512 bytes"},
+		"upper-case hex":       {invalid, changes{signed, headerChanged(func(h string) string { i := strings.Index(h, ",v1="); return h[:i+4] + strings.ToUpper(h[i+4:]) })}, "lower-case"},
+		"wrong order": {invalid, changes{signed, headerChanged(func(h string) string {
 			k, rest, _ := strings.Cut(h, ",")
 			t, rest, _ := strings.Cut(rest, ",")
 			return t + "," + k + "," + rest
 		})}, "in this order"},
-		"a space":          {invalid, []func(*http.Request){signed, replaced(",t=", ", t=")}, "without spaces"},
-		"encoded body":     {invalid, []func(*http.Request){withHeader("Content-Encoding", "gzip"), signed}, "Content-Encoding"},
-		"encoded as it is": {invalid, []func(*http.Request){withHeader("Content-Encoding", "identity"), signed}, "Content-Encoding"},
+		"a space":          {invalid, changes{signed, replaced(",t=", ", t=")}, "without spaces"},
+		"encoded body":     {invalid, changes{withHeader("Content-Encoding", "gzip"), signed}, "Content-Encoding"},
+		"encoded as it is": {invalid, changes{withHeader("Content-Encoding", "identity"), signed}, "Content-Encoding"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := probedAPI(t)
 			a.agencyKeys.byID["revoked"], a.agencyKeys.byID["retired"], a.agencyKeys.byID["empty"] = revoked, retired, empty
-			r := a.asClient(http.MethodPost, probe, append([]func(*http.Request){withJSON(`{"a":1}`)}, c.change...)...).wants(401, c.code)
+			r := a.asClient(http.MethodPost, probe, append(changes{withJSON(`{"a":1}`)}, c.change...)...).wants(401, c.code)
 			if got := r.header.Get("WWW-Authenticate"); got != `Motorpool-Signature realm="motorpool", header="X-Agency-Signature"` {
 				t.Errorf("challenge %q", got)
 			}
@@ -202,7 +211,7 @@ func TestSignature_StoreMayRefuseItAsStaleOrOneTooMany(t *testing.T) {
 func TestSignature_MayBeFiveMinutesEarlyOrLate(t *testing.T) {
 	a := probedAPI(t)
 	for _, skew := range []time.Duration{-300 * time.Second, 300 * time.Second} {
-		a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.at = now.Add(skew) })).wants(200, "")
+		a.asClient(http.MethodPost, probe, signedAt(skew)).wants(200, "")
 	}
 }
 
@@ -216,7 +225,7 @@ func TestSignature_RetiringKeyIsValidUntilItsDate(t *testing.T) {
 
 func TestSignature_AgencyOfTokenAndKeyMustAgree(t *testing.T) {
 	a := probedAPI(t)
-	a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.key = appKey(2) })).wants(403, "agency_mismatch")
+	a.asClient(http.MethodPost, probe, signedBy(ofOtherApp)).wants(403, "agency_mismatch")
 	a.wantsEntries(logged{Code: "agency_mismatch", Action: "probe.change", Agency: 1})
 }
 
@@ -236,7 +245,7 @@ func TestSignature_IsCheckedAfterTokenAndRoleAndBeforeLimits(t *testing.T) {
 	a.asClient(http.MethodPost, probe).wants(429, "rate_limited")
 	a.asClient(http.MethodPost, probe, withoutSignature).wants(401, "agency_signature_missing").wantsQuota("", "", "")
 	a.asClient(http.MethodPost, probe, signed, withBody("x")).wants(401, "agency_signature_invalid")
-	a.asClient(http.MethodPost, probe, signedBy(func(s *signature) { s.key = appKey(2) })).wants(403, "agency_mismatch").wantsQuota("", "", "")
+	a.asClient(http.MethodPost, probe, signedBy(ofOtherApp)).wants(403, "agency_mismatch").wantsQuota("", "", "")
 	// An invalid Idempotency-Key is checked like other fields, after the signature.
 	a.asClient(http.MethodPost, probe, keyed("two words"), withoutSignature).wants(401, "agency_signature_missing")
 }
@@ -254,7 +263,7 @@ func TestSignature_WithoutTheStoreReadsPassAndChangesAreRefused(t *testing.T) {
 				a.asClient(method, probe).wants(503, "service_unavailable").wantsRetryAfter("10")
 			}
 			a.asClient(http.MethodPost, probe, signed, withBody("x")).wants(401, "agency_signature_invalid")
-			a.asClient(http.MethodGet, probe, signedBy(func(s *signature) { s.at = now.Add(-time.Hour) })).wants(401, "agency_signature_stale")
+			a.asClient(http.MethodGet, probe, signedAt(-time.Hour)).wants(401, "agency_signature_stale")
 		})
 	}
 }

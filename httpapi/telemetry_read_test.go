@@ -125,7 +125,7 @@ func TestEventsRead_EntryHasTheFilterAndTheNumberOfVehicles(t *testing.T) {
 		{"?agency_id=2", map[string]any{"agency_id": int64(2)}, 0, true},
 	} {
 		l := newLive(t, brokertest.NewEvents())
-		var change []func(*http.Request)
+		var change changes
 		if c.foreign {
 			change = append(change, ofAgency(1))
 		}

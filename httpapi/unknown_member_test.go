@@ -115,20 +115,20 @@ func TestRepeatedMember_IsRefused(t *testing.T) {
 }
 
 func TestValidation_AllErrorsAreReturnedTogether(t *testing.T) {
+	wrong := func(r *response, fields ...string) {
+		t.Helper()
+		same(t, slices.Sorted(maps.Keys(r.body.Errors)), fields, "fields with errors")
+	}
 	a := newAPI(t)
 	r := a.post("/api/v1/admin/vehicles/x/control/attention", withJSON(`{"duration_ms":9999,"volume":1}`), keyed("a b"),
 		func(r *http.Request) { r.URL.RawQuery = "%zz" }).wants(422, "validation_failed")
-	if got := slices.Sorted(maps.Keys(r.body.Errors)); !slices.Equal(got, []string{"Idempotency-Key", "duration_ms", "query", "signal", "vehicle", "volume"}) {
-		t.Errorf("errors %v", r.body.Errors)
-	}
+	wrong(r, "Idempotency-Key", "duration_ms", "query", "signal", "vehicle", "volume")
 	r = a.get("/api/v1/admin/vehicles?status=flying&limit=0&cursor=x").wants(422, "validation_failed")
-	same(t, slices.Sorted(maps.Keys(r.body.Errors)), []string{"cursor", "limit", "status"}, "errors")
+	wrong(r, "cursor", "limit", "status")
 	r = a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42,42.0],"x":1}`), keyed("")).wants(422, "validation_failed")
-	if got := slices.Sorted(maps.Keys(r.body.Errors)); !slices.Equal(got, []string{"Idempotency-Key", "parameters.signal", "vehicle_ids", "x"}) {
-		t.Errorf("errors %v", r.body.Errors)
-	}
+	wrong(r, "Idempotency-Key", "parameters.signal", "vehicle_ids", "x")
 	b := newBookingAPI(t)
 	r = b.post(adminBooking+"/refund", withJSON(`{"amount":-1,"full":true,"reason":" ","x":1}`), keyed("k")).wants(422, "validation_failed")
-	same(t, slices.Sorted(maps.Keys(r.body.Errors)), []string{"amount", "full", "reason", "x"}, "errors")
+	wrong(r, "amount", "full", "reason", "x")
 	a.wantsEntries(logged{Code: "validation_failed"}, logged{Action: telematics.BulkOrder})
 }

@@ -47,7 +47,7 @@ func TestFleetEdit_PassesTheFieldsAsTheyAreWritten(t *testing.T) {
 
 func TestFleetEdit_Refusals(t *testing.T) {
 	a := newAPI(t)
-	ofOne := claiming(map[string]any{"agency_id": 1, "scope": nil})
+	ofOne := claiming(claimSet{"agency_id": 1, "scope": nil})
 	for _, c := range []struct {
 		method, path, body string
 		status             int

@@ -56,7 +56,7 @@ func TestVehicle_HasWhatItCostsAndHowItsUnitIsBuiltIn(t *testing.T) {
 			r.wants(200, "").has("installation", c.want).hides("4711").shows(`"hourly_rate":15.00,"deposit":200.00,"currency":"EUR"`)
 		}
 	}
-	a.get("/api/v1/admin/vehicles/2").wants(200, "").shows(`"hourly_rate":null,"deposit":null,"currency":"EUR"`) // not for rent
+	a.get("/api/v1/admin/vehicles/2").wants(200, "").shows(`"hourly_rate":null,"deposit":null,"currency":"EUR"`)
 }
 
 func TestVehicleWithoutUnit_HasNoCommands(t *testing.T) {

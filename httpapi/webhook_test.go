@@ -61,9 +61,9 @@ func (e *notices) wants(t *testing.T, kept, nudges int) {
 }
 
 // noticed returns a request without a token, with a body and its signature.
-func noticed(body string, change ...func(*http.Request)) []func(*http.Request) {
+func noticed(body string, change ...func(*http.Request)) changes {
 	signature := sandbox.Sign("whsec_test", time.Now(), []byte(body))
-	return append([]func(*http.Request){anonymous, withJSON(body), withHeader("Stripe-Signature", signature)}, change...)
+	return append(changes{anonymous, withJSON(body), withHeader("Stripe-Signature", signature)}, change...)
 }
 
 // event returns the notice of an event, with the JSON text of its object.
@@ -93,10 +93,10 @@ func TestWebhook_NeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
 	good := sign("whsec_test", time.Now())
 	stamp, signature, _ := strings.Cut(good, ",")
 	_, other, _ := strings.Cut(sign("whsec_other", time.Now()), ",")
-	with := func(value string) []func(*http.Request) {
-		return []func(*http.Request){anonymous, withJSON(aboutPayment), withHeader("Stripe-Signature", value)}
+	with := func(value string) changes {
+		return changes{anonymous, withJSON(aboutPayment), withHeader("Stripe-Signature", value)}
 	}
-	for name, change := range map[string][]func(*http.Request){
+	for name, change := range map[string]changes{
 		"no signature":                   {anonymous, withJSON(aboutPayment)},
 		"a token instead of a signature": {withJSON(aboutPayment)},
 		"with another secret":            with(sign("whsec_other", time.Now())),
@@ -114,7 +114,7 @@ func TestWebhook_NeedsTheProcessorsSignatureAndNoToken(t *testing.T) {
 	}
 	a.t = t
 	e.wants(t, 0, 0)
-	for _, change := range [][]func(*http.Request){
+	for _, change := range []changes{
 		// Two signatures while the secret is replaced.
 		with(stamp + "," + other + "," + signature),
 		noticed(aboutPayment, func(r *http.Request) { r.Header.Del("Content-Type") }),
