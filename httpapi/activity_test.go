@@ -29,8 +29,10 @@ func TestActivity_EntryMatchesTheContract(t *testing.T) {
 	lines := r.body.Data.([]any)
 	r.body.Data = lines[0]
 	for name, want := range map[string]any{
-		"id": 2.0, "at": "2026-01-02T10:00:00.250Z", "actor": "admin-7", "role": "admin", "agency_id": 1.0, "vehicle_id": 42.0, "action": "command.attention",
-		"outcome": "unknown", "code": "command_timeout", "command_id": command.String(), "request_id": request.String(), "latency_ms": 10000.0, "late": true,
+		"id": 2.0, "at": "2026-01-02T10:00:00.250Z", "actor": "admin-7", "role": "admin", "agency_id": 1.0, "vehicle_id": 42.0,
+		"action":  "command.attention",
+		"outcome": "unknown", "code": "command_timeout", "command_id": command.String(), "request_id": request.String(),
+		"latency_ms": 10000.0, "late": true,
 	} {
 		same(t, r.at(name), want, "%s", name)
 	}
@@ -43,7 +45,8 @@ func TestActivity_EntryMatchesTheContract(t *testing.T) {
 
 func TestActivity_FiltersReachTheStore(t *testing.T) {
 	a := newAPI(t)
-	a.get("/api/v1/admin/activity?vehicle_id=42&actor=admin-7&action=command.lock&outcome=not_executed&from=2026-01-01T00:00:00%2B01:00&to=2026-01-02T00:00:00.5Z",
+	a.get("/api/v1/admin/activity?vehicle_id=42&actor=admin-7&action=command.lock&outcome=not_executed&"+
+		"from=2026-01-01T00:00:00%2B01:00&to=2026-01-02T00:00:00.5Z",
 		ofAgency(1)).wants(200, "")
 	got := a.fleet.asked.activities
 	want := telematics.ActivityQuery{
@@ -61,11 +64,14 @@ func TestActivity_FiltersReachTheStore(t *testing.T) {
 func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 	a := newAPI(t)
 	written := []string{
-		telematics.StatusRead, telematics.VehiclesRead, telematics.CommandsRead, telematics.EventsRead, telematics.CommandsHalt, telematics.CommandsResume, telematics.BulkOrder, telematics.AnswerUnrecorded,
-		rental.BookingCreate, rental.BookingCancel, rental.BookingExtend, rental.BookingStart, rental.BookingEnd, rental.BookingFee, rental.BookingRefund, rental.BookingCapture,
+		telematics.StatusRead, telematics.VehiclesRead, telematics.CommandsRead, telematics.EventsRead, telematics.CommandsHalt,
+		telematics.CommandsResume, telematics.BulkOrder, telematics.AnswerUnrecorded,
+		rental.BookingCreate, rental.BookingCancel, rental.BookingExtend, rental.BookingStart, rental.BookingEnd, rental.BookingFee,
+		rental.BookingRefund, rental.BookingCapture,
 		rental.MethodAdd, rental.MethodRemove, rental.MethodDefault, rental.MethodDropped,
 		rental.AgencyKeyAdd, rental.AgencyKeyRetire, rental.AgencyKeyRevoke,
-		rental.ChargeActivity(rental.StartCharge), rental.ChargeActivity(rental.DepositCharge), rental.ChargeActivity(rental.ExtensionCharge),
+		rental.ChargeActivity(rental.StartCharge), rental.ChargeActivity(rental.DepositCharge),
+		rental.ChargeActivity(rental.ExtensionCharge),
 		rental.ChargeActivity(rental.FeeCharge), rental.ChargeActivity(rental.RefundCharge),
 	}
 	for _, action := range append(telematics.ControlActions, telematics.ReportState) {

@@ -11,7 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
-const newBooking = `{"agency_id":1,"client":"client-1","vehicle_id":42,"start_date":"2026-01-02T12:00:00+01:00","end_date":"2026-01-02T18:00:00.5Z","pickup_station_id":1,"dropoff_station_id":2.0}`
+const newBooking = `{"agency_id":1,"client":"client-1","vehicle_id":42,"start_date":"2026-01-02T12:00:00+01:00",` +
+	`"end_date":"2026-01-02T18:00:00.5Z","pickup_station_id":1,"dropoff_station_id":2.0}`
 
 func TestAdminBooking_IsMade(t *testing.T) {
 	a := newBookingAPI(t)
@@ -41,7 +42,8 @@ func TestAdminBooking_IsMadeOncePerKey(t *testing.T) {
 
 func TestAdminBooking_InvalidOneIsRefused(t *testing.T) {
 	a := newBookingAPI(t)
-	for _, field := range []string{"agency_id", "client", "vehicle_id", "start_date", "end_date", "pickup_station_id", "dropoff_station_id"} {
+	for _, field := range []string{"agency_id", "client", "vehicle_id", "start_date", "end_date", "pickup_station_id",
+		"dropoff_station_id"} {
 		for _, value := range []string{"null", "true", `""`, "{}"} {
 			body := replaceField(newBooking, field, value)
 			a.post("/api/v1/admin/bookings", withJSON(body)).invalid(field)
@@ -59,7 +61,8 @@ func TestAdminBooking_InvalidOneIsRefused(t *testing.T) {
 	} {
 		a.post("/api/v1/admin/bookings", withJSON(body)).invalid(field)
 	}
-	for code, status := range map[telematics.Code]int{rental.VehicleNotAvailable: 409, rental.MethodRequired: 422, rental.MethodInvalid: 422, telematics.VehicleNotFound: 404} {
+	for code, status := range map[telematics.Code]int{rental.VehicleNotAvailable: 409, rental.MethodRequired: 422,
+		rental.MethodInvalid: 422, telematics.VehicleNotFound: 404} {
 		a.bookings.err = fmt.Errorf("make booking: %w", &telematics.Error{Code: code, Message: "Not so."})
 		a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(status, string(code))
 		want := logged{Action: rental.BookingCreate, Code: code, Outcome: telematics.NotExecuted, Vehicle: 42, Agency: 1}
@@ -149,7 +152,8 @@ func TestBooking_ChangesOfMoneyNeedAnIdempotencyKey(t *testing.T) {
 
 func TestAmount_IsReadExactly(t *testing.T) {
 	for currency, amounts := range map[rental.Currency]map[string]rental.Minor{
-		"EUR": {"12": 1200, "12.5": 1250, "12.50": 1250, "12.500": 1250, "0.1": 10, "0.29": 29, "1.15": 115, "1e2": 10_000, "1.5E1": 1500, "1000000.01": 100_000_001,
+		"EUR": {"12": 1200, "12.5": 1250, "12.50": 1250, "12.500": 1250, "0.1": 10, "0.29": 29, "1.15": 115, "1e2": 10_000,
+			"1.5E1": 1500, "1000000.01": 100_000_001,
 			"12.505": -1, "0.001": -1, "1e-3": -1, "90071992547409930": -1, "1e400": -1, "1e-400": -1},
 		"JPY": {"12": 12, "12.0": 12, "12.5": -1},
 		"BHD": {"0.001": 1, "12.505": 12_505, "0.0001": -1},
@@ -191,7 +195,8 @@ func TestBooking_ChangesOfMoneyNeedAReason(t *testing.T) {
 	a := newBookingAPI(t)
 	for path := range money {
 		kind := map[bool]string{true: `,"kind":"other"`}[path == "/fees"]
-		for _, reason := range []string{"", `,"reason":null`, `,"reason":""`, `,"reason":"  "`, `,"reason":7`, `,"reason":"a\u0000b"`, `,"reason":"` + strings.Repeat("é", 501) + `"`} {
+		for _, reason := range []string{"", `,"reason":null`, `,"reason":""`, `,"reason":"  "`, `,"reason":7`, `,"reason":"a\u0000b"`,
+			`,"reason":"` + strings.Repeat("é", 501) + `"`} {
 			a.post(adminBooking+path, withJSON(`{"amount":1`+kind+reason+`}`), keyed("k")).invalid("reason")
 		}
 		a.post(adminBooking+path, withJSON(`{"amount":1`+kind+`,"reason":"`+strings.Repeat("é", 500)+`"}`), keyed("k"+path)).wants(200, "")
@@ -235,7 +240,8 @@ func TestRefund_OfOneCharge(t *testing.T) {
 		return a.post(adminBooking+"/refund", withJSON(body), keyed(key))
 	}
 	const rent, deposit = `"charge_id":"01941f29-7c00-7aa0-8000-000000000001"`, `"charge_id":"01941f29-7c00-7aa0-8000-000000000002"`
-	for _, body := range []string{`{"amount":1,"reason":"x","charge_id":"5"}`, `{"amount":1,"reason":"x","charge_id":"01941f29-7c00-7aa0-8000-00000000000f"}`} {
+	for _, body := range []string{`{"amount":1,"reason":"x","charge_id":"5"}`,
+		`{"amount":1,"reason":"x","charge_id":"01941f29-7c00-7aa0-8000-00000000000f"}`} {
 		refund(body, "a").invalid("charge_id")
 	}
 	refund(`{"full":true,"reason":"x",`+deposit+`}`, "b").wants(422, "refund_exceeds_paid")

@@ -33,7 +33,8 @@ func TestTokens_NameTheActor(t *testing.T) {
 	if got, want := a.controller.last().Actor, (telematics.Actor{Subject: "Zoë", Role: telematics.Admin, Agency: 3}); got != want {
 		t.Errorf("actor %+v, want %+v", got, want)
 	}
-	a.post(lock, withHeader("Authorization", ""), func(r *http.Request) { r.Header.Set("Authorization", "bEARER  "+adminToken()) }).wants(200, "")
+	a.post(lock, withHeader("Authorization", ""), func(r *http.Request) { r.Header.Set("Authorization", "bEARER  "+adminToken()) }).
+		wants(200, "")
 	a.post(lock, claiming(claimSet{"agency_id": nil, "nbf": nil, "iat": nil})).wants(200, "")
 }
 
@@ -74,7 +75,8 @@ func TestTokens_AgencyNarrowsAllAgencies(t *testing.T) {
 	}
 }
 
-const sayWhichAgency = "The access token of an administrator must have agency_id, the id of its agency; or, to see all agencies, all_agencies in scope."
+const sayWhichAgency = "The access token of an administrator must have agency_id, the id of its agency; " +
+	"or, to see all agencies, all_agencies in scope."
 
 const (
 	wrongAlgorithm = "The access token must be signed with RS256, ES256 or EdDSA."
@@ -118,7 +120,8 @@ func TestAuth_ABadTokenIsRefused(t *testing.T) {
 		"another scope":       {minted(claimSet{"scope": "openid all_agencies_read"}), sayWhichAgency},
 		"scope of all, alike": {minted(claimSet{"scope": "All_Agencies"}), sayWhichAgency},
 		"scope no text":       {minted(claimSet{"scope": true}), "The access token's scope is neither a string nor an array of strings."},
-		"logout token":        {typed("logout+jwt"), `The token is of type "logout+jwt", not an access token; typ must be one of at+jwt, JWT.`},
+		"logout token": {typed("logout+jwt"), `The token is of type "logout+jwt", not an access token; ` +
+			`typ must be one of at+jwt, JWT.`},
 		"command":             {typed("motorpool-command+jwt"), ""},
 		"id token's type":     {typed("ID"), ""},
 		"type absent":         {typed("absent"), ""},
@@ -129,25 +132,27 @@ func TestAuth_ABadTokenIsRefused(t *testing.T) {
 		"client of no agency": {minted(claimSet{"role": "client"}), "The access token of a client must have agency_id."},
 		"unknown key":         {otherKey().mint(claims(nil)), unknownKey},
 		"forged":              {forged.mint(claims(nil)), "The access token is not valid."},
-		"no key id of three":  {signer{"", edKey().alg, edKey().private}.mint(claims(claimSet{"exp": seconds(-999)})), "The access token has expired."},
-		"another key's id":    {signer{"rsa-1", edKey().alg, edKey().private}.mint(claims(nil)), unknownKey},
-		"RS384":               {signer{"rsa-1", jwa.RS384(), rsaKey().private}.mint(claims(nil)), wrongAlgorithm},
-		"PS256":               {signer{"rsa-1", jwa.PS256(), rsaKey().private}.mint(claims(nil)), wrongAlgorithm},
-		"alg none":            {unsigned(claims(nil)), wrongAlgorithm},
-		"alg none, unsigned":  {unsigned(claims(nil)) + "x", ""},
-		"HS256 with our key":  {confused(t, claims(nil)), wrongAlgorithm},
-		"critical header":     {critical(t, claims(nil)), "The access token has critical header parameters that are not known here."},
-		"tampered":            {tampered(adminToken()), "The access token is not valid."},
-		"no JWT":              {"abc", "The access token is not a JWT."},
-		"three empty parts":   {"..", "The access token is not a JWT."},
-		"five parts":          {"a.b.c.d.e", "The access token is not a JWT."},
-		"padding":             {adminToken() + "=", "The access token is not a JWT."},
-		"too long":            {minted(claimSet{"x": strings.Repeat("x", 9000)}), "The access token is longer than 8192 bytes."},
+		"no key id of three": {signer{"", edKey().alg, edKey().private}.mint(claims(claimSet{"exp": seconds(-999)})),
+			"The access token has expired."},
+		"another key's id":   {signer{"rsa-1", edKey().alg, edKey().private}.mint(claims(nil)), unknownKey},
+		"RS384":              {signer{"rsa-1", jwa.RS384(), rsaKey().private}.mint(claims(nil)), wrongAlgorithm},
+		"PS256":              {signer{"rsa-1", jwa.PS256(), rsaKey().private}.mint(claims(nil)), wrongAlgorithm},
+		"alg none":           {unsigned(claims(nil)), wrongAlgorithm},
+		"alg none, unsigned": {unsigned(claims(nil)) + "x", ""},
+		"HS256 with our key": {confused(t, claims(nil)), wrongAlgorithm},
+		"critical header":    {critical(t, claims(nil)), "The access token has critical header parameters that are not known here."},
+		"tampered":           {tampered(adminToken()), "The access token is not valid."},
+		"no JWT":             {"abc", "The access token is not a JWT."},
+		"three empty parts":  {"..", "The access token is not a JWT."},
+		"five parts":         {"a.b.c.d.e", "The access token is not a JWT."},
+		"padding":            {adminToken() + "=", "The access token is not a JWT."},
+		"too long":           {minted(claimSet{"x": strings.Repeat("x", 9000)}), "The access token is longer than 8192 bytes."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
 			r := a.post(lock, withToken(c.token)).wants(401, "unauthenticated")
-			if got := r.header.Get("WWW-Authenticate"); !strings.HasPrefix(got, `Bearer realm="motorpool", error="invalid_token", error_description="`) {
+			if got := r.header.Get("WWW-Authenticate"); !strings.HasPrefix(got,
+				`Bearer realm="motorpool", error="invalid_token", error_description="`) {
 				t.Errorf("challenge %q", got)
 			}
 			if c.why != "" && r.body.Message != c.why {

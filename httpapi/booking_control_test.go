@@ -40,7 +40,8 @@ func TestClientControl_NeedsAnActiveBookingOfTheClient(t *testing.T) {
 		if after == "" {
 			continue
 		}
-		r := a.asClient(http.MethodPost, fmt.Sprintf("/api/v1/client/bookings/%d/control/unlock", id)).wants(409, "booking_not_active").wantsRetryAfter(after)
+		r := a.asClient(http.MethodPost, fmt.Sprintf("/api/v1/client/bookings/%d/control/unlock", id)).wants(409, "booking_not_active").
+			wantsRetryAfter(after)
 		if r.body.Error.Outcome == nil || *r.body.Error.Outcome != "not_executed" {
 			t.Error(r.text)
 		}
@@ -67,7 +68,8 @@ func TestClientControl_UnlockNeedsTimeAndPayment(t *testing.T) {
 		change func(*rental.BookingDetails)
 		code   string
 	}{
-		"overdue beyond the grace": {func(d *rental.BookingDetails) { d.End, d.Terms.UnlockGrace = now.Add(-time.Hour), time.Hour }, "booking_overdue"},
+		"overdue beyond the grace": {func(d *rental.BookingDetails) { d.End, d.Terms.UnlockGrace = now.Add(-time.Hour), time.Hour },
+			"booking_overdue"},
 		"overdue within the grace": {func(d *rental.BookingDetails) { d.End, d.Terms.UnlockGrace = now.Add(-time.Hour+1), time.Hour }, ""},
 		"rental declined":          {func(d *rental.BookingDetails) { d.Charges[0].State = rental.Declined }, "payment_required"},
 		"deposit refused":          {func(d *rental.BookingDetails) { d.Charges[1].State = rental.Failed }, "payment_required"},
@@ -173,13 +175,16 @@ func TestBooking_NotChangedByAWrongClock(t *testing.T) {
 		c.CompareClock = func(context.Context) error { return wrong }
 	})
 	key := keyed("k")
-	for _, err := range []error{telematics.Unavailable("the exact time", errors.New("three hours behind")), errors.New("postgres does not reply")} {
+	for _, err := range []error{telematics.Unavailable("the exact time", errors.New("three hours behind")),
+		errors.New("postgres does not reply")} {
 		wrong = err
 		a.post("/api/v1/admin/bookings/43/start").wants(503, "service_unavailable")
 		a.post("/api/v1/admin/bookings/42/end").wants(503, "service_unavailable")
 		a.post("/api/v1/admin/bookings", withJSON(newBooking)).wants(503, "service_unavailable")
-		a.post("/api/v1/admin/bookings/42/fees", withJSON(`{"kind":"cleaning","amount":10,"reason":"sand"}`), key).wants(503, "service_unavailable")
-		a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(fmt.Sprintf(`{"end_date":%q}`, now.Add(20*time.Hour).Format(time.RFC3339)))).wants(503, "service_unavailable")
+		a.post("/api/v1/admin/bookings/42/fees", withJSON(`{"kind":"cleaning","amount":10,"reason":"sand"}`), key).
+			wants(503, "service_unavailable")
+		a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(fmt.Sprintf(`{"end_date":%q}`, now.Add(20*time.Hour).
+			Format(time.RFC3339)))).wants(503, "service_unavailable")
 	}
 	wrong = nil
 	a.post("/api/v1/admin/bookings/43/start").wants(200, "")

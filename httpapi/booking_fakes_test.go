@@ -55,7 +55,8 @@ func (b *bookings) FindCharges(_ context.Context, q rental.ChargeQuery) ([]renta
 	var all []rental.BookedCharge
 	for _, d := range b.byID {
 		for _, c := range d.Charges {
-			all = append(all, rental.BookedCharge{Charge: c, Reference: d.Reference, Agency: d.Agency, Subject: d.Subject, Vehicle: d.Vehicle})
+			all = append(all, rental.BookedCharge{Charge: c, Reference: d.Reference, Agency: d.Agency, Subject: d.Subject,
+				Vehicle: d.Vehicle})
 		}
 	}
 	return pageOf(all, positionOf(q.Before), q.Limit, func(c rental.BookedCharge) (string, bool) {

@@ -29,13 +29,17 @@ func (r *response) data() string {
 	return string(body.Data)
 }
 
-const bookingText = `"id":42,"reference":"BK-2026-00042","status":"active","start_date":"2026-01-02T08:00:00.000Z","end_date":"2026-01-02T16:00:00.000Z",` +
+const bookingText = `"id":42,"reference":"BK-2026-00042","status":"active","start_date":"2026-01-02T08:00:00.000Z",` +
+	`"end_date":"2026-01-02T16:00:00.000Z",` +
 	`"actual_start":"2026-01-02T08:00:02.100Z","actual_end":null,` +
-	`"vehicle":{"id":42,"plate_number":"M-MP 42","brand":"Volkswagen","model":"Golf","year":2024,"color":"blue","category":"compact","image":"https://cdn.example.com/golf.png","features":["air_conditioning"]},` +
+	`"vehicle":{"id":42,"plate_number":"M-MP 42","brand":"Volkswagen","model":"Golf","year":2024,"color":"blue",` +
+	`"category":"compact","image":"https://cdn.example.com/golf.png","features":["air_conditioning"]},` +
 	`"pickup_station":{"id":1,"name":"Hauptbahnhof","address":"Arnulfstr. 1, Munich","latitude":48.1407,"longitude":11.5583},` +
 	`"dropoff_station":{"id":2,"name":"Ostbahnhof","address":"Orleansplatz 1, Munich","latitude":48.1276,"longitude":11.6044},` +
-	`"pricing":{"duration_hours":8,"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":200.00,"total":332.00,"rental_total":132.00,"currency":"EUR"},` +
-	`"payment":{"method":"Visa •••• 4242","status":"paid","paid_at":"2026-01-02T08:00:03.250Z","charged":132.00,"refunded":0.00,"held":200.00},"fees":[],` +
+	`"pricing":{"duration_hours":8,"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":200.00,"total":332.00,` +
+	`"rental_total":132.00,"currency":"EUR"},` +
+	`"payment":{"method":"Visa •••• 4242","status":"paid","paid_at":"2026-01-02T08:00:03.250Z","charged":132.00,"refunded":0.00,` +
+	`"held":200.00},"fees":[],` +
 	`"can_cancel":false,"can_extend":true,"created_at":"2026-01-01T09:00:00.000Z"`
 
 // The fields are those of section 2.3 of the interface.
@@ -68,9 +72,12 @@ func TestBooking_UnknownValuesAreNull(t *testing.T) {
 
 func TestBooking_AmountsHaveTheDecimalsOfTheirCurrency(t *testing.T) {
 	for currency, want := range map[rental.Currency]string{
-		"JPY": `"hourly_rate":1500,"subtotal":12000,"tax":1200,"deposit":90071992547,"total":90072005747,"rental_total":13200,"currency":"JPY"`,
-		"EUR": `"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":900719925.47,"total":900720057.47,"rental_total":132.00,"currency":"EUR"`,
-		"BHD": `"hourly_rate":1.500,"subtotal":12.000,"tax":1.200,"deposit":90071992.547,"total":90072005.747,"rental_total":13.200,"currency":"BHD"`,
+		"JPY": `"hourly_rate":1500,"subtotal":12000,"tax":1200,"deposit":90071992547,"total":90072005747,"rental_total":13200,` +
+			`"currency":"JPY"`,
+		"EUR": `"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":900719925.47,"total":900720057.47,` +
+			`"rental_total":132.00,"currency":"EUR"`,
+		"BHD": `"hourly_rate":1.500,"subtotal":12.000,"tax":1.200,"deposit":90071992.547,"total":90072005.747,` +
+			`"rental_total":13.200,"currency":"BHD"`,
 	} {
 		a := newBookingAPI(t)
 		a.set(43, func(d *rental.BookingDetails) { d.Price.Currency, d.Price.Deposit = currency, 90_071_992_547 })
@@ -95,16 +102,25 @@ func TestAdminBooking_HasCharges(t *testing.T) {
 			ID: d.Charges[1].ID, Kind: rental.FeeCharge, Number: 2, State: rental.Declined, Currency: "EUR",
 			Amount: 4_550, Fee: "cleaning", Reason: "Dog hair", Brand: "amex", LastFour: "0005",
 			DeclineCode: "insufficient_funds", Attempts: 2, NextAttempt: now.Add(time.Hour), Created: now,
-		}, rental.Charge{ID: d.Charges[0].ID, Kind: rental.RefundCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 100, Refunds: d.Charges[0].ID, Created: now})
+		}, rental.Charge{ID: d.Charges[0].ID, Kind: rental.RefundCharge, Number: 1, State: rental.Pending, Currency: "EUR", Amount: 100,
+			Refunds: d.Charges[0].ID, Created: now})
 	})
 	r := a.get(adminBooking).wants(200, "")
 	for _, want := range []string{
 		`"agency_id":1,"client":"client-1","extensions":1,"limits":{"refund":131.00,"capture":0.00,"fee":1700.00},"charges":[`,
-		`{"id":"01941f29-7c00-7aa0-8000-000000000001","payment_id":"01941f29-7c00-7aa0-8000-000000000001","kind":"start","number":1,"state":"paid","amount":132.00,"settled":132.00,"currency":"EUR","goal":null,"capture_amount":null,"fee":null,"reason":null,` +
-			`"card":"Visa •••• 4242","decline_code":null,"attempts":1,"next_attempt_at":null,"paid_at":"2026-01-02T08:00:03.250Z","created_at":"2026-01-02T08:00:02.100Z","refund_of":null,"requested_by":null}`,
-		`{"id":"01941f29-7c00-7aa0-8000-000000000002","payment_id":"01941f29-7c00-7aa0-8000-000000000002","kind":"fee","number":2,"state":"declined","amount":45.50,"settled":0.00,"currency":"EUR","goal":null,"capture_amount":null,"fee":"cleaning","reason":"Dog hair",` +
-			`"card":"American Express •••• 0005","decline_code":"insufficient_funds","attempts":2,"next_attempt_at":"2026-01-02T11:00:00.250Z","paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refund_of":null,"requested_by":null}`,
-		`"card":null,"decline_code":null,"attempts":0,"next_attempt_at":null,"paid_at":null,"created_at":"2026-01-02T10:00:00.250Z","refund_of":"01941f29-7c00-7aa0-8000-000000000001","requested_by":null}`,
+		`{"id":"01941f29-7c00-7aa0-8000-000000000001","payment_id":"01941f29-7c00-7aa0-8000-000000000001","kind":"start",` +
+			`"number":1,"state":"paid","amount":132.00,"settled":132.00,"currency":"EUR","goal":null,"capture_amount":null,` +
+			`"fee":null,"reason":null,` +
+			`"card":"Visa •••• 4242","decline_code":null,"attempts":1,"next_attempt_at":null,"paid_at":"2026-01-02T08:00:03.250Z",` +
+			`"created_at":"2026-01-02T08:00:02.100Z","refund_of":null,"requested_by":null}`,
+		`{"id":"01941f29-7c00-7aa0-8000-000000000002","payment_id":"01941f29-7c00-7aa0-8000-000000000002","kind":"fee","number":2,` +
+			`"state":"declined","amount":45.50,"settled":0.00,"currency":"EUR","goal":null,"capture_amount":null,"fee":"cleaning",` +
+			`"reason":"Dog hair",` +
+			`"card":"American Express •••• 0005","decline_code":"insufficient_funds","attempts":2,` +
+			`"next_attempt_at":"2026-01-02T11:00:00.250Z","paid_at":null,"created_at":"2026-01-02T10:00:00.250Z",` +
+			`"refund_of":null,"requested_by":null}`,
+		`"card":null,"decline_code":null,"attempts":0,"next_attempt_at":null,"paid_at":null,` +
+			`"created_at":"2026-01-02T10:00:00.250Z","refund_of":"01941f29-7c00-7aa0-8000-000000000001","requested_by":null}`,
 	} {
 		if !strings.Contains(r.data(), want) {
 			t.Errorf("%s\nwant it to contain %s", r.data(), want)
@@ -130,7 +146,8 @@ func TestBooking_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 		{http.MethodGet, "/payment-action", ""}, {http.MethodPost, "/control/lock", ""}, {http.MethodPost, "/control/unlock", ""},
 	} {
 		ask := func(id int) string {
-			return a.asClient(c.method, fmt.Sprintf("/api/v1/client/bookings/%d%s", id, c.path), withJSON(c.body)).wants(404, "booking_not_found").bare()
+			return a.asClient(c.method, fmt.Sprintf("/api/v1/client/bookings/%d%s", id, c.path), withJSON(c.body)).
+				wants(404, "booking_not_found").bare()
 		}
 		missing := ask(999)
 		for _, id := range []int{44, 45, 998} {
@@ -138,7 +155,8 @@ func TestBooking_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ method, path, body string }{
-		{http.MethodGet, "", ""}, {http.MethodPost, "/start", ""}, {http.MethodPost, "/end", ""}, {http.MethodPost, "/fees", `{"kind":"other","amount":1,"reason":"x"}`},
+		{http.MethodGet, "", ""}, {http.MethodPost, "/start", ""}, {http.MethodPost, "/end", ""},
+		{http.MethodPost, "/fees", `{"kind":"other","amount":1,"reason":"x"}`},
 		{http.MethodPost, "/refund", `{"full":true,"reason":"x"}`}, {http.MethodPost, "/deposit/capture", `{"amount":1,"reason":"x"}`},
 	} {
 		ask := func(id int) string {
@@ -200,7 +218,8 @@ func TestAdminBooking_HasTheGoalOfTheDeposit(t *testing.T) {
 
 func TestAdminBookings_AreListedAndFiltered(t *testing.T) {
 	a := newBookingAPI(t)
-	r := a.get("/api/v1/admin/bookings?client=client-1&status=active&vehicle_id=42&agency_id=1&reference=bk-2026-00042&limit=3").wants(200, "")
+	r := a.get("/api/v1/admin/bookings?client=client-1&status=active&vehicle_id=42&agency_id=1&reference=bk-2026-00042&limit=3").
+		wants(200, "")
 	r.lists(1).has("0.client", "client-1")
 	q := a.bookings.asked
 	like(t, q, rental.BookingQuery{Agency: 1, Client: "client-1", State: rental.Active, Vehicle: 42,

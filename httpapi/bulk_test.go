@@ -27,7 +27,8 @@ func TestBulk_SendsOneActionToManyVehicles(t *testing.T) {
 		}
 		return delivery.Receipt{Command: new(accepted(o))}, nil
 	}
-	r := a.post(many, withJSON(`{"action":"attention","vehicle_ids":[42,2,1.0],"parameters":{"signal":"lights"}}`), withHeader("Prefer", "wait=5")).wants(202, "")
+	r := a.post(many, withJSON(`{"action":"attention","vehicle_ids":[42,2,1.0],"parameters":{"signal":"lights"}}`),
+		withHeader("Prefer", "wait=5")).wants(202, "")
 	id, _ := r.at("id").(string)
 	r.heads("Location", many+"?bulk="+id, "Preference-Applied", "wait=5")
 	if got := r.at("summary"); fmt.Sprint(got) != "map[executed:0 failed:0 not_executed:1 open:2 total:3 unknown:0]" {
@@ -119,7 +120,8 @@ func TestBulk_IsReadWithItsPresentResults(t *testing.T) {
 		ID: id, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin, Agency: 1},
 		Requested: now,
 	}
-	for i, state := range []telematics.State{telematics.Succeeded, telematics.Rejected, telematics.Failed, telematics.Unknown, telematics.Sent, telematics.Expired} {
+	for i, state := range []telematics.State{telematics.Succeeded, telematics.Rejected, telematics.Failed, telematics.Unknown,
+		telematics.Sent, telematics.Expired} {
 		c := settled(delivery.Order{Vehicle: telematics.VehicleID(i + 1), Action: telematics.Lock, Bulk: id}, state)
 		b.Items = append(b.Items, telematics.BulkItem{Vehicle: c.Vehicle, Command: &c})
 	}

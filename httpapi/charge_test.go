@@ -21,8 +21,10 @@ func TestCharges_HaveTheirBookingAndVehicle(t *testing.T) {
 	r.lists(1).says("1 charge.")
 	r.body.Data = r.at("0")
 	for name, want := range map[string]any{
-		"id": "01941f29-7c00-7aa0-8000-000000000002", "kind": "deposit", "state": "authorized", "amount": 200.0, "currency": "EUR", "card": "Visa •••• 4242",
-		"requested_by": "zoe", "reason": "Scratch", "booking_id": 42.0, "booking_reference": "BK-2026-00042", "agency_id": 1.0, "client": "client-1",
+		"id": "01941f29-7c00-7aa0-8000-000000000002", "kind": "deposit", "state": "authorized", "amount": 200.0, "currency": "EUR",
+		"card":         "Visa •••• 4242",
+		"requested_by": "zoe", "reason": "Scratch", "booking_id": 42.0, "booking_reference": "BK-2026-00042", "agency_id": 1.0,
+		"client": "client-1",
 	} {
 		r.has(name, want)
 	}
@@ -35,13 +37,15 @@ func TestCharges_HaveTheirBookingAndVehicle(t *testing.T) {
 
 func TestCharges_AreFiltered(t *testing.T) {
 	a := newBookingAPI(t)
-	a.get(charges+"?state=declined,failed&booking_id=42&agency_id=1&from=2026-01-02T09:00:00Z&to=2026-01-03T00:00:00Z&limit=7").wants(200, "")
+	a.get(charges+"?state=declined,failed&booking_id=42&agency_id=1&from=2026-01-02T09:00:00Z&to=2026-01-03T00:00:00Z&limit=7").
+		wants(200, "")
 	want := rental.ChargeQuery{
 		Agency: 1, Booking: 42, States: []rental.ChargeState{rental.Declined, rental.Failed}, Limit: 8,
 		From: time.Date(2026, 1, 2, 9, 0, 0, 0, time.UTC), To: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
 	}
 	same(t, a.bookings.askedCharges, want, "query")
-	for query, field := range map[string]string{"state=gone": "state", "booking_id=0": "booking_id", "from=yesterday": "from", "cursor=x": "cursor", "state=": "state"} {
+	for query, field := range map[string]string{"state=gone": "state", "booking_id=0": "booking_id", "from=yesterday": "from",
+		"cursor=x": "cursor", "state=": "state"} {
 		a.get(charges + "?" + query).invalid(field)
 	}
 }

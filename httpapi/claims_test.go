@@ -31,8 +31,9 @@ var issuerTokens = map[string]struct {
 }{
 	"Keycloak, all agencies": {
 		claims: auth.Claims{Role: "realm_access.roles", Admin: "fleet-admin", Client: "fleet-client"}, typ: "JWT",
-		token: `{"sub":"f1","azp":"console","scope":"openid profile all_agencies","realm_access":{"roles":["offline_access","fleet-admin"]}}`,
-		role:  telematics.Admin, status: 200,
+		token: `{"sub":"f1","azp":"console","scope":"openid profile all_agencies","realm_access":{"roles":["offline_access",` +
+			`"fleet-admin"]}}`,
+		role: telematics.Admin, status: 200,
 	},
 	"Keycloak, one agency": {
 		claims: auth.Claims{Role: "realm_access.roles", Admin: "fleet-admin", Client: "fleet-client"}, typ: "JWT",

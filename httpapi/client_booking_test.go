@@ -54,7 +54,8 @@ func TestClientBooking_IsExtended(t *testing.T) {
 	extend("2026-01-02T20:30:00Z").wants(409, "vehicle_not_available")
 	a.set(42, func(d *rental.BookingDetails) { d.Extensions = rental.MaxExtensions })
 	extend("2026-01-02T19:30:00Z").wants(409, "booking_not_extendable")
-	for _, body := range []string{``, `{}`, `{"end_date":null}`, `{"end_date":7}`, `{"end_date":""}`, `{"end_date":"tomorrow"}`, `{"end_date":"2026-01-02"}`,
+	for _, body := range []string{``, `{}`, `{"end_date":null}`, `{"end_date":7}`, `{"end_date":""}`, `{"end_date":"tomorrow"}`,
+		`{"end_date":"2026-01-02"}`,
 		`{"end_date":"2026-02-30T10:00:00Z"}`, `{"end_date":"2026-01-02T18:00:00"}`} {
 		a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(body)).invalid("end_date")
 	}

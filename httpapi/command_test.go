@@ -104,8 +104,10 @@ func TestCommands_FiltersNarrowTheListTogether(t *testing.T) {
 	}
 	bulk := uuid.NewString()
 	for _, query := range []string{
-		"?state=", "?state=lies", "?state=sent,", "?outcome=open", "?vehicle_id=0", "?vehicle_id=x", "?actor=", "?from=yesterday", "?to=1", "?limit=0", "?bulk=",
-		"?cursor=YWN0aXZpdHk6MQ", "?cursor=x", "?bulk=" + bulk + "&state=sent", "?bulk=" + bulk + "&agency_id=1", "?vehicle_id=1&vehicle_id=2",
+		"?state=", "?state=lies", "?state=sent,", "?outcome=open", "?vehicle_id=0", "?vehicle_id=x", "?actor=", "?from=yesterday",
+		"?to=1", "?limit=0", "?bulk=",
+		"?cursor=YWN0aXZpdHk6MQ", "?cursor=x", "?bulk=" + bulk + "&state=sent", "?bulk=" + bulk + "&agency_id=1",
+		"?vehicle_id=1&vehicle_id=2",
 	} {
 		a.get("/api/v1/admin/commands"+query).wants(422, "validation_failed")
 	}

@@ -115,7 +115,8 @@ func TestConnections_IdleUnauthenticatedOnesMakeRoom(t *testing.T) {
 	}
 	same(t, idle[len(idle)-1].status(t, adminToken()), 200, "newest connection: status")
 	same(t, authenticated.status(t, adminToken()), 200, "authenticated connection: status")
-	open, evicted, denied := metric(t, bound.metrics, "connections_open"), metric(t, bound.metrics, "connections_evicted_total"), metric(t, bound.metrics, "connections_refused_total")
+	open, evicted, denied := metric(t, bound.metrics, "connections_open"), metric(t, bound.metrics,
+		"connections_evicted_total"), metric(t, bound.metrics, "connections_refused_total")
 	if open != most || evicted != 2*most+2 || denied != 0 {
 		t.Errorf("%d connections open, %d evicted, %d refused", open, evicted, denied)
 	}

@@ -45,7 +45,8 @@ func TestControl_AnswerMatchesTheContract(t *testing.T) {
 	} {
 		same(t, r.at(name), want, "%s", name)
 	}
-	if assurance := fmt.Sprint(r.at("assurance")); assurance != "map[confirmed:true correlated:false deduplicated:true expiring:true signed:true]" {
+	if assurance := fmt.Sprint(r.at("assurance")); assurance != "map[confirmed:true correlated:false deduplicated:true expiring:"+
+		"true signed:true]" {
 		t.Errorf("assurance: %s", assurance)
 	}
 	r.has("reported.telemetry.is_locked", true)
@@ -111,10 +112,12 @@ func TestValidation_MessageNamesTheRule(t *testing.T) {
 
 func TestControl_InvalidJSONIsRefused(t *testing.T) {
 	a := newAPI(t)
-	for _, body := range []string{`{`, `{"signal":"horn"} x`, `{"signal":"horn"}{}`, `{"signal":"horn",}`, `horn`, "{\"signal\":\"horn\",\"x\":\"\xff\"}", "\xef\xbb\xbf{}", strings.Repeat("[", 30_000)} {
+	for _, body := range []string{`{`, `{"signal":"horn"} x`, `{"signal":"horn"}{}`, `{"signal":"horn",}`, `horn`,
+		"{\"signal\":\"horn\",\"x\":\"\xff\"}", "\xef\xbb\xbf{}", strings.Repeat("[", 30_000)} {
 		a.post(attention42, withJSON(body)).wants(400, "malformed_json")
 	}
-	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/jsonx", ";"} {
+	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1",
+		"application/jsonx", ";"} {
 		a.post(attention42, withBody(`{"signal":"horn"}`), withHeader("Content-Type", kind)).wants(415, "unsupported_media_type")
 	}
 	a.post(attention42, withJSON(`{"signal":"horn"}`), withHeader("Content-Encoding", "gzip")).wants(415, "unsupported_media_type")

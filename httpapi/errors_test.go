@@ -40,23 +40,36 @@ func TestErrors_EachResultOfACommandHasItsAnswer(t *testing.T) {
 		detail     string
 		command    bool
 	}{
-		"unknown vehicle":         {refused(telematics.NoSuchVehicle(42)), 404, "vehicle_not_found", false, "", "", "", "", false},
-		"no unit":                 {refused(telematics.NoUnit()), 409, "vehicle_has_no_unit", false, "3600", "not_executed", "", "", false},
-		"action not on record":    {refused(telematics.NotSupported(telematics.Lock)), 409, "command_not_supported", false, "3600", "not_executed", "unsupported", "", false},
-		"action rejected by unit": {ended(telematics.Rejected, "unsupported", ""), 409, "command_not_supported", false, "3600", "not_executed", "unsupported", "", true},
-		"best effort denied":      {refused(telematics.BestEffortDenied(telematics.Unlock)), 409, "best_effort_denied", false, "3600", "not_executed", "", "", false},
-		"moving":                  {refused(telematics.Conflict(telematics.Lock, "moving")), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "moving", false},
-		"door open":               {ended(telematics.Rejected, "state_conflict", "door_open"), 409, "vehicle_state_conflict", true, "30", "not_executed", "state_conflict", "door_open", true},
-		"command in progress":     {refused(telematics.InProgress(&occupant, now)), 409, "command_in_progress", true, "7", "not_executed", "", "", true},
-		"offline":                 {refused(telematics.UnitOffline(telematics.Contact{Status: telematics.Offline}, now)), 503, "vehicle_offline", true, "30", "not_executed", "", "", false},
-		"MQTT unavailable":        {refused(telematics.Unavailable("MQTT", errors.New("x"))), 503, "telematics_unavailable", true, "5", "not_executed", "", "", false},
-		"never published":         {ended(telematics.Expired, "", ""), 503, "telematics_unavailable", true, "5", "not_executed", "", "", true},
-		"bad signature":           {ended(telematics.Unknown, "bad_signature", ""), 502, "command_rejected", false, "10", "unknown", "bad_signature", "", true},
-		"clock unset":             {ended(telematics.Rejected, "clock_unset", ""), 502, "command_rejected", false, "10", "not_executed", "clock_unset", "", true},
-		"failed":                  {ended(telematics.Failed, "", "locked_only"), 502, "command_failed", false, "10", "failed", "", "locked_only", true},
-		"no answer":               {ended(telematics.Unknown, "", ""), 504, "command_timeout", false, "10", "unknown", "", "", true},
-		"internal error":          {refused(telematics.Broken(errors.New("x"))), 500, "internal", true, "", "", "", "", false},
-		"an unknown code":         {refused(&telematics.Error{Code: "surprise", Message: "x"}), 500, "internal", true, "", "", "", "", false},
+		"unknown vehicle": {refused(telematics.NoSuchVehicle(42)), 404, "vehicle_not_found", false, "", "", "", "", false},
+		"no unit":         {refused(telematics.NoUnit()), 409, "vehicle_has_no_unit", false, "3600", "not_executed", "", "", false},
+		"action not on record": {refused(telematics.NotSupported(telematics.Lock)), 409, "command_not_supported", false, "3600",
+			"not_executed", "unsupported", "", false},
+		"action rejected by unit": {ended(telematics.Rejected, "unsupported", ""), 409, "command_not_supported", false, "3600",
+			"not_executed", "unsupported", "", true},
+		"best effort denied": {refused(telematics.BestEffortDenied(telematics.Unlock)), 409, "best_effort_denied", false, "3600",
+			"not_executed", "", "", false},
+		"moving": {refused(telematics.Conflict(telematics.Lock, "moving")), 409, "vehicle_state_conflict", true, "30",
+			"not_executed", "state_conflict", "moving", false},
+		"door open": {ended(telematics.Rejected, "state_conflict", "door_open"), 409, "vehicle_state_conflict", true,
+			"30", "not_executed", "state_conflict", "door_open", true},
+		"command in progress": {refused(telematics.InProgress(&occupant, now)), 409, "command_in_progress", true, "7",
+			"not_executed", "", "", true},
+		"offline": {refused(telematics.UnitOffline(telematics.Contact{Status: telematics.Offline}, now)), 503,
+			"vehicle_offline", true, "30", "not_executed", "", "", false},
+		"MQTT unavailable": {refused(telematics.Unavailable("MQTT", errors.New("x"))), 503, "telematics_unavailable", true, "5",
+			"not_executed", "", "", false},
+		"never published": {ended(telematics.Expired, "", ""), 503, "telematics_unavailable", true, "5", "not_executed", "", "",
+			true},
+		"bad signature": {ended(telematics.Unknown, "bad_signature", ""), 502, "command_rejected", false, "10", "unknown",
+			"bad_signature", "", true},
+		"clock unset": {ended(telematics.Rejected, "clock_unset", ""), 502, "command_rejected", false, "10", "not_executed",
+			"clock_unset", "", true},
+		"failed": {ended(telematics.Failed, "", "locked_only"), 502, "command_failed", false, "10", "failed", "",
+			"locked_only", true},
+		"no answer":      {ended(telematics.Unknown, "", ""), 504, "command_timeout", false, "10", "unknown", "", "", true},
+		"internal error": {refused(telematics.Broken(errors.New("x"))), 500, "internal", true, "", "", "", "", false},
+		"an unknown code": {refused(&telematics.Error{Code: "surprise", Message: "x"}), 500, "internal", true, "", "", "", "",
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)
@@ -159,7 +172,8 @@ func TestRoutes_EscapedSlashStaysInItsSegment(t *testing.T) {
 func TestErrors_AWrongMethodGetsTheAllowedOnesBeforeTheToken(t *testing.T) {
 	a := newAPI(t)
 	for path, allow := range map[string]string{lock: "POST", "/api/v1/admin/agencies": "GET", status42: "GET", "/openapi.yaml": "GET"} {
-		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut, http.MethodPatch, http.MethodOptions, "BREW"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut, http.MethodPatch,
+			http.MethodOptions, "BREW"} {
 			if method == allow {
 				continue
 			}
@@ -219,7 +233,8 @@ func TestRequestID_OfTheCallerIsUsedIfItIsAUUID(t *testing.T) {
 	if r := a.get("/api/v1/admin/vehicles", withHeader("X-Request-ID", given)); r.body.RequestID != given {
 		t.Errorf("request ID %q, want the caller's", r.body.RequestID)
 	}
-	for _, bad := range []string{"", "1", "9f1c8a527f0e4a548a3e0c8f3b1d2e4f", "{" + given + "}", "urn:uuid:" + given, strings.Repeat("x", 36)} {
+	for _, bad := range []string{"", "1", "9f1c8a527f0e4a548a3e0c8f3b1d2e4f", "{" + given + "}", "urn:uuid:" + given,
+		strings.Repeat("x", 36)} {
 		r := a.get("/api/v1/admin/vehicles", withHeader("X-Request-ID", bad))
 		if _, err := uuid.Parse(r.body.RequestID); err != nil || r.body.RequestID == bad {
 			t.Errorf("X-Request-ID %q: request ID %q, want a new one", bad, r.body.RequestID)

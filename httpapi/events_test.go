@@ -37,9 +37,11 @@ func TestStream_SendsEvents(t *testing.T) {
 	)
 	fields := telematics.Snapshot{}
 	for field, value := range map[telematics.Field]any{
-		telematics.Latitude: 48.1, telematics.LocatedAt: now, telematics.IsLocked: false, telematics.DoorTrunk: "open", telematics.Gear: nil,
+		telematics.Latitude: 48.1, telematics.LocatedAt: now, telematics.IsLocked: false, telematics.DoorTrunk: "open",
+		telematics.Gear: nil,
 		telematics.DTCs: []string{"P0420"}, telematics.RSRP: -97.0, telematics.Firmware: "4.2.1",
-		telematics.OEMData: map[string]any{"seat": map[string]any{"heated": true}, "charging_status": "its own"}, telematics.RawDTCs: []string{"0x42"}, telematics.RawCharging: nil,
+		telematics.OEMData: map[string]any{"seat": map[string]any{"heated": true}, "charging_status": "its own"},
+		telematics.RawDTCs: []string{"0x42"}, telematics.RawCharging: nil,
 	} {
 		fields[field] = telematics.Reading{Value: value, At: now}
 	}
@@ -52,12 +54,26 @@ func TestStream_SendsEvents(t *testing.T) {
 		telematics.Event{Kind: telematics.ResetEvent, At: now})
 	got := s.await(t, 7)
 	for i, want := range []struct{ event, data string }{
-		{"command", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","command":{"id":"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9","vehicle_id":42,"booking_id":null,"action":"lock","parameters":null,"state":"succeeded","outcome":"executed","requested_by":"admin-7","requested_at":"2026-01-02T09:59:57.940Z","sent_at":"2026-01-02T09:59:57.950Z","received_at":null,"completed_at":"2026-01-02T10:00:00.250Z","deadline":"2026-01-02T10:00:07.940Z","expires_at":"2026-01-02T10:00:08.000Z","attempts":1,"published_at":["2026-01-02T09:59:57.950Z"],"latency_ms":2310,"late":false,"contradicted":false,"reason":null,"detail":null,"reported":{"telemetry":{"is_locked":true}},"assurance":{"signed":true,"expiring":true,"deduplicated":true,"correlated":false,"confirmed":true}}}`},
-		{"presence", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","connectivity":{"status":"online","last_seen":"2026-01-02T10:00:00.250Z"}}`},
-		{"status", `{"at":"2026-01-02T10:00:00.250Z","connectivity":{"firmware_version":"4.2.1","signal_quality":"moderate"},"diagnostics":{"dtcs":["P0420"]},"location":{"latitude":48.1,"timestamp":"2026-01-02T10:00:00.250Z"},"oem_data":{"charging_status":null,"dtcs_raw":["0x42"],"seat":{"heated":true}},"telemetry":{"doors":{"trunk":"open"},"gear":null,"is_locked":false},"too_large":["diagnostics.warning_lamps"],"vehicle_id":42}`},
+		{"command", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","command":{"id":"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9",` +
+			`"vehicle_id":42,"booking_id":null,"action":"lock","parameters":null,"state":"succeeded","outcome":"executed",` +
+			`"requested_by":"admin-7","requested_at":"2026-01-02T09:59:57.940Z","sent_at":"2026-01-02T09:59:57.950Z",` +
+			`"received_at":null,"completed_at":"2026-01-02T10:00:00.250Z","deadline":"2026-01-02T10:00:07.940Z",` +
+			`"expires_at":"2026-01-02T10:00:08.000Z","attempts":1,"published_at":["2026-01-02T09:59:57.950Z"],` +
+			`"latency_ms":2310,"late":false,"contradicted":false,"reason":null,"detail":null,` +
+			`"reported":{"telemetry":{"is_locked":true}},"assurance":{"signed":true,"expiring":true,` +
+			`"deduplicated":true,"correlated":false,"confirmed":true}}}`},
+		{"presence", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","connectivity":{"status":"online",` +
+			`"last_seen":"2026-01-02T10:00:00.250Z"}}`},
+		{"status", `{"at":"2026-01-02T10:00:00.250Z","connectivity":{"firmware_version":"4.2.1","signal_quality":"moderate"},` +
+			`"diagnostics":{"dtcs":["P0420"]},"location":{"latitude":48.1,"timestamp":"2026-01-02T10:00:00.250Z"},` +
+			`"oem_data":{"charging_status":null,"dtcs_raw":["0x42"],"seat":{"heated":true}},` +
+			`"telemetry":{"doors":{"trunk":"open"},"gear":null,"is_locked":false},` +
+			`"too_large":["diagnostics.warning_lamps"],"vehicle_id":42}`},
 		{"alarm", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","alarm":{"kind":"towing","text":null}}`},
-		{"halt", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","in_force":true,"halt":{"agency_id":1,"reason":"recall","by":"eva","since":"2026-01-02T10:00:00.250Z"}}`},
-		{"halt", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","in_force":false,"halt":{"agency_id":null,"reason":"theft","by":"tom","since":"2026-01-02T10:00:00.250Z"}}`},
+		{"halt", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","in_force":true,"halt":{"agency_id":1,"reason":"recall",` +
+			`"by":"eva","since":"2026-01-02T10:00:00.250Z"}}`},
+		{"halt", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","in_force":false,"halt":{"agency_id":null,"reason":"theft",` +
+			`"by":"tom","since":"2026-01-02T10:00:00.250Z"}}`},
 		{"reset", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","reason":"events_missing"}`},
 	} {
 		if got[i].event != want.event || got[i].data != want.data || got[i].id == "" {
@@ -442,7 +458,8 @@ func TestStream_LogIsFollowedOnlyWithSubscribers(t *testing.T) {
 	for n := range telematics.VehicleID(3) {
 		s := l.follow("")
 		l.publish(presence(2*n+1, 1))
-		if got := s.await(t, 1); !strings.Contains(got[0].data, fmt.Sprintf(`"vehicle_id":%d,`, 2*n+1)) && !strings.Contains(got[0].data, fmt.Sprintf(`"vehicle_id":%d}`, 2*n+1)) {
+		if got := s.await(t, 1); !strings.Contains(got[0].data, fmt.Sprintf(`"vehicle_id":%d,`, 2*n+1)) &&
+			!strings.Contains(got[0].data, fmt.Sprintf(`"vehicle_id":%d}`, 2*n+1)) {
 			t.Errorf("reader %d: %+v, want its event", n, got)
 		}
 		place := s.lastID()

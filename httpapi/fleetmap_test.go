@@ -40,10 +40,12 @@ func TestFleetMap_HasARowForEachVehicle(t *testing.T) {
 	a := withMarkers(t)
 	r := a.get(fleetPath).wants(200, "")
 	for name, want := range map[string]string{
-		"columns":        `["id","agency_id","status","connectivity","latitude","longitude","located_at","locked","energy_percent","last_seen","locked_at","energy_at"]`,
+		"columns": `["id","agency_id","status","connectivity","latitude","longitude","located_at","locked","energy_percent",` +
+			`"last_seen","locked_at","energy_at"]`,
 		"statuses":       `["available","booked","in_use","maintenance","inactive"]`,
 		"connectivities": `["online","standby","offline","unknown"]`,
-		"vehicles":       `[[42,1,2,0,48.13715,-11.5754,1767347998,0,61,1767348000,1767344400,1767347940],[43,2,0,3,null,null,null,null,null,null,null,null]]`,
+		"vehicles": `[[42,1,2,0,48.13715,-11.5754,1767347998,0,61,1767348000,1767344400,1767347940],[43,2,0,3,null,null,null,n` +
+			`ull,null,null,null,null]]`,
 	} {
 		var wanted any
 		if err := json.Unmarshal([]byte(want), &wanted); err != nil {
@@ -64,7 +66,8 @@ func TestFleetMap_HasARowForEachVehicle(t *testing.T) {
 
 func TestFleetMap_IsCompressedIfAccepted(t *testing.T) {
 	a := withMarkers(t)
-	for accepts, want := range map[string]bool{"gzip": true, "br, gzip;q=0.5": true, "*": true, "": false, "br": false, "gzip;q=0": false, "*, gzip;q=0.0": false, "identity": false} {
+	for accepts, want := range map[string]bool{"gzip": true, "br, gzip;q=0.5": true, "*": true, "": false, "br": false,
+		"gzip;q=0": false, "*, gzip;q=0.0": false, "identity": false} {
 		request, r := httptest.NewRequest(http.MethodGet, fleetPath, nil), httptest.NewRecorder()
 		withToken(adminToken())(request)
 		withHeader("Accept-Encoding", accepts)(request)
@@ -103,7 +106,8 @@ func TestFleetMap_UnchangedIsNotSentAgain(t *testing.T) {
 func TestFleetMap_BoxAndRefusals(t *testing.T) {
 	a := withMarkers(t)
 	a.get(fleetPath+"?bbox=170.5,-10,-170,10&agency_id=1").wants(200, "")
-	if want := (telematics.MarkerQuery{Agency: 1, Box: &telematics.Box{West: 170.5, South: -10, East: -170, North: 10}}); !reflect.DeepEqual(
+	if want := (telematics.MarkerQuery{Agency: 1, Box: &telematics.Box{West: 170.5, South: -10, East: -170,
+		North: 10}}); !reflect.DeepEqual(
 		a.fleet.asked.markers, want,
 	) {
 		t.Errorf("query %+v, want the box across the antimeridian", a.fleet.asked.markers)

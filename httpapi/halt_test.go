@@ -121,7 +121,8 @@ func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
 	} {
 		a.do(http.MethodPut, haltsPath, operator, withJSON(body)).wants(422, "validation_failed")
 	}
-	for _, query := range []string{"?agency_id=", "?agency_id=0", "?agency_id=-1", "?agency_id=x", "?agency_id=1&agency_id=2", "?agency_id=%zz", "?agency=1", "?Agency_ID=1", "?agency_id=1&x=2",
+	for _, query := range []string{"?agency_id=", "?agency_id=0", "?agency_id=-1", "?agency_id=x", "?agency_id=1&agency_id=2",
+		"?agency_id=%zz", "?agency=1", "?Agency_ID=1", "?agency_id=1&x=2",
 		"?reason=", "?reason=%20", "?reason=a%00", "?reason=a&reason=b", "?reason=" + strings.Repeat("x", 501)} {
 		a.do(http.MethodDelete, haltsPath+query, operator).wants(422, "validation_failed")
 	}

@@ -51,16 +51,21 @@ const historyPath = "/api/v1/admin/vehicles/42/history"
 func TestHistory_HasAValueOrNullForEachBucket(t *testing.T) {
 	m := newTelemetry()
 	a := newAPI(t, with(m))
-	r := a.get(historyPath+"?fields=energy,position,locked&from=2026-01-02T09:00:00Z&to=2026-01-02T10:00:00%2B00:00&points=60").wants(200, "")
-	if want := (samples.Query{Vehicle: 42, From: now.Truncate(time.Hour).Add(-time.Hour), To: now.Truncate(time.Hour), Buckets: 60}); m.last() != want {
+	r := a.get(historyPath+"?fields=energy,position,locked&from=2026-01-02T09:00:00Z&to=2026-01-02T10:00:00%2B00:00&points=60").
+		wants(200, "")
+	if want := (samples.Query{Vehicle: 42, From: now.Truncate(time.Hour).Add(-time.Hour), To: now.Truncate(time.Hour),
+		Buckets: 60}); m.last() != want {
 		t.Errorf("query %+v, want %+v", m.last(), want)
 	}
 	for name, want := range map[string]any{
-		"vehicle_id": 42.0, "from": "2026-01-02T09:00:00.000Z", "to": "2026-01-02T10:00:00.000Z", "retention_days": 7.0, "bucket_seconds": 60.0,
-		"times":  []any{"2026-01-02T09:00:00.250Z", "2026-01-02T09:59:00.250Z"},
-		"energy": map[string]any{"min": []any{60.0, nil}, "avg": []any{60.33, nil}, "max": []any{61.0, nil}}, "voltage": nil, "speed": nil, "ignition": nil,
-		"position": map[string]any{"latitude": []any{48.1, nil}, "longitude": []any{11.5, nil}, "at": []any{"2026-01-02T09:01:00.250Z", nil}},
-		"locked":   []any{true, nil},
+		"vehicle_id": 42.0, "from": "2026-01-02T09:00:00.000Z", "to": "2026-01-02T10:00:00.000Z", "retention_days": 7.0,
+		"bucket_seconds": 60.0,
+		"times":          []any{"2026-01-02T09:00:00.250Z", "2026-01-02T09:59:00.250Z"},
+		"energy":         map[string]any{"min": []any{60.0, nil}, "avg": []any{60.33, nil}, "max": []any{61.0, nil}}, "voltage": nil,
+		"speed": nil, "ignition": nil,
+		"position": map[string]any{"latitude": []any{48.1, nil}, "longitude": []any{11.5, nil},
+			"at": []any{"2026-01-02T09:01:00.250Z", nil}},
+		"locked": []any{true, nil},
 	} {
 		same(t, r.at(name), want, "%s", name)
 	}
@@ -172,7 +177,8 @@ func TestTrack_IsCutAtThe180thMeridian(t *testing.T) {
 		"there and back": {[][2]float64{{179.5, 1}, {-179.5, 1}, {-179.4, 1}, {179.5, 1}}, "MultiLineString", []any{
 			line{at(179.5, 1), at(180, 1)}, line{at(-180, 1), at(-179.5, 1), at(-179.4, 1), at(-180, 1)}, line{at(180, 1), at(179.5, 1)},
 		}, []float64{0, 0.5, 0.5, 1, 2, 2.545, 2.545, 3}},
-		"on the meridian":      {[][2]float64{{180, 1}, {-180, 3}}, "MultiLineString", []any{line{at(180, 1), at(180, 1)}, line{at(-180, 1), at(-180, 3)}}, []float64{0, 0, 0, 1}},
+		"on the meridian": {[][2]float64{{180, 1}, {-180, 3}}, "MultiLineString",
+			[]any{line{at(180, 1), at(180, 1)}, line{at(-180, 1), at(-180, 3)}}, []float64{0, 0, 0, 1}},
 		"across the equator":   {[][2]float64{{-0.1, -1}, {0.1, 1}}, "LineString", line{at(-0.1, -1), at(0.1, 1)}, []float64{0, 1}},
 		"half round the Earth": {[][2]float64{{-90, 1}, {90, 1}}, "LineString", line{at(-90, 1), at(90, 1)}, []float64{0, 1}},
 	} {

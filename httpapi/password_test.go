@@ -84,7 +84,8 @@ func TestPassword_FromTheLinkToTheSignOut(t *testing.T) {
 	a.post(lock, as, withHeader("Sec-Fetch-Site", "same-origin")).wants(200, "")
 	same(t, a.controller.last().Actor, anna.Actor(), "ordered by")
 	a.get("/api/v1/admin/halts", as).wants(200, "")
-	a.do(http.MethodPut, "/api/v1/admin/halts", as, withHeader("Sec-Fetch-Site", "same-origin"), withJSON(`{"reason":"x"}`)).wants(403, "forbidden")
+	a.do(http.MethodPut, "/api/v1/admin/halts", as, withHeader("Sec-Fetch-Site", "same-origin"), withJSON(`{"reason":"x"}`)).
+		wants(403, "forbidden")
 	a.get("/api/v1/client/bookings", as).wants(403, "forbidden")
 	a.post("/auth/sign-out", as, withHeader("Sec-Fetch-Site", "same-origin"))
 	a.get("/api/v1/admin/me", as).wants(401, "unauthenticated")

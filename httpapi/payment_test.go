@@ -166,7 +166,8 @@ func TestAddMethod_RefusalHasItsReason(t *testing.T) {
 			token: "pm_card_visa_chargeDeclinedInsufficientFunds", status: 422, code: "card_declined", reason: "insufficient_funds"},
 		"unknown to the processor": {status: 422, code: "payment_method_invalid"},
 		"no id of a processor":     {token: "../customers/cus_1", status: 422, code: "payment_method_invalid"},
-		"not a card":               {issue: func(p purse) { p.issue(rental.Card{Token: "pm_1"}) }, status: 422, code: "payment_method_invalid"},
+		"not a card": {issue: func(p purse) { p.issue(rental.Card{Token: "pm_1"}) }, status: 422,
+			code: "payment_method_invalid"},
 		"another client's": {
 			issue: func(p purse) {
 				p.card("pm_1")
@@ -198,7 +199,8 @@ func TestAddMethod_RefusalHasItsReason(t *testing.T) {
 				p.bank.FailAll("", test.fail)
 			}
 			before := len(p.list())
-			r := p.asClient(http.MethodPost, methods, withJSON(fmt.Sprintf(`{"payment_method_id":%q}`, cmp.Or(test.token, "pm_1")))).wants(test.status, test.code)
+			r := p.asClient(http.MethodPost, methods, withJSON(fmt.Sprintf(`{"payment_method_id":%q}`, cmp.Or(test.token, "pm_1")))).
+				wants(test.status, test.code)
 			r.wantsRetryAfter(test.retry)
 			if got := r.body.Error.Reason; (got == nil) != (test.reason == "") || got != nil && *got != test.reason {
 				t.Errorf("reason of %s, want %q", r.text, test.reason)
@@ -300,7 +302,8 @@ func TestPaymentMethod_WithoutPostgresIsRetryable(t *testing.T) {
 	id := p.add("pm_1").wants(201, "").id()
 	p.cards.FailWith(gone{})
 	for _, r := range []*response{
-		p.asClient(http.MethodGet, methods), p.asClient(http.MethodDelete, methods+"/"+id), p.asClient(http.MethodPost, methods+"/"+id+"/default"),
+		p.asClient(http.MethodGet, methods), p.asClient(http.MethodDelete, methods+"/"+id),
+		p.asClient(http.MethodPost, methods+"/"+id+"/default"),
 		p.asClient(http.MethodPost, methods, withJSON(`{"payment_method_id":"pm_2"}`)),
 	} {
 		r.wants(503, "service_unavailable").wantsRetryAfter("10")

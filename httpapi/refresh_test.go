@@ -107,8 +107,9 @@ func TestRefresh_FailureIsAnsweredAndRecordedLikeACommand(t *testing.T) {
 		"never published": {in(telematics.Expired, ""), 503, "telematics_unavailable", "not_executed", "5", true},
 		"no unit":         {telematics.NoUnit(), 409, "vehicle_has_no_unit", "not_executed", "3600", false},
 		"in flight":       {telematics.InProgress(&c, now.Add(3*time.Second)), 409, "command_in_progress", "not_executed", "7", true},
-		"offline":         {telematics.UnitOffline(telematics.Contact{Status: telematics.Offline}, now), 503, "vehicle_offline", "not_executed", "30", false},
-		"halted":          {telematics.Halted(telematics.Halt{Why: "x"}), 503, "commands_halted", "not_executed", "60", false},
+		"offline": {telematics.UnitOffline(telematics.Contact{Status: telematics.Offline}, now), 503, "vehicle_offline",
+			"not_executed", "30", false},
+		"halted": {telematics.Halted(telematics.Halt{Why: "x"}), 503, "commands_halted", "not_executed", "60", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAPI(t)

@@ -124,7 +124,8 @@ func TestServer_CloseEndsWaitingConnections(t *testing.T) {
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	server := serve(t, a.handler, listener)
 	caller := dial(t, listener)
-	if _, err := fmt.Fprintf(caller, "POST %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", lock, adminToken()); err != nil {
+	if _, err := fmt.Fprintf(caller, "POST %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", lock,
+		adminToken()); err != nil {
 		t.Fatal(err)
 	}
 	<-entered
@@ -172,17 +173,21 @@ func TestRemoteAddress_IsTakenFromTrustedProxiesOnly(t *testing.T) {
 		forwarded []string
 		want      string
 	}{
-		"no proxy is trusted":                    {nil, "10.0.0.5:1", []string{"203.0.113.7"}, "10.0.0.5:1"},
-		"a caller that is no proxy":              {[]*net.IPNet{balancers}, "198.51.100.9:1", []string{"203.0.113.7"}, "198.51.100.9:1"},
-		"a caller on loopback":                   {[]*net.IPNet{balancers}, "127.0.0.1:1", []string{"203.0.113.7"}, "127.0.0.1:1"},
-		"a proxy":                                {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"203.0.113.7"}, "203.0.113.7"},
-		"a proxy without a header":               {[]*net.IPNet{balancers}, "10.0.0.5:1", nil, "10.0.0.5:1"},
-		"a caller that forges a header":          {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"192.0.2.1, 203.0.113.7"}, "203.0.113.7"},
-		"a caller that forges a separate line":   {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"192.0.2.1", "203.0.113.7"}, "203.0.113.7"},
-		"a caller that forges a proxy":           {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"10.0.0.9, 203.0.113.7"}, "203.0.113.7"},
-		"two proxies":                            {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"192.0.2.1, 203.0.113.7, 10.0.0.6"}, "203.0.113.7"},
-		"a header that is no address":            {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"<script>"}, "10.0.0.5:1"},
-		"a proxy with an IPv6 address":           {[]*net.IPNet{balancers, six}, "[2001:db8::1]:1", []string{"2001:db8:1::7"}, "2001:db8:1::7"},
+		"no proxy is trusted":       {nil, "10.0.0.5:1", []string{"203.0.113.7"}, "10.0.0.5:1"},
+		"a caller that is no proxy": {[]*net.IPNet{balancers}, "198.51.100.9:1", []string{"203.0.113.7"}, "198.51.100.9:1"},
+		"a caller on loopback":      {[]*net.IPNet{balancers}, "127.0.0.1:1", []string{"203.0.113.7"}, "127.0.0.1:1"},
+		"a proxy":                   {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"203.0.113.7"}, "203.0.113.7"},
+		"a proxy without a header":  {[]*net.IPNet{balancers}, "10.0.0.5:1", nil, "10.0.0.5:1"},
+		"a caller that forges a header": {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"192.0.2.1, 203.0.113.7"},
+			"203.0.113.7"},
+		"a caller that forges a separate line": {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"192.0.2.1", "203.0.113.7"},
+			"203.0.113.7"},
+		"a caller that forges a proxy": {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"10.0.0.9, 203.0.113.7"}, "203.0.113.7"},
+		"two proxies": {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"192.0.2.1, 203.0.113.7, 10.0.0.6"},
+			"203.0.113.7"},
+		"a header that is no address": {[]*net.IPNet{balancers}, "10.0.0.5:1", []string{"<script>"}, "10.0.0.5:1"},
+		"a proxy with an IPv6 address": {[]*net.IPNet{balancers, six}, "[2001:db8::1]:1", []string{"2001:db8:1::7"},
+			"2001:db8:1::7"},
 		"an IPv6 address outside of the proxies": {[]*net.IPNet{six}, "[2001:db8:1::1]:1", []string{"203.0.113.7"}, "[2001:db8:1::1]:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -257,14 +262,16 @@ func TestCORS_AllowsOnlyConfiguredOrigins(t *testing.T) {
 			r := a.post(lock, withOrigin(origin), change)
 			r.heads("Access-Control-Allow-Origin", origin, "Vary", "Origin")
 			r.answers(status)
-			for _, name := range []string{"X-Request-ID", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After", "Location", "Idempotency-Replayed", "Preference-Applied"} {
+			for _, name := range []string{"X-Request-ID", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After",
+				"Location", "Idempotency-Replayed", "Preference-Applied"} {
 				if !strings.Contains(strings.ToLower(r.header.Get("Access-Control-Expose-Headers")), strings.ToLower(name)) {
 					t.Errorf("the header %s is not exposed", name)
 				}
 			}
 		}
 	}
-	for _, origin := range []string{"https://example.com", appOrigin + ".evil.example", "http://console.example.com", appOrigin + ":8443", "https://CONSOLE.example.com", "null", ""} {
+	for _, origin := range []string{"https://example.com", appOrigin + ".evil.example", "http://console.example.com",
+		appOrigin + ":8443", "https://CONSOLE.example.com", "null", ""} {
 		preflight(a, origin).heads("Access-Control-Allow-Origin", "", "Access-Control-Allow-Headers", "")
 		a.post(lock, withOrigin(origin)).wants(200, "").heads("Access-Control-Allow-Origin", "")
 	}

@@ -78,33 +78,48 @@ func TestSignature_OfAnotherRequestIsRefused(t *testing.T) {
 		change changes
 		says   string // a hint for the app's developer
 	}{
-		"wrong secret":         {invalid, changes{with(other)}, "not known or no longer valid, or something else was signed"},
-		"changed body":         {invalid, changes{signed, withBody(`{"a":2}`)}, "body"},
-		"body taken away":      {invalid, changes{signed, withBody("")}, "body"},
-		"changed query":        {invalid, changes{signed, addressed("/api/v1/client/probe/7?status=active&limit=200")}, "raw query"},
-		"reordered query":      {invalid, changes{signed, addressed("/api/v1/client/probe/7?limit=20&status=active")}, "raw query"},
-		"re-encoded query":     {invalid, changes{signed, addressed("/api/v1/client/probe/7?status=%61ctive&limit=20")}, "raw query"},
-		"query taken away":     {invalid, changes{signed, addressed("/api/v1/client/probe/7")}, "raw query"},
-		"changed path":         {invalid, changes{signed, addressed("/api/v1/client/probe/8?status=active&limit=20")}, "path"},
-		"re-encoded path":      {invalid, changes{signed, addressed("/api/v1/client/probe/%37?status=active&limit=20")}, "path"},
-		"changed method":       {invalid, changes{signed, func(r *http.Request) { r.Method = http.MethodDelete }}, "method"},
-		"changed token":        {invalid, changes{signed, clientOf(1, "client-2")}, "access token"},
-		"changed time":         {invalid, changes{signed, replaced(fmt.Sprintf("t=%d", now.Unix()), fmt.Sprintf("t=%d", now.Unix()+1))}, otherSigned},
-		"changed nonce":        {invalid, changes{signed, headerChanged(func(h string) string { return strings.Replace(h, ",v1=", "A,v1=", 1) })}, otherSigned},
+		"wrong secret":     {invalid, changes{with(other)}, "not known or no longer valid, or something else was signed"},
+		"changed body":     {invalid, changes{signed, withBody(`{"a":2}`)}, "body"},
+		"body taken away":  {invalid, changes{signed, withBody("")}, "body"},
+		"changed query":    {invalid, changes{signed, addressed("/api/v1/client/probe/7?status=active&limit=200")}, "raw query"},
+		"reordered query":  {invalid, changes{signed, addressed("/api/v1/client/probe/7?limit=20&status=active")}, "raw query"},
+		"re-encoded query": {invalid, changes{signed, addressed("/api/v1/client/probe/7?status=%61ctive&limit=20")}, "raw query"},
+		"query taken away": {invalid, changes{signed, addressed("/api/v1/client/probe/7")}, "raw query"},
+		"changed path":     {invalid, changes{signed, addressed("/api/v1/client/probe/8?status=active&limit=20")}, "path"},
+		"re-encoded path":  {invalid, changes{signed, addressed("/api/v1/client/probe/%37?status=active&limit=20")}, "path"},
+		"changed method":   {invalid, changes{signed, func(r *http.Request) { r.Method = http.MethodDelete }}, "method"},
+		"changed token":    {invalid, changes{signed, clientOf(1, "client-2")}, "access token"},
+		"changed time": {invalid, changes{signed, replaced(fmt.Sprintf("t=%d", now.Unix()), fmt.Sprintf("t=%d", now.Unix()+1))},
+			otherSigned},
+		"changed nonce": {invalid, changes{signed, headerChanged(func(h string) string {
+			return strings.Replace(h, ",v1=",
+				"A,v1=", 1)
+		})}, otherSigned},
 		"another key's name":   {invalid, changes{signed, replaced("k="+theKey, "k=ak_2")}, otherSigned},
 		"revoked key":          {invalid, changes{with(revoked)}, "no longer valid"},
 		"retired key":          {invalid, changes{with(retired)}, "no longer valid"},
 		"unknown key":          {invalid, changes{with(unknown)}, "not known"},
 		"a key without secret": {invalid, changes{with(empty)}, "not known"},
-		"stale":                {stale, changes{signedAt(-301 * time.Second)}, "2026-01-02T09:54:59.000Z, and it is 2026-01-02T10:00:00.250Z here"},
-		"from the future":      {stale, changes{signedAt(301 * time.Second)}, "at most 300 seconds"},
-		"stale and wrong":      {invalid, changes{signedBy(func(s *signature) { s.key, s.at = other, now.Add(-time.Hour) })}, otherSigned},
-		"missing":              {missing, changes{withoutSignature}, "X-Agency-Signature: k=<key id>,t="},
-		"two headers":          {invalid, changes{signed, func(r *http.Request) { r.Header.Add("X-Agency-Signature", r.Header.Get("X-Agency-Signature")) }}, "more than one header"},
+		"stale": {stale, changes{signedAt(-301 * time.Second)},
+			"2026-01-02T09:54:59.000Z, and it is 2026-01-02T10:00:00.250Z here"},
+		"from the future": {stale, changes{signedAt(301 * time.Second)}, "at most 300 seconds"},
+		"stale and wrong": {invalid, changes{signedBy(func(s *signature) { s.key, s.at = other, now.Add(-time.Hour) })}, otherSigned},
+		"missing":         {missing, changes{withoutSignature}, "X-Agency-Signature: k=<key id>,t="},
+		"two headers": {invalid, changes{signed, func(r *http.Request) {
+			r.Header.Add("X-Agency-Signature",
+				r.Header.Get("X-Agency-Signature"))
+		}}, "more than one header"},
 		"two and one is empty": {invalid, changes{signed, withHeader("X-Agency-Signature", "")}, "more than one header"},
 		"empty header":         {invalid, changes{headerChanged(func(string) string { return "" })}, "its parts must be"},
-		"header of 10 kB":      {invalid, changes{signed, headerChanged(func(h string) string { return h + strings.Repeat("0", 10_000) })}, "longer than 512 bytes"},
-		"upper-case hex":       {invalid, changes{signed, headerChanged(func(h string) string { i := strings.Index(h, ",v1="); return h[:i+4] + strings.ToUpper(h[i+4:]) })}, "lower-case"},
+		"header of 10 kB": {invalid, changes{signed, headerChanged(func(h string) string {
+			return h +
+				strings.Repeat("0", 10_000)
+		})}, "longer than 512 bytes"},
+		"upper-case hex": {invalid, changes{signed, headerChanged(func(h string) string {
+			i := strings.Index(h,
+				",v1=")
+			return h[:i+4] + strings.ToUpper(h[i+4:])
+		})}, "lower-case"},
 		"wrong order": {invalid, changes{signed, headerChanged(func(h string) string {
 			k, rest, _ := strings.Cut(h, ",")
 			t, rest, _ := strings.Cut(rest, ",")
@@ -141,7 +156,8 @@ func TestSignature_UnknownKeyReadsLikeAWrongSecret(t *testing.T) {
 		gone := appKey(1)
 		gone.State = rental.KeyRevoked
 		a.agencyKeys.byID["gone"] = gone
-		r := a.asClient(http.MethodGet, probe, signedBy(func(s *signature) { s.key.ID, s.key.Secret = id, appKey(2).Secret })).wants(401, "agency_signature_invalid")
+		r := a.asClient(http.MethodGet, probe, signedBy(func(s *signature) { s.key.ID, s.key.Secret = id, appKey(2).Secret })).
+			wants(401, "agency_signature_invalid")
 		says[r.body.Message] = true
 	}
 	same(t, len(says), 1, "messages %v, want one for all keys", says)

@@ -142,12 +142,15 @@ func TestStatus_FirmwareIsTheNewerOfReportAndPresence(t *testing.T) {
 		contact  telematics.Contact
 		want     any
 	}{
-		"none":             {nil, telematics.Contact{}, nil},
-		"presence only":    {nil, telematics.Contact{Firmware: "2", SaidAt: older}, "2"},
-		"report only":      {reported(older, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{SaidAt: newer}, "1"},
-		"presence newer":   {reported(older, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{Firmware: "2", SaidAt: newer}, "2"},
-		"report newer":     {reported(newer, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{Firmware: "2", SaidAt: older}, "1"},
-		"report with null": {reported(newer, map[telematics.Field]any{telematics.Firmware: nil}), telematics.Contact{Firmware: "2", SaidAt: older}, "2"},
+		"none":          {nil, telematics.Contact{}, nil},
+		"presence only": {nil, telematics.Contact{Firmware: "2", SaidAt: older}, "2"},
+		"report only":   {reported(older, map[telematics.Field]any{telematics.Firmware: "1"}), telematics.Contact{SaidAt: newer}, "1"},
+		"presence newer": {reported(older, map[telematics.Field]any{telematics.Firmware: "1"}),
+			telematics.Contact{Firmware: "2", SaidAt: newer}, "2"},
+		"report newer": {reported(newer, map[telematics.Field]any{telematics.Firmware: "1"}),
+			telematics.Contact{Firmware: "2", SaidAt: older}, "1"},
+		"report with null": {reported(newer, map[telematics.Field]any{telematics.Firmware: nil}),
+			telematics.Contact{Firmware: "2", SaidAt: older}, "2"},
 	} {
 		a := newAPI(t)
 		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Snapshot, t.Contact = c.snapshot, c.contact })

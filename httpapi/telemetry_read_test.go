@@ -120,7 +120,8 @@ func TestEventsRead_EntryHasTheFilterAndTheNumberOfVehicles(t *testing.T) {
 	}{
 		{"", map[string]any{}, 4, false},
 		{"?agency_id=2", map[string]any{"agency_id": int64(2)}, 1, false},
-		{"?vehicle_id=42&event=status,presence", map[string]any{"vehicle_id": int64(42), "event": []telematics.EventKind{"status", "presence"}}, 1, false},
+		{"?vehicle_id=42&event=status,presence", map[string]any{"vehicle_id": int64(42),
+			"event": []telematics.EventKind{"status", "presence"}}, 1, false},
 		{"?vehicle_id=77", map[string]any{"vehicle_id": int64(77)}, 0, false},
 		{"?agency_id=2", map[string]any{"agency_id": int64(2)}, 0, true},
 	} {

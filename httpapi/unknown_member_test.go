@@ -32,23 +32,31 @@ func TestUnknownMember_IsRefusedAndNamed(t *testing.T) {
 		field string
 		says  string
 	}{
-		"refund":            {admin("bookings/42/refund"), `{"amuont":10.00,"reason":"x"}`, "amuont", "is unknown: did you mean `amount`?"},
-		"refund, null":      {admin("bookings/42/refund"), `{"full":true,"amuont":null,"reason":"x"}`, "amuont", "is unknown: did you mean `amount`?"},
-		"fee":               {admin("bookings/42/fees"), `{"kind":"other","amount":1,"reasons":"x"}`, "reasons", "is unknown: did you mean `reason`?"},
-		"capture":           {admin("bookings/42/deposit/capture"), `{"amount":1,"reason":"x","currency":"JPY"}`, "currency", "is unknown: the members are amount, reason"},
-		"new booking":       {admin("bookings"), `{"vehicleId":42}`, "vehicleId", "is unknown: did you mean `vehicle_id`?"},
-		"attention":         {admin("vehicles/42/control/attention"), `{"signal":"horn","durationMs":9000}`, "durationMs", "is unknown: did you mean `duration_ms`?"},
-		"another case":      {admin("vehicles/42/control/attention"), `{"SIGNAL":"horn"}`, "SIGNAL", "is unknown: did you mean `signal`?"},
-		"unknown":           {admin("vehicles/42/control/attention"), `{"signal":"horn","volume":11}`, "volume", "is unknown: the members are duration_ms, signal"},
-		"bulk":              {admin("commands"), `{"action":"lock","vehicle_id":[42]}`, "vehicle_id", "is unknown: did you mean `vehicle_ids`?"},
-		"bulk's parameters": {admin("commands"), `{"action":"attention","vehicle_ids":[42],"parameters":{"signal":"horn","duration":9}}`, "parameters.duration", "is unknown: did you mean `duration_ms`?"},
-		"lock":              {admin("vehicles/42/control/lock"), `{"force":true}`, "force", "is unknown: this request takes no members"},
-		"start":             {admin("bookings/42/start"), `{"at":"now"}`, "at", "is unknown: this request takes no members"},
-		"end":               {admin("bookings/42/end"), `{"at":"now"}`, "at", "is unknown: this request takes no members"},
-		"extend":            {client(a, "bookings/42/extend"), `{"enddate":"2026-01-02T20:00:00Z"}`, "enddate", "is unknown: did you mean `end_date`?"},
-		"cancel":            {client(a, "bookings/42/cancel"), `{"reason":"x"}`, "reason", "is unknown: this request takes no members"},
-		"client's unlock":   {client(a, "bookings/42/control/unlock"), `{"x":1}`, "x", "is unknown: this request takes no members"},
-		"card":              {cards, `{"payment_method_id":"pm_1","default":true}`, "default", "is unknown: did you mean `set_default`?"},
+		"refund": {admin("bookings/42/refund"), `{"amuont":10.00,"reason":"x"}`, "amuont", "is unknown: did you mean `amount`?"},
+		"refund, null": {admin("bookings/42/refund"), `{"full":true,"amuont":null,"reason":"x"}`, "amuont",
+			"is unknown: did you mean `amount`?"},
+		"fee": {admin("bookings/42/fees"), `{"kind":"other","amount":1,"reasons":"x"}`, "reasons",
+			"is unknown: did you mean `reason`?"},
+		"capture": {admin("bookings/42/deposit/capture"), `{"amount":1,"reason":"x","currency":"JPY"}`, "currency",
+			"is unknown: the members are amount, reason"},
+		"new booking": {admin("bookings"), `{"vehicleId":42}`, "vehicleId", "is unknown: did you mean `vehicle_id`?"},
+		"attention": {admin("vehicles/42/control/attention"), `{"signal":"horn","durationMs":9000}`, "durationMs",
+			"is unknown: did you mean `duration_ms`?"},
+		"another case": {admin("vehicles/42/control/attention"), `{"SIGNAL":"horn"}`, "SIGNAL", "is unknown: did you mean `signal`?"},
+		"unknown": {admin("vehicles/42/control/attention"), `{"signal":"horn","volume":11}`, "volume",
+			"is unknown: the members are duration_ms, signal"},
+		"bulk": {admin("commands"), `{"action":"lock","vehicle_id":[42]}`, "vehicle_id",
+			"is unknown: did you mean `vehicle_ids`?"},
+		"bulk's parameters": {admin("commands"), `{"action":"attention","vehicle_ids":[42],"parameters":{"signal":"horn",` +
+			`"duration":9}}`, "parameters.duration", "is unknown: did you mean `duration_ms`?"},
+		"lock":  {admin("vehicles/42/control/lock"), `{"force":true}`, "force", "is unknown: this request takes no members"},
+		"start": {admin("bookings/42/start"), `{"at":"now"}`, "at", "is unknown: this request takes no members"},
+		"end":   {admin("bookings/42/end"), `{"at":"now"}`, "at", "is unknown: this request takes no members"},
+		"extend": {client(a, "bookings/42/extend"), `{"enddate":"2026-01-02T20:00:00Z"}`, "enddate",
+			"is unknown: did you mean `end_date`?"},
+		"cancel":          {client(a, "bookings/42/cancel"), `{"reason":"x"}`, "reason", "is unknown: this request takes no members"},
+		"client's unlock": {client(a, "bookings/42/control/unlock"), `{"x":1}`, "x", "is unknown: this request takes no members"},
+		"card":            {cards, `{"payment_method_id":"pm_1","default":true}`, "default", "is unknown: did you mean `set_default`?"},
 	} {
 		r := c.post(c.body).wants(422, "validation_failed")
 		same(t, r.body.Errors[c.field], []string{c.says}, "%s: errors", name)
@@ -107,7 +115,8 @@ func TestRepeatedMember_IsRefused(t *testing.T) {
 			t.Errorf("%s: errors %v, want that the member must not be repeated", body, r.body.Errors)
 		}
 	}
-	r := a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42],"parameters":{"signal":"horn","signal":"both"}}`)).wants(422, "validation_failed")
+	r := a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42],"parameters":{"signal":"horn",`+
+		`"signal":"both"}}`)).wants(422, "validation_failed")
 	if !slices.Contains(r.body.Errors["parameters.signal"], "must not be repeated") {
 		t.Errorf("nested: errors %v, want that the member must not be repeated", r.body.Errors)
 	}
@@ -125,7 +134,8 @@ func TestValidation_AllErrorsAreReturnedTogether(t *testing.T) {
 	wrong(r, "Idempotency-Key", "duration_ms", "query", "signal", "vehicle", "volume")
 	r = a.get("/api/v1/admin/vehicles?status=flying&limit=0&cursor=x").wants(422, "validation_failed")
 	wrong(r, "cursor", "limit", "status")
-	r = a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42,42.0],"x":1}`), keyed("")).wants(422, "validation_failed")
+	r = a.post("/api/v1/admin/commands", withJSON(`{"action":"attention","vehicle_ids":[42,42.0],"x":1}`), keyed("")).
+		wants(422, "validation_failed")
 	wrong(r, "Idempotency-Key", "parameters.signal", "vehicle_ids", "x")
 	b := newBookingAPI(t)
 	r = b.post(adminBooking+"/refund", withJSON(`{"amount":-1,"full":true,"reason":" ","x":1}`), keyed("k")).wants(422, "validation_failed")

@@ -60,12 +60,15 @@ func TestFleetEdit_Refusals(t *testing.T) {
 		{http.MethodPatch, vehicles42, `{"agency_id": 2}`, 403, "forbidden"},
 		{http.MethodPatch, allVehicles + "/9", `{"color": "red"}`, 404, "vehicle_not_found"},
 		{http.MethodPatch, allVehicles + "/0", `{"color": "red"}`, 404, "vehicle_not_found"},
-		{http.MethodPost, allVehicles, `{"id": 43, "agency_id": 2, "powertrain": "electric", "plate_number": "M", "capabilities": []}`, 403, "forbidden"},
-		{http.MethodPost, allVehicles, `{"id": 43, "agency_id": 1, "powertrain": "electric", "capabilities": []}`, 422, "validation_failed"},
+		{http.MethodPost, allVehicles, `{"id": 43, "agency_id": 2, "powertrain": "electric", "plate_number": "M", "capabilities": []}`,
+			403, "forbidden"},
+		{http.MethodPost, allVehicles, `{"id": 43, "agency_id": 1, "powertrain": "electric", "capabilities": []}`, 422,
+			"validation_failed"},
 		{http.MethodPatch, vehicles42, `{"colour": "red"}`, 422, "validation_failed"},
 		{http.MethodPatch, vehicles42, `{"color": "red", "color": "blue"}`, 422, "validation_failed"},
 		{http.MethodPatch, vehicles42, `{"id": 43}`, 422, "validation_failed"},
-		{http.MethodPost, allStations, `{"id": 3, "agency_id": 2, "name": "A", "address": "B", "latitude": 1, "longitude": 2}`, 403, "forbidden"},
+		{http.MethodPost, allStations, `{"id": 3, "agency_id": 2, "name": "A", "address": "B", "latitude": 1, "longitude": 2}`, 403,
+			"forbidden"},
 	} {
 		before := len(a.history.all())
 		a.do(c.method, c.path, ofOne, withJSON(c.body)).wants(c.status, c.code)

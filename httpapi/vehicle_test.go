@@ -174,12 +174,17 @@ func TestVehicles_OfOneAgencyForItsAdministrator(t *testing.T) {
 func TestFilters_InvalidOnesAreRefused(t *testing.T) {
 	a := newAPI(t)
 	for query, field := range map[string]string{
-		"vehicles?status=flying": "status", "vehicles?connectivity=x": "connectivity", "vehicles?agency_id=0": "agency_id", "vehicles?agency_id=a": "agency_id",
-		"vehicles?limit=0": "limit", "vehicles?limit=201": "limit", "vehicles?limit=ten": "limit", "vehicles?limit=1.5": "limit", "vehicles?limit=": "limit",
-		"vehicles?cursor=x": "cursor", "vehicles?cursor=!": "cursor", "vehicles?q=%00": "q", "vehicles?q=%ff": "q", "vehicles?q=" + strings.Repeat("x", 101): "q",
-		"activity?vehicle_id=x": "vehicle_id", "activity?action=dance": "action", "activity?outcome=maybe": "outcome", "activity?from=yesterday": "from",
+		"vehicles?status=flying": "status", "vehicles?connectivity=x": "connectivity", "vehicles?agency_id=0": "agency_id",
+		"vehicles?agency_id=a": "agency_id",
+		"vehicles?limit=0":     "limit", "vehicles?limit=201": "limit", "vehicles?limit=ten": "limit", "vehicles?limit=1.5": "limit",
+		"vehicles?limit=":   "limit",
+		"vehicles?cursor=x": "cursor", "vehicles?cursor=!": "cursor", "vehicles?q=%00": "q", "vehicles?q=%ff": "q",
+		"vehicles?q=" + strings.Repeat("x", 101): "q",
+		"activity?vehicle_id=x":                  "vehicle_id", "activity?action=dance": "action", "activity?outcome=maybe": "outcome",
+		"activity?from=yesterday":          "from",
 		"activity?to=2026-02-31T00:00:00Z": "to", "activity?from=2026-01-02T10:00:00+01:00": "from", "activity?actor=%00": "actor",
-		"vehicles/42/commands?limit=-1": "limit", "vehicles/x/commands": "vehicle", "vehicles/x": "vehicle", "vehicles/x/status": "vehicle", "commands/17": "id",
+		"vehicles/42/commands?limit=-1": "limit", "vehicles/x/commands": "vehicle", "vehicles/x": "vehicle",
+		"vehicles/x/status": "vehicle", "commands/17": "id",
 		"commands/0b6e2c1e5d5b4f0e9c0e3a52f6a7d8b9": "id",
 	} {
 		r := a.get("/api/v1/admin/"+query).wants(422, "validation_failed")

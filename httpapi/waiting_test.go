@@ -48,7 +48,8 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 			read := bufio.NewReader(c)
 			id := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
 			ask := func(method, path string) string {
-				if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nPrefer: wait=30\r\nX-Request-ID: %s\r\nContent-Length: 0\r\n\r\n",
+				if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nPrefer: "+
+					"wait=30\r\nX-Request-ID: %s\r\nContent-Length: 0\r\n\r\n",
 					method, path, token, id); err != nil {
 					return err.Error()
 				}

@@ -72,8 +72,10 @@ func TestDocument_StatusRequiresEachMember(t *testing.T) {
 func TestNearest_SuggestsTheProbableName(t *testing.T) {
 	known := []string{"amount", "duration_ms", "end_date", "full", "kind", "reason", "signal", "start_date", "vehicle_ids"}
 	for name, want := range map[string]string{
-		"amuont": "amount", "AMOUNT": "amount", "amt": "", "durationMs": "duration_ms", "duration": "duration_ms", "endDate": "end_date", "end": "",
-		"end-date": "end_date", "vehicles": "vehicle_ids", "vehicle_id": "vehicle_ids", "resaon": "reason", "": "", "x": "", "fuel": "full", "kond": "kind", "größe": "",
+		"amuont": "amount", "AMOUNT": "amount", "amt": "", "durationMs": "duration_ms", "duration": "duration_ms",
+		"endDate": "end_date", "end": "",
+		"end-date": "end_date", "vehicles": "vehicle_ids", "vehicle_id": "vehicle_ids", "resaon": "reason", "": "", "x": "",
+		"fuel": "full", "kond": "kind", "größe": "",
 		"Reasön": "reason",
 	} {
 		if got := Nearest(name, known); got != want {
@@ -86,7 +88,8 @@ func TestEditDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3}, {"é", "e", 1}} {
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
+		{"é", "e", 1}} {
 		if got := editDistance([]rune(c.a), []rune(c.b)); got != c.want {
 			t.Errorf("distance of %q and %q: %d, want %d", c.a, c.b, got, c.want)
 		}
@@ -95,8 +98,10 @@ func TestEditDistance(t *testing.T) {
 
 func TestRepeatedName_FindsTheFirst(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"a":1,"a":2}`: "a", `{"a":"a","b":"a"}`: "", `{"a":{"b":1,"b":2}}`: "a.b", `{"a":{"b":1},"b":{"b":1}}`: "", `[{"a":1},{"a":1}]`: "", `[{"a":1,"a":1}]`: "a",
-		`{"a":["a","a"],"b":1}`: "", `{"a":[{"b":1,"b":[]}]}`: "a.b", `{"a":{},"a":{}}`: "a", `{"\u0061":1,"a":2}`: "a", `{"A":1,"a":2}`: "", `{"a":null,"b":true,"a":1.5}`: "a",
+		`{"a":1,"a":2}`: "a", `{"a":"a","b":"a"}`: "", `{"a":{"b":1,"b":2}}`: "a.b", `{"a":{"b":1},"b":{"b":1}}`: "",
+		`[{"a":1},{"a":1}]`: "", `[{"a":1,"a":1}]`: "a",
+		`{"a":["a","a"],"b":1}`: "", `{"a":[{"b":1,"b":[]}]}`: "a.b", `{"a":{},"a":{}}`: "a", `{"\u0061":1,"a":2}`: "a",
+		`{"A":1,"a":2}`: "", `{"a":null,"b":true,"a":1.5}`: "a",
 		`"a"`: "", `7`: "", `null`: "", `{}`: "", `[]`: "", `[[["a","a"]]]`: "", `{"a":[1,{"x":"x"}],"x":{"a":"x"},"x":1}`: "x",
 	} {
 		got, repeated := RepeatedName([]byte(text))

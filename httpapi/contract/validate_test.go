@@ -32,7 +32,8 @@ func TestCheck_IntegersOfPathsLikeTheLibrary(t *testing.T) {
 				if !c.anyInteger[parameter] {
 					t.Errorf("%s %s: the parameter %s is checked by the library", method, path, parameter.Name)
 				}
-				for _, text := range strings.Fields("0 1 -5 +5 007 9223372036854775807 -9223372036854775808 9223372036854775808 1.0 1e3 0x1 1_0 one ١") {
+				for _, text := range strings.Fields("0 1 -5 +5 007 9223372036854775807 -9223372036854775808 9223372036854775808 1.0 " +
+					"1e3 0x1 1_0 one ١") {
 					err := openapi3filter.ValidateParameter(t.Context(), &openapi3filter.RequestValidationInput{
 						Request: httptest.NewRequest(
 							http.MethodGet, "/", nil,
@@ -70,14 +71,16 @@ func TestCheck_TextsOfUncheckedHeadersPassTheLibrary(t *testing.T) {
 		for method, operation := range item.Operations() {
 			for _, ref := range operation.Parameters {
 				parameter := ref.Value
-				for _, text := range []string{"", " ", "x", "wait=20", "a, b", "null", "1", `"x"`, "\xff", strings.Repeat("x", 255), strings.Repeat("x", 256), strings.Repeat("ü", 200)} {
+				for _, text := range []string{"", " ", "x", "wait=20", "a, b", "null", "1", `"x"`, "\xff", strings.Repeat("x", 255),
+					strings.Repeat("x", 256), strings.Repeat("ü", 200)} {
 					request := httptest.NewRequest(method, "/", nil)
 					request.Header[http.CanonicalHeaderKey(parameter.Name)] = []string{text, "more"}
 					if !c.isAnyText(parameter, request.Header) {
 						continue
 					}
 					passed++
-					if err := openapi3filter.ValidateParameter(t.Context(), &openapi3filter.RequestValidationInput{Request: request, Options: everyRule}, parameter); err != nil {
+					if err := openapi3filter.ValidateParameter(t.Context(),
+						&openapi3filter.RequestValidationInput{Request: request, Options: everyRule}, parameter); err != nil {
 						t.Errorf("%s %s: %s: %.20q: %v", method, path, parameter.Name, text, err)
 					}
 				}

@@ -86,7 +86,8 @@ func TestPage_HasEachCodeAndNoOther(t *testing.T) {
 // forStaff matches what a driver cannot act on: names of servers, of settings and of parts of the
 // installation.
 var forStaff = regexp.MustCompile(
-	`(?i)\bunits?\b|fleet file|best_effort|\bsett?(ing)?\b|operator|redis|postgres|mqtt|protocol|expiry|signature|readyz|--\w|\b[a-z]+_[a-z_]+\b|\.md\b`,
+	`(?i)\bunits?\b|fleet file|best_effort|\bsett?(ing)?` +
+		`\b|operator|redis|postgres|mqtt|protocol|expiry|signature|readyz|--\w|\b[a-z]+_[a-z_]+\b|\.md\b`,
 )
 
 func TestDriverMessages_HaveNoInstructionForStaff(t *testing.T) {
@@ -100,20 +101,27 @@ func TestDriverMessages_HaveNoInstructionForStaff(t *testing.T) {
 	}
 	tried := map[telematics.Code]bool{}
 	for _, err := range []*telematics.Error{
-		telematics.NoSuchVehicle(42), telematics.NoUnit(), telematics.NotSupported(telematics.Unlock), telematics.BestEffortDenied(telematics.Unlock),
-		telematics.Conflict(telematics.Unlock, "moving"), telematics.InProgress(open, time.Now()), telematics.InProgress(earlier, time.Now()),
-		telematics.UnitOffline(telematics.Contact{LastSeen: time.Now().Add(-time.Hour)}, time.Now()), telematics.Unavailable("Redis", nil), telematics.UnknownProtocol("v9"),
+		telematics.NoSuchVehicle(42), telematics.NoUnit(), telematics.NotSupported(telematics.Unlock),
+		telematics.BestEffortDenied(telematics.Unlock),
+		telematics.Conflict(telematics.Unlock, "moving"), telematics.InProgress(open, time.Now()),
+		telematics.InProgress(earlier, time.Now()),
+		telematics.UnitOffline(telematics.Contact{LastSeen: time.Now().Add(-time.Hour)}, time.Now()),
+		telematics.Unavailable("Redis", nil), telematics.UnknownProtocol("v9"),
 		telematics.Halted(telematics.Halt{Why: "recall of the unit"}), telematics.Broken(nil),
-		ended(telematics.Rejected, "clock_unset", ""), ended(telematics.Rejected, telematics.Unsupported, ""), ended(telematics.Rejected, telematics.StateConflict, "moving"),
-		ended(telematics.Unknown, "bad_signature", ""), ended(telematics.Unknown, "", telematics.AcceptedByUnit), ended(telematics.Unknown, "", ""),
-		ended(telematics.Failed, "", "locked_only"), ended(telematics.Expired, "", ""), ended(telematics.Expired, telematics.ByHalt, "recall of the unit"),
+		ended(telematics.Rejected, "clock_unset", ""), ended(telematics.Rejected, telematics.Unsupported, ""),
+		ended(telematics.Rejected, telematics.StateConflict, "moving"),
+		ended(telematics.Unknown, "bad_signature", ""), ended(telematics.Unknown, "", telematics.AcceptedByUnit),
+		ended(telematics.Unknown, "", ""),
+		ended(telematics.Failed, "", "locked_only"), ended(telematics.Expired, "", ""),
+		ended(telematics.Expired, telematics.ByHalt, "recall of the unit"),
 		rental.NoSuchBooking(1), rental.NoSuchMethod(1), rental.Unavailable(nil), rental.NoMethod(), rental.NotTheirMethod(1),
 		rental.InvalidMethod("it is not a card", nil), rental.TooManyMethods(), rental.IsDefault(), rental.InUse(),
 	} {
 		tried[err.Code] = true
 		if read := ForDriver(err); forStaff.MatchString(read.Message) {
 			t.Errorf("%s: a driver reads %q", err.Code, read.Message)
-		} else if read.Code != err.Code || read.Outcome != err.Outcome || read.Retryable != err.Retryable || read.RetryAfter != err.RetryAfter {
+		} else if read.Code != err.Code || read.Outcome != err.Outcome || read.Retryable != err.Retryable ||
+			read.RetryAfter != err.RetryAfter {
 			t.Errorf("%s: for a driver it is %+v", err.Code, read)
 		}
 	}

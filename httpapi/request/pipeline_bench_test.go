@@ -16,7 +16,8 @@ import (
 // BenchmarkAccessLog measures the log line of a request, encoded and discarded.
 func BenchmarkAccessLog(b *testing.B) {
 	nowhere := struct{ io.Writer }{io.Discard}
-	for name, handler := range map[string]slog.Handler{"text": slog.NewTextHandler(nowhere, nil), "json": slog.NewJSONHandler(nowhere, nil)} {
+	for name, handler := range map[string]slog.Handler{"text": slog.NewTextHandler(nowhere, nil),
+		"json": slog.NewJSONHandler(nowhere, nil)} {
 		b.Run(name, func(b *testing.B) {
 			p := &Pipeline{Log: slog.New(handler), Now: time.Now}
 			request := httptest.NewRequest(http.MethodPost, "/api/v1/admin/vehicles/42/control/lock", nil)

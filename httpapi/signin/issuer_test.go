@@ -115,7 +115,8 @@ func (i *fakeIssuer) answer(w http.ResponseWriter, status int, body any) {
 // authorize redirects the browser back with a code.
 func (i *fakeIssuer) authorize(w http.ResponseWriter, r *http.Request) {
 	asked := r.URL.Query()
-	for name, want := range map[string]string{"response_type": "code", "client_id": clientID, "scope": "openid offline_access", "code_challenge_method": "S256", "audience": audience, "resource": audience} {
+	for name, want := range map[string]string{"response_type": "code", "client_id": clientID, "scope": "openid offline_access",
+		"code_challenge_method": "S256", "audience": audience, "resource": audience} {
 		same(i.t, asked.Get(name), want, "authorization request: %s", name)
 	}
 	i.mu.Lock()
@@ -174,7 +175,8 @@ func (i *fakeIssuer) token(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(access, i.claims)
 	maps.Copy(own, i.own)
 	i.answer(w, 200, map[string]any{
-		"access_token": i.sign(access), "token_type": "Bearer", "expires_in": int(i.lifetime.Seconds()), "refresh_token": refresh, "id_token": i.sign(own),
+		"access_token": i.sign(access), "token_type": "Bearer", "expires_in": int(i.lifetime.Seconds()), "refresh_token": refresh,
+		"id_token": i.sign(own),
 	})
 }
 

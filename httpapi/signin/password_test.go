@@ -257,7 +257,8 @@ func TestEnter_WhatIsNotCountedIsNotTried(t *testing.T) {
 	if _, _, err := o.s.Enter(form(), "192.0.2.1", "anna", goodPassword); !isUnavailable(err) || o.people.Reads() != 0 {
 		t.Errorf("without the limits: %v", err)
 	}
-	if _, _, err := o.s.SetPassword(form(), "192.0.2.1", o.people.NewLink("ben"), goodPassword, goodPassword, telematics.Author{}); !isUnavailable(err) {
+	if _, _, err := o.s.SetPassword(form(), "192.0.2.1", o.people.NewLink("ben"), goodPassword, goodPassword,
+		telematics.Author{}); !isUnavailable(err) {
 		t.Errorf("a link without the limits: %v", err)
 	}
 }
@@ -306,7 +307,8 @@ func TestSetPassword_UsesALinkOnce(t *testing.T) {
 			t.Errorf("LinkOwner = %q, %v", name, err)
 		}
 	}
-	for password, problem := range map[string]string{"short": operators.TooShort, "ben and his long password": "", "correct horse ben 1": ""} {
+	for password, problem := range map[string]string{"short": operators.TooShort, "ben and his long password": "",
+		"correct horse ben 1": ""} {
 		if problem == "" {
 			problem = operators.HasName
 		}

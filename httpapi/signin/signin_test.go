@@ -183,7 +183,8 @@ func TestSignIn_BrowserGetsOnlyACookie(t *testing.T) {
 	w := newWorld(t)
 	s, other := w.instance(), w.instance()
 	cookie := w.signIn(s)
-	if want := (http.Cookie{Name: "__Host-motorpool-motorpool", Value: cookie.Value, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}); cookie.String() != want.String() {
+	if want := (http.Cookie{Name: "__Host-motorpool-motorpool", Value: cookie.Value, Path: "/", Secure: true, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode}); cookie.String() != want.String() {
 		t.Errorf("cookie %s, want %s", cookie, &want)
 	}
 	header := must(other.Authorization(request(http.MethodGet, cookie)))
@@ -196,7 +197,8 @@ func TestSignIn_BrowserGetsOnlyACookie(t *testing.T) {
 		strings.Contains(kept, "eyJ") {
 		t.Errorf("the store has a secret or a name: %q", kept)
 	}
-	for name, r := range map[string]*http.Request{"none": request(http.MethodGet), "another": request(http.MethodGet, &http.Cookie{Name: "x", Value: cookie.Value})} {
+	for name, r := range map[string]*http.Request{"none": request(http.MethodGet),
+		"another": request(http.MethodGet, &http.Cookie{Name: "x", Value: cookie.Value})} {
 		if header, err := s.Authorization(r); header != "" || err != nil {
 			t.Errorf("with the cookie %s: header %q, %v; want none", name, header, err)
 		}
@@ -417,7 +419,8 @@ func TestRedeem_SignsInUntilTheOfferEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		secrets[cookies[0].Value] = true
-		if header, err := s.Authorization(request(http.MethodGet, cookies[0])); err != nil || header != "Bearer "+token || id.Actor.Subject != "dev" {
+		if header, err := s.Authorization(request(http.MethodGet, cookies[0])); err != nil || header != "Bearer "+token ||
+			id.Actor.Subject != "dev" {
 			t.Errorf("header %q, identity %+v, %v", header, id, err)
 		}
 	}
