@@ -252,12 +252,8 @@ func (p *provisioned) wantOffline(ctx context.Context, vehicle int) {
 		}
 	}
 	if err := world.Eventually(ctx, time.Minute, "offline", func(ctx context.Context) bool {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Running[0].Public+"/api/v1/admin/vehicles", nil)
-		if err != nil {
-			return false
-		}
-		request.Header.Set("Authorization", "Bearer "+p.token)
-		if _, _, err := world.Call(world.Callers, request, &body); err != nil {
+		list := world.Request{Method: http.MethodGet, URL: p.Running[0].Public + "/api/v1/admin/vehicles", Token: p.token}
+		if _, _, err := list.Do(ctx, world.Callers, &body); err != nil {
 			return false
 		}
 		for _, v := range body.Data {
@@ -307,17 +303,15 @@ func (p *provisioned) commandOthers(ctx context.Context) <-chan map[string]int {
 // call sends one command, and returns the status and code of the response. Headers are alternating
 // names and values.
 func (p *provisioned) call(ctx context.Context, vehicle int, action telematics.Action, headers ...string) string {
-	request, err := world.Post(
-		ctx, fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", p.Running[0].Public, vehicle, action), p.token, nil,
-	)
-	if err != nil {
-		return err.Error()
+	request := world.Request{
+		URL:   fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", p.Running[0].Public, vehicle, action),
+		Token: p.token, Header: map[string]string{},
 	}
 	for pair := range slices.Chunk(headers, 2) {
-		request.Header.Set(pair[0], pair[1])
+		request.Header[pair[0]] = pair[1]
 	}
 	var body struct{ Error struct{ Code string } }
-	status, _, err := world.Call(world.Callers, request, &body)
+	status, _, err := request.Do(ctx, world.Callers, &body)
 	switch {
 	case err != nil:
 		return err.Error()

@@ -141,22 +141,31 @@ var Callers = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 // Probe is the HTTP client for an instance's internal listener.
 var Probe = &http.Client{Timeout: probeTimeout, Transport: Callers.Transport}
 
-// Post returns a request with an access token; its body, if there is one, is JSON.
-func Post(ctx context.Context, url, token string, body []byte) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	if len(body) > 0 {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	return request, nil
+// Request is a request to the API.
+type Request struct {
+	Method string // Defaults to POST
+	URL    string
+	Token  string            // of access
+	Body   []byte            // JSON. Defaults to none
+	Header map[string]string // without those that are empty
 }
 
-// Call makes a request and decodes the JSON of its response, for every status. An incomplete
+// Do makes the request and decodes the JSON of its response, for every status. An incomplete
 // response is an error.
-func Call(client *http.Client, request *http.Request, answer any) (status int, header http.Header, err error) {
+func (r Request) Do(ctx context.Context, client *http.Client, answer any) (status int, header http.Header, err error) {
+	request, err := http.NewRequestWithContext(ctx, cmp.Or(r.Method, http.MethodPost), r.URL, bytes.NewReader(r.Body))
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+r.Token)
+	if len(r.Body) > 0 {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range r.Header {
+		if value != "" {
+			request.Header.Set(name, value)
+		}
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, nil, err

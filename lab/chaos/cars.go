@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"motorpool/internal/world"
-	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
@@ -28,7 +27,7 @@ func fleetOf(m makeup) vehicles.FleetFile {
 }
 
 // agencyOf gives each agency cars of every kind of profile.
-func agencyOf(car int) telematics.AgencyID { return telematics.AgencyID(1 + car/10%fault.Agencies) }
+func agencyOf(car int) telematics.AgencyID { return telematics.AgencyID(1 + car/10%Agencies) }
 
 func unitOf(car int) telematics.Unit { return telematics.Unit(fmt.Sprintf("car-%d", car)) }
 
@@ -40,7 +39,7 @@ const (
 )
 
 func effortOf(car int) time.Duration {
-	if fault.MayRestart(car) {
+	if MayRestart(car) {
 		return longEffort
 	}
 	return shortEffort
@@ -66,10 +65,10 @@ func profileOf(car int) simulator.Profile {
 }
 
 func (r *round) startCars(ctx context.Context) error {
-	var groups [fault.CarGroups]string
+	var groups [CarGroups]string
 	for group := range groups {
 		var err error
-		if groups[group], err = r.lines.Add(fault.CarsLine(group), r.Mosquitto.UnitsURL()); err != nil {
+		if groups[group], err = r.lines.Add(CarsLine(group), r.Mosquitto.UnitsURL()); err != nil {
 			return err
 		}
 	}
@@ -77,17 +76,17 @@ func (r *round) startCars(ctx context.Context) error {
 	for car := 1; car <= r.fleet.v1; car++ {
 		configs = append(configs, simulator.Config{
 			Unit: unitOf(car), Password: r.UnitPassword(unitOf(car)), Profile: profileOf(car),
-			Broker: groups[car%fault.CarGroups], Effort: effortOf(car), Boot: 300 * time.Millisecond,
+			Broker: groups[car%CarGroups], Effort: effortOf(car), Boot: 300 * time.Millisecond,
 		})
 	}
-	r.carFaults.of = map[int]map[*fault.Fault]func(*simulator.Faults){}
+	r.carFaults.of = map[int]map[*Fault]func(*simulator.Faults){}
 	fleet := r.StartCars(ctx, r.Fail, simulator.FleetConfig{
 		Keyring: r.keys.all, Recorder: &r.recorder, Seed: r.Seed, Interval: reportInterval,
 	}, configs...)
 	for _, c := range fleet.Cars() {
 		r.cars = append(r.cars, c)
 	}
-	r.startOthers(ctx, func(car int) string { return groups[car%fault.CarGroups] })
+	r.startOthers(ctx, func(car int) string { return groups[car%CarGroups] })
 	return r.carsConnected(ctx)
 }
 
@@ -105,15 +104,15 @@ func (r *round) carsConnected(ctx context.Context) error {
 // carFaults are the present faults of each car, in addition to those of its profile.
 type carFaults struct {
 	mu sync.Mutex // guards of
-	of map[int]map[*fault.Fault]func(*simulator.Faults)
+	of map[int]map[*Fault]func(*simulator.Faults)
 }
 
 // set adds a fault to a car, or removes it (nil), and returns all its faults.
-func (c *carFaults) set(car int, f *fault.Fault, add func(*simulator.Faults)) simulator.Faults {
+func (c *carFaults) set(car int, f *Fault, add func(*simulator.Faults)) simulator.Faults {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of[car] == nil {
-		c.of[car] = map[*fault.Fault]func(*simulator.Faults){}
+		c.of[car] = map[*Fault]func(*simulator.Faults){}
 	}
 	if add == nil {
 		delete(c.of[car], f)
@@ -128,8 +127,8 @@ func (c *carFaults) set(car int, f *fault.Fault, add func(*simulator.Faults)) si
 }
 
 // breakCars returns an injector for a fault of the radio or the application of some cars.
-func breakCars(set func(faults *simulator.Faults, amount int64)) func(*round, context.Context, fault.Fault) error {
-	return func(r *round, ctx context.Context, f fault.Fault) error {
+func breakCars(set func(faults *simulator.Faults, amount int64)) func(*round, context.Context, Fault) error {
+	return func(r *round, ctx context.Context, f Fault) error {
 		r.eachCar(f, func(car int, c unit) {
 			c.SetFaults(r.carFaults.set(car, &f, func(faults *simulator.Faults) { set(faults, f.Amount) }))
 		})
@@ -141,7 +140,7 @@ func breakCars(set func(faults *simulator.Faults, amount int64)) func(*round, co
 
 // eachCar calls a function for every car that a fault strikes, concurrently, as a call may block
 // while a car is busy.
-func (r *round) eachCar(f fault.Fault, do func(int, unit)) {
+func (r *round) eachCar(f Fault, do func(int, unit)) {
 	var all sync.WaitGroup
 	for _, car := range f.Cars {
 		all.Go(func() { do(car, r.cars[car-1]) })
@@ -149,7 +148,7 @@ func (r *round) eachCar(f fault.Fault, do func(int, unit)) {
 	all.Wait()
 }
 
-func (r *round) skewClocks(ctx context.Context, f fault.Fault) error {
+func (r *round) skewClocks(ctx context.Context, f Fault) error {
 	r.eachCar(f, func(_ int, c unit) { c.SetClock(simulator.Clock{Skew: f.Skew}) })
 	world.Pause(ctx, f.For)
 	r.eachCar(f, func(_ int, c unit) { c.SetClock(simulator.Clock{}) })
@@ -157,7 +156,7 @@ func (r *round) skewClocks(ctx context.Context, f fault.Fault) error {
 }
 
 // restartCars restarts each car several times, during a command if the car receives it.
-func (r *round) restartCars(ctx context.Context, f fault.Fault) error {
+func (r *round) restartCars(ctx context.Context, f Fault) error {
 	r.repeatedly(ctx, f, func(n, car int, c unit) {
 		d := newDraw(r.Seed, int(f.At)+repetitions*car+n, r.fleet, r.Instances)
 		r.load.background.Go(func() { r.load.send(ctx, d, order{car: car, action: telematics.Lock, key: d.id()}) })
@@ -167,7 +166,7 @@ func (r *round) restartCars(ctx context.Context, f fault.Fault) error {
 	return nil
 }
 
-func (r *round) disconnectCars(ctx context.Context, f fault.Fault) error {
+func (r *round) disconnectCars(ctx context.Context, f Fault) error {
 	r.repeatedly(ctx, f, func(_, _ int, c unit) { c.Cut() })
 	return nil
 }
@@ -175,7 +174,7 @@ func (r *round) disconnectCars(ctx context.Context, f fault.Fault) error {
 const repetitions = 3
 
 // repeatedly calls a function several times for each car, at random times during the fault.
-func (r *round) repeatedly(ctx context.Context, f fault.Fault, do func(n, car int, c unit)) {
+func (r *round) repeatedly(ctx context.Context, f Fault, do func(n, car int, c unit)) {
 	r.eachCar(f, func(car int, c unit) {
 		rng := rand.New(rand.NewPCG(r.Seed, uint64(car)))
 		for n := range repetitions {
@@ -194,10 +193,10 @@ const sessions = 6
 // delayPresence lets an instance, which does not reach Postgres, hear the first of several sessions
 // of each car of protocol v1 and no later one, and store it when the other instances have stored
 // the last one.
-func (r *round) delayPresence(ctx context.Context, f fault.Fault) error {
+func (r *round) delayPresence(ctx context.Context, f Fault) error {
 	i := r.instance(f.Target)
 	defer r.uptime.down(i)()
-	database, mosquitto := r.lines[fault.ServerLine(i, fault.Postgres)], r.lines[fault.ServerLine(i, fault.Mosquitto)]
+	database, mosquitto := r.lines[ServerLine(i, Postgres)], r.lines[ServerLine(i, Mosquitto)]
 	database.Cut()
 	for n := range sessions {
 		r.eachCar(f, func(car int, c unit) {

@@ -9,7 +9,6 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
 )
 
@@ -30,7 +29,7 @@ func (r *round) clockFile(instance int) string {
 }
 
 // setClockAhead sets the clock of a running instance ahead. The instance counts as down meanwhile.
-func (r *round) setClockAhead(ctx context.Context, f fault.Fault) error {
+func (r *round) setClockAhead(ctx context.Context, f Fault) error {
 	if !world.HasTag(r.World.Binary, clockFaultTag) {
 		return errUnsupported
 	}
@@ -60,7 +59,7 @@ func (r *round) withPostgresClock(ctx context.Context) error {
 	if err := r.setPostgresClock(ctx, 0); err != nil {
 		return err
 	}
-	r.replicated[fault.Postgres] = r.Postgres.URL() + "&search_path=public,pg_catalog"
+	r.replicated[Postgres] = r.Postgres.URL() + "&search_path=public,pg_catalog"
 	return nil
 }
 
@@ -105,7 +104,7 @@ const beforeMonthsEnd = 2 * time.Second
 
 // endMonth sets all clocks, those of cars included, to just before the end of a month, some months
 // ahead, where they stay: as if the service had run for months.
-func (r *round) endMonth(ctx context.Context, f fault.Fault) error {
+func (r *round) endMonth(ctx context.Context, f Fault) error {
 	if !world.HasTag(r.World.Binary, clockFaultTag) {
 		return errUnsupported
 	}
@@ -157,7 +156,7 @@ const leapFor = 5 * time.Second
 // leap sets the clocks of all instances and of Postgres ahead, and back, as a wrong time server
 // does, and kills an instance meanwhile, so that others must settle what it has sent. Cars have the
 // time from satellites.
-func (r *round) leap(ctx context.Context, f fault.Fault) error {
+func (r *round) leap(ctx context.Context, f Fault) error {
 	if !world.HasTag(r.World.Binary, clockFaultTag) {
 		return errUnsupported
 	}
@@ -186,7 +185,7 @@ func (r *round) leap(ctx context.Context, f fault.Fault) error {
 	return nil
 }
 
-func aheadOf(f fault.Fault) time.Duration { return time.Duration(f.Amount) * time.Second }
+func aheadOf(f Fault) time.Duration { return time.Duration(f.Amount) * time.Second }
 
 // wrongClocks returns when the clock of each instance was ahead: the injection ends clockRight
 // later.
@@ -194,7 +193,7 @@ func (r *round) wrongClocks() map[int][]audit.ClockFault {
 	clocks := map[int][]audit.ClockFault{}
 	for i, n := range r.Running {
 		for _, s := range r.injections.All() {
-			if s.Kind.Name == fault.ClockAhead && s.Target == n.Name && s.Err == nil {
+			if s.Kind.Name == ClockAhead && s.Target == n.Name && s.Err == nil {
 				clocks[i] = append(clocks[i], audit.ClockFault{From: s.From, To: s.To.Add(-clockRight), Ahead: aheadOf(s.Fault)})
 			}
 		}

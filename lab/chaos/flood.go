@@ -18,7 +18,6 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/rental"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
@@ -87,7 +86,7 @@ func (r *round) floodClient() (paho.Client, error) {
 const inventEvery = 500 * time.Millisecond
 
 // inventAnswers lets one unit answer commands that do not exist.
-func (r *round) inventAnswers(ctx context.Context, f fault.Fault) error {
+func (r *round) inventAnswers(ctx context.Context, f Fault) error {
 	client, err := r.floodClient()
 	if err != nil {
 		return err
@@ -233,7 +232,7 @@ func (r *round) clientFlood(ctx context.Context) (f audit.ClientFlood, err error
 
 // answered sends a change of another client until an instance answers it.
 func (r *round) answered(ctx context.Context, callers *http.Client, signature string, instance int) (code telematics.Code, err error) {
-	err = world.Eventually(ctx, settleWithin, fault.Instance(instance)+" answers a client", func(ctx context.Context) bool {
+	err = world.Eventually(ctx, settleWithin, Instance(instance)+" answers a client", func(ctx context.Context) bool {
 		var failure error
 		code, failure = r.change(ctx, callers, r.app.another, signature, instance)
 		return retryLater(ctx, failure == nil)
@@ -288,13 +287,10 @@ func (r *round) signChange(token string) string {
 // change sends a signed request directly to an instance, without the network's faults, and returns
 // the error code of the answer; empty: it was accepted.
 func (r *round) change(ctx context.Context, callers *http.Client, token, signature string, instance int) (telematics.Code, error) {
-	request, err := world.Post(ctx, r.Running[instance].Public+clientFloodPath, token, nil)
-	if err != nil {
-		return "", err
-	}
-	request.Header.Set(rental.SignatureHeader, signature)
 	var body answer
-	_, _, err = world.Call(callers, request, &body)
+	_, _, err := world.Request{
+		URL: r.Running[instance].Public + clientFloodPath, Token: token, Header: map[string]string{rental.SignatureHeader: signature},
+	}.Do(ctx, callers, &body)
 	return body.Error.Code, err
 }
 

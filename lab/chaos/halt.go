@@ -9,14 +9,13 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/telematics"
 )
 
 // haltedAgency is the agency of a halt; zero: all.
 func haltedAgency(target string) telematics.AgencyID {
-	for agency := range fault.Agencies + 1 {
-		if fault.Halt(agency) == target {
+	for agency := range Agencies + 1 {
+		if Halt(agency) == target {
 			return telematics.AgencyID(agency)
 		}
 	}
@@ -32,7 +31,7 @@ const (
 
 // haltCommands halts commands as the operator, and resumes. While Postgres is unavailable neither
 // can be stored; the operator retries until it is, and the halt begins then.
-func (r *round) haltCommands(ctx context.Context, f fault.Fault) error {
+func (r *round) haltCommands(ctx context.Context, f Fault) error {
 	agency := haltedAgency(f.Target)
 	halt := audit.Halt{Agency: agency}
 	d := newDraw(r.Seed, int(f.At), r.fleet, r.Instances)

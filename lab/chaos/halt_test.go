@@ -7,7 +7,6 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/telematics"
 )
 
@@ -32,15 +31,15 @@ func TestHalt_EachAgencyHasSilentCars(t *testing.T) {
 			silent[agencyOf(car)]++
 		}
 	}
-	for agency := range telematics.AgencyID(fault.Agencies) {
+	for agency := range telematics.AgencyID(Agencies) {
 		if silent[agency+1] == 0 {
 			t.Errorf("agency %d has no silent car: %v", agency+1, silent)
 		}
-		if target := fault.Halt(int(agency) + 1); haltedAgency(target) != agency+1 {
+		if target := Halt(int(agency) + 1); haltedAgency(target) != agency+1 {
 			t.Errorf("the target %q is not agency %d", target, agency+1)
 		}
 	}
-	if haltedAgency(fault.Halt(0)) != 0 {
+	if haltedAgency(Halt(0)) != 0 {
 		t.Error("the target of all agencies names an agency")
 	}
 }
@@ -50,21 +49,21 @@ func TestHalt_EachAgencyHasSilentCars(t *testing.T) {
 func TestDelayed_ListsFaultsThatDelayMessagesOfEachInstance(t *testing.T) {
 	r := &round{World: &world.World{}, uptime: newUptime(2)}
 	for i := range 2 {
-		r.Running = append(r.Running, &world.Instance{Name: fault.Instance(i)})
+		r.Running = append(r.Running, &world.Instance{Name: Instance(i)})
 	}
 	begin := time.Unix(1767348000, 0)
 	at := func(s int) time.Time { return begin.Add(time.Duration(s) * time.Second) }
 	for i, struck := range []struct{ kind, target string }{
-		{"instance frozen", fault.Instance(0)},
-		{"instance killed", fault.Instance(0)},
-		{"network slow", fault.ServerLine(0, fault.Mosquitto)},
-		{"network cut", fault.ServerLine(0, fault.Mosquitto)},
-		{"network delayed", fault.ServerLine(0, fault.Postgres)},
-		{"network delayed", fault.ServerLine(1, fault.Mosquitto)},
-		{"mosquitto frozen", fault.Mosquitto},
-		{"postgres frozen", fault.Postgres},
+		{"instance frozen", Instance(0)},
+		{"instance killed", Instance(0)},
+		{"network slow", ServerLine(0, Mosquitto)},
+		{"network cut", ServerLine(0, Mosquitto)},
+		{"network delayed", ServerLine(0, Postgres)},
+		{"network delayed", ServerLine(1, Mosquitto)},
+		{"mosquitto frozen", Mosquitto},
+		{"postgres frozen", Postgres},
 	} {
-		one := fault.Fault{Kind: fault.Find(struck.kind), Target: struck.target}
+		one := Fault{Kind: Find(struck.kind), Target: struck.target}
 		r.injections.Add(injection{Fault: one, From: at(10 * i), To: at(10*i + 5)})
 	}
 	r.uptime.stall(at(100), at(102))

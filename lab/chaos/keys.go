@@ -12,7 +12,6 @@ import (
 
 	"motorpool/internal/keyfile"
 	"motorpool/internal/world"
-	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -80,7 +79,7 @@ const switchWithin = time.Minute
 // rotateKey rotates the signing key as the operator, in the order of docs/keys.md: every car
 // has a key before it signs, and until a minute after the last instance has switched to the next.
 // Short rounds retire none.
-func (r *round) rotateKey(ctx context.Context, _ fault.Fault) error {
+func (r *round) rotateKey(ctx context.Context, _ Fault) error {
 	for _, id := range r.keys.idle() {
 		if _, err := r.operate(ctx, nil, "keys", "retire", "--", id); err != nil {
 			return err

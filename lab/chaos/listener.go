@@ -14,7 +14,7 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
+	"motorpool/lab/chaos/runner"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -30,14 +30,14 @@ type listener struct {
 	watcher  paho.Client
 	intruder paho.Client
 
-	mu       sync.Mutex // guards what follows
-	received []audit.Message
+	received   runner.Log[audit.Message]   // that the service published
+	intrusions runner.Log[audit.Intrusion] // into units of protocols other than v1
+
+	mu       sync.Mutex         // guards what follows
 	recent   []published        // the latest messages that the service published
 	pending  map[published]int  // published by the intruder, and not received yet
 	intruded map[published]bool // published by the intruder; its client may send them twice
 	retained map[published]bool // those that were recorded
-	// intrusions into units of protocols other than v1.
-	intrusions []audit.Intrusion
 }
 
 type published struct{ topic, payload string }
@@ -116,12 +116,12 @@ func (l *listener) receive(m paho.Message) {
 	if l.pending[what] > 0 && !m.Retained() {
 		l.pending[what]--
 		if received.Payload != "" {
-			l.intrusions = append(l.intrusions, audit.Intrusion{Unit: received.Unit, At: at})
+			l.intrusions.Add(audit.Intrusion{Unit: received.Unit, At: at})
 		}
 		return
 	}
 	received.Echoed = l.intruded[what]
-	l.received = append(l.received, received)
+	l.received.Add(received)
 	if received.Signed || received.Payload != "" {
 		l.recent = append(l.recent, what)
 		if len(l.recent) > 2*keptMessages {
@@ -166,7 +166,7 @@ func (l *listener) intrude(unit telematics.Unit, topic string, payload []byte) e
 	l.intruded[what] = true
 	qos := byte(1)
 	if !strings.HasPrefix(topic, "motorpool/") {
-		l.intrusions = append(l.intrusions, audit.Intrusion{Unit: unit, At: time.Now()})
+		l.intrusions.Add(audit.Intrusion{Unit: unit, At: time.Now()})
 		qos = 0 // else its client may send it much later
 	}
 	l.mu.Unlock()
@@ -195,7 +195,7 @@ func (l *listener) pick(rng *rand.Rand) (published, bool) {
 const intrusionGap = 50 * time.Millisecond
 
 // replay publishes commands of the service once more, to their cars and to others.
-func (r *round) replay(ctx context.Context, f fault.Fault) error {
+func (r *round) replay(ctx context.Context, f Fault) error {
 	return r.intrude(ctx, f, func(rng *rand.Rand, car int) (string, []byte, error) {
 		old, ok := r.listener.pick(rng)
 		if !ok {
@@ -211,7 +211,7 @@ func (r *round) replay(ctx context.Context, f fault.Fault) error {
 
 // forge publishes commands that are not signed with the fleet's key; some name its id. Units of
 // other protocols execute them.
-func (r *round) forge(ctx context.Context, f fault.Fault) error {
+func (r *round) forge(ctx context.Context, f Fault) error {
 	return r.intrude(ctx, f, func(rng *rand.Rand, car int) (string, []byte, error) {
 		switch r.fleet.protocol(car) {
 		case ovms.Protocol:
@@ -234,7 +234,7 @@ func (r *round) forge(ctx context.Context, f fault.Fault) error {
 
 // intrude publishes messages for the fault's cars until it is over. It skips those that Mosquitto
 // does not accept.
-func (r *round) intrude(ctx context.Context, f fault.Fault, next func(*rand.Rand, int) (string, []byte, error)) error {
+func (r *round) intrude(ctx context.Context, f Fault, next func(*rand.Rand, int) (string, []byte, error)) error {
 	rng := rand.New(rand.NewPCG(r.Seed, uint64(f.At)))
 	for i, end := 0, time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; i++ {
 		topic, payload, err := next(rng, f.Cars[i%len(f.Cars)])
@@ -258,18 +258,4 @@ func unitIn(topic string) telematics.Unit {
 		return telematics.Unit(levels[2])
 	}
 	return telematics.Unit(levels[1])
-}
-
-// intrusionsToOthers returns those into units of other protocols than v1.
-func (l *listener) intrusionsToOthers() []audit.Intrusion {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]audit.Intrusion(nil), l.intrusions...)
-}
-
-// messages returns those that the service published.
-func (l *listener) messages() []audit.Message {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]audit.Message(nil), l.received...)
 }

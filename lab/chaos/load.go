@@ -118,7 +118,7 @@ func (l *load) send(ctx context.Context, d *draw, o order) {
 	}
 }
 
-// warmUp sends a command to every car before the faults begin: see package fault.
+// warmUp sends a command to every car before the faults begin: see fault.go.
 func (l *load) warmUp(ctx context.Context) error {
 	turns := make(chan int)
 	var callers sync.WaitGroup

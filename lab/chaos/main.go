@@ -1,6 +1,6 @@
 // Command chaos checks the promises of the service: never late, never twice, never forged, never
 // forgotten. It runs several instances on real servers, with hundreds of simulated cars and many
-// callers, and injects faults by a schedule that its seed draws (package fault). Then package audit
+// callers, and injects faults by a schedule that its seed draws (schedule.go). Then package audit
 // compares the accounts of the callers, Postgres, Redis and the cars' flight recorders.
 //
 //	callers ─line─ instances ─line─ Postgres, Redis, Mosquitto ─line─ cars
@@ -33,7 +33,6 @@ import (
 	"motorpool/internal/logger"
 	"motorpool/internal/settings"
 	"motorpool/internal/world"
-	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 )
@@ -150,8 +149,8 @@ func (f flags) makeup() makeup {
 	return m
 }
 
-func (f flags) plan() fault.Plan {
-	return fault.Plan{Seed: f.Seed, Duration: f.Duration, Instances: f.Instances, Vehicles: f.Vehicles}
+func (f flags) plan() Plan {
+	return Plan{Seed: f.Seed, Duration: f.Duration, Instances: f.Instances, Vehicles: f.Vehicles}
 }
 
 // runInFolder runs a round in a temporary folder, which stays if the round found something. It

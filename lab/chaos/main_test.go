@@ -11,7 +11,6 @@ import (
 	"go.uber.org/goleak"
 
 	"motorpool/internal/world"
-	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/verdict"
 )
 
@@ -49,7 +48,7 @@ func TestFlags_DayIsOf24HoursOrASlice(t *testing.T) {
 	if err := f.complete(); err != nil || f.Duration != 2*time.Minute || f.Commands != 960 {
 		t.Errorf("a part of a day: %v, %+v", err, f)
 	}
-	for _, other := range []flags{{Fault: fault.RedisCluster}, {Rollout: true}, {Shards: true}, {Maintenance: true}, {Bookings: 7}} {
+	for _, other := range []flags{{Fault: RedisCluster}, {Rollout: true}, {Shards: true}, {Maintenance: true}, {Bookings: 7}} {
 		other.Day, other.Instances, other.Callers = true, 3, 96
 		if other.complete() == nil {
 			t.Errorf("the flags were not refused: %+v", other)
@@ -93,7 +92,7 @@ func TestFlags_RoundOfMoneySetsItsDuration(t *testing.T) {
 }
 
 func TestFlags_RoundOfOneFaultSetsItsCommandsAndDuration(t *testing.T) {
-	fleet := flags{Instances: 3, Vehicles: 300, Callers: 96, Fault: fault.RedisCluster}
+	fleet := flags{Instances: 3, Vehicles: 300, Callers: 96, Fault: RedisCluster}
 	f := fleet
 	if err := f.complete(); err != nil || f.Commands != 2000 || f.Duration != singleDuration {
 		t.Errorf("a round of one fault: %v, %+v", err, f)
@@ -145,14 +144,11 @@ func TestRacesIn_CountsThoseOfEveryInstance(t *testing.T) {
 	}
 }
 
-func TestInjectors_EveryKindOfFaultHasOne(t *testing.T) {
-	for _, k := range fault.Kinds {
-		if injectors[k.Name] == nil {
+func TestKinds_EveryFaultCanBeInjected(t *testing.T) {
+	for _, k := range Kinds {
+		if k.strike == nil && k.world == nil {
 			t.Errorf("%q cannot be injected", k.Name)
 		}
-	}
-	if len(injectors) != len(fault.Kinds) {
-		t.Errorf("%d injectors for %d kinds", len(injectors), len(fault.Kinds))
 	}
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/world"
+	"motorpool/lab/chaos/audit"
 	"motorpool/telematics"
 	"motorpool/telematics/ovms"
 )
@@ -104,4 +108,101 @@ func (d *draw) id() string {
 		panic(err) // the source never fails
 	}
 	return id.String()
+}
+
+// callTimeout is longer than every budget.
+const callTimeout = 25 * time.Second
+
+// answer is an answer of the API, about one vehicle or many.
+type answer struct {
+	Data struct {
+		commandData
+		Items []struct {
+			Vehicle telematics.VehicleID `json:"vehicle_id"`
+			Command *commandData         `json:"command"`
+			Error   *errorData           `json:"error"`
+		} `json:"items"`
+	} `json:"data"`
+	Error errorData `json:"error"`
+
+	status   int
+	replayed bool
+}
+
+type commandData struct {
+	ID      telematics.CommandID `json:"id"`
+	Outcome telematics.Outcome   `json:"outcome"`
+}
+
+type errorData struct {
+	Code    telematics.Code      `json:"code"`
+	Outcome telematics.Outcome   `json:"outcome"`
+	Command telematics.CommandID `json:"command_id"`
+}
+
+// call makes one HTTP call, and returns a record of it in every case. An order to many vehicles is
+// a call for each of them, all with one request id.
+func (r *round) call(ctx context.Context, o order, requestID string, instance int, timeout time.Duration) []audit.Call {
+	c := audit.Call{
+		RequestID: requestID, Key: o.key, Instance: instance, Vehicle: telematics.VehicleID(o.car), Action: o.action, Start: time.Now(),
+		Patience: o.patience(timeout),
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	a, err := r.post(ctx, o, requestID, instance)
+	c.End = time.Now()
+	if err == nil { // else the status stays zero: no answer
+		c.Status, c.Replayed = a.status, a.replayed
+		c.Code, c.Outcome, c.Command = a.Error.Code, a.Error.Outcome, a.Error.Command
+	}
+	if len(o.more) > 0 {
+		return callsToMany(c, o, a)
+	}
+	if a.Data.ID != telematics.NoCommand {
+		c.Outcome, c.Command = a.Data.Outcome, a.Data.ID
+	}
+	return []audit.Call{c}
+}
+
+func callsToMany(c audit.Call, o order, a answer) []audit.Call {
+	var calls []audit.Call
+	for _, car := range append([]int{o.car}, o.more...) {
+		c.Vehicle = telematics.VehicleID(car)
+		calls = append(calls, c)
+	}
+	for _, item := range a.Data.Items {
+		i := slices.IndexFunc(calls, func(c audit.Call) bool { return c.Vehicle == item.Vehicle })
+		if i < 0 {
+			continue
+		}
+		if item.Error != nil {
+			calls[i].Code, calls[i].Outcome, calls[i].Command = item.Error.Code, item.Error.Outcome, item.Error.Command
+		}
+		if item.Command != nil {
+			calls[i].Outcome, calls[i].Command = item.Command.Outcome, item.Command.ID
+		}
+	}
+	return calls
+}
+
+// post returns an error if no complete answer came.
+func (r *round) post(ctx context.Context, o order, requestID string, instance int) (a answer, err error) {
+	path, body := fmt.Sprintf("vehicles/%d/control/%s", o.car, o.action), []byte(nil)
+	switch {
+	case len(o.more) > 0:
+		path = "commands"
+		// Plain values cannot fail to encode.
+		body, _ = json.Marshal(map[string]any{"action": o.action, "vehicle_ids": append([]int{o.car}, o.more...)})
+	case o.action == telematics.AttentionSignal:
+		body, _ = json.Marshal(map[string]any{"signal": audit.Signal.Signal, "duration_ms": audit.Signal.Duration.Milliseconds()})
+	}
+	status, header, err := world.Request{
+		URL: r.public[instance] + "/api/v1/admin/" + path, Token: r.admin, Body: body,
+		Header: map[string]string{"X-Request-ID": requestID, "Idempotency-Key": o.key, "Prefer": o.prefer},
+	}.Do(ctx, world.Callers, &a)
+	if err != nil {
+		return answer{}, err
+	}
+	a.status, a.replayed = status, header.Get("Idempotency-Replayed") == "true"
+	return a, nil
 }

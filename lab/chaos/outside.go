@@ -13,7 +13,6 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -23,7 +22,7 @@ import (
 // Faults by others: operators, other programs, and settings of servers.
 
 // hold keeps a transaction open in which a statement took locks.
-func (r *round) hold(ctx context.Context, f fault.Fault, statement string, vehicles ...telematics.VehicleID) error {
+func (r *round) hold(ctx context.Context, f Fault, statement string, vehicles ...telematics.VehicleID) error {
 	end := time.Now().Add(f.For)
 	tx := r.begin(ctx, end, statement)
 	if tx == nil {
@@ -56,10 +55,10 @@ func (r *round) begin(ctx context.Context, until time.Time, statement string) *s
 }
 
 // lockVehicles is an operator who has changed vehicles and does not commit.
-func (r *round) lockVehicles(ctx context.Context, f fault.Fault) error {
+func (r *round) lockVehicles(ctx context.Context, f Fault) error {
 	var locked []telematics.VehicleID
 	for car := 1; car <= r.Vehicles; car++ {
-		if f.Target == fault.LockedVehicles(int(agencyOf(car))) || car == 1 && f.Target == fault.LockedVehicles(0) {
+		if f.Target == LockedVehicles(int(agencyOf(car))) || car == 1 && f.Target == LockedVehicles(0) {
 			locked = append(locked, telematics.VehicleID(car))
 		}
 	}
@@ -69,9 +68,9 @@ func (r *round) lockVehicles(ctx context.Context, f fault.Fault) error {
 
 // lockTable is another client that locks a table without which commands can be executed, as a
 // change of the schema does, while many callers make requests that need the table.
-func (r *round) lockTable(ctx context.Context, f fault.Fault) error {
-	for _, table := range fault.LockedTables {
-		if f.Target == fault.LockedTable(table) {
+func (r *round) lockTable(ctx context.Context, f Fault) error {
+	for _, table := range LockedTables {
+		if f.Target == LockedTable(table) {
 			stop := r.useTables(ctx)
 			defer stop()
 			return r.hold(ctx, f, `lock table `+table+` in access exclusive mode`)
@@ -119,19 +118,16 @@ func (r *round) changeOf(ctx context.Context, callers *http.Client, subject stri
 
 // read gets a resource, and ignores the answer.
 func (r *round) read(ctx context.Context, callers *http.Client, path string, instance int) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.Running[instance].Public+"/api/v1/admin/"+path, nil)
-	if err != nil {
-		return
-	}
-	request.Header.Set("Authorization", "Bearer "+r.admin)
-	if _, _, err := world.Call(callers, request, nil); err != nil {
+	var body any
+	list := world.Request{Method: http.MethodGet, URL: r.Running[instance].Public + "/api/v1/admin/" + path, Token: r.admin}
+	if _, _, err := list.Do(ctx, callers, &body); err != nil {
 		r.Log.Debug("not answered", "path", path, "err", err)
 	}
 }
 
 // forbidWrites makes Postgres read-only, as a demoted primary behind the same address is.
-func (r *round) forbidWrites(ctx context.Context, f fault.Fault) error {
-	defer r.down(fault.Postgres)()
+func (r *round) forbidWrites(ctx context.Context, f Fault) error {
+	defer r.down(Postgres)()
 	return r.whileSet(ctx, f.For,
 		func(ctx context.Context) error {
 			return r.set(ctx, `alter system set default_transaction_read_only = on`)
@@ -180,10 +176,10 @@ const policyFor = 2 * time.Second
 
 // evict lets Redis have less memory than its data needs, with one of its policies for what it
 // deletes then, or as many one after the other as the fault has time for.
-func (r *round) evict(ctx context.Context, f fault.Fault) error {
-	policies := min(max(1, int(f.For/policyFor)), len(fault.EvictionPolicies))
+func (r *round) evict(ctx context.Context, f Fault) error {
+	policies := min(max(1, int(f.For/policyFor)), len(EvictionPolicies))
 	for i := range policies {
-		policy := fault.EvictionPolicies[(int(f.Amount)+i)%len(fault.EvictionPolicies)]
+		policy := EvictionPolicies[(int(f.Amount)+i)%len(EvictionPolicies)]
 		var before int
 		if err := r.whileSet(ctx, f.For/time.Duration(policies),
 			func(ctx context.Context) error {
@@ -230,7 +226,7 @@ func (r *round) evictions(ctx context.Context) (int, error) {
 }
 
 // blockLog is a reader of an instance's log that reads no more.
-func (r *round) blockLog(ctx context.Context, f fault.Fault) error {
+func (r *round) blockLog(ctx context.Context, f Fault) error {
 	n := r.Running[r.instance(f.Target)]
 	n.Reader.Lock()
 	defer n.Reader.Unlock()
@@ -260,7 +256,7 @@ func (r *round) fillLog(ctx context.Context, n *world.Instance) {
 }
 
 // deafen lets an instance connect and subscribe, and get no message.
-func (r *round) deafen(ctx context.Context, f fault.Fault) error {
+func (r *round) deafen(ctx context.Context, f Fault) error {
 	line := r.lines[f.Target]
 	deaf := network.NewDeafness()
 	line.SetToxic(deaf)
@@ -280,7 +276,7 @@ func (r *round) deafen(ctx context.Context, f fault.Fault) error {
 const deafAfter = 2 * time.Second
 
 // signWithForeignKey gives an instance another key than the others have.
-func (r *round) signWithForeignKey(ctx context.Context, f fault.Fault) error {
+func (r *round) signWithForeignKey(ctx context.Context, f Fault) error {
 	file := r.signingFile(r.instance(f.Target))
 	key, err := signing.NewKey()
 	if err != nil {
@@ -329,7 +325,7 @@ func (r *round) soundCars() map[telematics.VehicleID]bool {
 
 // copyInstallation is an operator who restores the database for tests, and starts a service on the
 // copy, at the same MQTT broker. That it refuses to start, or is not ready, is right.
-func (r *round) copyInstallation(ctx context.Context, f fault.Fault) error {
+func (r *round) copyInstallation(ctx context.Context, f Fault) error {
 	database, err := r.Postgres.StartStandby(
 		ctx, devstack.StandbyConfig{Dir: r.Path("copied-postgres"), Logger: r.LogFile("copied postgres")},
 	)

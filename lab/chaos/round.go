@@ -14,7 +14,6 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
 	"motorpool/lab/chaos/runner"
 	"motorpool/simulator"
@@ -35,7 +34,7 @@ type round struct {
 	admin  string // token of the callers
 	app    clientApp
 
-	faults     []fault.Fault
+	faults     []Fault
 	injections runner.Log[injection]
 	loading    audit.Interval
 	evidence   audit.Evidence
@@ -68,7 +67,7 @@ type round struct {
 
 	replicated map[string]string // URL of each server that has no line, by its name
 	// strike injects a fault with a separate world.
-	strike func(context.Context, fault.Fault) error
+	strike func(context.Context, Fault) error
 	one    oneFault
 }
 
@@ -87,8 +86,8 @@ func (f flags) commands(w *world.World, _ runner.Config) (runner.Round, error) {
 		Load: r.load.run, Faults: r.injectAll, Settle: r.settle, Check: r.check,
 	}
 	r.faults = r.plan().Schedule()
-	if one := fault.Find(f.Fault); one != nil {
-		r.faults = []fault.Fault{r.plan().Single(one)}
+	if one := Find(f.Fault); one != nil {
+		r.faults = []Fault{r.plan().Single(one)}
 		kind.World = append(kind.World, world.Step{What: "alerts", Do: r.watchOne})
 		kind.Settle = r.settleOne
 	}
@@ -100,7 +99,7 @@ func (r *round) makeKeys(context.Context) (err error) {
 	if r.forger, err = signing.NewKey(); err != nil {
 		return err
 	}
-	if fault.Find(r.Fault).MovesAllClocks() {
+	if Find(r.Fault).MovesAllClocks() {
 		r.TokenLifetime = 100 * 365 * 24 * time.Hour
 	}
 	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies)
@@ -108,7 +107,7 @@ func (r *round) makeKeys(context.Context) (err error) {
 }
 
 func (r *round) startServers(ctx context.Context) error {
-	if r.single() == "" || r.single() == fault.FullDisk {
+	if r.single() == "" || r.single() == FullDisk {
 		if err := r.prepareDisk(); err != nil {
 			return err
 		}
@@ -122,14 +121,14 @@ func (r *round) startServers(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if r.redis, err = openRedis(cmp.Or(r.replicated[fault.Redis], r.Redis.URL())); err != nil {
+	if r.redis, err = openRedis(cmp.Or(r.replicated[Redis], r.Redis.URL())); err != nil {
 		return err
 	}
 	r.OnClose(r.redis.Close)
 	if err := r.Migrate(ctx); err != nil {
 		return err
 	}
-	if r.single() == fault.MonthsEnd {
+	if r.single() == MonthsEnd {
 		if err := r.obeyPostgresClock(ctx); err != nil {
 			return err
 		}
@@ -161,18 +160,18 @@ func (r *round) startInstances(ctx context.Context) error {
 		}
 		var servers [3]string
 		for k, to := range []struct{ server, url string }{
-			{fault.Mosquitto, r.Mosquitto.ServiceURL()}, {fault.Redis, r.Redis.URL()}, {fault.Postgres, r.Postgres.URL()},
+			{Mosquitto, r.Mosquitto.ServiceURL()}, {Redis, r.Redis.URL()}, {Postgres, r.Postgres.URL()},
 		} {
 			if servers[k] = r.replicated[to.server]; servers[k] != "" {
 				continue
 			}
 			var err error
-			if servers[k], err = r.lines.Add(fault.ServerLine(i, to.server), to.url); err != nil {
+			if servers[k], err = r.lines.Add(ServerLine(i, to.server), to.url); err != nil {
 				return err
 			}
 		}
 		n, err := r.StartInstance(ctx, world.InstanceConfig{
-			Name: fault.Instance(i), MQTTURL: servers[0], RedisURL: servers[1], DatabaseURL: servers[2],
+			Name: Instance(i), MQTTURL: servers[0], RedisURL: servers[1], DatabaseURL: servers[2],
 			Settings: []string{
 				"MOTORPOOL_BUDGET=" + budget.String(), clockFaultFile + "=" + r.clockFile(i),
 				"MOTORPOOL_SIGNING_KEYS=" + r.signingFile(i),
@@ -181,7 +180,7 @@ func (r *round) startInstances(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		public, err := r.lines.Add(fault.CallersLine(i), n.Public)
+		public, err := r.lines.Add(CallersLine(i), n.Public)
 		if err != nil {
 			return err
 		}
@@ -192,7 +191,7 @@ func (r *round) startInstances(ctx context.Context) error {
 
 func (r *round) startWatchers(ctx context.Context) error {
 	var err error
-	if r.watcher, err = openWatcher(cmp.Or(r.replicated[fault.Postgres], r.Postgres.URL()), r.Log); err != nil {
+	if r.watcher, err = openWatcher(cmp.Or(r.replicated[Postgres], r.Postgres.URL()), r.Log); err != nil {
 		return err
 	}
 	r.OnClose(r.watcher.close)

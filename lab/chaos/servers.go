@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"motorpool/internal/world"
-	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
 )
 
@@ -29,11 +28,11 @@ type server interface {
 
 func (r *round) server(name string) server {
 	switch name {
-	case fault.Mosquitto:
+	case Mosquitto:
 		return r.Mosquitto
-	case fault.Redis:
+	case Redis:
 		return r.Redis
-	case fault.Postgres:
+	case Postgres:
 		return r.Postgres
 	}
 	return r.Running[r.instance(name)]
@@ -47,11 +46,11 @@ func (r *round) instance(name string) int {
 // down records that a fault of the target makes instances unavailable, until the returned function
 // is called.
 func (r *round) down(target string) (over func()) {
-	if target == fault.Postgres {
+	if target == Postgres {
 		return r.uptime.allDown()
 	}
 	for i, n := range r.Running {
-		if target == n.Name || target == fault.ServerLine(i, fault.Postgres) {
+		if target == n.Name || target == ServerLine(i, Postgres) {
 			return r.uptime.down(i)
 		}
 	}
@@ -59,7 +58,7 @@ func (r *round) down(target string) (over func()) {
 }
 
 // kill is kill -9, and a restart after a while.
-func (r *round) kill(ctx context.Context, f fault.Fault) error {
+func (r *round) kill(ctx context.Context, f Fault) error {
 	defer r.down(f.Target)()
 	if err := r.server(f.Target).Kill(); err != nil {
 		return err
@@ -69,7 +68,7 @@ func (r *round) kill(ctx context.Context, f fault.Fault) error {
 }
 
 // stop is SIGTERM, and a restart. A process that does not end during another fault is killed.
-func (r *round) stop(_ context.Context, f fault.Fault) error {
+func (r *round) stop(_ context.Context, f Fault) error {
 	defer r.down(f.Target)()
 	if err := r.server(f.Target).Restart(); err != nil {
 		r.Log.Info("process did not stop, restarting it", "target", f.Target, "err", err)
@@ -79,7 +78,7 @@ func (r *round) stop(_ context.Context, f fault.Fault) error {
 }
 
 // freeze is SIGSTOP: connections stay open, and nothing answers.
-func (r *round) freeze(ctx context.Context, f fault.Fault) error {
+func (r *round) freeze(ctx context.Context, f Fault) error {
 	defer r.down(f.Target)()
 	if err := r.server(f.Target).Pause(); err != nil {
 		return err
@@ -89,7 +88,7 @@ func (r *round) freeze(ctx context.Context, f fault.Fault) error {
 }
 
 // emptyRedis deletes all keys of Redis repeatedly, so that commands are in flight meanwhile.
-func (r *round) emptyRedis(ctx context.Context, f fault.Fault) error {
+func (r *round) emptyRedis(ctx context.Context, f Fault) error {
 	for end := time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; {
 		if err := r.redis.FlushAll(ctx).Err(); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("empty redis: %w", err)
@@ -101,7 +100,7 @@ func (r *round) emptyRedis(ctx context.Context, f fault.Fault) error {
 
 // loseUnstored kills all instances and empties Redis in the same moment, twice: what Postgres does
 // not have is lost.
-func (r *round) loseUnstored(ctx context.Context, f fault.Fault) error {
+func (r *round) loseUnstored(ctx context.Context, f Fault) error {
 	defer r.uptime.allDown()()
 	for range 2 {
 		var killed sync.WaitGroup
@@ -123,11 +122,11 @@ func (r *round) loseUnstored(ctx context.Context, f fault.Fault) error {
 }
 
 // fillDisk fills the disk of Postgres, which may refuse writes, or crash and not restart.
-func (r *round) fillDisk(ctx context.Context, f fault.Fault) error {
+func (r *round) fillDisk(ctx context.Context, f Fault) error {
 	if r.disk == nil {
 		return errUnsupported
 	}
-	defer r.down(fault.Postgres)()
+	defer r.down(Postgres)()
 	if err := r.disk.fill(); err != nil {
 		return err
 	}
@@ -147,7 +146,7 @@ func (r *round) postgresServes(ctx context.Context) bool {
 	return r.set(ctx, `create temporary table chaos_probe as select 1`) == nil
 }
 
-func (r *round) cutLine(ctx context.Context, f fault.Fault) error {
+func (r *round) cutLine(ctx context.Context, f Fault) error {
 	defer r.down(f.Target)()
 	line := r.lines[f.Target]
 	line.Cut()
@@ -156,8 +155,8 @@ func (r *round) cutLine(ctx context.Context, f fault.Fault) error {
 }
 
 // toxicLine returns an injector that makes a line toxic.
-func toxicLine(toxic func(amount int64) network.Toxic) func(*round, context.Context, fault.Fault) error {
-	return func(r *round, ctx context.Context, f fault.Fault) error {
+func toxicLine(toxic func(amount int64) network.Toxic) func(*round, context.Context, Fault) error {
+	return func(r *round, ctx context.Context, f Fault) error {
 		defer r.down(f.Target)()
 		line := r.lines[f.Target]
 		line.SetToxic(toxic(f.Amount))

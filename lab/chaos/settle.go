@@ -8,7 +8,6 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
 )
 
@@ -55,9 +54,9 @@ func (r *round) loadEnded() {
 // settleCommands waits until no state changes any more.
 func (r *round) settleCommands(ctx context.Context) error {
 	for _, s := range r.injections.All() {
-		if s.Kind.Name == fault.RadioLate {
+		if s.Kind.Name == RadioLate {
 			// Delayed messages still arrive.
-			world.Pause(ctx, time.Until(s.To.Add(fault.MaxRadioDelay)))
+			world.Pause(ctx, time.Until(s.To.Add(MaxRadioDelay)))
 		}
 	}
 	r.await(ctx, settleWithin, "no command is open", func(ctx context.Context) bool {

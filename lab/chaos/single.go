@@ -11,7 +11,6 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/alerts"
-	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -20,44 +19,31 @@ import (
 // The round of one fault: the world of the round of all faults, with the servers that the fault
 // needs, and nothing else that is broken, so that readiness and what a lock stops can be judged.
 
-// worlds start the servers that a kind of fault needs in addition.
-var worlds = map[string]func(*round, context.Context) error{
-	fault.PostgresSync:       withStandby((*round).failOver),
-	"standby gone":           withStandby((*round).loseStandby),
-	"commit waits cancelled": withStandby((*round).cancelWaits),
-	"two primaries":          withStandby((*round).returnPrimary),
-	fault.LeapTo2100:         (*round).withPostgresClock,
-	fault.LeapADay:           (*round).withPostgresClock,
-	fault.MonthsEnd:          (*round).withPostgresClock,
-	fault.RedisSentinel:      func(r *round, _ context.Context) error { return r.startSentinel() },
-	fault.RedisCluster:       func(r *round, _ context.Context) error { return r.startCluster() },
-}
-
 // prepareWorld starts the servers of the fault of a round of one.
 func (r *round) prepareWorld(ctx context.Context) error {
 	r.replicated = map[string]string{}
-	if start := worlds[r.single()]; start != nil {
-		return start(r, ctx)
+	if one := Find(r.Fault); one != nil && one.world != nil {
+		return one.world(r, ctx)
 	}
 	return nil
 }
 
 // single returns the name of the only fault of the round; empty: it has all.
 func (f flags) single() string {
-	if k := fault.Find(f.Fault); k != nil {
+	if k := Find(f.Fault); k != nil {
 		return k.Name
 	}
 	return ""
 }
 
-func (r *round) startSentinel() error {
+func (r *round) startSentinel(context.Context) error {
 	servers, err := devstack.StartRedisSentinel(r.Path("sentinel"))
 	if err != nil {
 		return err
 	}
 	r.OnClose(servers.Close)
-	r.replicated[fault.Redis] = servers.URL()
-	r.strike = func(ctx context.Context, _ fault.Fault) error {
+	r.replicated[Redis] = servers.URL()
+	r.strike = func(ctx context.Context, _ Fault) error {
 		return r.replaceMaster(ctx, servers.Master, servers.Replica)
 	}
 	return nil
@@ -66,15 +52,15 @@ func (r *round) startSentinel() error {
 // masters is the number of masters of the Redis Cluster.
 const masters = 3
 
-func (r *round) startCluster() error {
+func (r *round) startCluster(context.Context) error {
 	cluster, err := devstack.StartRedisCluster(r.Path("cluster"), masters)
 	if err != nil {
 		return err
 	}
 	r.OnClose(cluster.Close)
-	r.replicated[fault.Redis] = cluster.URL()
+	r.replicated[Redis] = cluster.URL()
 	lost := int(r.Seed % masters)
-	r.strike = func(ctx context.Context, _ fault.Fault) error {
+	r.strike = func(ctx context.Context, _ Fault) error {
 		return r.replaceMaster(ctx, cluster.Masters[lost], cluster.Replicas[lost])
 	}
 	return nil
@@ -131,7 +117,7 @@ func (r *round) settleOne(ctx context.Context) (err error) {
 	}
 	r.evidence.Shown = r.one.reads.all()
 	kind := r.faults[0].Kind
-	if kind.Name == fault.MonthsEnd {
+	if kind.Name == MonthsEnd {
 		if r.evidence.Months, err = r.months(ctx); err != nil {
 			return err
 		}
@@ -195,7 +181,7 @@ func (s *summary) worthlessOne() string {
 		return "no connection of the service to the primary was seen"
 	case months != nil && (months.Entries == 0 || months.Samples == 0):
 		return fmt.Sprintf("of the new month there are %d audit log entries and %d samples", months.Entries, months.Samples)
-	case struck.Kind.Name == fault.RedisEvicting && s.Evicted == 0:
+	case struck.Kind.Name == RedisEvicting && s.Evicted == 0:
 		return "redis evicted nothing"
 	}
 	return ""

@@ -10,7 +10,6 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
 )
 
@@ -25,20 +24,20 @@ const (
 )
 
 // withStandby returns a world with a synchronous standby, and how a fault strikes the two.
-func withStandby(strike func(*round, context.Context, fault.Fault, *network.Standby) error) func(*round, context.Context) error {
+func withStandby(strike func(*round, context.Context, Fault, *network.Standby) error) func(*round, context.Context) error {
 	return func(r *round, ctx context.Context) error {
 		standby, err := network.StartStandby(ctx, r.World, true)
 		if err != nil {
 			return err
 		}
-		r.replicated[fault.Postgres] = r.Postgres.URLWith(standby.Postgres)
-		r.strike = func(ctx context.Context, f fault.Fault) error { return strike(r, ctx, f, standby) }
+		r.replicated[Postgres] = r.Postgres.URLWith(standby.Postgres)
+		r.strike = func(ctx context.Context, f Fault) error { return strike(r, ctx, f, standby) }
 		return nil
 	}
 }
 
 // failOver cuts the standby off, kills the primary, and promotes the standby.
-func (r *round) failOver(ctx context.Context, _ fault.Fault, standby *network.Standby) error {
+func (r *round) failOver(ctx context.Context, _ Fault, standby *network.Standby) error {
 	defer r.uptime.allDown()()
 	standby.CutOff()
 	world.Pause(ctx, alone)
@@ -53,7 +52,7 @@ func (r *round) replacePrimary(ctx context.Context, standby *network.Standby) er
 }
 
 // loseStandby cuts the standby off for a while, so that no commit ends.
-func (r *round) loseStandby(ctx context.Context, f fault.Fault, standby *network.Standby) error {
+func (r *round) loseStandby(ctx context.Context, f Fault, standby *network.Standby) error {
 	defer r.uptime.allDown()()
 	standby.CutOff()
 	world.Pause(ctx, f.For)
@@ -62,7 +61,7 @@ func (r *round) loseStandby(ctx context.Context, f fault.Fault, standby *network
 
 // cancelWaits cuts the standby off, and lets a watchdog cancel what waits for it: Postgres then
 // says that it has committed locally. What it said is lost with the primary.
-func (r *round) cancelWaits(ctx context.Context, f fault.Fault, standby *network.Standby) error {
+func (r *round) cancelWaits(ctx context.Context, f Fault, standby *network.Standby) error {
 	defer r.uptime.allDown()()
 	db, err := sqlx.Open("postgres", r.Postgres.URL()+"&connect_timeout=2")
 	if err != nil {
@@ -93,7 +92,7 @@ func (r *round) loseFromNow() {
 
 // returnPrimary fails over, and starts the former primary again, as a primary, as its supervisor
 // does. An instance that restarts finds it first.
-func (r *round) returnPrimary(ctx context.Context, f fault.Fault, standby *network.Standby) error {
+func (r *round) returnPrimary(ctx context.Context, f Fault, standby *network.Standby) error {
 	over := r.uptime.allDown()
 	defer over()
 	r.loseFromNow()

@@ -10,7 +10,6 @@ import (
 
 	"motorpool/lab/chaos/alerts"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
@@ -43,7 +42,7 @@ func (r *round) check(time.Duration) runner.Result {
 	}
 	if r.single() != "" && s.Injections[0].Err == nil {
 		alerts.Check(&result.Report, alerts.Round{
-			Fault: r.single(), From: s.Injections[0].From, To: s.Injections[0].To, Fired: s.Fired, Stalled: r.uptime.stalledWithin,
+			Fault: r.single(), Of: AlertsOf[r.single()], From: s.Injections[0].From, To: s.Injections[0].To, Fired: s.Fired, Stalled: r.uptime.stalledWithin,
 		})
 	}
 	return result
@@ -92,7 +91,7 @@ func (s *summary) writeAll(t io.Writer) {
 	fmt.Fprintf(t, "service up\t%v in %d intervals\n", s.up().Round(time.Second), len(e.Up))
 
 	fmt.Fprintf(t, "\nfault\ttimes\ttotal time\n")
-	for _, k := range fault.Scheduled() {
+	for _, k := range Scheduled() {
 		count, total, missing := s.count(k.Name)
 		if missing {
 			fmt.Fprintf(t, "%s\tnot available here\t\n", k.Name)
@@ -283,7 +282,7 @@ func (s *summary) worthless() string {
 			return fmt.Sprintf("of %s units %d starts, %d confirmed commands, %d denied", t.Protocol, t.Started, t.Confirmed, t.Denied)
 		}
 	}
-	for _, k := range fault.Scheduled() {
+	for _, k := range Scheduled() {
 		if count, _, missing := s.count(k.Name); count == 0 && !missing {
 			return fmt.Sprintf("%q never happened", k.Name)
 		}

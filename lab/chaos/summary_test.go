@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
@@ -18,10 +17,10 @@ import (
 func goodRound() *summary {
 	s := &summary{flags: flags{Seed: 7, Duration: time.Minute, Instances: 3, Vehicles: 300, Commands: 2}}
 	begin := time.Unix(1767348000, 0)
-	for i := range fault.Kinds {
+	for i := range Kinds {
 		s.Injections = append(
 			s.Injections,
-			injection{Fault: fault.Fault{Kind: &fault.Kinds[i]}, From: begin, To: begin.Add(2 * time.Second)},
+			injection{Fault: Fault{Kind: &Kinds[i]}, From: begin, To: begin.Add(2 * time.Second)},
 		)
 	}
 	s.Evidence.Flights = []simulator.Event{
@@ -128,14 +127,14 @@ func TestSummary_InvalidRoundHasTheReason(t *testing.T) {
 func TestSummary_UnsupportedFaultIsNamedAndAllowed(t *testing.T) {
 	s := goodRound()
 	for i := range s.Injections {
-		if s.Injections[i].Kind.Name == fault.FullDisk {
+		if s.Injections[i].Kind.Name == FullDisk {
 			s.Injections[i].Err = errUnsupported
 		}
 	}
 	if why := s.worthless(); why != "" {
 		t.Errorf("a round without an unsupported fault counts as invalid: %s", why)
 	}
-	if !strings.Contains(s.text(), fault.FullDisk+"  not available here") {
+	if !strings.Contains(s.text(), FullDisk+"  not available here") {
 		t.Errorf("the summary does not name the unsupported fault:\n%s", s.text())
 	}
 }

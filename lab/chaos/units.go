@@ -9,7 +9,6 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/simulator"
 	modules "motorpool/simulator/ovms"
 	trackers "motorpool/simulator/teltonika"
@@ -264,7 +263,7 @@ func (r *round) useKeys(ctx context.Context) {
 
 // agencies returns the agencies of the fleet.
 func agencies() (all []telematics.Agency) {
-	for agency := range telematics.AgencyID(fault.Agencies) {
+	for agency := range telematics.AgencyID(Agencies) {
 		all = append(all, telematics.Agency{
 			ID: agency + 1, Code: fmt.Sprintf("CHAOS%d", agency+1), Name: "Chaos", BestEffortUnlock: allowsBestEffort(agency + 1),
 		})

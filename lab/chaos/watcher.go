@@ -18,7 +18,6 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
-	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/runner"
 	"motorpool/telematics"
 )
@@ -48,7 +47,7 @@ func openWatcher(url string, log *slog.Logger) (*watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch postgres: %w", err)
 	}
-	db.SetMaxOpenConns(4 + fault.Agencies + 1 + len(fault.LockedTables)) // some hold locks
+	db.SetMaxOpenConns(4 + Agencies + 1 + len(LockedTables)) // some hold locks
 	return &watcher{db: db, log: log, seen: map[string]bool{}}, nil
 }
 
@@ -199,13 +198,10 @@ func (r *reader) run(ctx context.Context) {
 func (r *reader) get(ctx context.Context, instance int, path string, body any) (start time.Time, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.public[instance]+"/api/v1/admin/"+path, nil)
-	if err != nil {
-		return start, false
-	}
-	request.Header.Set("Authorization", "Bearer "+r.admin)
 	start = time.Now()
-	status, _, err := world.Call(world.Callers, request, body)
+	status, _, err := world.Request{
+		Method: http.MethodGet, URL: r.public[instance] + "/api/v1/admin/" + path, Token: r.admin,
+	}.Do(ctx, world.Callers, body)
 	return start, err == nil && status == http.StatusOK
 }
 

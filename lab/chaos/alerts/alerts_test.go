@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/verdict"
 )
 
@@ -13,8 +12,6 @@ func TestCheck_JudgesWhatFiresInAFault(t *testing.T) {
 	to := from.Add(20 * time.Second)
 	during, before, long := from.Add(15*time.Second), from.Add(-time.Second), to.Add(inTime+time.Second)
 	const own, consequence = "MotorpoolLogLost", "MotorpoolAnswerInvented"
-	fault.AlertsOf["invented"] = fault.Alerts{Must: own, May: consequence}
-	defer delete(fault.AlertsOf, "invented")
 	for name, test := range map[string]struct {
 		fired      map[string]time.Time
 		stalled    bool
@@ -33,7 +30,10 @@ func TestCheck_JudgesWhatFiresInAFault(t *testing.T) {
 		report := verdict.New()
 		Check(
 			&report,
-			Round{Fault: "invented", From: from, To: to, Fired: test.fired, Stalled: func(_, _ time.Time) bool { return test.stalled }},
+			Round{
+				Fault: "invented", Of: Of{Must: own, May: consequence}, From: from, To: to, Fired: test.fired,
+				Stalled: func(_, _ time.Time) bool { return test.stalled },
+			},
 		)
 		if len(report.Violations) != test.violations {
 			t.Errorf("%s: %d violations, want %d: %v", name, len(report.Violations), test.violations, report.Violations)

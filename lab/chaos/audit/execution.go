@@ -53,10 +53,15 @@ func atMostOnce(chk *checker) {
 		chk.must(!seen[id], command(id), "%s of unit %s started again", run.start.Action, run.start.Unit)
 		seen[id] = true
 	}
+	oneOrderOneCommand(chk, nil)
+}
+
+// oneOrderOneCommand checks that of the commands of one Idempotency-Key at most one starts.
+func oneOrderOneCommand(chk *checker, _ *foreign) {
 	for _, intent := range chk.intents() {
 		var started []telematics.CommandID
 		for _, id := range intent.commands {
-			if seen[id] {
+			if chk.started(id) != nil {
 				started = append(started, id)
 			}
 		}

@@ -159,22 +159,6 @@ func onceWherePromised(chk *checker, f *foreign) {
 	}
 }
 
-// oneOrderOneCommand checks that of the commands of one Idempotency-Key at most one starts.
-func oneOrderOneCommand(chk *checker, _ *foreign) {
-	for _, order := range chk.intents() {
-		var started []telematics.CommandID
-		for _, id := range order.commands {
-			if chk.started(id) != nil {
-				started = append(started, id)
-			}
-		}
-		chk.must(
-			len(started) <= 1, subject{commands: started, requests: order.requests},
-			"%d commands of the key %q at vehicle %d started", len(started), order.key, order.vehicle,
-		)
-	}
-}
-
 // oneCommandAtATime checks that a unit whose answers name no command gets the next one only after
 // the answer to the last, or when none can come any more.
 func oneCommandAtATime(chk *checker, f *foreign) {

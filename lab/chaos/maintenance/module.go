@@ -69,9 +69,13 @@ func (r *round) pickModule(certified bool) *module {
 	return nil
 }
 
-// newPassword returns the password of a unit that the tool has printed, once Mosquitto accepts it,
-// as an operator tries it out before the module does.
-func (r *round) newPassword(ctx context.Context, unit telematics.Unit, printed string) (string, error) {
+// newPassword runs the tool, and returns the password of a unit that it has printed, once Mosquitto
+// accepts it, as an operator tries it out before the module does.
+func (r *round) newPassword(ctx context.Context, unit telematics.Unit, args ...string) (string, error) {
+	printed, err := r.tool(ctx, args...)
+	if err != nil {
+		return "", err
+	}
 	found := regexp.MustCompile(`(?m)^` + string(unit) + ` (\S{32})$`).FindStringSubmatch(printed)
 	if found == nil {
 		return "", fmt.Errorf("no password of %s in what the tool has printed", unit)

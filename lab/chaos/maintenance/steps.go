@@ -65,11 +65,9 @@ const host = "mqtt.example.com"
 
 func addByPassword(r *round, ctx context.Context) error {
 	m := r.newModule()
-	printed, err := r.tool(ctx, "add", string(m.unit), "--protocol", "ovms", "--vehicle-type", "NL", "--server", host)
-	if err != nil {
-		return err
-	}
-	password, err := r.newPassword(ctx, m.unit, printed)
+	password, err := r.newPassword(
+		ctx, m.unit, "add", string(m.unit), "--protocol", "ovms", "--vehicle-type", "NL", "--server", host,
+	)
 	if err != nil {
 		return err
 	}
@@ -107,11 +105,7 @@ func rotatePassword(r *round, ctx context.Context) error {
 		m.stop() // server v3 stop
 		args = append(args, "--stopped")
 	}
-	printed, err := r.tool(ctx, args...)
-	if err != nil {
-		return err
-	}
-	password, err := r.newPassword(ctx, m.unit, printed)
+	password, err := r.newPassword(ctx, m.unit, args...)
 	if err != nil {
 		return err
 	}

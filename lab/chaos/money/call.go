@@ -76,36 +76,27 @@ func (r *round) callOnce(ctx context.Context, c call, at *instance, patience tim
 		if s.status != 0 {
 			name = strings.TrimSpace(fmt.Sprintf("%d %s", s.status, s.code))
 		}
-		r.counters.add(answerGroup, name)
+		r.seen.Add(seen{answerGroup, name})
 	}()
-	request, err := r.request(ctx, c, at)
-	if err != nil {
-		return answer{}
-	}
 	var body struct {
 		Error struct{ Code telematics.Code }
 	}
-	status, header, err := world.Call(world.Callers, request, &body)
+	status, header, err := r.request(c, at).Do(ctx, world.Callers, &body)
 	if err != nil {
 		return answer{}
 	}
 	return answer{status: status, code: body.Error.Code, replayed: header.Get("Idempotency-Replayed") == "true"}
 }
 
-func (r *round) request(ctx context.Context, c call, at *instance) (*http.Request, error) {
-	token := r.admin
-	if c.client != nil {
-		token = c.client.token
-	}
-	request, err := world.Post(ctx, at.Public+c.path, token, c.body)
-	if err != nil {
-		return nil, err
+func (r *round) request(c call, at *instance) world.Request {
+	request := world.Request{
+		URL: at.Public + c.path, Token: r.admin, Body: c.body, Header: map[string]string{"Idempotency-Key": c.key},
 	}
 	if c.client != nil {
+		request.Token = c.client.token
 		key := r.agencyKeys[c.client.actor.Agency]
-		signed := rental.SignedRequest{Method: http.MethodPost, Path: c.path, Body: c.body, Token: token}
-		request.Header.Set(rental.SignatureHeader, signed.Sign(key.ID, key.Secret, time.Now(), crand.Text()).String())
+		signed := rental.SignedRequest{Method: http.MethodPost, Path: c.path, Body: c.body, Token: request.Token}
+		request.Header[rental.SignatureHeader] = signed.Sign(key.ID, key.Secret, time.Now(), crand.Text()).String()
 	}
-	request.Header.Set("Idempotency-Key", c.key)
-	return request, nil
+	return request
 }

@@ -106,7 +106,7 @@ func (r *round) injectFaults(ctx context.Context) error {
 					return
 				}
 				r.Log.Info("fault injected", "kind", s.name, "for", time.Since(struck))
-				r.counters.add(faultGroup, s.name)
+				r.seen.Add(seen{faultGroup, s.name})
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func (r *round) loseCommits(ctx context.Context) error {
 	}
 	r.OnClose(db.Close)
 	r.db = db
-	r.counters.add(faultGroup, "commits lost")
+	r.seen.Add(seen{faultGroup, "commits lost"})
 	return nil
 }
 
@@ -80,16 +80,11 @@ func (r *round) makeBookings(ctx context.Context) (shown []Name) {
 				Reference string
 			}
 		}
-		request, err := r.request(
-			ctx, call{path: "/api/v1/admin/bookings", body: body, key: fmt.Sprintf("booking-%d", n)},
-			r.instances[rng.IntN(len(r.instances))],
-		)
-		if err == nil {
-			var status int
-			if status, _, err = world.Call(world.Callers, request, &made); err == nil && status == http.StatusCreated {
-				of := nameOf(b.client.actor.Subject, vehicle, start)
-				shown = append(shown, Name{made.Data.Reference, of, time.Now()}, Name{fmt.Sprint(made.Data.ID), of, time.Now()})
-			}
+		booking := call{path: "/api/v1/admin/bookings", body: body, key: fmt.Sprintf("booking-%d", n)}
+		status, _, err := r.request(booking, r.instances[rng.IntN(len(r.instances))]).Do(ctx, world.Callers, &made)
+		if err == nil && status == http.StatusCreated {
+			of := nameOf(b.client.actor.Subject, vehicle, start)
+			shown = append(shown, Name{made.Data.Reference, of, time.Now()}, Name{fmt.Sprint(made.Data.ID), of, time.Now()})
 		}
 		world.Pause(ctx, bookingEvery)
 	}
@@ -131,7 +126,7 @@ func (r *round) repeatAll(ctx context.Context) error {
 			s, tries, _ := r.callUntilDefinite(ctx, rng, r.bookings[i].call(d))
 			d.Status, d.Code, d.Tries, d.Repeated = s.status, s.code, d.Tries+tries, 0
 			if before && s.status != 0 && !s.replayed {
-				r.counters.add(lostGroup, string(d.Kind))
+				r.seen.Add(seen{lostGroup, string(d.Kind)})
 			}
 		}
 		if ctx.Err() != nil {

@@ -14,14 +14,15 @@ import (
 	"time"
 
 	"motorpool/internal/world"
+	"motorpool/lab/chaos/runner"
 )
 
 // relay is the processor's way to the service. It delivers notices as a load balancer does: to one
 // instance, or sometimes to all of them. During faults it drops some that are about payments: the
 // service has to poll then.
 type relay struct {
-	counters *counters
-	drops    atomic.Bool
+	seen  *runner.Log[seen]
+	drops atomic.Bool
 
 	mu        sync.Mutex // guards what follows
 	instances []*instance
@@ -37,8 +38,8 @@ const (
 	backOffFor      = 2 * time.Second
 )
 
-func newRelay(c *counters) *relay {
-	return &relay{counters: c, backedOff: map[*instance]time.Time{}}
+func newRelay(log *runner.Log[seen]) *relay {
+	return &relay{seen: log, backedOff: map[*instance]time.Time{}}
 }
 
 func (r *relay) deliverTo(instances []*instance) {
@@ -77,7 +78,7 @@ func (r *relay) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (r *relay) deliver(request *http.Request, body []byte) bool {
 	if r.drops.Load() && aboutPayment(body) && rand.IntN(100) < dropPercent {
-		r.counters.add(noticeGroup, "dropped")
+		r.seen.Add(seen{noticeGroup, "dropped"})
 		return true
 	}
 	toAll := rand.IntN(100) < toAllPercent
@@ -93,10 +94,10 @@ func (r *relay) deliver(request *http.Request, body []byte) bool {
 		}
 		switch {
 		case accepted > 1:
-			r.counters.add(noticeGroup, "accepted by several instances")
+			r.seen.Add(seen{noticeGroup, "accepted by several instances"})
 			return true
 		case accepted == 1:
-			r.counters.add(noticeGroup, "accepted by one instance")
+			r.seen.Add(seen{noticeGroup, "accepted by one instance"})
 			return true
 		}
 		world.Pause(request.Context(), deliveryRetry)

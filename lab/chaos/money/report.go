@@ -3,8 +3,6 @@ package money
 import (
 	"fmt"
 	"io"
-	"maps"
-	"sync"
 	"time"
 
 	"motorpool/lab/chaos/runner"
@@ -12,7 +10,7 @@ import (
 )
 
 func (r *round) result(took time.Duration) runner.Result {
-	counts := r.counters.all()
+	counts := counted(r.seen.All())
 	result := runner.Result{Report: Check(r.Evidence), Done: len(r.Operations)}
 	result.Summary = func(t io.Writer) { r.summary(t, took, counts) }
 	result.Worthless = r.worthless(counts)
@@ -114,7 +112,7 @@ func (e *Evidence) lostNames() (n int) {
 	return n
 }
 
-// Groups of counters.
+// Groups of what happens.
 const (
 	answerGroup = "answer"            // of calls, by status and code
 	faultGroup  = "fault"             // of processes
@@ -122,28 +120,14 @@ const (
 	noticeGroup = "notice"            // of the processor, by what happened to them
 )
 
-// counters count what happens in a round. They are safe for concurrent use.
-type counters struct {
-	mu     sync.Mutex // guards counts
-	counts map[string]map[string]int
-}
+// seen is something that happened in a round.
+type seen struct{ group, name string }
 
-func newCounters() *counters {
-	return &counters{counts: map[string]map[string]int{answerGroup: {}, faultGroup: {}, lostGroup: {}, noticeGroup: {}}}
-}
-
-func (f *counters) add(group, name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.counts[group][name]++
-}
-
-func (f *counters) all() map[string]map[string]int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	all := map[string]map[string]int{}
-	for group, counts := range f.counts {
-		all[group] = maps.Clone(counts)
+// counted counts what happened, by group and name.
+func counted(all []seen) map[string]map[string]int {
+	counts := map[string]map[string]int{answerGroup: {}, faultGroup: {}, lostGroup: {}, noticeGroup: {}}
+	for _, one := range all {
+		counts[one.group][one.name]++
 	}
-	return all
+	return counts
 }

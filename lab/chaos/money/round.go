@@ -55,7 +55,7 @@ func Round(p Plan) runner.Kind {
 			return runner.Round{}, errors.New("a round of money needs two instances, or more: so that one takes over charges from another")
 		}
 		r := &round{
-			Config: c, Plan: p, World: w, counters: newCounters(),
+			Config: c, Plan: p, World: w,
 			agencyKeys: map[telematics.AgencyID]rental.AgencyKey{}, lost: make(chan struct{}),
 		}
 		faults := r.injectFaults

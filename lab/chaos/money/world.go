@@ -24,7 +24,7 @@ type round struct {
 	Plan
 	*world.World
 	Evidence
-	counters *counters
+	seen runner.Log[seen]
 
 	admin      string // token
 	agencyKeys map[telematics.AgencyID]rental.AgencyKey
@@ -60,7 +60,7 @@ func (r *round) startServers(ctx context.Context) error {
 		return err
 	}
 	r.OnClose(r.db.Close)
-	r.relay = newRelay(r.counters)
+	r.relay = newRelay(&r.seen)
 	if r.processor, err = sandbox.Start(sandbox.Config{
 		Key: r.PaymentsKey, WebhookSecret: r.WebhookSecret, WebhookURL: "http://relay", Poster: r.relay, Disorder: true,
 		Logger: r.LogFile("processor"),

@@ -60,9 +60,6 @@ func (n Network) Close() error {
 	return nil
 }
 
-// Address returns the address at which the line listens, as host:port.
-func (l *Line) Address() string { return l.address }
-
 // Cut closes every connection, and refuses new ones until Mend.
 func (l *Line) Cut() {
 	l.mu.Lock()

@@ -32,7 +32,7 @@ func StartStandby(ctx context.Context, w *world.World, synchronous bool) (*Stand
 	}
 	s.database, s.replication = s.lines["database"], s.lines["replication"]
 	if s.Postgres, err = w.Postgres.StartStandby(ctx, devstack.StandbyConfig{
-		Dir: w.Path("standby"), Primary: s.replication.Address(), Synchronous: synchronous, Logger: w.LogFile("standby"),
+		Dir: w.Path("standby"), Primary: s.replication.address, Synchronous: synchronous, Logger: w.LogFile("standby"),
 	}); err != nil {
 		return nil, err
 	}

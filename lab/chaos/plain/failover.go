@@ -9,7 +9,6 @@ import (
 
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/alerts"
-	"motorpool/lab/chaos/fault"
 	"motorpool/lab/chaos/network"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
@@ -29,6 +28,12 @@ const (
 	// reportInterval is that of a car, which repeats its last eight results in each report.
 	reportInterval = time.Second
 )
+
+// FailoverAlerts are the alerts of a failover.
+var FailoverAlerts = alerts.Of{
+	Must: "MotorpoolAnswersUnrecorded",
+	May:  "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolStandbyAsynchronous" + alerts.Failing,
+}
 
 var failoverLaws = []law{inOrder, grows, notForgotten, loggedOnce}
 
@@ -157,7 +162,8 @@ func (r *failover) check(took time.Duration) runner.Result {
 	}
 	if r.watch != nil {
 		alerts.Check(&result.Report, alerts.Round{
-			Fault: fault.PostgresAsync, From: r.at, To: r.answered, Fired: r.fired, Stalled: func(_, _ time.Time) bool { return false },
+			Fault: "postgres-async", Of: FailoverAlerts, From: r.at, To: r.answered, Fired: r.fired,
+			Stalled: func(_, _ time.Time) bool { return false },
 		})
 	}
 	result.Summary = r.summary(took, func(t io.Writer) {

@@ -145,10 +145,6 @@ func (f *fleet) call(
 	defer cancel()
 	c = call{vehicle: id, begin: time.Now(), answer: noAnswer}
 	defer func() { c.took = time.Since(c.begin) }()
-	request, err := world.Post(ctx, fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", url, id, action), f.token, nil)
-	if err != nil {
-		return c
-	}
 	var body struct {
 		Data  struct{ ID telematics.CommandID }
 		Error struct {
@@ -157,7 +153,9 @@ func (f *fleet) call(
 			CommandID    telematics.CommandID `json:"command_id"`
 		}
 	}
-	status, _, err := world.Call(client, request, &body)
+	status, _, err := world.Request{
+		URL: fmt.Sprintf("%s/api/v1/admin/vehicles/%d/control/%s", url, id, action), Token: f.token,
+	}.Do(ctx, client, &body)
 	switch e := body.Error; {
 	case err != nil:
 		c.reason = err.Error()

@@ -1,78 +1,65 @@
-package fault
+package main
 
-// Alerts are the shipped alerts of a kind of fault, separated by spaces: those that must fire in a
-// round with this fault alone, and those that may, as its consequences.
-type Alerts struct{ Must, May string }
-
-// Always may fire in any round: some cars are silent or slow, and some callers have no patience, so
-// that about one command in twenty is unknown at rest.
-const Always = "MotorpoolCommandsUnknown"
-
-// failing are alerts about commands, which have any reason.
-const failing = " MotorpoolCommandsUnavailable MotorpoolCommandsFailing MotorpoolMessagesDropped"
+import "motorpool/lab/chaos/alerts"
 
 // lost are alerts about answers to commands that Postgres has lost.
 const lost = " MotorpoolAnswersUnrecorded MotorpoolAnswerInvented"
 
 // AlertsOf has an entry for each kind of fault that fires an alert. The others fire none.
-var AlertsOf = map[string]Alerts{
-	"instance killed":  {Must: "MotorpoolInstanceDown", May: failing},
-	"instance frozen":  {Must: "MotorpoolInstanceDown", May: failing},
-	ClockAhead:         {Must: "MotorpoolClockWrong MotorpoolNotReady", May: "MotorpoolClockSkew" + failing},
-	"mosquitto killed": {Must: "MotorpoolMQTTDown MotorpoolCommandsUnavailable", May: failing},
-	"mosquitto frozen": {Must: "MotorpoolMQTTDown MotorpoolCommandsUnavailable", May: failing},
-	"redis killed":     {Must: "MotorpoolNotReady MotorpoolCommandsFailing", May: failing},
-	"redis frozen":     {Must: "MotorpoolNotReady MotorpoolCommandsFailing", May: failing},
+var AlertsOf = map[string]alerts.Of{
+	"instance killed":  {Must: "MotorpoolInstanceDown", May: alerts.Failing},
+	"instance frozen":  {Must: "MotorpoolInstanceDown", May: alerts.Failing},
+	ClockAhead:         {Must: "MotorpoolClockWrong MotorpoolNotReady", May: "MotorpoolClockSkew" + alerts.Failing},
+	"mosquitto killed": {Must: "MotorpoolMQTTDown MotorpoolCommandsUnavailable", May: alerts.Failing},
+	"mosquitto frozen": {Must: "MotorpoolMQTTDown MotorpoolCommandsUnavailable", May: alerts.Failing},
+	"redis killed":     {Must: "MotorpoolNotReady MotorpoolCommandsFailing", May: alerts.Failing},
+	"redis frozen":     {Must: "MotorpoolNotReady MotorpoolCommandsFailing", May: alerts.Failing},
 	"postgres killed": {
 		Must: "MotorpoolNotReady MotorpoolCommandsUnavailable MotorpoolOutboxGrowing",
-		May:  "MotorpoolIngestBehind" + failing,
+		May:  "MotorpoolIngestBehind" + alerts.Failing,
 	},
 	"postgres frozen": {
 		Must: "MotorpoolNotReady MotorpoolCommandsUnavailable",
-		May:  "MotorpoolOutboxGrowing MotorpoolIngestBehind MotorpoolPostgresHanging" + failing,
+		May:  "MotorpoolOutboxGrowing MotorpoolIngestBehind MotorpoolPostgresHanging" + alerts.Failing,
 	},
 	FullDisk: {
 		Must: "MotorpoolCommandsUnavailable",
-		May:  "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing,
+		May:  "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + alerts.Failing,
 	},
 
 	"postgres read-only": {
 		Must: "MotorpoolNotReady MotorpoolCommandsUnavailable",
-		May:  "MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing,
+		May:  "MotorpoolOutboxGrowing MotorpoolIngestBehind" + alerts.Failing,
 	},
-	"vehicles locked":      {Must: "MotorpoolRowsLocked", May: "MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing},
+	"vehicles locked":      {Must: "MotorpoolRowsLocked", May: "MotorpoolOutboxGrowing MotorpoolIngestBehind" + alerts.Failing},
 	"table locked":         {May: "MotorpoolRowsLocked MotorpoolIngestBehind"},
 	"instance log blocked": {Must: "MotorpoolLogLost"},
-	"subscription deaf":    {Must: "MotorpoolMQTTDown", May: failing},
-	"foreign signing key":  {Must: "MotorpoolNotReady", May: failing},
+	"subscription deaf":    {Must: "MotorpoolMQTTDown", May: alerts.Failing},
+	"foreign signing key":  {Must: "MotorpoolNotReady", May: alerts.Failing},
 
-	PostgresAsync: {
-		Must: "MotorpoolAnswersUnrecorded",
-		May:  "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolStandbyAsynchronous" + failing,
-	},
-	PostgresSync:  {May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolPostgresHanging" + failing},
-	RedisSentinel: {May: "MotorpoolNotReady" + failing},
-	RedisCluster:  {May: "MotorpoolNotReady" + failing},
+	PostgresSync:  {May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolPostgresHanging" + alerts.Failing},
+	RedisSentinel: {May: "MotorpoolNotReady" + alerts.Failing},
+	RedisCluster:  {May: "MotorpoolNotReady" + alerts.Failing},
 	// Postgres's clock is looked at every 30 s.
-	LeapTo2100:                           {Must: "MotorpoolClockWrong", May: "MotorpoolPostgresClockLeapt" + failing},
-	LeapADay:                             {Must: "MotorpoolClockWrong", May: "MotorpoolPostgresClockLeapt" + failing},
-	MonthsEnd:                            {May: "MotorpoolPostgresClockLeapt" + failing},
-	"instances killed and redis emptied": {May: "MotorpoolInstanceDown MotorpoolAbsent MotorpoolNotReady" + failing},
+	LeapTo2100:                           {Must: "MotorpoolClockWrong", May: "MotorpoolPostgresClockLeapt" + alerts.Failing},
+	LeapADay:                             {Must: "MotorpoolClockWrong", May: "MotorpoolPostgresClockLeapt" + alerts.Failing},
+	MonthsEnd:                            {May: "MotorpoolPostgresClockLeapt" + alerts.Failing},
+	"instances killed and redis emptied": {May: "MotorpoolInstanceDown MotorpoolAbsent MotorpoolNotReady" + alerts.Failing},
 	"presence stored late": {
-		May: "MotorpoolMQTTDown MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing,
+		May: "MotorpoolMQTTDown MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + alerts.Failing,
 	},
 	"installation copied": {Must: "MotorpoolOtherInstallation"},
 	"standby gone": {
 		Must: "MotorpoolPostgresHanging MotorpoolCommandsUnavailable",
-		May:  "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + failing,
+		May:  "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + alerts.Failing,
 	},
 	"commit waits cancelled": {
 		Must: "MotorpoolCommitsNotReplicated",
-		May:  "MotorpoolOutboxGrowing MotorpoolPostgresHanging MotorpoolNotReady" + lost + failing,
+		May:  "MotorpoolOutboxGrowing MotorpoolPostgresHanging MotorpoolNotReady" + lost + alerts.Failing,
 	},
 	"two primaries": {
 		Must: "MotorpoolFormerPrimary",
-		May:  "MotorpoolInstanceDown MotorpoolNotReady MotorpoolOutboxGrowing" + lost + failing,
+		May:  "MotorpoolInstanceDown MotorpoolNotReady MotorpoolOutboxGrowing" + lost + alerts.Failing,
 	},
 
 	"commands damaged": {May: "MotorpoolCommandsFailing"},

@@ -1,12 +1,14 @@
-// Package fault is the faults of the fault harness, and the schedule of a round: which fault
-// strikes what, when and for how long.
-package fault
+package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"motorpool/lab/chaos/network"
+	"motorpool/simulator"
 )
 
 // Kind is a kind of fault.
@@ -18,6 +20,11 @@ type Kind struct {
 	// an installation, or strikes several targets. A round of one fault has it.
 	Alone bool
 
+	// strike injects it, and returns when it is over. Nil: the world that it needs does.
+	strike func(*round, context.Context, Fault) error
+	// world starts the servers that it needs in addition. Nil: none.
+	world func(*round, context.Context) error
+
 	target  func(Plan, *rand.Rand) string // no two faults strike one target concurrently
 	process bool                          // the target is a process, or one of few
 	mild    bool                          // strikes few, or not hard, and so lasts longer
@@ -27,9 +34,8 @@ type Kind struct {
 	unit    string                        // of the amount
 }
 
-// Names that other packages use. The other kinds are listed in Kinds only.
+// Names that are used elsewhere. The other kinds are listed in Kinds only.
 const (
-	PostgresAsync = "postgres-async" // a separate round
 	PostgresSync  = "postgres-sync"
 	RedisSentinel = "redis-sentinel"
 	RedisCluster  = "redis-cluster"
@@ -56,71 +62,95 @@ const (
 	minDeaf = 4 * time.Second
 )
 
+// ofCars returns a kind of fault that strikes any cars.
+func ofCars(name string, strike func(*round, context.Context, Fault) error) Kind {
+	return Kind{Name: name, strike: strike, target: cars, mild: true, cars: anyCar}
+}
+
 // Kinds lists every kind of fault.
 var Kinds = []Kind{
-	{Name: "instance killed", target: instances, process: true},
-	{Name: "instance frozen", target: instances, process: true, Delays: true},
-	{Name: "instance stopped", target: instances, process: true},
-	{Name: ClockAhead, target: instances, process: true, mild: true, least: minClockFault, amount: between(31, 300), unit: "s"},
-	{Name: "mosquitto killed", target: onTarget(Mosquitto), process: true},
-	{Name: "mosquitto frozen", target: onTarget(Mosquitto), process: true, Delays: true},
-	{Name: "redis killed", target: onTarget(Redis), process: true},
-	{Name: "redis frozen", target: onTarget(Redis), process: true},
-	{Name: "redis emptied", target: onTarget(Redis), process: true},
-	{Name: "postgres killed", target: onTarget(Postgres), process: true},
-	{Name: "postgres frozen", target: onTarget(Postgres), process: true},
-	{Name: FullDisk, target: onTarget(Postgres), process: true},
-
-	{Name: "postgres read-only", target: onTarget("settings of postgres")},
-	{Name: "vehicles locked", target: lockedVehicles, mild: true},
-	{Name: "table locked", target: lockedTables, mild: true},
-	{Name: RedisEvicting, target: onTarget("memory of redis"), amount: between(0, int64(len(EvictionPolicies)-1)), unit: "(policy)"},
-	{Name: "instance log blocked", target: instances, process: true},
-	{Name: "subscription deaf", target: mosquittoLines, mild: true, least: minDeaf},
-	{Name: "foreign signing key", target: instances, process: true},
-
-	{Name: PostgresSync, target: onTarget(Postgres), Alone: true},
-	{Name: RedisSentinel, target: onTarget(Redis), Alone: true},
-	{Name: RedisCluster, target: onTarget(Redis), Alone: true},
+	{Name: "instance killed", strike: (*round).kill, target: instances, process: true},
+	{Name: "instance frozen", strike: (*round).freeze, target: instances, process: true, Delays: true},
+	{Name: "instance stopped", strike: (*round).stop, target: instances, process: true},
 	{
-		Name: LeapTo2100, target: onTarget("all clocks"), Alone: true,
+		Name: ClockAhead, strike: (*round).setClockAhead, target: instances, process: true, mild: true, least: minClockFault,
+		amount: between(31, 300), unit: "s",
+	},
+	{Name: "mosquitto killed", strike: (*round).kill, target: onTarget(Mosquitto), process: true},
+	{Name: "mosquitto frozen", strike: (*round).freeze, target: onTarget(Mosquitto), process: true, Delays: true},
+	{Name: "redis killed", strike: (*round).kill, target: onTarget(Redis), process: true},
+	{Name: "redis frozen", strike: (*round).freeze, target: onTarget(Redis), process: true},
+	{Name: "redis emptied", strike: (*round).emptyRedis, target: onTarget(Redis), process: true},
+	{Name: "postgres killed", strike: (*round).kill, target: onTarget(Postgres), process: true},
+	{Name: "postgres frozen", strike: (*round).freeze, target: onTarget(Postgres), process: true},
+	{Name: FullDisk, strike: (*round).fillDisk, target: onTarget(Postgres), process: true},
+
+	{Name: "postgres read-only", strike: (*round).forbidWrites, target: onTarget("settings of postgres")},
+	{Name: "vehicles locked", strike: (*round).lockVehicles, target: lockedVehicles, mild: true},
+	{Name: "table locked", strike: (*round).lockTable, target: lockedTables, mild: true},
+	{
+		Name: RedisEvicting, strike: (*round).evict, target: onTarget("memory of redis"),
+		amount: between(0, int64(len(EvictionPolicies)-1)), unit: "(policy)",
+	},
+	{Name: "instance log blocked", strike: (*round).blockLog, target: instances, process: true},
+	{Name: "subscription deaf", strike: (*round).deafen, target: mosquittoLines, mild: true, least: minDeaf},
+	{Name: "foreign signing key", strike: (*round).signWithForeignKey, target: instances, process: true},
+
+	{Name: PostgresSync, world: withStandby((*round).failOver), target: onTarget(Postgres), Alone: true},
+	{Name: RedisSentinel, world: (*round).startSentinel, target: onTarget(Redis), Alone: true},
+	{Name: RedisCluster, world: (*round).startCluster, target: onTarget(Redis), Alone: true},
+	{
+		Name: LeapTo2100, strike: (*round).leap, world: (*round).withPostgresClock, target: onTarget("all clocks"), Alone: true,
 		amount: always(int64(74 * 365 * 24 * time.Hour / time.Second)), unit: "s",
 	},
-	{Name: LeapADay, target: onTarget("all clocks"), Alone: true, amount: always(int64(25 * time.Hour / time.Second)), unit: "s"},
-	{Name: MonthsEnd, target: onTarget("all clocks"), Alone: true, amount: between(3, 15), unit: "months"},
-	{Name: "instances killed and redis emptied", target: onTarget("all instances and redis"), Alone: true},
-	{Name: "presence stored late", target: instances, cars: anyCar, Alone: true},
-	{Name: "installation copied", target: onTarget("a second installation"), Alone: true},
-	{Name: "standby gone", target: onTarget(Postgres), Alone: true},
-	{Name: "commit waits cancelled", target: onTarget(Postgres), Alone: true},
-	{Name: "two primaries", target: onTarget(Postgres), Alone: true},
-	{Name: "answers invented", target: onTarget("the unit that floods"), Alone: true},
-	{Name: "none", target: onTarget("nothing"), Alone: true},
-
-	{Name: "commands halted", target: halts, process: true, least: minHalt},
-	{Name: "signing key rotated", target: onTarget("signing key"), process: true},
-
-	{Name: "network cut", target: lines},
-	{Name: "network silent", target: lines},
-	{Name: "network delayed", target: lines, mild: true, Delays: true, amount: between(20, 800), unit: "ms"},
-	{Name: "network slow", target: lines, mild: true, Delays: true, amount: between(2, 30), unit: "kB/s"},
-	{Name: "network reset", target: lines, amount: between(0, 400), unit: "ms later"},
-	{Name: "network torn", target: lines, amount: between(1, 4000), unit: "bytes later"},
-
-	{Name: "car clocks wrong", target: cars, mild: true, cars: mayLoseTime, Skews: true},
-	{Name: Restarted, target: cars, mild: true, cars: MayRestart},
-	{Name: "cars disconnected", target: cars, mild: true, cars: anyCar},
-	{Name: "commands lost", target: cars, mild: true, cars: anyCar},
-	{Name: "commands damaged", target: cars, mild: true, cars: anyCar},
-	{Name: "answers lost", target: cars, mild: true, cars: anyCar},
-	{Name: "answers duplicated", target: cars, mild: true, cars: anyCar},
-	{Name: "answers reordered", target: cars, mild: true, cars: anyCar},
 	{
-		Name: RadioLate, target: cars, mild: true, cars: anyCar, amount: between(20000, 2*MaxRadioDelay.Milliseconds()),
-		unit: "ms there and back",
+		Name: LeapADay, strike: (*round).leap, world: (*round).withPostgresClock, target: onTarget("all clocks"), Alone: true,
+		amount: always(int64(25 * time.Hour / time.Second)), unit: "s",
 	},
-	{Name: "commands replayed", target: cars, mild: true, cars: anyCar},
-	{Name: "commands forged", target: cars, mild: true, cars: anyCar},
+	{
+		Name: MonthsEnd, strike: (*round).endMonth, world: (*round).withPostgresClock, target: onTarget("all clocks"), Alone: true,
+		amount: between(3, 15), unit: "months",
+	},
+	{Name: "instances killed and redis emptied", strike: (*round).loseUnstored, target: onTarget("all instances and redis"), Alone: true},
+	{Name: "presence stored late", strike: (*round).delayPresence, target: instances, cars: anyCar, Alone: true},
+	{Name: "installation copied", strike: (*round).copyInstallation, target: onTarget("a second installation"), Alone: true},
+	{Name: "standby gone", world: withStandby((*round).loseStandby), target: onTarget(Postgres), Alone: true},
+	{Name: "commit waits cancelled", world: withStandby((*round).cancelWaits), target: onTarget(Postgres), Alone: true},
+	{Name: "two primaries", world: withStandby((*round).returnPrimary), target: onTarget(Postgres), Alone: true},
+	{Name: "answers invented", strike: (*round).inventAnswers, target: onTarget("the unit that floods"), Alone: true},
+	{Name: "none", strike: (*round).breakNothing, target: onTarget("nothing"), Alone: true},
+
+	{Name: "commands halted", strike: (*round).haltCommands, target: halts, process: true, least: minHalt},
+	{Name: "signing key rotated", strike: (*round).rotateKey, target: onTarget("signing key"), process: true},
+
+	{Name: "network cut", strike: (*round).cutLine, target: lines},
+	{Name: "network silent", strike: toxicLine(func(int64) network.Toxic { return network.Silence() }), target: lines},
+	{
+		Name: "network delayed", strike: toxicLine(network.Delay), target: lines, mild: true, Delays: true,
+		amount: between(20, 800), unit: "ms",
+	},
+	{
+		Name: "network slow", strike: toxicLine(network.Slowness), target: lines, mild: true, Delays: true,
+		amount: between(2, 30), unit: "kB/s",
+	},
+	{Name: "network reset", strike: toxicLine(network.Reset), target: lines, amount: between(0, 400), unit: "ms later"},
+	{Name: "network torn", strike: toxicLine(network.Tear), target: lines, amount: between(1, 4000), unit: "bytes later"},
+
+	{Name: "car clocks wrong", strike: (*round).skewClocks, target: cars, mild: true, cars: mayLoseTime, Skews: true},
+	{Name: Restarted, strike: (*round).restartCars, target: cars, mild: true, cars: MayRestart},
+	ofCars("cars disconnected", (*round).disconnectCars),
+	ofCars("commands lost", breakCars(func(f *simulator.Faults, _ int64) { f.Drop.Chance = 0.5 })),
+	ofCars("commands damaged", breakCars(func(f *simulator.Faults, _ int64) { f.Damage.Chance = 0.7 })),
+	ofCars("answers lost", breakCars(func(f *simulator.Faults, _ int64) { f.DropAnswer.Chance = 0.6 })),
+	ofCars("answers duplicated", breakCars(func(f *simulator.Faults, _ int64) { f.Duplicate.Chance = 0.8 })),
+	ofCars("answers reordered", breakCars(func(f *simulator.Faults, _ int64) { f.Reorder.Chance = 0.8 })),
+	{
+		Name: RadioLate, strike: breakCars(func(f *simulator.Faults, ms int64) { f.Delay = time.Duration(ms) * time.Millisecond }),
+		target: cars, mild: true, cars: anyCar,
+		amount: between(20000, 2*MaxRadioDelay.Milliseconds()), unit: "ms there and back",
+	},
+	ofCars("commands replayed", (*round).replay),
+	ofCars("commands forged", (*round).forge),
 }
 
 // A unit that has restarted knows the time only from its clock. If that is far behind, and the
