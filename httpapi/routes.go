@@ -42,22 +42,16 @@ func (s *server) routes(e *echo.Echo) {
 		readBudget: s.ReadBudget,
 	}
 	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
-	control := func(path string, a telematics.Action) {
-		r.post(path, telematics.CommandActivity(a), commands.order(a), ofVehicle)
-	}
 	amend := func(path, activity string, decide amendment, options ...option) {
 		r.post(path, activity, bookings.changeHandler(activity, decide), options...)
 	}
 
-	control("/api/v1/admin/vehicles/{vehicle}/control/lock", telematics.Lock)
-	control("/api/v1/admin/vehicles/{vehicle}/control/unlock", telematics.Unlock)
-	control("/api/v1/admin/vehicles/{vehicle}/control/enable-driving", telematics.EnableDriving)
-	control("/api/v1/admin/vehicles/{vehicle}/control/disable-driving", telematics.DisableDriving)
-	control("/api/v1/admin/vehicles/{vehicle}/control/unlock-and-enable-driving", telematics.UnlockAndEnableDriving)
-	control("/api/v1/admin/vehicles/{vehicle}/control/lock-and-disable-driving", telematics.LockAndDisableDriving)
-	control("/api/v1/admin/vehicles/{vehicle}/control/attention", telematics.AttentionSignal)
-	control("/api/v1/admin/vehicles/{vehicle}/control/open-top-case", telematics.OpenTopCase)
-
+	for _, action := range telematics.ControlActions {
+		r.post(
+			"/api/v1/admin/vehicles/{vehicle}/control/"+string(action), telematics.CommandActivity(action),
+			commands.order(action), ofVehicle,
+		)
+	}
 	r.get("/api/v1/admin/vehicles/{vehicle}/status", vehicles.status, recordedAs(telematics.StatusRead), mayRefresh)
 	r.get("/api/v1/admin/vehicles/{vehicle}/history", telemetry.history, recordedAs(telematics.HistoryRead), checkedBy(checkHistory))
 	r.get("/api/v1/admin/vehicles", vehicles.list, listed("vehicles"))
@@ -78,14 +72,12 @@ func (s *server) routes(e *echo.Echo) {
 	amend("/api/v1/client/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking, ofClient)
 	amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient)
 	r.get("/api/v1/client/bookings/{booking}/payment-action", bookings.paymentAction, ofClient)
-	r.post(
-		"/api/v1/client/bookings/{booking}/control/lock", telematics.CommandActivity(telematics.Lock),
-		own.order(telematics.Lock), ofClient,
-	)
-	r.post(
-		"/api/v1/client/bookings/{booking}/control/unlock", telematics.CommandActivity(telematics.Unlock),
-		own.order(telematics.Unlock), ofClient,
-	)
+	for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} {
+		r.post(
+			"/api/v1/client/bookings/{booking}/control/"+string(action), telematics.CommandActivity(action),
+			own.order(action), ofClient,
+		)
+	}
 
 	r.get("/api/v1/admin/bookings", bookings.list, listed("bookings"))
 	r.post("/api/v1/admin/bookings", rental.BookingCreate, bookings.open, checkedBy(checkDraft))

@@ -41,30 +41,29 @@ func steps(a telematics.Action, attention *telematics.Attention, effort time.Dur
 	case telematics.AttentionSignal:
 		return []step{{action: a, part: HornAndLights, takes: attention.Duration}}
 	}
-	return []step{{action: a, part: parts[a], takes: effort}}
+	return []step{{action: a, part: effects[a].part, takes: effort}}
 }
 
-var parts = map[telematics.Action]Part{
-	telematics.Lock:           DoorLock,
-	telematics.Unlock:         DoorLock,
-	telematics.EnableDriving:  ImmobilizerRelay,
-	telematics.DisableDriving: ImmobilizerRelay,
-	telematics.OpenTopCase:    TopCaseLatch,
+// effects are those of each action but a combined one: what it moves, how, and the fields that it
+// may change, which its final answer reports [ACK-2].
+var effects = map[telematics.Action]struct {
+	part    Part
+	move    func(*Body)
+	changes []telematics.Field
+}{
+	telematics.Lock:           {DoorLock, func(b *Body) { b.Locked = true }, []telematics.Field{telematics.IsLocked}},
+	telematics.Unlock:         {DoorLock, func(b *Body) { b.Locked = false }, []telematics.Field{telematics.IsLocked}},
+	telematics.EnableDriving:  {ImmobilizerRelay, (*Body).release, []telematics.Field{telematics.Ignition, telematics.OEMData}},
+	telematics.DisableDriving: {ImmobilizerRelay, (*Body).immobilize, []telematics.Field{telematics.Ignition, telematics.OEMData}},
+	telematics.OpenTopCase:    {TopCaseLatch, func(b *Body) { b.TopCase = true }, []telematics.Field{telematics.OEMData}},
 }
 
-// changes lists the fields that an action may change: what its final answer reports [ACK-2].
-func changes(a telematics.Action) []telematics.Field {
-	switch a {
-	case telematics.Lock, telematics.Unlock:
-		return []telematics.Field{telematics.IsLocked}
-	case telematics.EnableDriving, telematics.DisableDriving:
-		return []telematics.Field{telematics.Ignition, telematics.OEMData}
-	case telematics.UnlockAndEnableDriving, telematics.LockAndDisableDriving:
-		return []telematics.Field{telematics.IsLocked, telematics.Ignition, telematics.OEMData}
-	case telematics.OpenTopCase:
-		return []telematics.Field{telematics.OEMData}
+// changes lists the fields that the steps of an action may change.
+func changes(a telematics.Action) (fields []telematics.Field) {
+	for _, s := range steps(a, &telematics.Attention{}, 0) {
+		fields = append(fields, effects[s.action].changes...)
 	}
-	return nil
+	return fields
 }
 
 // evidence lists the fields that show why the vehicle's state forbids a command.

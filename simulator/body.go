@@ -90,23 +90,20 @@ func (b *Body) doorOpen() bool {
 	return slices.ContainsFunc(doors, func(door telematics.Field) bool { return slices.Contains(b.Opened, door) })
 }
 
-// do makes the movement of a simple action.
+// do makes the movement of a simple action, if it has one.
 func (b *Body) do(a telematics.Action) {
-	switch a {
-	case telematics.Lock:
-		b.Locked = true
-	case telematics.Unlock:
-		b.Locked = false
-	case telematics.EnableDriving:
-		b.Immobilizer = Released
-	case telematics.DisableDriving:
-		if b.Immobilizer == Released { // an engaged one stays so, whatever the ignition
-			b.Immobilizer = Armed
-		}
-		b.settle()
-	case telematics.OpenTopCase:
-		b.TopCase = true
+	if move := effects[a].move; move != nil {
+		move(b)
 	}
+}
+
+func (b *Body) release() { b.Immobilizer = Released }
+
+func (b *Body) immobilize() {
+	if b.Immobilizer == Released { // an engaged one stays so, whatever the ignition
+		b.Immobilizer = Armed
+	}
+	b.settle()
 }
 
 // settle engages an armed immobilizer once the ignition is off and the vehicle stands. It never

@@ -34,45 +34,73 @@ const (
 	UnitLane Lane = "unit"
 )
 
-var lanes = map[Action]Lane{
-	Lock:                   AccessLane,
-	Unlock:                 AccessLane,
-	EnableDriving:          AccessLane,
-	DisableDriving:         AccessLane,
-	UnlockAndEnableDriving: AccessLane,
-	LockAndDisableDriving:  AccessLane,
-	AttentionSignal:        AttentionLane,
-	OpenTopCase:            TopCaseLane,
-	ReportState:            RefreshLane,
+// effect is what an action does to a vehicle that may be moving. Its zero value is none of them:
+// each action says.
+type effect int
+
+const (
+	harmless effect = iota + 1
+	opens           // a part of the vehicle
+	immobilizes
+)
+
+type traits struct {
+	action Action
+	lane   Lane
+	effect effect
 }
 
-// ControlActions lists the actions that an administrator can order, in the order
-// of the interface.
-var ControlActions = []Action{
-	Lock, Unlock, EnableDriving, DisableDriving,
-	UnlockAndEnableDriving, LockAndDisableDriving, AttentionSignal, OpenTopCase,
+// actions lists all actions, in the order of the interface.
+var actions = []traits{
+	{Lock, AccessLane, harmless},
+	{Unlock, AccessLane, opens},
+	{EnableDriving, AccessLane, harmless},
+	{DisableDriving, AccessLane, immobilizes},
+	{UnlockAndEnableDriving, AccessLane, opens},
+	{LockAndDisableDriving, AccessLane, immobilizes},
+	{AttentionSignal, AttentionLane, harmless},
+	{OpenTopCase, TopCaseLane, opens},
+	{ReportState, RefreshLane, harmless},
+}
+
+// ControlActions lists the actions that an administrator can order, in the order of the interface.
+var ControlActions = controlActions()
+
+func controlActions() (list []Action) {
+	for _, t := range actions {
+		if t.action != ReportState { // which the service orders
+			list = append(list, t.action)
+		}
+	}
+	return list
+}
+
+// traits returns those of an action; the zero value: there is no such action.
+func (a Action) traits() traits {
+	for _, t := range actions {
+		if t.action == a {
+			return t
+		}
+	}
+	return traits{}
 }
 
 // ParseAction returns the action named s. It fails for an unknown name.
 func ParseAction(s string) (Action, error) {
-	if _, ok := lanes[Action(s)]; !ok {
+	if Action(s).traits().effect == 0 {
 		return "", fmt.Errorf("unknown action %q", s)
 	}
 	return Action(s), nil
 }
 
 // Lane returns the lane that the action occupies.
-func (a Action) Lane() Lane { return lanes[a] }
+func (a Action) Lane() Lane { return a.traits().lane }
 
 // Immobilizes reports whether the action engages the immobilizer.
-func (a Action) Immobilizes() bool {
-	return a == DisableDriving || a == LockAndDisableDriving
-}
+func (a Action) Immobilizes() bool { return a.traits().effect == immobilizes }
 
 // Opens reports whether the action opens a part of the vehicle.
-func (a Action) Opens() bool {
-	return a == Unlock || a == UnlockAndEnableDriving || a == OpenTopCase
-}
+func (a Action) Opens() bool { return a.traits().effect == opens }
 
 // Signal is how a vehicle activates horn or lights.
 type Signal string

@@ -22,8 +22,8 @@ func TestAction_HasALaneAndAnEffect(t *testing.T) {
 		{"open-top-case", "top_case", false, true},
 		{"report-state", "refresh", false, false},
 	}
-	if len(cases) != len(lanes) {
-		t.Errorf("%d actions have a lane, want %d", len(lanes), len(cases))
+	if len(cases) != len(actions) {
+		t.Errorf("%d actions, want %d", len(actions), len(cases))
 	}
 	for _, c := range cases {
 		a, err := ParseAction(string(c.action))
@@ -32,6 +32,9 @@ func TestAction_HasALaneAndAnEffect(t *testing.T) {
 		}
 		if a.Lane() != c.lane || a.Immobilizes() != c.immobilizes || a.Opens() != c.opens {
 			t.Errorf("%s: lane %s immobilizes %t opens %t, want %+v", a, a.Lane(), a.Immobilizes(), a.Opens(), c)
+		}
+		if a.traits().effect < harmless {
+			t.Errorf("%s: no effect is said", a)
 		}
 		if ordered := slices.Contains(ControlActions, a); ordered != (a != ReportState) {
 			t.Errorf("%s is a control action: %t", a, ordered)
@@ -106,7 +109,8 @@ func TestForbids_ImmobilizingOrOpeningAMovingVehicle(t *testing.T) {
 		{"at 0 km/h in the future", at(0, -290*time.Second), blind},
 	}
 	for _, c := range cases {
-		for action := range lanes {
+		for _, listed := range actions {
+			action := listed.action
 			err := c.snapshot.Forbids(action, now)
 			if want := c.want[action]; (err != nil) != want {
 				t.Errorf("a vehicle %s: %s forbidden: %v, want %t", c.name, action, err, want)

@@ -39,8 +39,8 @@ func TestProtocolDocument_AgreesWithTheCodec(t *testing.T) {
 			says("field", "`"+name+"`")
 		}
 	}
-	for action, lane := range lanes {
-		says("action with its lane", fmt.Sprintf("| `%s` | `%s` |", action, lane))
+	for _, t := range actions {
+		says("action with its lane", fmt.Sprintf("| `%s` | `%s` |", t.action, t.lane))
 	}
 	for _, reason := range []string{
 		BadSignature, WrongAudience, ClockUnset, ClockBehind, TTLTooLong, TooLate, OutOfOrder, Unsupported, StateConflict, Interrupted,

@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/lib/pq"
 
@@ -94,25 +93,5 @@ func TestClaim_ForAnUnknownVehicleFailsAlone(t *testing.T) {
 	}
 	if claims[0].err == nil || claims[0].Seq != 0 || !claims[1].Taken() || claims[1].err != nil || !claims[2].Stale {
 		t.Errorf("claims %+v, want an error, a taken one, and a stale one", claims)
-	}
-}
-
-// The database has constraints on actions and lanes, too: see "Add a control action" in
-// docs/architecture.md.
-func TestConstraints_AcceptEveryAction(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	add := storetest.Vehicles(t, p.DB) // with every capability
-	for _, action := range append([]telematics.Action{telematics.ReportState}, telematics.ControlActions...) {
-		id, _ := add()
-		c := brokertest.NewCommand(id, action)
-		if action == telematics.AttentionSignal {
-			c.Attention = &telematics.Attention{Signal: telematics.Horn, Duration: time.Second}
-		}
-		if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-			t.Errorf(
-				"Claim of %s = %+v, %v: a new action needs a migration of the constraints that list actions and lanes",
-				action, claim, err,
-			)
-		}
 	}
 }

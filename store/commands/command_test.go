@@ -304,10 +304,7 @@ func TestInvalidRows_AreRefusedByNamedConstraints(t *testing.T) {
 		constraint string
 		spoil      func(*telematics.Command)
 	}{
-		{"commands_action_known", func(c *telematics.Command) { c.Action = "fly" }},
-		{"commands_action_known", func(c *telematics.Command) { c.Lane, c.Action = "", "" }},
 		{"commands_lane_known", func(c *telematics.Command) { c.Lane = "fast" }},
-		{"commands_lane_fits", func(c *telematics.Command) { c.Lane = telematics.TopCaseLane }},
 		{"commands_actor_role_known", func(c *telematics.Command) { c.Actor.Role = "king" }},
 		{"commands_parameters_fit", func(c *telematics.Command) { c.Attention = &telematics.Attention{} }},
 		{"commands_parameters_fit", func(c *telematics.Command) {

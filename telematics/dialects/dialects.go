@@ -8,5 +8,5 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// Spoken lists every dialect that is built in. A new dialect is added only here.
+// Spoken lists every dialect that is built in.
 var Spoken = telematics.Dialects{v1.Dialect{}, ovms.Dialect{}, teltonika.Dialect{}}

@@ -5,20 +5,29 @@ import type { Texts } from '../texts/en';
 /** An action that people order; report-state comes from the service itself. */
 export type Ordered = Exclude<Action, 'report-state'>;
 
-/** The actions in the order of their buttons, and whether each opens, starts or stops a car. */
-const dangerous: Record<Ordered, boolean> = {
-  lock: false,
-  unlock: true,
-  'enable-driving': true,
-  'disable-driving': true,
-  'unlock-and-enable-driving': true,
-  'lock-and-disable-driving': true,
-  attention: false,
-  'open-top-case': true,
+/** The actions in the order of their buttons. */
+const traits: Record<
+  Ordered,
+  {
+    dangerous: boolean; // opens, starts or stops a car
+    standing: boolean; // only while the car stands (docs/protocol.md, CMD-7)
+    opening: boolean; // gives a car into the hands of who stands there
+  }
+> = {
+  lock: { dangerous: false, standing: false, opening: false },
+  unlock: { dangerous: true, standing: true, opening: true },
+  'enable-driving': { dangerous: true, standing: false, opening: true },
+  'disable-driving': { dangerous: true, standing: true, opening: false },
+  'unlock-and-enable-driving': { dangerous: true, standing: true, opening: true },
+  'lock-and-disable-driving': { dangerous: true, standing: true, opening: false },
+  attention: { dangerous: false, standing: false, opening: false },
+  'open-top-case': { dangerous: true, standing: true, opening: true },
 };
 
-export const actions = Object.keys(dangerous) as Ordered[];
-export const harmless: Action[] = actions.filter((action) => !dangerous[action]);
+export const actions = Object.keys(traits) as Ordered[];
+export const harmless: Action[] = actions.filter((action) => !traits[action].dangerous);
+export const opening: Action[] = actions.filter((action) => traits[action].opening);
+const whileStanding: Action[] = actions.filter((action) => traits[action].standing);
 
 /** What is known of a vehicle that matters to its buttons; undefined: not known here. */
 export interface Target {
@@ -32,13 +41,9 @@ export interface Target {
   busy: string | null;
 }
 
-// As the service refuses it (docs/protocol.md, CMD-7): by a speed that is fresh.
+// As the service refuses it: by a speed that is fresh.
 const movingAbove = 5;
 const freshFor = 30_000;
-const whileStanding: Action[] = ['disable-driving', 'lock-and-disable-driving', 'unlock', 'unlock-and-enable-driving', 'open-top-case'];
-
-/** What gives a car into the hands of who stands there. */
-export const opening: Action[] = ['unlock', 'enable-driving', 'unlock-and-enable-driving', 'open-top-case'];
 
 /** Why an action is off; empty: it is on. */
 export function whyNot(action: Action, me: Me | null, target: Target, halt: Halt | null, texts: Texts): string {
