@@ -90,63 +90,46 @@ func newDues(db *redis.DB, interval time.Duration) *dues {
 	return &dues{db: db, interval: interval, due: due, writing: db.Parts(writingKey), overdue: make([]atomic.Int64, len(due))}
 }
 
-// marks add vehicles to the index, as a part of a round trip.
-type marks struct {
-	ctx     context.Context
-	byPart  map[string][]goredis.Z
-	replies []*goredis.IntCmd
+// mark adds vehicles to the index by due times, and none later than it was due already. It returns
+// the replies, which are there when the pipeline has run.
+func (d *dues) mark(ctx context.Context, pipe goredis.Pipeliner, due map[telematics.VehicleID]time.Time) (replies []*goredis.IntCmd) {
+	byPart := map[string][]goredis.Z{}
+	for id, at := range due {
+		key := d.due[d.db.Part(hashTag(id))]
+		byPart[key] = append(byPart[key], goredis.Z{Score: float64(at.UnixMilli()), Member: int64(id)})
+	}
+	for key, vehicles := range byPart {
+		replies = append(replies, pipe.ZAddLT(ctx, key, vehicles...))
+	}
+	return replies
 }
 
-// newMarks returns the marks of updates: each state is due after the interval, an urgent one
-// within urgentWithin, and none later than it was due already. The last tenth of the interval is
-// random, so that states that came together are not written together.
-func (d *dues) newMarks(ctx context.Context, updates []update) *marks {
-	m := &marks{ctx: ctx, byPart: map[string][]goredis.Z{}}
-	now := time.Now()
+// dueTimes returns when the states of updates are due: after the interval, and urgent ones within
+// urgentWithin. The last tenth of the interval is random, so that states that came together are
+// not written together.
+func (d *dues) dueTimes(updates []update) map[telematics.VehicleID]time.Time {
+	now, due := time.Now(), make(map[telematics.VehicleID]time.Time, len(updates))
 	for _, u := range updates {
 		within := d.interval - rand.N(d.interval/spread+1)
-		if u.urgent || u.state.isAwaited() {
+		if u.urgent || len(u.waiting) > 0 {
 			within = min(within, urgentWithin)
 		}
-		d.mark(m.byPart, u.state, now.Add(within))
+		due[u.vehicle] = now.Add(within)
 	}
-	return m
-}
-
-// mark adds a state with its due time to the marks of its part.
-func (d *dues) mark(byPart map[string][]goredis.Z, s *state, due time.Time) {
-	key := d.due[d.db.Part(hashTag(s.vehicle))]
-	byPart[key] = append(byPart[key], goredis.Z{Score: float64(due.UnixMilli()), Member: int64(s.vehicle)})
-}
-
-func (m *marks) add(pipe goredis.Pipeliner) {
-	for key, vehicles := range m.byPart {
-		m.replies = append(m.replies, pipe.ZAddLT(m.ctx, key, vehicles...))
-	}
-}
-
-func (m *marks) err() error {
-	for _, reply := range m.replies {
-		if err := reply.Err(); err != nil {
-			return unavailable.Wrap("note what is to be stored", err)
-		}
-	}
-	return nil
+	return due
 }
 
 // makeDue makes the states of vehicles due now.
-func (d *dues) makeDue(ctx context.Context, states []*state) error {
-	if len(states) == 0 {
+func (d *dues) makeDue(ctx context.Context, vehicles []telematics.VehicleID) error {
+	if len(vehicles) == 0 {
 		return nil
 	}
-	byPart := map[string][]goredis.Z{}
-	for _, s := range states {
-		d.mark(byPart, s, time.Now())
+	due := make(map[telematics.VehicleID]time.Time, len(vehicles))
+	for _, id := range vehicles {
+		due[id] = time.Now()
 	}
 	pipe := d.db.Client.Pipeline()
-	for key, vehicles := range byPart {
-		pipe.ZAddLT(ctx, key, vehicles...)
-	}
+	d.mark(ctx, pipe, due)
 	_, err := pipe.Exec(ctx)
 	return unavailable.Wrap("note what is to be stored soon", err)
 }
@@ -234,7 +217,7 @@ func (t *Twins) changesConnectivity(u update, o outcome) bool {
 	if before.IsZero() {
 		before = u.before
 	}
-	return o.offline || before.IsZero() || u.seen.Sub(before) > t.quietAfter()
+	return o.offline || before.IsZero() || u.At.Sub(before) > t.quietAfter()
 }
 
 // quietAfter returns the silence after which a report is urgent. After a shorter silence plus the
@@ -335,7 +318,7 @@ func (t *Twins) storeDue(ctx context.Context, due lease) error {
 
 // lag returns for how long the oldest state has been due in Postgres.
 func (t *Twins) lag(now time.Time) time.Duration {
-	lag := t.toPostgres.lag(now)
+	lag := t.queue.lag(now)
 	for part := range t.dues.due {
 		lag = max(lag, t.dues.overdueFor(part))
 	}

@@ -186,7 +186,7 @@ func TestWriteDue_IsSoonerForUrgentReports(t *testing.T) {
 			twins := d.instances[1]
 			if test.await {
 				wait := twins.Report(delivery.Observation{Unit: d.unit, At: time.Now(), Report: statusAt(d.start, 2)})
-				storetest.Eventually(t, "the report waits for the flush to redis", func() bool { return twins.toRedis.size() > 0 })
+				storetest.Eventually(t, "the report waits for the flush to redis", func() bool { return twins.queue.size() > 0 })
 				twins.flushRedis(t.Context(), nil)
 				if _, err := wait(t.Context()); err != nil {
 					t.Fatal(err)
@@ -241,7 +241,7 @@ func TestDone_EndsNoLeaseOfAnotherInstance(t *testing.T) {
 	d.report(here, 1)
 	first := leased(here)
 	// The vehicle reports again.
-	if err := here.dues.makeDue(t.Context(), []*state{{vehicle: d.id}}); err != nil {
+	if err := here.dues.makeDue(t.Context(), []telematics.VehicleID{d.id}); err != nil {
 		t.Fatal(err)
 	}
 	second := leased(there)
@@ -355,13 +355,7 @@ func TestWriteDue_LosesNoConcurrentWrites(t *testing.T) {
 						t.Fatal(err)
 					}
 				case 7:
-					twins.cache.mu.Lock() // as a larger fleet would
-					for id, s := range twins.cache.states {
-						if !twins.cache.dirty(s) {
-							delete(twins.cache.states, id)
-						}
-					}
-					twins.cache.mu.Unlock()
+					twins.hot.Purge() // as a larger fleet would
 				}
 				twin, err := twins.vehicles.Twin(t.Context(), d.id)
 				if err != nil {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"motorpool/store/redis"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -30,8 +32,8 @@ func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) erro
 	loops.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.stored.Timeout())
 	defer cancel()
-	t.flushPostgres(last, 1) // states that Redis did not accept are in this outbox, too
-	if left := t.toPostgres.size() + t.unresolved.size(); left > 0 {
+	t.flushPostgres(last, 1) // what Redis has not taken in its last flush
+	if left := len(t.queue.owed()) + t.unresolved.size(); left > 0 {
 		t.log.Warn("reported state lost at shutdown, postgres write failed; the next reports replace it", "vehicles", left)
 	}
 	return nil
@@ -53,7 +55,7 @@ func sleep(ctx context.Context, d time.Duration) {
 // isolate flushes a batch, and after a panic each state alone, so that one that cannot be flushed
 // is dropped and not the others. It returns those that are dropped: a state comes again with the
 // next report of its vehicle.
-func (t *Twins) isolate(doing string, batch []*state, flush func([]*state)) (dropped []*state) {
+func isolate[T any](t *Twins, doing string, batch []T, flush func([]T)) (dropped []T) {
 	switch {
 	case t.guard.Do(doing, func() { flush(batch) }) == nil:
 		return nil
@@ -61,13 +63,13 @@ func (t *Twins) isolate(doing string, batch []*state, flush func([]*state)) (dro
 		return batch
 	}
 	for i := range batch {
-		dropped = append(dropped, t.isolate(doing, batch[i:i+1], flush)...)
+		dropped = append(dropped, isolate(t, doing, batch[i:i+1], flush)...)
 	}
 	return dropped
 }
 
-// runPostgres flushes what Redis does not take or has lost: every FlushEvery, and immediately where
-// it has lost states.
+// runPostgres flushes what Redis does not take: every FlushEvery, and immediately where that is
+// new.
 func (t *Twins) runPostgres(ctx context.Context) error {
 	next := time.NewTimer(t.flushEvery)
 	defer next.Stop()
@@ -77,7 +79,7 @@ func (t *Twins) runPostgres(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-next.C:
-		case <-t.redisLost:
+		case <-t.redisFailed:
 			share = 1
 		}
 		worked := t.flushPostgres(ctx, share)
@@ -85,36 +87,25 @@ func (t *Twins) runPostgres(ctx context.Context) error {
 	}
 }
 
-// flushPostgres writes all queued states, in batches that take at most 1/share of the time, so
-// that other statements run between them. There is no pause once Redis has lost states. States
-// that could not be written stay queued. It returns how long the last batch took.
+// flushPostgres writes what Redis does not take, in batches that take at most 1/share of the time,
+// so that other statements run between them. There is no pause once Redis fails. What could not be
+// written stays queued. It returns how long the last batch took.
 func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Duration) {
-	defer t.toPostgres.end()
-	for batch := range slices.Chunk(t.toPostgres.begin(), postgresBatch) {
+	for batch := range slices.Chunk(t.queue.owed(), postgresBatch) {
 		select {
 		case <-time.After(pause(worked, share)):
-		case <-t.redisLost:
+		case <-t.redisFailed:
 			share = 1
 		case <-ctx.Done():
 		}
-		if ctx.Err() != nil { // the last flush is yet to come
-			t.toPostgres.putBack(batch...)
-			continue
-		}
-		states := make(map[telematics.VehicleID]*state, len(batch))
-		for _, s := range batch {
-			states[s.vehicle] = s
+		if ctx.Err() != nil {
+			return worked // the last flush is yet to come
 		}
 		began := time.Now()
-		t.isolate("flush reported state to postgres", batch, func(part []*state) {
-			observations := make([]observation, len(part))
-			for i, s := range part {
-				observations[i] = s.observation()
-			}
-			for _, o := range t.store(ctx, observations) {
-				t.toPostgres.putBack(states[o.vehicle])
-			}
-		})
+		for _, p := range isolate(t, "flush reported state to postgres", batch, func(part []*pending) { t.flushOwed(ctx, part) }) {
+			_, observed := t.queue.observation(p)
+			t.queue.setStored(p, observed, began)
+		}
 		worked = time.Since(began)
 	}
 	for batch := range slices.Chunk(t.unresolved.drain(), postgresBatch) {
@@ -127,13 +118,27 @@ func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Durat
 	return worked
 }
 
+func (t *Twins) flushOwed(ctx context.Context, batch []*pending) {
+	began := time.Now()
+	observations, counts := make([]observation, len(batch)), make([]int, len(batch))
+	for i, p := range batch {
+		observations[i], counts[i] = t.queue.observation(p)
+	}
+	left := t.store(ctx, observations)
+	for i, p := range batch {
+		if !slices.ContainsFunc(left, func(o observation) bool { return o.vehicle == p.vehicle }) {
+			t.queue.setStored(p, counts[i], began)
+		}
+	}
+}
+
 // store returns the observations that were not written and must be retried.
 func (t *Twins) store(ctx context.Context, observations []observation) (left []observation) {
 	seen, left, err := t.stored.observe(ctx, observations) // reports change no presence
 	err = cmp.Or(err, t.stored.lockedError(ctx, seen))
 	switch {
 	case len(left) > 0:
-		t.log.Warn("reported state not written to postgres, retrying", "vehicles", t.toPostgres.size()+len(left), "err", err)
+		t.log.Warn("reported state not written to postgres, retrying", "vehicles", len(left), "err", err)
 	case err != nil:
 		t.log.Error("reported state refused by postgres", "err", err)
 	}
@@ -149,14 +154,14 @@ func (t *Twins) runRedis(ctx context.Context, publish func([]telematics.Change))
 			defer cancel()
 			t.flushRedis(last, publish)
 			return nil
-		case <-t.toRedis.queuedSome:
+		case <-t.queue.added:
 		}
 		t.awaited.clear() // the reports awaited so far are in this flush
 		began := time.Now()
 		if t.flushRedis(ctx, publish) {
 			t.pauseRedis(ctx, pause(time.Since(began), redisShare), began)
 		} else {
-			t.redisLost.set()
+			t.redisFailed.set()
 			sleep(ctx, unavailable.RetryAfter)
 		}
 	}
@@ -177,123 +182,113 @@ func (t *Twins) pauseRedis(ctx context.Context, d time.Duration, began time.Time
 	}
 }
 
-// flushRedis writes all queued states, and publishes their changes. Merging is done here; Redis
-// only compares and swaps: a section that another instance has replaced meanwhile is returned,
-// merged and written again. It reports false where Redis could not be reached; then all states
-// stay queued.
+// flushRedis writes all that is queued, and publishes the changes. Merging is done here; Redis only
+// compares and swaps: a state that another instance has replaced meanwhile is read, merged and
+// written again. It reports false where Redis could not be reached; then everything stays queued.
 func (t *Twins) flushRedis(ctx context.Context, publish func([]telematics.Change)) bool {
 	reached := true
-	var cold []*state
-	defer func() {
-		t.toRedis.end()
-		t.cache.drop(cold)
-	}()
-	for batch := range slices.Chunk(t.toRedis.begin(), redisBatch) {
-		for _, s := range batch {
-			s.beginFlush()
-		}
+	for batch := range slices.Chunk(t.queue.take(), redisBatch) {
 		left := batch
 		if reached {
 			left = nil
-			for _, s := range t.isolate("flush reported state to redis", batch, func(part []*state) {
+			for _, p := range isolate(t, "flush reported state to redis", batch, func(part []*pending) {
 				more, ok := t.flushBatch(ctx, part, publish)
 				left, reached = append(left, more...), reached && ok
 			}) {
-				s.endFlush(false)
+				p.answer(false)
+				t.queue.done(p)
 			}
-			cold = append(cold, slices.DeleteFunc(slices.Clone(batch), (*state).isHot)...)
 		}
-		for _, s := range left {
-			s.endFlush(false)
-		}
-		t.toRedis.putBack(left...)
-		if !reached {
-			t.toPostgres.add(left...)
+		for _, p := range left {
+			p.answer(false)
+			t.queue.putBack(p)
 		}
 	}
 	return reached
 }
 
-// flushBatch writes a batch to Redis. It returns the states that are not written completely.
-func (t *Twins) flushBatch(ctx context.Context, batch []*state, publish func([]telematics.Change)) (left []*state, reached bool) {
-	if err := t.load(ctx, batch); err != nil {
-		t.recordWrite(ctx, err)
-		return batch, false
-	}
-	changed := make(map[*state]telematics.Snapshot, len(batch))
+// flushBatch writes a batch to Redis. It returns what is not written.
+func (t *Twins) flushBatch(
+	ctx context.Context, batch []*pending, publish func([]telematics.Change),
+) (left []*pending, reached bool) {
 	left = batch
-	var dueNow, more []*state
+	var written, some []update
 	var err error
 	for round := 0; len(left) > 0 && round < redisRounds && err == nil; round++ {
-		left, more, err = t.updateRedis(ctx, left, changed)
-		dueNow = append(dueNow, more...)
+		some, left, err = t.updateRedis(ctx, left, round > 0)
+		written = append(written, some...)
 	}
-	if err == nil {
-		err = t.dues.makeDue(ctx, dueNow)
-	}
-	if err != nil {
-		left = batch
-	}
-	for _, s := range batch { // before publishing, which may take long
-		if !slices.Contains(left, s) {
-			s.endFlush(true)
+	var dueNow []telematics.VehicleID
+	for _, u := range written {
+		if u.dueNow {
+			dueNow = append(dueNow, u.vehicle)
 		}
 	}
-	if changes := t.changes(ctx, changed); len(changes) > 0 && publish != nil {
+	failed := t.dues.makeDue(ctx, dueNow)
+	for _, u := range written { // before publishing, which may take long
+		u.answer(true)
+	}
+	if changes := t.changes(ctx, written); len(changes) > 0 && publish != nil {
 		publish(changes)
 	}
-	return left, err == nil
-}
-
-// updateRedis makes one round trip, and adds the changes to changed. It returns the states that
-// are not written completely, and those that are due in Postgres now.
-func (t *Twins) updateRedis(
-	ctx context.Context, states []*state, changed map[*state]telematics.Snapshot,
-) (left, dueNow []*state, err error) {
-	defer tracing.Step(ctx, delivery.StepMerge).End()
-	updates := make([]update, len(states))
-	for i, s := range states {
-		if updates[i], err = s.update(); err != nil { // never for the types of ParseValue
-			t.log.Error("section not encoded", "vehicle", s.vehicle, "err", err)
+	for _, u := range written {
+		if u.dueNow && failed != nil {
+			left = append(left, u.pending)
+		} else {
+			t.queue.done(u.pending)
 		}
 	}
-	marks := t.dues.newMarks(ctx, updates)
-	outcomes, err := t.redis.update(ctx, updates, marks.add)
-	err = cmp.Or(err, marks.err())
+	return left, err == nil && failed == nil
+}
+
+// updateRedis makes one attempt, with states that this instance has kept, or all read anew. It
+// returns what it has written, and what is left because another instance was faster.
+func (t *Twins) updateRedis(ctx context.Context, batch []*pending, reread bool) (written []update, left []*pending, err error) {
+	defer tracing.Step(ctx, delivery.StepMerge).End()
+	updates, err := t.newUpdates(ctx, batch, reread)
+	if err != nil {
+		t.recordWrite(ctx, err)
+		return nil, batch, err
+	}
+	var marks []*goredis.IntCmd
+	outcomes, err := t.redis.update(ctx, updates, func(pipe goredis.Pipeliner) {
+		marks = t.dues.mark(ctx, pipe, t.dues.dueTimes(updates))
+	})
+	for _, mark := range marks {
+		err = cmp.Or(err, unavailable.Wrap("note what is to be stored", mark.Err()))
+	}
 	t.recordWrite(ctx, err)
 	if err != nil {
-		return states, nil, err
+		for _, u := range updates {
+			u.pending.attempt = attempt{u.token, u.changed}
+		}
+		return nil, batch, err
 	}
 	for i, u := range updates {
-		s := u.state
-		if outcomes[i].err != nil {
-			t.log.Warn("reported state refused by redis", "vehicle", s.vehicle, "err", outcomes[i].err)
-			s.endFlush(false)
-			t.loseRedis(s)
-			continue // the next report is written
-		}
-		fresh, again, emptied := u.apply(outcomes[i])
-		if t.changesConnectivity(u, outcomes[i]) {
-			dueNow = append(dueNow, s)
-		}
-		if before, repeated := changed[s]; repeated {
-			fresh = telematics.Join(before, fresh)
-		}
-		if changed[s] = fresh; again {
-			left = append(left, s)
-		}
-		if emptied {
-			t.loseRedis(s)
+		switch result := outcomes[i]; {
+		case result.conflict:
+			left = append(left, u.pending)
+		case result.err != nil:
+			t.log.Warn("reported state refused by redis", "vehicle", u.vehicle, "err", result.err)
+			u.answer(false)
+			t.queue.refuse(u.pending)
+			t.redisFailed.set()
+		default:
+			u.dueNow = u.dueNow || t.changesConnectivity(u, result)
+			t.keepHot(u, result)
+			written = append(written, u)
 		}
 	}
-	return left, dueNow, nil
+	return written, left, nil
 }
 
-// loseRedis queues a state to be written to Postgres by this instance, because Redis has lost or
-// refused it.
-func (t *Twins) loseRedis(s *state) {
-	t.toPostgres.add(s)
-	t.redisLost.set()
+// keepHot keeps the state of a vehicle that reports often.
+func (t *Twins) keepHot(u update, result outcome) {
+	if s := u.written(); result.complete && s.base != "" && u.At.Sub(result.before) < hotWithin {
+		t.hot.Add(u.vehicle, s)
+	} else {
+		t.hot.Remove(u.vehicle)
+	}
 }
 
 func (t *Twins) recordWrite(ctx context.Context, err error) {
@@ -302,27 +297,47 @@ func (t *Twins) recordWrite(ctx context.Context, err error) {
 	}
 }
 
-// load merges states that are new in the cache with those in Redis and Postgres, so that their
-// first reports are compared with the stored state.
-func (t *Twins) load(ctx context.Context, states []*state) error {
-	states = slices.DeleteFunc(slices.Clone(states), (*state).isLoaded)
-	if len(states) == 0 {
-		return nil
+// newUpdates merges what is pending with the states in Redis, and in Postgres where Redis does not
+// include these.
+func (t *Twins) newUpdates(ctx context.Context, batch []*pending, reread bool) ([]update, error) {
+	held := make([]redisState, len(batch))
+	var ids, incomplete []telematics.VehicleID
+	for i, p := range batch {
+		if s, ok := t.hot.Get(p.vehicle); ok && s.unit == p.Unit && !s.lost && !reread {
+			held[i] = s.redisState
+			held[i].snapshot = maps.Clone(s.snapshot)
+		} else {
+			ids = append(ids, p.vehicle)
+		}
 	}
-	ids := make([]telematics.VehicleID, len(states))
-	for i, s := range states {
-		ids[i] = s.vehicle
-	}
-	shared, err := t.redis.read(ctx, ids)
+	found, err := t.redis.read(ctx, ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	missing := slices.DeleteFunc(slices.Clone(ids), func(id telematics.VehicleID) bool { return shared[id].base != "" })
-	stored := t.loadStored(ctx, missing)
-	for _, s := range states {
-		s.load(shared[s.vehicle], stored[s.vehicle])
+	kept := map[telematics.VehicleID]*hotState{}
+	for i, p := range batch {
+		if held[i].unit != "" {
+			continue
+		}
+		if s := found[p.vehicle]; s.unit == p.Unit {
+			held[i] = s
+		}
+		if s, ok := t.hot.Peek(p.vehicle); ok && s.unit == p.Unit {
+			kept[p.vehicle] = s
+		}
+		if held[i].base == "" {
+			incomplete = append(incomplete, p.vehicle)
+		}
 	}
-	return nil
+	inPostgres := t.loadStored(ctx, incomplete)
+	updates := make([]update, len(batch))
+	for i, p := range batch {
+		updates[i], err = newUpdate(p, held[i], kept[p.vehicle], inPostgres[p.vehicle], t.redis.newToken())
+		if err != nil { // never for the types of ParseValue
+			t.log.Error("section not encoded", "vehicle", p.vehicle, "err", err)
+		}
+	}
+	return updates, nil
 }
 
 // storedTwin is the part of a vehicle in Postgres from which its state is loaded.
@@ -347,18 +362,18 @@ func (t *Twins) loadStored(ctx context.Context, ids []telematics.VehicleID) map[
 
 // changes returns the changes to publish, with the present owners: where Redis was unavailable
 // for a while, the vehicle may belong to another agency by now.
-func (t *Twins) changes(ctx context.Context, changed map[*state]telematics.Snapshot) []telematics.Change {
-	maps.DeleteFunc(changed, func(_ *state, fields telematics.Snapshot) bool { return len(fields) == 0 })
-	units := make([]telematics.Unit, 0, len(changed))
-	for s := range changed {
-		units = append(units, s.unit)
+func (t *Twins) changes(ctx context.Context, written []update) []telematics.Change {
+	written = slices.DeleteFunc(slices.Clone(written), func(u update) bool { return len(u.changed) == 0 })
+	units := make([]telematics.Unit, len(written))
+	for i, u := range written {
+		units[i] = u.Unit
 	}
 	owners := t.owners.resolve(ctx, units)
-	list := make([]telematics.Change, 0, len(changed))
-	for s, fields := range changed {
-		change := s.change(fields)
-		if o, ok := owners[s.unit]; ok {
-			if o.vehicle != s.vehicle { // the unit was built into another one since
+	list := make([]telematics.Change, 0, len(written))
+	for _, u := range written {
+		change := u.change()
+		if o, ok := owners[u.Unit]; ok {
+			if o.vehicle != u.vehicle { // the unit was built into another one since
 				continue
 			}
 			change.Agency, change.Powertrain = o.agency, o.powertrain

@@ -2,9 +2,13 @@ package twins
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func TestPauseRedis_IsShorterWhereACallerWaits(t *testing.T) {
@@ -40,33 +44,53 @@ func TestPauseRedis_IsShorterWhereACallerWaits(t *testing.T) {
 	}
 }
 
-func TestOutbox_LagIsTheAgeOfWhatNoFlushHasWritten(t *testing.T) {
+func TestQueue_LagIsTheAgeOfWhatNoFlushHasWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, first, second := newOutbox(), &state{}, &state{}
+		q, first, second := newQueue(), owner{vehicle: 1}, owner{vehicle: 2}
+		add := func(owner owner) {
+			q.add(delivery.Observation{Unit: "unit"}, owner, nil)
+			for _, p := range q.take() {
+				q.putBack(p) // Redis does not take it
+			}
+		}
 		want := func(what string, want time.Duration) {
 			t.Helper()
-			if lag := o.lag(time.Now()); lag != want {
+			if lag := q.lag(time.Now()); lag != want {
 				t.Errorf("%s: %v, want %v", what, lag, want)
 			}
 		}
-		flush := func(takes time.Duration, left ...*state) {
-			o.begin()
+		flush := func(takes time.Duration, left ...telematics.VehicleID) {
+			began, owed := time.Now(), q.owed()
+			counts := make([]int, len(owed))
+			for i, p := range owed {
+				_, counts[i] = q.observation(p)
+			}
 			time.Sleep(takes)
-			o.putBack(left...)
-			o.end()
+			for i, p := range owed {
+				if !slices.Contains(left, p.vehicle) {
+					q.setStored(p, counts[i], began)
+				}
+			}
 		}
 		time.Sleep(time.Hour)
 		want("empty", 0)
-		o.add(first)
+		add(first)
 		time.Sleep(2 * time.Second)
 		want("queued", 2*time.Second)
-		flush(time.Second, first)
+		flush(time.Second, first.vehicle)
 		want("not written", 3*time.Second)
-		time.AfterFunc(time.Second, func() { o.add(second) })
+		time.AfterFunc(time.Second, func() { add(second) })
 		flush(2 * time.Second)
 		synctest.Wait()
-		want("queued while the flush ran", 2*time.Second)
+		want("queued while the flush ran", time.Second)
+		time.AfterFunc(time.Second, func() { add(second) })
+		flush(2 * time.Second)
+		synctest.Wait()
+		want("observed again while the flush ran", 2*time.Second)
 		flush(0)
 		want("all is written", 0)
+		time.Sleep(time.Hour)
+		add(second)
+		want("observed long after it was written", 0)
 	})
 }

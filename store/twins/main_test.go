@@ -78,7 +78,7 @@ func withInterval(p *record, db *redis.DB, interval time.Duration) *Twins {
 
 // unwritten returns how many vehicles have a state that Redis or Postgres does not have.
 func (t *Twins) unwritten() int {
-	n := t.toRedis.size() + t.toPostgres.size() + t.unresolved.size()
+	n := t.queue.size() + t.unresolved.size()
 	// At one instant: a state moves between them.
 	counts, _ := t.redis.db.Client.TxPipelined(context.Background(), func(pipe goredis.Pipeliner) error {
 		for _, key := range append(t.dues.due, t.dues.writing...) {

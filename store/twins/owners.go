@@ -173,7 +173,8 @@ func (o *owners) updateMoved(ctx context.Context) error {
 		return err
 	}
 	var left []telematics.Unit
-	if err := o.db.Prepared.Select(ctx, &left, `select serial from units where moved_at > now() - interval '15 minutes'`); err != nil || len(left) == 0 {
+	err = o.db.Prepared.Select(ctx, &left, `select serial from units where moved_at > now() - interval '15 minutes'`)
+	if err != nil || len(left) == 0 {
 		return unavailable.Wrap("read moved units", err)
 	}
 	serials := make([]string, len(left))

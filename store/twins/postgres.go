@@ -21,17 +21,20 @@ import (
 
 // observation is one observation of a unit, or several merged into one.
 type observation struct {
-	delivery.Observation                     // with a report where there are readings
-	readings             telematics.Snapshot // each with its own time
-	// The vehicle that the readings are of; zero: the present vehicle of the unit.
+	delivery.Observation
+	readings telematics.Snapshot // each with its own time
+	reports  int
+	// The vehicle that the readings are of, whose unit and protocol were looked up; zero: the
+	// present vehicle of the unit.
 	vehicle telematics.VehicleID
+	base    base // that the readings include; empty: Postgres may have more
 }
 
 func newObservation(o delivery.Observation) observation {
 	merged := observation{Observation: o}
 	merged.At = pg.FromTimestamp(pg.Timestamp(o.At)) // cut like stored times
 	if o.Report != nil {
-		merged.readings = telematics.Merge(nil, *o.Report)
+		merged.readings, merged.reports = telematics.Merge(nil, *o.Report), 1
 	}
 	return merged
 }
@@ -44,11 +47,17 @@ func (o observation) merge(other observation) observation {
 	if o.At.After(other.At) {
 		other.At = o.At
 	}
-	if other.Report == nil {
-		other.Report = o.Report
-	}
+	other.reports += o.reports
 	other.readings = telematics.Join(o.readings, other.readings)
 	return other
+}
+
+// contact returns the contact c as it is after the observation.
+func (o observation) contact(c telematics.Contact) telematics.Contact {
+	if o.Presence != nil {
+		return o.Contact(c)
+	}
+	return c.ReportedTimes(o.reports, o.At)
 }
 
 // stored reads and writes the contacts and the snapshots in Postgres.
@@ -87,13 +96,29 @@ func (p stored) observeAll(ctx context.Context, observations []observation) (all
 // that it returns: these may be stored later, because another transaction has locked their units,
 // or because of the error. That also names the units whose observations were refused.
 func (p stored) observe(ctx context.Context, observations []observation) (seen delivery.Seen, left []observation, err error) {
+	seen, _, left, err = p.write(ctx, observations)
+	return seen, left, err
+}
+
+// committed is a snapshot that Postgres has after an observation.
+type committed struct {
+	vehicle telematics.VehicleID
+	version int64
+	more    bool // it has readings that were not observed
+}
+
+// write is observe, and also returns what it has committed.
+func (p stored) write(
+	ctx context.Context, observations []observation,
+) (seen delivery.Seen, done []committed, left []observation, err error) {
 	if len(observations) == 0 {
-		return delivery.Seen{}, nil, nil
+		return delivery.Seen{}, nil, nil, nil
 	}
 	var refused []error
 	left, err = pg.InParts(p.DB, observations, func(part []observation) error {
-		some, err := p.observeTogether(ctx, part)
+		some, written, err := p.writeTogether(ctx, part)
 		addSeen(&seen, some)
+		done = append(done, written...)
 		return err
 	}, func(o observation, err error) {
 		refused = append(refused, unavailable.Wrap("observe unit "+string(o.Unit), err))
@@ -103,7 +128,7 @@ func (p stored) observe(ctx context.Context, observations []observation) (seen d
 			left = append(left, o)
 		}
 	}
-	return seen, left, errors.Join(append(refused, unavailable.Wrap("observe vehicles", err))...)
+	return seen, done, left, errors.Join(append(refused, unavailable.Wrap("observe vehicles", err))...)
 }
 
 // lockedError counts locked units, and returns an error that names the lock of the first; nil:
@@ -167,8 +192,8 @@ func (p stored) update(ctx context.Context, before, after telematics.Twin) error
 	if n, err := done.RowsAffected(); err != nil || n == 1 {
 		return err
 	}
-	o := observation{vehicle: after.ID, readings: after.Snapshot}
-	o.Unit, o.Protocol, o.At, o.Report = after.Unit, after.Protocol, contact.LastSeen, &telematics.Report{}
+	o := observation{vehicle: after.ID, readings: after.Snapshot, reports: 1}
+	o.Unit, o.At = after.Unit, contact.LastSeen
 	_, err = p.observeAll(ctx, []observation{o})
 	return err
 }
@@ -181,65 +206,74 @@ type observedUnit struct {
 	announced telematics.PresenceStatus
 	spoke     bool // it has sent presence
 	contact   telematics.Contact
-	snapshot  telematics.Snapshot
-	reported  bool // the snapshot has new readings
+	observed  bool
+	heard     bool                // its latest sign of life is newer
+	snapshot  telematics.Snapshot // nil where the observation includes it
+	version   int64               // of the snapshot in Postgres; zero: there is none
+	newer     bool                // the snapshot has readings that Postgres does not have
+	more      bool                // it has readings that were not observed
 }
 
-// observeTogether is one transaction: compare-and-set under the locks of the units [LAW-7]. It
+// writeTogether is one transaction: compare-and-set under the locks of the units [LAW-7]. It
 // waits for none: a unit that another transaction has locked is in the result.
-func (p stored) observeTogether(ctx context.Context, observations []observation) (seen delivery.Seen, err error) {
+func (p stored) writeTogether(ctx context.Context, observations []observation) (seen delivery.Seen, done []committed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
 	err = p.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
-		seen, err = observeIn(ctx, tx, observations)
+		seen, done, err = writeIn(ctx, tx, observations)
 		return err
 	})
 	if err != nil {
-		return delivery.Seen{}, err
+		return delivery.Seen{}, nil, err
 	}
-	return seen, nil
+	return seen, done, nil
 }
 
-func observeIn(ctx context.Context, tx *pg.Tx, observations []observation) (delivery.Seen, error) {
+func writeIn(ctx context.Context, tx *pg.Tx, observations []observation) (delivery.Seen, []committed, error) {
 	units, locked, err := lockUnits(ctx, tx, observations)
 	if err != nil {
-		return delivery.Seen{}, err
+		return delivery.Seen{}, nil, err
 	}
 	seen := delivery.Seen{Locked: locked}
-	for _, o := range observations {
+	observations = slices.DeleteFunc(slices.Clone(observations), func(o observation) bool {
 		unit, ok := units[o.Unit]
-		if !ok && slices.Contains(locked, o.Unit) {
-			continue
-		}
-		if !ok {
+		switch {
+		case !ok && slices.Contains(locked, o.Unit):
+		case !ok:
 			seen.Unknown = appendNew(seen.Unknown, o.Unit)
-			continue
-		}
-		if !o.Protocol.Means(unit.protocol) {
+		case o.vehicle == 0 && !o.Protocol.Means(unit.protocol):
 			seen.Foreign = appendNew(seen.Foreign, o.Unit)
-			continue
+		default: // or the unit has moved to another vehicle
+			return o.vehicle != 0 && o.vehicle != unit.change.Vehicle
 		}
-		if o.vehicle != 0 && o.vehicle != unit.change.Vehicle {
-			continue // the unit has moved to another vehicle
-		}
+		return true
+	})
+	if err := readSnapshots(ctx, tx, units, observations); err != nil {
+		return delivery.Seen{}, nil, err
+	}
+	for _, o := range observations {
+		unit := units[o.Unit]
 		seen.CountPresence(unit.contact, o.Observation)
 		unit.observe(o)
 		unit.spoke = unit.spoke || o.Presence != nil
 		unit.change.Alarms = append(unit.change.Alarms, alarmsOf(o.Observation)...)
 	}
+	maps.DeleteFunc(units, func(_ telematics.Unit, unit *observedUnit) bool { return !unit.observed })
 	now := time.Now()
 	for _, unit := range units {
 		unit.announce(now)
 	}
 	if err := writeUnits(ctx, tx, units); err != nil {
-		return delivery.Seen{}, err
+		return delivery.Seen{}, nil, err
 	}
+	var done []committed
 	for _, unit := range units {
+		done = append(done, committed{vehicle: unit.change.Vehicle, version: unit.version, more: unit.more})
 		if !unit.change.Empty() {
 			seen.Changes = append(seen.Changes, unit.change)
 		}
 	}
-	return seen, nil
+	return seen, done, nil
 }
 
 // announce notes the unit's connectivity, where a presence message has changed it: the instance
@@ -251,15 +285,28 @@ func (u *observedUnit) announce(now time.Time) {
 }
 
 func (u *observedUnit) observe(o observation) {
-	u.contact = o.Contact(u.contact)
+	contact, before := o.contact(u.contact), u.snapshot
+	u.observed, u.heard = true, u.heard || contact.LastSeen.After(u.contact.LastSeen)
+	u.contact, u.change.LastSeen = contact, contact.LastSeen
 	switch {
 	case len(o.readings) == 0:
-	case u.snapshot == nil:
-		u.snapshot, u.reported = o.readings, true // nothing modifies the readings any more
+	case before == nil:
+		u.snapshot, u.newer = o.readings, true // nothing modifies the readings any more
 	default:
-		u.snapshot, u.reported = telematics.Join(u.snapshot, o.readings), true
+		u.snapshot = telematics.Join(before, o.readings)
+		u.newer, u.more = u.newer || differ(u.snapshot, before), u.more || differ(u.snapshot, o.readings)
 	}
-	u.change.LastSeen = u.contact.LastSeen
+}
+
+// differ reports whether a snapshot has other readings than one that it was made from.
+func differ(joined, from telematics.Snapshot) bool {
+	for field, reading := range joined {
+		r, ok := from[field]
+		if !ok || !r.At.Equal(reading.At) || r.Once != reading.Once || !telematics.SameValue(r.Value, reading.Value) {
+			return true
+		}
+	}
+	return false
 }
 
 // lockUnits locks the observed units that are built into vehicles, and returns them, and those
@@ -283,7 +330,8 @@ func lockUnits(
 			var r vehicles.ContactRow
 			c := &u.change
 			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.announced,
-				&r.Status, &r.Session, &r.Former, &r.SaidAt, &r.ChangedAt, &r.LastSeen, &r.Actions, &r.Keys, &r.Firmware, &r.GapMS); err != nil {
+				&r.Status, &r.Session, &r.Former, &r.SaidAt, &r.ChangedAt, &r.LastSeen,
+				&r.Actions, &r.Keys, &r.Firmware, &r.GapMS); err != nil {
 				return err
 			}
 			u.contact = r.Contact()
@@ -296,19 +344,6 @@ func lockUnits(
 	locked, err = selectLocked(
 		ctx, tx, slices.DeleteFunc(serials, func(serial string) bool { return units[telematics.Unit(serial)] != nil }),
 	)
-	if err != nil {
-		return nil, nil, err
-	}
-	byVehicle := make(map[telematics.VehicleID]*observedUnit, len(units))
-	for _, o := range observations { // presence alone changes none
-		if unit, ok := units[o.Unit]; ok && len(o.readings) > 0 {
-			byVehicle[unit.change.Vehicle] = unit
-		}
-	}
-	snapshots, err := selectSnapshots(ctx, tx, slices.Collect(maps.Keys(byVehicle)))
-	for id, snapshot := range snapshots { // which the locks of the units guard
-		byVehicle[id].snapshot = snapshot
-	}
 	return units, locked, err
 }
 
@@ -322,23 +357,47 @@ func selectLocked(ctx context.Context, tx *pg.Tx, missing []string) (locked []te
 	return locked, err
 }
 
-// selectSnapshots returns the snapshots of vehicles; vehicles without one are absent.
-func selectSnapshots(ctx context.Context, db pg.Querier, ids []telematics.VehicleID) (map[telematics.VehicleID]telematics.Snapshot, error) {
-	var rows []struct {
-		VehicleID telematics.VehicleID `db:"vehicle_id"`
-		Fields    []byte               `db:"fields"`
-	}
-	err := db.Select(ctx, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array(ids))
-	if err != nil {
-		return nil, err
-	}
-	found := make(map[telematics.VehicleID]telematics.Snapshot, len(rows))
-	for _, row := range rows {
-		if found[row.VehicleID], err = vehicles.DecodeSnapshot(row.Fields); err != nil {
-			return nil, err
+// readSnapshots reads the versions of the snapshots of observed vehicles, which the locks of the
+// units guard, and the snapshots that an observation does not include.
+func readSnapshots(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*observedUnit, observations []observation) error {
+	bases := make(map[*observedUnit]base, len(observations)) // presence alone changes no snapshot
+	for _, o := range observations {
+		if unit := units[o.Unit]; len(o.readings) > 0 {
+			bases[unit] = o.base
 		}
 	}
-	return found, nil
+	if len(bases) == 0 {
+		return nil
+	}
+	ids, versions := make([]int64, 0, len(bases)), make([]string, 0, len(bases))
+	byVehicle := make(map[telematics.VehicleID]*observedUnit, len(bases))
+	for unit, base := range bases {
+		at := "-infinity"
+		if micros, ok := base.version(); ok {
+			at = time.UnixMicro(micros).UTC().Format(time.RFC3339Nano)
+		}
+		ids, versions = append(ids, int64(unit.change.Vehicle)), append(versions, at)
+		byVehicle[unit.change.Vehicle] = unit
+	}
+	return tx.Each(ctx, `
+		select vehicle_id, s.updated_at, case when s.updated_at <> n.updated_at then s.fields end
+		from unnest($1::bigint[], $2::timestamptz[]) as n (vehicle_id, updated_at) join snapshots s using (vehicle_id)`,
+		[]any{pq.Array(ids), pq.Array(versions)}, func(found *sql.Rows) error {
+			var id telematics.VehicleID
+			var at time.Time
+			var fields []byte
+			if err := found.Scan(&id, &at, &fields); err != nil {
+				return err
+			}
+			unit := byVehicle[id]
+			unit.version = version(&at)
+			if fields == nil {
+				return nil
+			}
+			var err error
+			unit.snapshot, err = vehicles.DecodeSnapshot(fields)
+			return err
+		})
 }
 
 // unitRow is a row of units, as it is written.
@@ -358,8 +417,8 @@ type unitRow struct {
 }
 
 type snapshotRow struct {
-	VehicleID telematics.VehicleID
-	Fields    json.RawMessage
+	of     *observedUnit
+	fields json.RawMessage
 }
 
 func writeUnits(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*observedUnit) error {
@@ -369,22 +428,23 @@ func writeUnits(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*obser
 	for _, u := range units {
 		if u.spoke {
 			contacts = append(contacts, unitRow{
-				Serial: string(u.serial), Status: pg.Nullable(u.contact.Status), Session: u.contact.Session, Former: append([]string{}, u.contact.Former...),
-				SaidAt: pg.Timestamp(u.contact.SaidAt), ChangedAt: pg.Timestamp(u.contact.ChangedAt), LastSeen: pg.Timestamp(u.contact.LastSeen),
+				Serial: string(u.serial), Status: pg.Nullable(u.contact.Status), Session: u.contact.Session,
+				Former: append([]string{}, u.contact.Former...), SaidAt: pg.Timestamp(u.contact.SaidAt),
+				ChangedAt: pg.Timestamp(u.contact.ChangedAt), LastSeen: pg.Timestamp(u.contact.LastSeen),
 				Actions: u.contact.Actions, Keys: u.contact.Keys, Firmware: u.contact.Firmware,
 				GapMS: pg.Nullable(u.contact.Gap.Milliseconds()), Announced: u.announced,
 			})
-		} else {
+		} else if u.heard {
 			signs = append(signs, []any{string(u.serial), pg.Timestamp(u.contact.LastSeen), pg.Nullable(u.contact.Gap.Milliseconds())})
 		}
-		if !u.reported {
+		if !u.newer {
 			continue
 		}
 		fields, err := vehicles.EncodeSnapshot(u.snapshot)
 		if err != nil {
 			return err
 		}
-		snapshots = append(snapshots, snapshotRow{VehicleID: u.change.Vehicle, Fields: fields})
+		snapshots = append(snapshots, snapshotRow{of: u, fields: fields})
 	}
 	if err := writeContacts(ctx, tx, contacts); err != nil {
 		return err
@@ -392,8 +452,7 @@ func writeUnits(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*obser
 	if err := writeSignsOfLife(ctx, tx, signs); err != nil {
 		return err
 	}
-	_, err := writeSnapshots(ctx, tx, snapshots)
-	return err
+	return writeSnapshots(ctx, tx, snapshots)
 }
 
 // signsOfLife are the columns of a contact that a report changes.
@@ -434,18 +493,19 @@ func writeContacts(ctx context.Context, tx *pg.Tx, rows []unitRow) error {
 	return err
 }
 
-// writeSnapshots inserts or replaces snapshots, and returns their new versions.
-func writeSnapshots(ctx context.Context, tx *pg.Tx, rows []snapshotRow) (map[telematics.VehicleID]int64, error) {
+// writeSnapshots inserts or replaces snapshots, and notes their new versions.
+func writeSnapshots(ctx context.Context, tx *pg.Tx, rows []snapshotRow) error {
 	if len(rows) == 0 {
-		return nil, nil
+		return nil
 	}
-	versions := make(map[telematics.VehicleID]int64, len(rows))
-	slices.SortFunc(rows, func(a, b snapshotRow) int { return cmp.Compare(a.VehicleID, b.VehicleID) })
+	slices.SortFunc(rows, func(a, b snapshotRow) int { return cmp.Compare(a.of.change.Vehicle, b.of.change.Vehicle) })
 	ids, fields := make([]int64, len(rows)), make([]string, len(rows))
+	byVehicle := make(map[telematics.VehicleID]*observedUnit, len(rows))
 	for i, row := range rows {
-		ids[i], fields[i] = int64(row.VehicleID), string(row.Fields)
+		ids[i], fields[i] = int64(row.of.change.Vehicle), string(row.fields)
+		byVehicle[row.of.change.Vehicle] = row.of
 	}
-	err := tx.Each(ctx, `
+	return tx.Each(ctx, `
 		insert into snapshots (vehicle_id, fields, updated_at)
 		select vehicle_id, fields, clock_timestamp() from unnest($1::bigint[], $2::jsonb[]) as n (vehicle_id, fields)
 		on conflict (vehicle_id) do update set fields = excluded.fields, updated_at = excluded.updated_at
@@ -454,8 +514,7 @@ func writeSnapshots(ctx context.Context, tx *pg.Tx, rows []snapshotRow) (map[tel
 			var id telematics.VehicleID
 			var at time.Time
 			err := written.Scan(&id, &at)
-			versions[id] = version(&at)
+			byVehicle[id].version = version(&at)
 			return err
 		})
-	return versions, err
 }

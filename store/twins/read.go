@@ -46,7 +46,7 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 		twin telematics.Twin
 		err  error
 	}
-	cached := t.cachedStates(id)
+	own := t.ownStates(id)
 	stored := make(chan *result, 1)
 	go func() {
 		found := new(result)
@@ -63,7 +63,7 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 	}
 	twin = found.twin
 	twin.Snapshot = maps.Clone(twin.Snapshot)
-	if t.join(&twin, cached, shared); twin.Unstored {
+	if t.join(&twin, own, shared); twin.Unstored {
 		less = &found.twin
 	}
 	return twin, less, nil
@@ -83,10 +83,10 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	for i, twin := range twins {
 		ids[i] = twin.ID
 	}
-	cached := t.cachedStates(ids...)
+	own := t.ownStates(ids...)
 	shared := t.readRedis(ctx, ids)
 	for i, twin := range twins {
-		t.join(&twins[i], cached, shared)
+		t.join(&twins[i], own, shared)
 		if q.Connectivity != "" && twins[i].Contact.At(now) != q.Connectivity {
 			twins[i].Contact = twin.Contact
 		}
@@ -94,23 +94,31 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	return twins, nil
 }
 
-// cachedStates returns copies of the states of vehicles in the cache. Call it before reading Redis:
-// a state that is written there meanwhile may leave the cache.
-func (t *Twins) cachedStates(ids ...telematics.VehicleID) map[telematics.VehicleID]redisState {
-	cached := make(map[telematics.VehicleID]redisState, len(ids))
+// ownStates returns the states of vehicles that are queued or kept here. Do not change them. Call
+// it before reading Redis: a state that is written there meanwhile may leave the queue.
+func (t *Twins) ownStates(ids ...telematics.VehicleID) map[telematics.VehicleID]redisState {
+	own := make(map[telematics.VehicleID]redisState, len(ids))
 	for _, id := range ids {
-		if s, ok := t.cache.find(id); ok {
-			cached[id] = s.copy()
+		s, found := t.queue.find(id)
+		hot, isHot := t.hot.Peek(id)
+		switch {
+		case !found && isHot:
+			s = hot.redisState // which join does not change
+		case found && isHot && s.unit == hot.unit:
+			s.merge(hot.seen, maps.All(hot.snapshot))
+		}
+		if found || isHot {
+			own[id] = s
 		}
 	}
-	return cached
+	return own
 }
 
-// join merges the states in the cache and Redis into a vehicle from Postgres, and notes whether
-// Postgres lacks a part of them. States of a unit that the vehicle does not have any more are
-// ignored.
-func (t *Twins) join(twin *telematics.Twin, cached, shared map[telematics.VehicleID]redisState) {
-	for _, s := range []redisState{shared[twin.ID], cached[twin.ID]} {
+// join merges the states of this instance and of Redis into a vehicle from Postgres, and notes
+// whether Postgres lacks a part of them. States of a unit that the vehicle does not have any more
+// are ignored.
+func (t *Twins) join(twin *telematics.Twin, own, shared map[telematics.VehicleID]redisState) {
+	for _, s := range []redisState{shared[twin.ID], own[twin.ID]} {
 		if twin.Unit == "" || s.unit != twin.Unit {
 			continue
 		}
@@ -145,10 +153,12 @@ func (t *Twins) readRedis(ctx context.Context, ids []telematics.VehicleID) map[t
 		if _, ok := found[id]; ok {
 			continue
 		}
-		// Redis has lost it, or the vehicle is silent for long. The loss is noticed once, however
-		// often the vehicle is read.
-		if s, ok := t.cache.find(id); ok && s.lost() {
-			t.loseRedis(s)
+		// Redis has lost it. That is noticed once, however often the vehicle is read.
+		if s, ok := t.hot.Peek(id); ok && !s.lost {
+			lost := *s
+			lost.lost = true
+			t.hot.Add(id, &lost)
+			t.queue.restore(&lost)
 		}
 	}
 	return found

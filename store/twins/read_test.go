@@ -103,26 +103,41 @@ func TestTwin_HasAReportThatIsFlushedMeanwhile(t *testing.T) {
 			observed(t, twins, another, statusAt(time.Now().Add(-time.Hour), 1))
 			twins.redis.db.Client.AddHook(&afterRead{func() { twins.flushRedis(context.Background(), nil) }})
 			twin, err := read(twins, id)
-			if got := mileage(t, twin, err); got != 1 || twins.toRedis.size() > 0 {
-				t.Errorf("the mileage reads %v, %d states unwritten; want 1, and none", got, twins.toRedis.size())
+			if got := mileage(t, twin, err); got != 1 || twins.queue.size() > 0 {
+				t.Errorf("the mileage reads %v, %d states unwritten; want 1, and none", got, twins.queue.size())
 			}
 		})
 	}
 }
 
-func TestCache_KeepsAStateWhileAReportIsMerged(t *testing.T) {
-	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
-	for _, free := range []bool{false, true} {
-		used := twins.cache.use(id, unit)
-		if free {
-			used.release()
-		}
-		twins.cache.drop([]*state{used}) // by the flush of an earlier report
-		if _, cached := twins.cache.find(id); cached == free {
-			t.Errorf("cached: %v; released: %v", cached, free)
-		}
-		if !free {
-			used.release()
+func TestQueue_FindsWhatIsBeingFlushed(t *testing.T) {
+	q, owner := newQueue(), owner{vehicle: 1}
+	at := time.Now().Truncate(time.Millisecond)
+	want := func(what string, km float64) {
+		t.Helper()
+		s, found := q.find(1)
+		if got := s.snapshot.Number(telematics.MileageKm); found != (km >= 0) || found && *got != km {
+			t.Errorf("%s: %v, found %t; want %v", what, s.snapshot, found, km)
 		}
 	}
+	add := func(n int) {
+		q.add(delivery.Observation{Unit: "unit", At: at, Report: statusAt(at, n)}, owner, nil)
+	}
+	want("empty", -1)
+	add(1)
+	add(2)
+	want("queued", 2)
+	flushing := q.take()
+	want("being flushed", 2)
+	add(1)
+	want("an older report meanwhile", 2)
+	q.putBack(flushing[0])
+	want("not flushed", 2)
+	flushing = q.take()
+	add(3)
+	want("a newer report meanwhile", 3)
+	q.done(flushing[0])
+	want("flushed", 3)
+	q.done(q.take()[0])
+	want("all is flushed", -1)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -49,106 +50,79 @@ func (b base) version() (micros int64, ok bool) {
 	return micros, err == nil
 }
 
-// update holds the sections of a state to write, each on the condition that it has not changed
-// since it was read.
-type update struct {
-	state    *state
-	seen     time.Time
-	reports  int       // that were merged since the last update
-	base     base      // of a state that was just loaded from Postgres; else empty
-	offline  bool      // likewise: the unit was offline or asleep
-	before   time.Time // likewise: when the unit was seen
-	whole    bool      // these are all sections
-	urgent   bool      // an urgent field has changed
-	sections []sectionUpdate
-}
-
-type sectionUpdate struct {
-	place    int    // in telematics.Sections
-	expected string // the token of what is replaced; empty: nothing
-	row      []byte
-	changes  int // of the section, in the row
+// merge merges readings that were observed by the time seen.
+func (s *redisState) merge(seen time.Time, readings iter.Seq2[telematics.Field, telematics.Reading]) {
+	if seen.After(s.seen) {
+		s.seen = seen
+	}
+	for field, reading := range readings {
+		s.snapshot.KeepNewer(field, reading)
+	}
 }
 
 // outcome is the result of an update.
 type outcome struct {
-	token     string           // of the sections that were written
-	conflicts map[int]conflict // by the section's place
-	before    time.Time        // when the unit was seen before; zero: Redis did not have it
-	complete  bool             // Redis has a base
-	offline   bool             // the unit said last that it is offline or asleep
-	err       error
-}
-
-// conflict is the present value of a section that was not as expected.
-type conflict struct {
-	token string // empty: there is none
-	row   string
-	own   bool // this instance wrote it, and the reply was lost
+	conflict bool      // nothing was written: Redis has not what the update was made from
+	before   time.Time // when the unit was seen before; zero: Redis did not have it
+	complete bool      // Redis has a base
+	offline  bool      // the unit said last that it is offline or asleep
+	err      error
 }
 
 // updateScript is the compare-and-swap. It does not decode the rows: which reading is newer is
-// decided in one place, telematics.Join, by the writer. A hash that another unit wrote is dropped:
-// the vehicle has another unit now.
+// decided in one place, telematics.Snapshot, by the writer. A hash that another unit wrote is
+// dropped: the vehicle has another unit now.
 //
-// KEYS: the hash. ARGV: unit, seen, lifetime in ms, new token, reports, base, offline, whether
-// these are all sections, and for each its name, the expected token and the row. A base is only
-// set where there is none, and Redis has all that it stands for. It returns for each section false
-// where it was written, else its token and row; and then when the unit was seen before, whether
-// there is a base, and whether the unit is offline.
+// KEYS: the hash. ARGV: unit, seen, lifetime in ms, new token, reports, base, offline, and for each
+// section its name, the expected token and the new row, which is empty where the section stays. A
+// base is only set where there is none. It returns false where a section is not as expected; else
+// when the unit was seen before, whether there is a base, and whether the unit is offline.
 var updateScript = goredis.NewScript(`
 local key, unit, seen, ttl, token = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local reports, base, offline, whole = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local reports, base, offline = ARGV[5], ARGV[6], ARGV[7]
 local fields = {'unit', 'seen', 'base', 'offline'}
-for i = 9, #ARGV, 3 do
+for i = 8, #ARGV, 3 do
   fields[#fields + 1] = 'at:' .. ARGV[i]
 end
 local held = redis.call('HMGET', key, unpack(fields))
-if held[1] and held[1] ~= unit then
-  redis.call('DEL', key)
+local former = held[1] and held[1] ~= unit
+if former then
   held = {}
 end
-local set, results, conflicts = {'unit', unit}, {}, 0
-if not held[2] or tonumber(held[2]) < tonumber(seen) then
-  set[#set + 1] = 'seen'
-  set[#set + 1] = seen
+local set = {'unit', unit}
+local function add(field, value)
+  set[#set + 1] = field
+  set[#set + 1] = value
 end
-if not held[4] and offline ~= '' then
-  set[#set + 1] = 'offline'
-  set[#set + 1] = offline
-  held[4] = offline
-end
-for i = 9, #ARGV, 3 do
-  local n = (i - 9) / 3 + 5
-  local current = held[n] or ''
-  if current == ARGV[i + 1] then
-    set[#set + 1] = ARGV[i]
-    set[#set + 1] = ARGV[i + 2]
-    set[#set + 1] = 'at:' .. ARGV[i]
-    set[#set + 1] = token
-    results[n - 4] = false
-  elseif current == '' then
-    results[n - 4] = {'', ''}
-    conflicts = conflicts + 1
-  else
-    conflicts = conflicts + 1
-    results[n - 4] = {current, redis.call('HGET', key, ARGV[i])}
+for i = 8, #ARGV, 3 do
+  if (held[(i - 8) / 3 + 5] or '') ~= ARGV[i + 1] then
+    return false
+  end
+  if ARGV[i + 2] ~= '' then
+    add(ARGV[i], ARGV[i + 2])
+    add('at:' .. ARGV[i], token)
   end
 end
-if not held[3] and base ~= '' and conflicts == 0 and (held[1] or whole ~= '') then
-  set[#set + 1] = 'base'
-  set[#set + 1] = base
+if former then
+  redis.call('DEL', key)
+end
+if not held[2] or tonumber(held[2]) < tonumber(seen) then
+  add('seen', seen)
+end
+if not held[3] and base ~= '' then
+  add('base', base)
   held[3] = base
+end
+if not held[4] and offline ~= '' then
+  add('offline', offline)
+  held[4] = offline
 end
 redis.call('HSET', key, unpack(set))
 if reports ~= '0' then
   redis.call('HINCRBY', key, 'reports', reports)
 end
 redis.call('PEXPIRE', key, ttl)
-results[#fields - 3] = held[2] or ''
-results[#fields - 2] = held[3] and 1 or 0
-results[#fields - 1] = held[4] and 1 or 0
-return results
+return {held[2] or '', held[3] and 1 or 0, held[4] and 1 or 0}
 `)
 
 // offlineScript notes whether the unit of a vehicle is offline. KEYS: the hash. ARGV: 1 or empty.
@@ -218,34 +192,36 @@ func (r *states) newToken() string { return r.writer + strconv.FormatUint(r.writ
 // update tries to write the updates, in one round trip, and returns the outcome of each. Commands
 // that after adds run last; the caller checks their errors.
 func (r *states) update(ctx context.Context, updates []update, after ...func(goredis.Pipeliner)) ([]outcome, error) {
-	outcomes := make([]outcome, len(updates))
 	calls := make([]redis.ScriptCall, len(updates))
 	for i, u := range updates {
-		outcomes[i].token = r.newToken()
 		args := append(
-			make([]any, 0, 8+3*len(u.sections)), string(u.state.unit), u.seen.UnixMicro(), stateTTL.Milliseconds(),
-			outcomes[i].token, u.reports, string(u.base), flag(u.offline), flag(u.whole),
+			make([]any, 0, 7+3*len(u.rows)), string(u.Unit), u.At.UnixMicro(), stateTTL.Milliseconds(),
+			u.token, u.reports, string(u.base), flag(u.offline),
 		)
-		for _, s := range u.sections {
-			args = append(args, telematics.Sections[s.place], s.expected, s.row)
+		for place, row := range u.rows {
+			args = append(args, telematics.Sections[place], u.held.token(place), row)
 		}
-		calls[i] = redis.ScriptCall{Keys: []string{stateKey(u.state.vehicle)}, Args: args}
+		calls[i] = redis.ScriptCall{Keys: []string{stateKey(u.vehicle)}, Args: args}
 	}
 	replies, err := r.db.RunScript(ctx, updateScript, calls, after...)
 	if err != nil {
 		return nil, unavailable.Wrap("write reported state", err)
 	}
+	outcomes := make([]outcome, len(updates))
 	for i, reply := range replies {
 		results, err := reply.Slice()
 		var refused goredis.Error
-		if err != nil && (unavailable.IsCause(err) || !errors.As(err, &refused)) {
+		switch {
+		case errors.Is(err, goredis.Nil):
+			outcomes[i].conflict = true
+		case err != nil && (unavailable.IsCause(err) || !errors.As(err, &refused)):
 			return nil, unavailable.Wrap("write reported state", err)
-		}
-		outcomes[i].err = err
-		outcomes[i].conflicts = r.conflicts(updates[i].sections, results)
-		if n := len(updates[i].sections); err == nil && len(results) == n+3 {
-			outcomes[i].before = decodeSeen(fmt.Sprint(results[n]))
-			outcomes[i].complete, outcomes[i].offline = results[n+1] == int64(1), results[n+2] == int64(1)
+		case err == nil && len(results) == 3:
+			outcomes[i] = outcome{
+				before: decodeSeen(fmt.Sprint(results[0])), complete: results[1] == int64(1), offline: results[2] == int64(1),
+			}
+		default:
+			outcomes[i].err = cmp.Or(err, errUnexpectedReply)
 		}
 	}
 	return outcomes, nil
@@ -304,20 +280,6 @@ func (r *states) run(ctx context.Context, doing string, script *goredis.Script, 
 		}
 	}
 	return unavailable.Wrap(doing, err)
-}
-
-func (r *states) conflicts(sections []sectionUpdate, results []any) map[int]conflict {
-	conflicts := map[int]conflict{}
-	for i := range min(len(sections), len(results)) {
-		pair, ok := results[i].([]any)
-		if !ok || len(pair) != 2 {
-			continue // written
-		}
-		token, _ := pair[0].(string)
-		row, _ := pair[1].(string)
-		conflicts[sections[i].place] = conflict{token: token, row: row, own: strings.HasPrefix(token, r.writer)}
-	}
-	return conflicts
 }
 
 // read returns the states of vehicles; those that Redis does not have are absent.

@@ -3,11 +3,14 @@ package twins
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	goredis "github.com/redis/go-redis/v9"
 
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -15,9 +18,8 @@ import (
 
 // sectionsIn returns the sections with readings in a snapshot.
 func sectionsIn(s telematics.Snapshot) (places []int) {
-	has := &state{snapshot: s}
-	for place := range telematics.Sections {
-		if has.has(place) {
+	for place, fields := range fieldsOf {
+		if slices.ContainsFunc(fields, func(f telematics.Field) bool { _, ok := s[f]; return ok }) {
 			places = append(places, place)
 		}
 	}
@@ -35,11 +37,29 @@ func withoutRun(t *testing.T, redis string) (twins *Twins, id telematics.Vehicle
 // flushedToPostgres writes the states that are queued for Redis to Postgres, as while Redis does
 // not answer.
 func flushedToPostgres(ctx context.Context, twins *Twins) {
-	states := twins.toRedis.begin()
-	twins.toRedis.end()
-	twins.toPostgres.add(states...)
+	for _, p := range twins.queue.take() {
+		twins.queue.putBack(p)
+	}
 	twins.flushPostgres(ctx, 1)
-	twins.toRedis.add(states...)
+}
+
+// afterUpdate is a hook of Redis that loses the replies of pipelines with a script.
+type afterUpdate struct {
+	afterRead
+	on bool
+}
+
+func (h *afterUpdate) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []goredis.Cmder) error {
+		err := next(ctx, cmds)
+		if h.on && cmds[0].Name() == "evalsha" {
+			err = io.ErrUnexpectedEOF
+			for _, cmd := range cmds {
+				cmd.SetErr(err)
+			}
+		}
+		return err
+	}
 }
 
 func TestFlushRedis_PublishesAStoredChangeWhoseReplyWasLost(t *testing.T) {
@@ -53,22 +73,19 @@ func TestFlushRedis_PublishesAStoredChangeWhoseReplyWasLost(t *testing.T) {
 			published.take()
 
 			observed(t, twins, unit, statusAt(start, 2))
-			unheard := twins.toRedis.begin()
-			lost, err := unheard[0].update()
-			if err != nil {
-				t.Fatal(err)
+			breaks := &afterUpdate{}
+			twins.redis.db.Client.AddHook(breaks)
+			if breaks.on = true; twins.flushRedis(t.Context(), published.publish) {
+				t.Error("the flush succeeded without a reply")
 			}
-			if _, err := twins.redis.update(t.Context(), []update{lost}); err != nil {
-				t.Fatal(err)
-			}
-			twins.toRedis.add(unheard...) // as after a connection that broke before the reply
+			breaks.on = false
 			twins.flushRedis(t.Context(), published.publish)
 			changes := published.take()
 			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 2.0 {
 				t.Errorf("published %+v, want the vehicle's mileage", changes)
 			}
 			twins.flushRedis(t.Context(), published.publish)
-			if again := published.take(); len(again) > 0 || twins.toRedis.size() > 0 {
+			if again := published.take(); len(again) > 0 || twins.queue.size() > 0 {
 				t.Errorf("published again: %+v", again)
 			}
 		})
@@ -105,19 +122,13 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenCompletely(t *testing.T) {
 	if err := twins.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	flushedEarly := 0
 	for range 3 {
 		if _, err := twins.Twin(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case <-twins.redisLost:
-			flushedEarly++
-		default:
-		}
 	}
-	if flushedEarly != 1 {
-		t.Errorf("postgres was flushed %d times, want 1", flushedEarly)
+	if lost := twins.queue.queued[id]; lost == nil || lost.observed != 1 {
+		t.Errorf("queued after three reads: %+v, want the state once", lost)
 	}
 	observed(t, twins, unit, &telematics.Report{At: start.Add(time.Minute), Values: map[telematics.Field]any{telematics.MileageKm: 2.0}})
 	twins.flushRedis(t.Context(), nil)
@@ -127,6 +138,32 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenCompletely(t *testing.T) {
 	}
 	if got, want := sectionsIn(held[id].snapshot), []int{0, 1, 4}; !slices.Equal(got, want) {
 		t.Errorf("redis has the sections %v of %v, want %v", got, telematics.Sections, want)
+	}
+}
+
+// Redis was emptied, and another instance has written a part of the state since.
+func TestFlushRedis_StateLostInPartIsWrittenCompletely(t *testing.T) {
+	redis := storetest.StartMiniredis(t).URL()
+	here, id, unit := withoutRun(t, redis)
+	there := newTwins(&record{here.vehicles, here.stored}, openRedis(t, redis), 0)
+	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	for n := range 2 { // so soon after each other, they keep the state
+		observed(t, here, unit, statusAt(start, n))
+		here.flushRedis(t.Context(), nil)
+	}
+	if err := here.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for n, twins := range []*Twins{there, here} {
+		km := map[telematics.Field]any{telematics.MileageKm: float64(5 + n)}
+		observed(t, twins, unit, &telematics.Report{At: start.Add(time.Duration(n+1) * time.Minute), Values: km})
+		if !twins.flushRedis(t.Context(), nil) || twins.queue.size() > 0 {
+			t.Fatal("not flushed")
+		}
+	}
+	held, err := there.redis.read(t.Context(), []telematics.VehicleID{id})
+	if got, want := sectionsIn(held[id].snapshot), []int{0, 1, 4}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("redis has the sections %v of %v, %v; want %v", got, telematics.Sections, err, want)
 	}
 }
 
@@ -255,17 +292,19 @@ func TestFlushPostgres_LeavesRemainingStatesToTheLastFlush(t *testing.T) {
 	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	start := time.Now().Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 7))
-	twins.toPostgres.add(twins.cache.use(id, unit)) // as where Redis refuses it
+	for _, p := range twins.queue.take() {
+		twins.queue.refuse(p)
+	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	twins.flushPostgres(ended, postgresShare)
-	if n := twins.toPostgres.size(); n != 1 {
+	if n := len(twins.queue.owed()); n != 1 {
 		t.Errorf("%d vehicles are not flushed to postgres, want 1", n)
 	}
 	twins.flushPostgres(t.Context(), 1)
-	kept, err := selectSnapshots(t.Context(), twins.stored.Prepared, []telematics.VehicleID{id})
-	if err != nil || kept[id][telematics.MileageKm].Value != 7.0 || twins.toPostgres.size() != 0 {
-		t.Errorf("postgres has %v, %v; want mileage 7", kept[id], err)
+	kept, err := twins.vehicles.Twin(t.Context(), id)
+	if err != nil || kept.Snapshot[telematics.MileageKm].Value != 7.0 || twins.queue.size() != 0 {
+		t.Errorf("postgres has %v, %v; want mileage 7", kept.Snapshot, err)
 	}
 }
 

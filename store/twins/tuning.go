@@ -67,14 +67,12 @@ const (
 	// slow writer is done twice; double: states that a dead instance has leased are written later.
 	dueLease = 15 * time.Second
 
-	// hotWithin is the longest time between two reports of a vehicle whose state stays cached.
+	// hotWithin is the longest time between two reports of a vehicle whose state is kept.
 	// Half: more states are read from Redis for each report; double: more memory for states that
 	// another instance changes meanwhile.
 	hotWithin = 10 * time.Second
-	// States of vehicles that are in no outbox, at about 4 KB. Half: states of a larger fleet are
-	// loaded again.
-	cachedStates     = 1 << 16
-	evictionAttempts = 16 // states that are checked to find one that may be evicted
+	// States of those vehicles, at about 4 KB. Half: states of a larger fleet are read again.
+	hotStates = 1 << 16
 	// Units that could not be looked up. Half: a larger fleet loses reports while Postgres is
 	// unavailable.
 	maxUnresolved = 1 << 17

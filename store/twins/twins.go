@@ -78,12 +78,11 @@ type Twins struct {
 	// The fields that orders depend on, as they were last read here.
 	records *lru.Cache[telematics.VehicleID, *telematics.Twin]
 
-	cache      *cache
-	unresolved *unresolved
-	toRedis    *outbox
-	toPostgres *outbox
-	awaited    signal // a caller waits until Redis has its report
-	redisLost  signal // a state is in neither Redis nor Postgres
+	queue       *queue
+	hot         *lru.Cache[telematics.VehicleID, *hotState]
+	unresolved  *unresolved
+	awaited     signal // a caller waits until Redis has its report
+	redisFailed signal // Redis does not take a state that Postgres does not have
 
 	reading, writing *unavailable.Breaker // of Redis
 
@@ -97,14 +96,12 @@ func New(config Config) *Twins {
 	log, interval := cmp.Or(config.Logger, slog.New(slog.DiscardHandler)), cmp.Or(config.StateInterval, time.Minute)
 	t := &Twins{
 		vehicles: config.Vehicles, stored: stored{config.DB}, redis: newStates(config.Redis, config.Guard),
-		dues: newDues(config.Redis, interval),
-		flushEvery: cmp.Or(
-			config.FlushEvery, defaultFlushEvery,
-		),
+		dues:          newDues(config.Redis, interval),
+		flushEvery:    cmp.Or(config.FlushEvery, defaultFlushEvery),
 		stateInterval: interval, history: config.History, log: log, guard: config.Guard,
 		owners: newOwners(config.DB, log), records: newLRU[telematics.VehicleID, *telematics.Twin](cachedRecords),
-		unresolved: &unresolved{queued: map[telematics.Unit]observation{}}, toRedis: newOutbox(),
-		toPostgres: newOutbox(), awaited: newSignal(), redisLost: newSignal(),
+		queue: newQueue(), hot: newLRU[telematics.VehicleID, *hotState](hotStates),
+		unresolved: &unresolved{queued: map[telematics.Unit]observation{}}, awaited: newSignal(), redisFailed: newSignal(),
 		reading: &unavailable.Breaker{
 			Opened: "reported state is read from postgres alone, which is a moment behind",
 			Closed: "reported state is read from redis again", Log: log,
@@ -117,10 +114,6 @@ func New(config Config) *Twins {
 	if t.history == nil {
 		t.history = noHistory{}
 	}
-	t.cache = &cache{
-		size: cachedStates, states: map[telematics.VehicleID]*state{},
-		dirty: func(s *state) bool { return t.toRedis.has(s) || t.toPostgres.has(s) },
-	}
 	registerLag(config.Metrics, t.lag)
 	t.lookups = pg.NewBatcher(config.DB, t.lookUpAndShare)
 	t.fallbacks = pg.NewBatcher(config.DB, t.storeAwaited)
@@ -129,7 +122,7 @@ func New(config Config) *Twins {
 
 // Observe merges observations, whatever the order of arrival [LAW-7], and returns the units that
 // no vehicle has, and the changes of presence, with alarms. Presence is committed to Postgres
-// when it returns. Reports are in this instance's cache, and its reads see them; Run writes them
+// when it returns. Reports are in this instance's queue, and its reads see them; Run writes them
 // to Redis, where all instances see them, and publishes the changes of the state.
 func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
 	var presence []observation
@@ -216,15 +209,12 @@ func (t *Twins) resolve(ctx context.Context, observations []delivery.Observation
 	return found
 }
 
-// merge merges an observation into the cached state, and queues that to be flushed. waiter, which
-// is nil or has a buffer of one, receives whether Redis has it.
+// merge queues an observation to be flushed. waiter, which is nil or has a buffer of one, receives
+// whether Redis has it.
 func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	o.At = pg.FromTimestamp(pg.Timestamp(o.At))
 	t.record(o.Report, owner)
-	s := t.cache.use(owner.vehicle, o.Unit)
-	defer s.release()
-	s.observe(o, owner, waiter)
-	t.toRedis.add(s)
+	t.queue.add(o, owner, waiter)
 }
 
 // record adds a report to the history of its vehicle and agency. A report from before the unit or
@@ -269,7 +259,7 @@ func (t *Twins) lookUpAndShare(ctx context.Context, reports []delivery.Observati
 	return found, nil
 }
 
-// share merges an awaited report into the cached state, and has it flushed soon.
+// share queues an awaited report, and has it flushed soon.
 func (t *Twins) share(o delivery.Observation, found lookedUp) lookedUp {
 	if found.belongs() {
 		found.shared = make(chan bool, 1)

@@ -279,9 +279,9 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 				report.At, report.Report = began, statusAt(began, 1)
 				wait := twins.Report(report)
 				flush := time.AfterFunc(c.redis.takes, func() {
-					s := twins.cache.use(vehicle.ID, vehicle.Unit)
-					s.beginFlush()
-					s.endFlush(c.redis.shared)
+					for _, p := range twins.queue.take() {
+						p.answer(c.redis.shared)
+					}
 				})
 				defer flush.Stop()
 				_, err := wait(t.Context())
@@ -409,8 +409,8 @@ func endsWithReports(t *testing.T, redisIsDown bool) {
 	if _, err := twins.Observe(t.Context(), observations); err != nil {
 		t.Fatal(err)
 	}
-	if twins.toRedis.size() != len(ids) {
-		t.Errorf("unwritten: %d, want %d", twins.toRedis.size(), len(ids))
+	if twins.queue.size() != len(ids) {
+		t.Errorf("unwritten: %d, want %d", twins.queue.size(), len(ids))
 	}
 	stop()
 	if err := twins.Run(ctx, nil); err != nil {
@@ -430,7 +430,7 @@ func endsWithReports(t *testing.T, redisIsDown bool) {
 
 func TestCache_IsBoundedByItsSizeAndTheFleet(t *testing.T) {
 	twins := newTwins(open(t, storetest.NewDatabase(t)), openRedis(t, storetest.StartMiniredis(t).URL()), 0)
-	twins.cache.size = 2 // less than the fleet
+	twins.hot.Resize(2) // less than the fleet
 	add := storetest.Vehicles(t, twins.stored.DB)
 	var ids []telematics.VehicleID
 	var units []telematics.Unit
@@ -444,8 +444,8 @@ func TestCache_IsBoundedByItsSizeAndTheFleet(t *testing.T) {
 			observed(t, twins, unit, statusAt(start, n))
 		}
 	}
-	if twins.toRedis.size() != len(units) {
-		t.Errorf("unwritten: %d, want %d", twins.toRedis.size(), len(units))
+	if twins.queue.size() != len(units) {
+		t.Errorf("unwritten: %d, want %d", twins.queue.size(), len(units))
 	}
 	for _, id := range ids {
 		twin, err := twins.Twin(t.Context(), id)
@@ -455,13 +455,13 @@ func TestCache_IsBoundedByItsSizeAndTheFleet(t *testing.T) {
 	}
 	ended, stop := context.WithCancel(t.Context())
 	stop()
-	if err := twins.Run(ended, nil); err != nil || twins.toRedis.size()+twins.toPostgres.size() > 0 {
-		t.Fatalf("Run = %v, and %d still unwritten", err, twins.toRedis.size()+twins.toPostgres.size())
+	if err := twins.Run(ended, nil); err != nil || twins.queue.size() > 0 {
+		t.Fatalf("Run = %v, and %d still unwritten", err, twins.queue.size())
 	}
 	observed(t, twins, units[0], statusAt(start, 5))
 	_, unit := add()
 	observed(t, twins, unit, statusAt(start, 5))
-	if n := len(twins.cache.states); n > 2 {
+	if n := twins.hot.Len(); n > 2 {
 		t.Errorf("%d clean states are cached", n)
 	}
 }
