@@ -167,7 +167,7 @@ var tripNames = []struct{ part, name string }{
 	{"insert into activity", "postgres entry"},
 	{"update units set last_seen", "postgres write state"},
 	{"select u.serial", "postgres write state"},
-	{"select vehicle_id, fields from snapshots", "postgres write state"},
+	{"select vehicle_id, s.updated_at", "postgres write state"},
 	{"insert into snapshots", "postgres write state"},
 	{"update units u set last_seen", "postgres write state"},
 	{"BEGIN", "postgres write state"},

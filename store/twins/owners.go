@@ -165,30 +165,13 @@ func (o *owners) watchMoves(ctx context.Context) error {
 // updateMoved reads the moves of the last 15 minutes. That is longer than an import takes, which
 // stores the time of a move before it commits.
 func (o *owners) updateMoved(ctx context.Context) error {
-	moved, err := o.query(ctx, `where v.moved_at > now() - interval '15 minutes'`)
+	moved, err := o.query(ctx, `where u.serial in (
+		select serial from units where moved_at > now() - interval '15 minutes' union all
+		select m.serial from vehicles w join units m on m.vehicle_id = w.id where w.moved_at > now() - interval '15 minutes')`)
 	for unit, owner := range moved {
 		o.replace(unit, owner)
 	}
-	if err != nil {
-		return err
-	}
-	var left []telematics.Unit
-	err = o.db.Prepared.Select(ctx, &left, `select serial from units where moved_at > now() - interval '15 minutes'`)
-	if err != nil || len(left) == 0 {
-		return unavailable.Wrap("read moved units", err)
-	}
-	serials := make([]string, len(left))
-	for i, unit := range left {
-		serials[i] = string(unit)
-	}
-	owners, err := o.query(ctx, `where u.serial = any ($1)`, pq.Array(serials))
-	if err != nil {
-		return err
-	}
-	for _, unit := range left { // units without a vehicle have the zero owner
-		o.replace(unit, owners[unit])
-	}
-	return nil
+	return err
 }
 
 // replace updates the owner of a unit that is cached.
@@ -202,24 +185,28 @@ func (o *owners) replace(unit telematics.Unit, now owner) {
 	}
 }
 
-// query returns the owners of units that meet a condition; units without one are absent.
+// query returns the owners of units that meet a condition; zero of those without a vehicle.
 func (o *owners) query(ctx context.Context, where string, args ...any) (map[telematics.Unit]owner, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	var rows []struct {
-		Serial     telematics.Unit       `db:"serial"`
-		VehicleID  telematics.VehicleID  `db:"vehicle_id"`
-		AgencyID   telematics.AgencyID   `db:"agency_id"`
-		Powertrain telematics.Powertrain `db:"powertrain"`
-		Protocol   telematics.Protocol   `db:"protocol"`
-		MovedAt    *time.Time            `db:"moved_at"`
+		Serial     telematics.Unit        `db:"serial"`
+		VehicleID  *telematics.VehicleID  `db:"vehicle_id"`
+		AgencyID   *telematics.AgencyID   `db:"agency_id"`
+		Powertrain *telematics.Powertrain `db:"powertrain"`
+		Protocol   telematics.Protocol    `db:"protocol"`
+		MovedAt    *time.Time             `db:"moved_at"`
 	}
 	err := o.db.Prepared.Select(ctx, &rows, `
 		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol, `+vehicles.MovedAt+` as moved_at
-		from units u join vehicles v on v.id = u.vehicle_id `+where, args...)
+		from units u left join vehicles v on v.id = u.vehicle_id `+where, args...)
 	found := make(map[telematics.Unit]owner, len(rows))
 	for _, row := range rows {
-		found[row.Serial] = owner{row.VehicleID, row.AgencyID, row.Powertrain, row.Protocol, pg.FromTimestamp(row.MovedAt)}
+		if found[row.Serial] = (owner{}); row.VehicleID != nil {
+			found[row.Serial] = owner{
+				*row.VehicleID, *row.AgencyID, *row.Powertrain, row.Protocol, pg.FromTimestamp(row.MovedAt),
+			}
+		}
 	}
 	return found, unavailable.Wrap("look up units", err)
 }
