@@ -101,11 +101,7 @@ func (k clientControl) order(a telematics.Action) request.Handler {
 			Vehicle: d.VehicleID, Action: a, Actor: c.Actor, RequestID: c.ID, Idempotency: c.Key, Lookup: c.Lookup, Booking: int64(d.ID),
 			Budget: cmp.Or(preferences.wait, k.budget),
 		})
-		c.Ordered(receipt, err)
-		c.MarkReplayed(receipt.Replayed)
-		if !receipt.Replayed { // which waited for nothing
-			preferences.apply(c)
-		}
+		preferences.ordered(c, receipt, err)
 		if err != nil {
 			return err
 		}

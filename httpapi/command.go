@@ -145,11 +145,7 @@ func (o commands) order(a telematics.Action) request.Handler {
 			Vehicle: c.VehicleID(), Action: a, Attention: attention(a, c.Values), Budget: cmp.Or(preferences.wait, o.budget),
 			Actor: c.Actor, RequestID: c.ID, Idempotency: c.Key, Lookup: c.Lookup,
 		})
-		c.Ordered(receipt, err)
-		c.MarkReplayed(receipt.Replayed)
-		if !receipt.Replayed { // which waited for nothing
-			preferences.apply(c)
-		}
+		preferences.ordered(c, receipt, err)
 		if err != nil {
 			return err
 		}
@@ -275,6 +271,14 @@ func splitUnquoted(list string) []string {
 		}
 		return c == ',' && !quoted
 	})
+}
+
+// ordered notes the result of an order. A repetition has waited for nothing.
+func (p preferences) ordered(c *request.Call, receipt delivery.Receipt, err error) {
+	c.Ordered(receipt, err)
+	if c.MarkReplayed(receipt.Replayed); !receipt.Replayed {
+		p.apply(c)
+	}
 }
 
 // apply sets the header Preference-Applied.

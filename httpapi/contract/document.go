@@ -93,12 +93,3 @@ func (d *Document) Operation(method, path string) *Operation {
 	spec := *item.GetOperation(method)
 	return &Operation{document: d, spec: spec, bodiless: method != http.MethodGet && spec.RequestBody == nil}
 }
-
-// ErrorCodes returns the codes of errors that the document lists.
-func (d *Document) ErrorCodes() []string {
-	var codes []string
-	for _, code := range d.parsed.Components.Schemas["Error"].Value.Properties["code"].Value.Enum {
-		codes = append(codes, fmt.Sprint(code))
-	}
-	return codes
-}

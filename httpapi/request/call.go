@@ -63,9 +63,9 @@ func (c *Call) setHeaders() {
 		header.Set(echo.HeaderCacheControl, "no-store")
 	}
 	if q := c.quota; q.Limit != 0 {
-		c.SetHeader(headerLimit, strconv.Itoa(q.Limit))
-		c.SetHeader(headerRemaining, strconv.Itoa(q.Remaining))
-		c.SetHeader(headerReset, strconv.FormatInt(wholeSeconds(q.Reset), 10))
+		c.SetHeader("RateLimit-Limit", strconv.Itoa(q.Limit))
+		c.SetHeader("RateLimit-Remaining", strconv.Itoa(q.Remaining))
+		c.SetHeader("RateLimit-Reset", strconv.FormatInt(wholeSeconds(q.Reset), 10))
 	}
 }
 

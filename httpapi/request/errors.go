@@ -104,15 +104,12 @@ func AsError(err error) *telematics.Error {
 			Code: errorcode.MethodNotAllowed, Message: "Method not allowed: the Allow header lists the methods of this endpoint.",
 		}
 	case errors.As(err, &server) && server.Unavailable(), errors.Is(err, context.DeadlineExceeded):
-		return unavailable(err)
+		return &telematics.Error{
+			Code: errorcode.ServiceUnavailable, Retryable: true, RetryAfter: RetryUnavailable, Cause: err, Message: signin.ServerNeeded,
+		}
 	default:
 		return telematics.Broken(err)
 	}
-}
-
-func unavailable(cause error) *telematics.Error {
-	return &telematics.Error{Code: errorcode.ServiceUnavailable, Retryable: true, RetryAfter: RetryUnavailable, Cause: cause,
-		Message: signin.ServerNeeded}
 }
 
 func tooLarge(limit int64) *telematics.Error {

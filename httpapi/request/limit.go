@@ -12,13 +12,6 @@ import (
 	"motorpool/telematics"
 )
 
-// Headers that show how much of a limit is left.
-const (
-	headerLimit     = "RateLimit-Limit"
-	headerRemaining = "RateLimit-Remaining"
-	headerReset     = "RateLimit-Reset"
-)
-
 // Rates are the limits of requests; zero: any number.
 type Rates struct {
 	Vehicle int // commands a minute to a vehicle, from all actors together

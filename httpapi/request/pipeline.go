@@ -73,14 +73,10 @@ func (p *Pipeline) AccessLog(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := next(c); err != nil {
 			p.fail(CallOf(c), err) // answers now, so that the status is logged
 		}
-		p.logRequest(CallOf(c))
+		level, attrs := p.describeRequest(CallOf(c))
+		p.Log.LogAttrs(CallOf(c).Ctx(), level, "request", attrs...)
 		return nil
 	}
-}
-
-func (p *Pipeline) logRequest(c *Call) {
-	level, attrs := p.describeRequest(c)
-	p.Log.LogAttrs(c.Ctx(), level, "request", attrs...)
 }
 
 func (p *Pipeline) describeRequest(c *Call) (slog.Level, []slog.Attr) {

@@ -17,14 +17,9 @@ type CommandEvent struct {
 
 // PresenceEvent is the data of a presence event.
 type PresenceEvent struct {
-	VehicleID    int64                `json:"vehicle_id"`
-	At           string               `json:"at"`
-	Connectivity PresenceConnectivity `json:"connectivity"`
-}
-
-type PresenceConnectivity struct {
-	Status   telematics.PresenceStatus `json:"status"`
-	LastSeen *string                   `json:"last_seen"`
+	VehicleID    int64        `json:"vehicle_id"`
+	At           string       `json:"at"`
+	Connectivity UnitPresence `json:"connectivity"`
 }
 
 // AlarmEvent is the data of an alarm event.
@@ -53,7 +48,7 @@ func NewEvent(e telematics.Event) any {
 	case telematics.CommandEvent:
 		return CommandEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Command: NewCommand(e.Command)}
 	case telematics.PresenceEvent:
-		return PresenceEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Connectivity: PresenceConnectivity{
+		return PresenceEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Connectivity: UnitPresence{
 			Status: e.Change.Presence, LastSeen: TimestampOrNull(e.Change.LastSeen),
 		}}
 	case telematics.AlarmEvent:

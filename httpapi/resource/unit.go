@@ -15,7 +15,7 @@ type Unit struct {
 	PlateNumber      string                   `json:"plate_number"`
 	AgencyID         int64                    `json:"agency_id"`
 	Protocol         telematics.Protocol      `json:"protocol"`
-	Connectivity     MarkerConnectivity       `json:"connectivity"`
+	Connectivity     UnitPresence             `json:"connectivity"`
 	FirmwareVersion  *string                  `json:"firmware_version"`
 	SignalQuality    *string                  `json:"signal_quality"`
 	RSRP             *float64                 `json:"rsrp_dbm"`
@@ -46,7 +46,7 @@ func NewUnit(u telematics.ListedUnit, now time.Time) Unit {
 	body := Unit{
 		Unit: u.Vehicle.Unit, VehicleID: int64(u.Vehicle.ID), PlateNumber: u.Vehicle.Plate, AgencyID: int64(u.Vehicle.AgencyID),
 		Protocol:        cmp.Or(u.Vehicle.Protocol, telematics.DefaultProtocol),
-		Connectivity:    MarkerConnectivity{Status: u.Contact.At(now), LastSeen: TimestampOrNull(u.Contact.LastSeen)},
+		Connectivity:    UnitPresence{Status: u.Contact.At(now), LastSeen: TimestampOrNull(u.Contact.LastSeen)},
 		FirmwareVersion: firmware(u.Snapshot, u.Contact), SignalQuality: telematics.SignalQuality(rsrp), RSRP: rsrp,
 		Rejects: List(u.Rejects, newReject), RejectedCommands: List(u.Commands, newReject),
 		Keys: u.Contact.Keys, Problems: append([]telematics.UnitProblem{}, u.Problems...),

@@ -54,15 +54,16 @@ type Capabilities struct {
 // Marker is a vehicle with the state that a map needs, under the names of the vehicle status.
 type Marker struct {
 	Record
-	Connectivity MarkerConnectivity `json:"connectivity"`
-	Location     Location           `json:"location"`
-	Telemetry    MarkerTelemetry    `json:"telemetry"`
-	Diagnostics  MarkerDiagnostics  `json:"diagnostics"`
-	ReportedAt   MarkerTimes        `json:"reported_at"`
-	Stored       bool               `json:"state_stored"`
+	Connectivity UnitPresence      `json:"connectivity"`
+	Location     Location          `json:"location"`
+	Telemetry    MarkerTelemetry   `json:"telemetry"`
+	Diagnostics  MarkerDiagnostics `json:"diagnostics"`
+	ReportedAt   MarkerTimes       `json:"reported_at"`
+	Stored       bool              `json:"state_stored"`
 }
 
-type MarkerConnectivity struct {
+// UnitPresence is whether a unit is connected.
+type UnitPresence struct {
 	Status   telematics.PresenceStatus `json:"status"`
 	LastSeen *string                   `json:"last_seen"`
 }
@@ -184,7 +185,7 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 	known := t.Snapshot.For(t.Powertrain)
 	return Marker{
 		Record:       newRecord(t.Vehicle),
-		Connectivity: MarkerConnectivity{Status: t.Contact.At(now), LastSeen: TimestampOrNull(t.Contact.LastSeen)},
+		Connectivity: UnitPresence{Status: t.Contact.At(now), LastSeen: TimestampOrNull(t.Contact.LastSeen)},
 		Location:     newLocation(known, address),
 		Telemetry: MarkerTelemetry{
 			SpeedKmh: known.Number(telematics.SpeedKmh), Ignition: known.Text(telematics.Ignition),
