@@ -17,7 +17,6 @@ type Config struct {
 	User, Password string
 	VehicleID      string
 	Include        []string      // metrics.include. Defaults to all
-	LegacyEvents   bool          // events.legacy_topic, which defaults to yes in the firmware
 	Keepalive      time.Duration // updatetime.keepalive. Defaults to 29 minutes
 	Doors          time.Duration // from a command until the vehicle reports its locks
 	ReadOnly       bool          // canwrite is off: the vehicle takes no command

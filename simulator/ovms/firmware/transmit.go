@@ -104,9 +104,6 @@ func (m *Module) signal(event string) {
 	case m.now-m.sent > 20:
 		m.transmitModified()
 	}
-	if m.config.LegacyEvents {
-		m.publish("event", event, 0, false)
-	}
 	m.publish("event/"+topicOf(event), "", 0, false)
 }
 
