@@ -173,15 +173,9 @@ func TestLanguage_CommentsHaveAtMost100Columns(t *testing.T) {
 	}
 }
 
-// longLines lists the packages whose lines are still to be broken.
-var longLines = []string{"httpapi/", "store/twins/", "store/commands/", "lab/chaos/"}
-
 func TestLanguage_LinesHaveAtMost140Columns(t *testing.T) {
 	const most, tab = 140, "    "
 	for _, file := range trackedFiles(t, "*.go", "*.ts", "*.svelte") {
-		if slices.ContainsFunc(longLines, func(prefix string) bool { return strings.HasPrefix(file, prefix) }) {
-			continue
-		}
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

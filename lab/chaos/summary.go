@@ -42,7 +42,8 @@ func (r *round) check(time.Duration) runner.Result {
 	}
 	if r.single() != "" && s.Injections[0].Err == nil {
 		alerts.Check(&result.Report, alerts.Round{
-			Fault: r.single(), Of: AlertsOf[r.single()], From: s.Injections[0].From, To: s.Injections[0].To, Fired: s.Fired, Stalled: r.uptime.stalledWithin,
+			Fault: r.single(), Of: AlertsOf[r.single()], From: s.Injections[0].From, To: s.Injections[0].To,
+			Fired: s.Fired, Stalled: r.uptime.stalledWithin,
 		})
 	}
 	return result

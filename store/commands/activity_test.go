@@ -17,7 +17,8 @@ var morning = time.Date(2026, 1, 2, 10, 0, 0, 123456000, time.UTC)
 
 func TestActivity_IsAppendOnly(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
-	if err := p.Add(t.Context(), telematics.Activity{At: morning, Actor: telematics.Actor{Role: telematics.Admin}, Action: "x"}); err != nil {
+	if err := p.Add(t.Context(),
+		telematics.Activity{At: morning, Actor: telematics.Actor{Role: telematics.Admin}, Action: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
@@ -92,15 +93,16 @@ func TestActivities_AreFilteredAndPaged(t *testing.T) {
 		query telematics.ActivityQuery
 		want  []int64 // IDs, which are numbered from 1
 	}{
-		"everything":   {telematics.ActivityQuery{}, []int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
-		"agency":       {telematics.ActivityQuery{Agency: 2}, []int64{12, 9, 6, 3}},
-		"vehicle":      {telematics.ActivityQuery{Vehicle: 1}, []int64{10, 6, 2}},
-		"actor":        {telematics.ActivityQuery{Actor: "b"}, []int64{12, 10, 8, 6, 4, 2}},
-		"action":       {telematics.ActivityQuery{Action: "command.lock"}, []int64{12, 11, 10, 9, 8, 7}},
-		"outcome":      {telematics.ActivityQuery{Outcome: telematics.Executed}, []int64{12, 11, 10, 9, 8, 7}},
-		"from":         {telematics.ActivityQuery{From: morning.Add(9 * time.Second)}, []int64{12, 11, 10}},
-		"to":           {telematics.ActivityQuery{To: morning.Add(2 * time.Second)}, []int64{2, 1}},
-		"from and to":  {telematics.ActivityQuery{From: morning.Add(3 * time.Second), To: morning.Add(6 * time.Second), Page: telematics.Page{Limit: 2}}, []int64{6, 5}},
+		"everything": {telematics.ActivityQuery{}, []int64{12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
+		"agency":     {telematics.ActivityQuery{Agency: 2}, []int64{12, 9, 6, 3}},
+		"vehicle":    {telematics.ActivityQuery{Vehicle: 1}, []int64{10, 6, 2}},
+		"actor":      {telematics.ActivityQuery{Actor: "b"}, []int64{12, 10, 8, 6, 4, 2}},
+		"action":     {telematics.ActivityQuery{Action: "command.lock"}, []int64{12, 11, 10, 9, 8, 7}},
+		"outcome":    {telematics.ActivityQuery{Outcome: telematics.Executed}, []int64{12, 11, 10, 9, 8, 7}},
+		"from":       {telematics.ActivityQuery{From: morning.Add(9 * time.Second)}, []int64{12, 11, 10}},
+		"to":         {telematics.ActivityQuery{To: morning.Add(2 * time.Second)}, []int64{2, 1}},
+		"from and to": {telematics.ActivityQuery{From: morning.Add(3 * time.Second), To: morning.Add(6 * time.Second),
+			Page: telematics.Page{Limit: 2}}, []int64{6, 5}},
 		"page":         {telematics.ActivityQuery{Page: telematics.Page{Limit: 3, Before: 6}}, []int64{5, 4, 3}},
 		"all together": {telematics.ActivityQuery{Agency: 1, Vehicle: 3, Actor: "b", Action: "command.lock"}, []int64{8}},
 		"NUL byte":     {telematics.ActivityQuery{Actor: "\x00"}, nil},

@@ -138,7 +138,8 @@ func (s *Store) bulkOrder(ctx context.Context, id telematics.BulkID) (b telemati
 		Now           time.Time     `db:"now"`
 	}
 	err = s.db.Pool.SelectContext(ctx, &rows, `
-		select action, parameters, vehicle_ids, actor_subject, actor_role, actor_agency_id, request_id, requested_at, clock_timestamp() as now
+		select action, parameters, vehicle_ids, actor_subject, actor_role, actor_agency_id, request_id, requested_at,
+			clock_timestamp() as now
 		from bulks where id = $1`, id)
 	if err != nil || len(rows) == 0 {
 		return telematics.Bulk{}, time.Time{}, false, err

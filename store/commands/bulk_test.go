@@ -135,7 +135,8 @@ func TestKey_ExpiresAfterADay(t *testing.T) {
 		}
 	}
 	for _, k := range keys[:2] {
-		if _, err := p.Pool.ExecContext(t.Context(), `update idempotency_keys set made_at = made_at - interval '24 hours' where key = $1`, k.Key); err != nil {
+		if _, err := p.Pool.ExecContext(t.Context(), `update idempotency_keys set made_at = made_at - interval '24 hours'
+			where key = $1`, k.Key); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -157,7 +158,8 @@ func TestKey_ExpiresAfterADay(t *testing.T) {
 		t.Errorf("a recent key is not found: %v", err)
 	}
 	for _, strange := range []string{"\x00", "\xff"} {
-		if _, found, err := p.FindByKey(t.Context(), telematics.IdempotencyKey{Key: strange, Fingerprint: sha256.Sum256(nil)}); found || err != nil {
+		if _, found, err := p.FindByKey(t.Context(), telematics.IdempotencyKey{Key: strange, Fingerprint: sha256.Sum256(nil)}); found ||
+			err != nil {
 			t.Errorf("the invalid key %q: found %v, %v", strange, found, err)
 		}
 	}

@@ -256,7 +256,8 @@ func claimStatement(held string, keys keyParts) string {
 			assurance, answer_by
 		from checked
 		where held_id is not null and not stale and not key_taken and awaits is null and (
-			select true from commands o where o.vehicle_id = held_id and o.lane = checked.lane and o.state in ('accepted', 'sent', 'received')
+			select true from commands o where o.vehicle_id = held_id and o.lane = checked.lane
+				and o.state in ('accepted', 'sent', 'received')
 		) is null
 		order by place
 		on conflict (vehicle_id, lane) where state in ('accepted', 'sent', 'received') do nothing
@@ -264,7 +265,8 @@ func claimStatement(held string, keys keyParts) string {
 	)` + keys.take + `
 		select id, seq, false as stale, false as locked, false as key_taken, null::bigint as missing, clock_timestamp() as at from taken
 		union all
-		select id, 0, stale and not locked, locked, key_taken, case when held_id is null and not locked and not stale then vehicle_id end, null
+		select id, 0, stale and not locked, locked, key_taken,
+			case when held_id is null and not locked and not stale then vehicle_id end, null
 		from checked where stale or held_id is null or key_taken`
 }
 
@@ -307,12 +309,14 @@ func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) ([
 		commandRow
 	}
 	err := s.db.Prepared.Select(ctx, &rows, `
-		select place, occupant.* from unnest($1::bigint[], $2::text[], $3::text[]) with ordinality as wanted (vehicle, wanted_lane, wanted_unit, place), lateral (
+		select place, occupant.* from unnest($1::bigint[], $2::text[], $3::text[])
+			with ordinality as wanted (vehicle, wanted_lane, wanted_unit, place), lateral (
 			(select `+commandColumns+` from commands
 			where vehicle_id = vehicle and lane = wanted_lane and state in ('accepted', 'sent', 'received')
 			limit 1) -- there is no more, and each is looked up
 			union all
-			(select `+commandColumns+` from (select command_awaiting_answer(wanted_unit) as awaits where wanted_lane = 'unit') as awaited join commands on id = awaits)
+			(select `+commandColumns+` from (select command_awaiting_answer(wanted_unit) as awaits
+				where wanted_lane = 'unit') as awaited join commands on id = awaits)
 			limit 1
 		) as occupant`,
 		pq.Array(vehicles), pq.Array(lanes), pq.Array(units))

@@ -28,7 +28,8 @@ func shiftPostgres(t *testing.T, address string, by time.Duration) string {
 	for _, statement := range []string{
 		`create schema shifted`,
 		fmt.Sprintf(`create function shifted.now() returns timestamptz language sql stable as 'select pg_catalog.now() + %s'`, quoted(by)),
-		fmt.Sprintf(`create function shifted.clock_timestamp() returns timestamptz language sql volatile as 'select pg_catalog.clock_timestamp() + %s'`, quoted(by)),
+		fmt.Sprintf(`create function shifted.clock_timestamp() returns timestamptz language sql volatile as
+			'select pg_catalog.clock_timestamp() + %s'`, quoted(by)),
 	} {
 		if _, err := open(t, address).Pool.Exec(statement); err != nil {
 			t.Fatal(err)
@@ -70,18 +71,21 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 	exec(`update idempotency_keys set made_at = now()`)
 	exec(`insert into ` + unknownUnitsTable + ` (serial, first_seen, last_seen, messages) values ('unit-9', now(), now(), 1)`)
 	exec(
-		`insert into processor_notices (id, type, object, kind, live, received_at, due_at) values ('n', 't', 'o', 'payment', false, now(), null)`,
+		`insert into processor_notices (id, type, object, kind, live, received_at, due_at) values ('n', 't', 'o', 'payment', false,
+			now(), null)`,
 	)
 	exec(`insert into stations (id, agency_id, name, address, latitude, longitude) values (1, 1, 'Station', 'Street 1', 48, 11)`)
 	exec(`insert into clients (agency_id, subject) values (1, 'anna')`)
 	exec(`insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
 			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
-		select 'BK-1', 'upcoming', 1, id, 2, 1, 1, now() + interval '1 hour', now() + interval '2 hours', 'EUR', 1500, 100000, 100, 1500, 150, 0, now()
+		select 'BK-1', 'upcoming', 1, id, 2, 1, 1, now() + interval '1 hour', now() + interval '2 hours', 'EUR', 1500, 100000, 100,
+			1500, 150, 0, now()
 		from clients`) // later than Postgres's clock, earlier than this process's
 	exec(`update vehicles set status = 'booked' where id = 2`)
 	bulk := uuid.New()
 	exec(
-		`insert into bulks (id, action, vehicle_ids, actor_subject, actor_role, requested_at) values ($1, 'lock', '{3}', 'admin', 'admin', now())`,
+		`insert into bulks (id, action, vehicle_ids, actor_subject, actor_role, requested_at) values ($1, 'lock', '{3}', 'admin',
+			'admin', now())`,
 		bulk,
 	)
 
@@ -92,10 +96,13 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 		name, rows string
 		forget     func() (bool, error)
 	}{
-		{"idempotency key", `select count(*) from idempotency_keys`, func() (bool, error) { return idempotency.Forget(t.Context(), p.DB, 10) }},
-		{"unknown unit", `select count(*) from ` + unknownUnitsTable, func() (bool, error) { return vehicles.ForgetUnknownUnits(t.Context(), p.DB, 10) }},
+		{"idempotency key", `select count(*) from idempotency_keys`,
+			func() (bool, error) { return idempotency.Forget(t.Context(), p.DB, 10) }},
+		{"unknown unit", `select count(*) from ` + unknownUnitsTable,
+			func() (bool, error) { return vehicles.ForgetUnknownUnits(t.Context(), p.DB, 10) }},
 		{"notice", `select count(*) from processor_notices`, func() (bool, error) { return rentals.ForgetNotices(t.Context(), p.DB, 10) }},
-		{"booked vehicle", `select count(*) from vehicles where status = 'booked'`, func() (bool, error) { return rentals.FreeVehicles(t.Context(), p.DB, 10) }},
+		{"booked vehicle", `select count(*) from vehicles where status = 'booked'`,
+			func() (bool, error) { return rentals.FreeVehicles(t.Context(), p.DB, 10) }},
 	} {
 		if _, err := what.forget(); err != nil {
 			t.Fatal(err)
@@ -199,7 +206,8 @@ func TestHousekeeping_ClockThatHasLeaptRemovesNothing(t *testing.T) {
 		t.Errorf("Forget: %v, want %v", err, pg.ErrClockLeapt)
 	}
 	var moved bool
-	if err := p.Pool.Get(&moved, `select exists (select from idempotency_keys where made_at < now() + interval '24 hours')`); err != nil || moved {
+	if err := p.Pool.Get(&moved,
+		`select exists (select from idempotency_keys where made_at < now() + interval '24 hours')`); err != nil || moved {
 		t.Errorf("a key's time was changed: %v, %v; want it as it was made", moved, err)
 	}
 }

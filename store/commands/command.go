@@ -211,7 +211,8 @@ func (s *Store) Overdue(ctx context.Context, before time.Time, limit int) ([]tel
 		limit $2)
 		union all
 		(select `+commandColumns+` from commands
-		where state in ('accepted', 'sent', 'received') and deadline > greatest(now(), $1) + `+pg.Interval(telematics.MaxBudget+telematics.DeadlineTolerance)+`
+		where state in ('accepted', 'sent', 'received')
+			and deadline > greatest(now(), $1) + `+pg.Interval(telematics.MaxBudget+telematics.DeadlineTolerance)+`
 		limit $2)
 		limit $2`,
 		pg.Timestamp(before), limit)

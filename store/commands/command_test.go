@@ -325,7 +325,8 @@ func TestInvalidRows_AreRefusedByNamedConstraints(t *testing.T) {
 		wantViolation(name, p.Add(t.Context(), line))
 	}
 	var written int
-	if err := p.Pool.GetContext(t.Context(), &written, `select (select count(*) from commands) + (select count(*) from activity)`); err != nil || written > 0 {
+	if err := p.Pool.GetContext(t.Context(), &written,
+		`select (select count(*) from commands) + (select count(*) from activity)`); err != nil || written > 0 {
 		t.Errorf("%d rows written, error %v; want none", written, err)
 	}
 }

@@ -91,7 +91,8 @@ func fleetIn(t *testing.T, p *instance) brokertest.Fleet {
 			if twin.Unit != "" {
 				c := twin.Contact
 				exec(`
-					insert into units (serial, vehicle_id, protocol, status, session, said_at, changed_at, last_seen, actions, firmware, gap_ms)
+					insert into units (serial, vehicle_id, protocol, status, session, said_at, changed_at, last_seen, actions,
+						firmware, gap_ms)
 					values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 					on conflict (serial) do update set vehicle_id = $2, protocol = $3, status = $4, session = $5, said_at = $6,
 						changed_at = $7, last_seen = $8, actions = $9, firmware = $10, gap_ms = $11`,

@@ -69,7 +69,8 @@ func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) ([]telem
 	}
 	err := k.DB.Lists.SelectContext(ctx, &rows, `
 		with open as (
-			select agency_id, count(*) filter (where state = 'accepted') as withheld, count(*) filter (where state <> 'accepted') as in_flight
+			select agency_id, count(*) filter (where state = 'accepted') as withheld,
+				count(*) filter (where state <> 'accepted') as in_flight
 			from commands where state in ('accepted', 'sent', 'received') group by agency_id
 		), fleets as (
 			select agency_id, count(*) as vehicles from vehicles group by agency_id
@@ -101,8 +102,10 @@ func (k HaltStore) changeHalts(
 ) (haltRow, bool, error) {
 	var row haltRow
 	statement := change + `, recorded as (
-			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us, late, note)
-			select clock_timestamp(), $3::text, $5::text, nullif($6::bigint, 0), nullif(agency_id, 0), $4::text, '', '', $7::uuid, 0, false, $2::text
+			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id,
+				latency_us, late, note)
+			select clock_timestamp(), $3::text, $5::text, nullif($6::bigint, 0), nullif(agency_id, 0), $4::text, '', '', $7::uuid, 0,
+				false, $2::text
 			from changed where is_new
 		)
 		select agency_id, why, by, since from changed`

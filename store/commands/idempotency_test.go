@@ -56,7 +56,8 @@ func TestSettle_FreesTheKeyOfACommandThatWasNotExecuted(t *testing.T) {
 					}
 					for i, s := range settlements {
 						var kept bool
-						if err := p.Pool.Get(&kept, `select exists (select from idempotency_keys where command_id = $1)`, s.Command); err != nil {
+						if err := p.Pool.Get(&kept, `select exists (select from idempotency_keys where command_id = $1)`,
+							s.Command); err != nil {
 							t.Fatal(err)
 						}
 						if want := s.State.Outcome() != telematics.NotExecuted; results[i] == nil || kept != want {

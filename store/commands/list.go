@@ -105,7 +105,8 @@ func listStatement(q telematics.CommandQuery) (query string, args []any) {
 	if len(parts) == 0 {
 		return "", nil
 	}
-	return `select * from (` + strings.Join(parts, ` union all `) + `) as listed order by id desc limit nullif(` + limit + `::bigint, 0)`, args
+	return `select * from (` + strings.Join(parts, ` union all `) + `) as listed
+		order by id desc limit nullif(` + limit + `::bigint, 0)`, args
 }
 
 func stateNames(states []telematics.State) []string {

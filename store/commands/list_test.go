@@ -40,14 +40,23 @@ func newListed(tb testing.TB, history, current, vehicles int) *listed {
 	defer db.Close()
 	for _, statement := range []string{
 		`create function listed_id(at timestamptz, n bigint) returns uuid language sql as $$
-			select (substr(command_id_at(at)::text, 1, 13) || '-7' || substr(md5(n::text), 1, 3) || '-8' || substr(md5(n::text), 4, 3) || '-' || substr(md5(n::text), 7, 12))::uuid $$`,
-		fmt.Sprintf(`select add_settled_commands_partition(date_trunc('month', (timestamptz '%s' at time zone 'UTC') - m * interval '1 month')) from generate_series(0, 3) as m`, l.now.Format(time.RFC3339)),
-		`insert into settled_commands (id, vehicle_id, agency_id, unit, action, lane, seq, instance, actor_subject, actor_role, state, reason, detail, late, overruled, attempts, requested_at, completed_at, deadline) ` +
-			l.rows(1, history, "26 hours", "90 days", `case when n % 20 <> 0 then 'succeeded' when n % 40 <> 0 then 'rejected' when n % 80 <> 0 then 'failed' when n % 400 <> 0 then 'expired' else 'unknown' end`),
-		`insert into commands (id, vehicle_id, agency_id, unit, action, lane, seq, instance, actor_subject, actor_role, state, reason, detail, late, overruled, attempts, requested_at, completed_at, deadline) ` +
-			l.rows(history+1, current, "0 hours", "26 hours", `case when n % 20 <> 0 then 'succeeded' when n % 40 <> 0 then 'rejected' else 'unknown' end`),
+			select (substr(command_id_at(at)::text, 1, 13) || '-7' || substr(md5(n::text), 1, 3) || '-8' || substr(md5(n::text), 4,
+				3) || '-' || substr(md5(n::text), 7, 12))::uuid $$`,
+		fmt.Sprintf(`select add_settled_commands_partition(date_trunc('month',
+			(timestamptz '%s' at time zone 'UTC') - m * interval '1 month')) from generate_series(0, 3) as m`, l.now.Format(time.RFC3339)),
+		`insert into settled_commands (id, vehicle_id, agency_id, unit, action, lane, seq, instance, actor_subject, actor_role, state,
+			reason, detail, late, overruled, attempts, requested_at, completed_at, deadline) ` +
+			l.rows(1, history, "26 hours", "90 days",
+				`case when n % 20 <> 0 then 'succeeded' when n % 40 <> 0 then 'rejected' when n % 80 <> 0 then 'failed' when n % 400
+					<> 0 then 'expired' else 'unknown' end`),
+		`insert into commands (id, vehicle_id, agency_id, unit, action, lane, seq, instance, actor_subject, actor_role, state, reason,
+			detail, late, overruled, attempts, requested_at, completed_at, deadline) ` +
+			l.rows(history+1, current, "0 hours", "26 hours",
+				`case when n % 20 <> 0 then 'succeeded' when n % 40 <> 0 then 'rejected' else 'unknown' end`),
 		// One open command for each fifth vehicle.
-		`update commands set state = 'sent', completed_at = null where id in (select id from (select distinct on (vehicle_id) id, vehicle_id from commands order by vehicle_id, seq desc) as latest where vehicle_id % 5 = 0)`,
+		`update commands set state = 'sent', completed_at = null where id in (select id
+			from (select distinct on (vehicle_id) id, vehicle_id from commands order by vehicle_id, seq desc) as latest
+				where vehicle_id % 5 = 0)`,
 		`vacuum analyze`,
 	} {
 		if _, err := db.ExecContext(tb.Context(), statement); err != nil {
@@ -65,8 +74,10 @@ func (l *listed) rows(from, n int, youngest, oldest, state string) string {
 		l.now.Format(time.RFC3339), youngest, oldest, youngest, from+n-1, n,
 	)
 	return fmt.Sprintf(
-		`select listed_id(%[1]s, n), n %% %[2]d + 1, case when n %% (%[3]d / 100) = 0 then 3 else n %% 2 + 1 end, 'u', 'lock', 'access', n, 'i',
-		case when n %% (%[3]d / 20) = 0 then 'eva' else 'bot-' || n %% 10 end, 'admin', %[6]s, '', '', false, false, 1, %[1]s, %[1]s + interval '1 second', %[1]s + interval '10 seconds'
+		`select listed_id(%[1]s, n), n %% %[2]d + 1, case when n %% (%[3]d / 100) = 0 then 3 else n %% 2 + 1 end, 'u', 'lock',
+			'access', n, 'i',
+		case when n %% (%[3]d / 20) = 0 then 'eva' else 'bot-' || n %% 10 end, 'admin', %[6]s, '', '', false, false, 1, %[1]s,
+			%[1]s + interval '1 second', %[1]s + interval '10 seconds'
 		from generate_series(%[4]d, %[5]d) as n`, at, l.vehicles, l.history+l.current, from, from+n-1, state)
 }
 
@@ -75,12 +86,15 @@ func (l *listed) queries() map[string]telematics.CommandQuery {
 	month := telematics.CommandQuery{From: l.now.AddDate(0, 0, -60), To: l.now.AddDate(0, 0, -30)}
 	queries := map[string]telematics.CommandQuery{}
 	for states, of := range map[string][]telematics.State{
-		"": nil, "succeeded": {telematics.Succeeded}, "unknown": {telematics.Unknown}, "open": {telematics.Accepted, telematics.Sent, telematics.Received},
+		"": nil, "succeeded": {telematics.Succeeded}, "unknown": {telematics.Unknown}, "open": {telematics.Accepted, telematics.Sent,
+			telematics.Received},
 		"not executed": {telematics.Rejected, telematics.Expired},
 	} {
 		for who, q := range map[string]telematics.CommandQuery{
-			"all": {}, "an agency": {Agency: 1}, "a small agency": {Agency: 3}, "no agency": {Agency: 4}, "a vehicle": {Vehicle: 7}, "a vehicle of an agency": {Vehicle: 7, Agency: 1},
-			"an actor": {Actor: "bot-1"}, "a rare actor": {Actor: "eva"}, "no actor": {Actor: "tom"}, "an actor of an agency": {Actor: "bot-1", Agency: 2}, "an actor of a vehicle": {Actor: "bot-8", Vehicle: 8},
+			"all": {}, "an agency": {Agency: 1}, "a small agency": {Agency: 3}, "no agency": {Agency: 4},
+			"a vehicle": {Vehicle: 7}, "a vehicle of an agency": {Vehicle: 7, Agency: 1},
+			"an actor": {Actor: "bot-1"}, "a rare actor": {Actor: "eva"}, "no actor": {Actor: "tom"},
+			"an actor of an agency": {Actor: "bot-1", Agency: 2}, "an actor of a vehicle": {Actor: "bot-8", Vehicle: 8},
 		} {
 			q.States = of
 			queries[who+" "+states] = q
@@ -160,7 +174,8 @@ func TestList_ReturnsMatchesNewestFirst(t *testing.T) {
 	for name, q := range l.queries() {
 		var want []telematics.CommandID
 		for _, c := range all {
-			matches := (q.Agency == 0 || c.Agency == q.Agency) && (q.Vehicle == 0 || c.Vehicle == q.Vehicle) && (q.Actor == "" || c.Actor.Subject == q.Actor) &&
+			matches := (q.Agency == 0 || c.Agency == q.Agency) && (q.Vehicle == 0 || c.Vehicle == q.Vehicle) &&
+				(q.Actor == "" || c.Actor.Subject == q.Actor) &&
 				(q.States == nil || slices.Contains(q.States, c.State)) &&
 				(q.From.IsZero() || !c.Requested.Before(q.From)) &&
 				(q.To.IsZero() || c.Requested.Before(q.To)) &&

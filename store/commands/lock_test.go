@@ -79,7 +79,8 @@ func TestLocks_NoOperationsDeadlock(t *testing.T) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				some := keys[2+rand.IntN(100)].Key
-				if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '2 days' where key = $1`, some); err != nil {
+				if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '2 days' where key = $1`,
+					some); err != nil {
 					t.Errorf("making a key older: %v", err)
 				}
 				if _, err := idempotency.Forget(context.Background(), p.DB, 10); err != nil {
@@ -153,12 +154,14 @@ func TestLocks_NoOperationsDeadlock(t *testing.T) {
 	var deadlocks int
 	storetest.Eventually(t, "the connections end", func() bool {
 		var others int
-		if err := watch.Pool.Get(&others, `select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
+		if err := watch.Pool.Get(&others, `select count(*) from pg_stat_activity where datname = current_database()
+			and pid <> pg_backend_pid()`); err != nil {
 			t.Fatal(err)
 		}
 		return others == 0
 	})
-	if err := watch.Pool.Get(&deadlocks, `select deadlocks from pg_stat_database where datname = current_database()`); err != nil || deadlocks > 0 {
+	if err := watch.Pool.Get(&deadlocks, `select deadlocks from pg_stat_database where datname = current_database()`); err != nil ||
+		deadlocks > 0 {
 		t.Errorf("%d deadlocks, error %v; want none", deadlocks, err)
 	}
 }

@@ -25,10 +25,11 @@ import (
 
 // foreignLocks are open transactions, as of an operator, that hold rows of the odd vehicles.
 var foreignLocks = map[string]string{
-	"one vehicle":                 `select from vehicles where id = 1 for update`,
-	"vehicles of an agency":       `update vehicles set color = 'red' where id % 2 = 1`,
-	"open commands of an agency":  `update commands set detail = '' where vehicle_id % 2 = 1`,
-	"vehicles and their commands": `with v as (select from vehicles where id % 2 = 1 for update) select from commands where vehicle_id % 2 = 1 for update`,
+	"one vehicle":                `select from vehicles where id = 1 for update`,
+	"vehicles of an agency":      `update vehicles set color = 'red' where id % 2 = 1`,
+	"open commands of an agency": `update commands set detail = '' where vehicle_id % 2 = 1`,
+	"vehicles and their commands": `with v as (select from vehicles where id % 2 = 1 for update) select from commands
+		where vehicle_id % 2 = 1 for update`,
 }
 
 // While another transaction holds rows of an agency, commands of the others are claimed and
@@ -134,11 +135,14 @@ func TestCommands_LockedRowIsNamed(t *testing.T) {
 		named       []string
 		call        func() error
 	}{
-		{`select from vehicles where id = 7 for update`, "vehicles", []string{"another transaction holds vehicle 7 since 1 s", "backend "}, claim},
+		{`select from vehicles where id = 7 for update`, "vehicles",
+			[]string{"another transaction holds vehicle 7 since 1 s", "backend "}, claim},
 		{`update vehicles set color = 'red'`, "vehicles", []string{"another transaction holds vehicle 7 since 1 s"}, claim},
 		{`lock table vehicles in exclusive mode`, "vehicles", []string{"another transaction holds the table vehicles since 1 s"}, claim},
-		{`lock table commands in access exclusive mode`, "commands", []string{"another transaction holds the table commands since 1 s"}, settle},
-		{`select from commands for update`, "commands", []string{"another transaction holds command " + c.ID.String() + " since 1 s"}, settle},
+		{`lock table commands in access exclusive mode`, "commands", []string{"another transaction holds the table commands since 1 s"},
+			settle},
+		{`select from commands for update`, "commands", []string{"another transaction holds command " + c.ID.String() + " since 1 s"},
+			settle},
 	} {
 		before := lockedCount(t, registry, test.table)
 		hold(t, p.DB, test.lock, func() {

@@ -74,10 +74,13 @@ func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 	}
 	for _, statement := range []string{
 		`insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility')`,
-		`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
+		`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
+			capabilities)
 			values (1, 1, 'available', 'electric', 'M-IM 1', '', '', 2026, '', '', '', '{}', '{}')`,
-		`insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at, deadline, completed_at, state)
-			select gen_random_uuid(), 1, 1, 'u', 'lock', 'access', 'i', 's', 'admin', now(), now(), now(), 'expired' from generate_series(1, 100)`,
+		`insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at,
+			deadline, completed_at, state)
+			select gen_random_uuid(), 1, 1, 'u', 'lock', 'access', 'i', 's', 'admin', now(), now(), now(), 'expired'
+				from generate_series(1, 100)`,
 		// Left by an interrupted attempt.
 		`create index commands_vehicle_seq on commands (vehicle_id)`,
 	} {
@@ -112,7 +115,8 @@ func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	var valid bool
-	if err := p.Pool.Get(&valid, `select indisvalid and indisunique from pg_index where indexrelid = 'commands_vehicle_seq'::regclass`); err != nil || !valid {
+	if err := p.Pool.Get(&valid, `select indisvalid and indisunique from pg_index
+		where indexrelid = 'commands_vehicle_seq'::regclass`); err != nil || !valid {
 		t.Errorf("the index is valid and unique: %t, %v; want true", valid, err)
 	}
 }
@@ -242,8 +246,10 @@ func writeSettled(t *testing.T, p *instance, c telematics.Command) error {
 		with settled as (
 			update commands set state = 'succeeded', completed_at = requested_at + interval '1 second' where id = $1 returning *
 		)
-		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action, outcome, code, command_id, request_id, latency_us, late)
-		select completed_at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, 'command.' || action, 'executed', '', id, request_id, 1000000, late
+		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, action, outcome, code,
+			command_id, request_id, latency_us, late)
+		select completed_at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, 'command.' || action, 'executed', '',
+			id, request_id, 1000000, late
 		from settled`, c.ID)
 	return err
 }
@@ -251,7 +257,8 @@ func writeSettled(t *testing.T, p *instance, c telematics.Command) error {
 func writeOpen(t *testing.T, p *instance, c telematics.Command) error {
 	t.Helper()
 	_, err := p.Pool.Exec(`
-		insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, actor_agency_id, request_id, requested_at, deadline)
+		insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, actor_agency_id,
+			request_id, requested_at, deadline)
 		values ($1, $2, $3, $4, $5, $6, 'a', $7, $8, $9, $10, $11, $12)`,
 		c.ID, int64(c.Vehicle), int64(c.Agency), string(c.Unit), string(c.Action), string(c.Lane),
 		c.Actor.Subject, string(c.Actor.Role), int64(c.Actor.Agency), c.RequestID, c.Requested, c.Deadline)

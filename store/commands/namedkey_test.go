@@ -27,7 +27,8 @@ func TestKey_OfACardIsTakenForCommandsAndTheReverse(t *testing.T) {
 		Actor: telematics.Actor{Subject: client.Subject, Role: telematics.Client, Agency: 1},
 	}
 	ofCard := rentaltest.NewKey(client.Subject)
-	if _, err := cards.AddMethod(t.Context(), rental.Addition{Client: client.ID, Card: rentaltest.NewCard(), Key: ofCard, Activity: line, Now: time.Now()}); err != nil {
+	if _, err := cards.AddMethod(t.Context(),
+		rental.Addition{Client: client.ID, Card: rentaltest.NewCard(), Key: ofCard, Activity: line, Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	ofDecline := rentaltest.NewKey(client.Subject)

@@ -34,7 +34,8 @@ func TestPrepared_StatementIsPreparedOncePerConnection(t *testing.T) {
 		Plans     int    `db:"plans"`
 	}
 	if err := p.Prepared.Pool.SelectContext(t.Context(), &rows, `
-		select statement, generic_plans + custom_plans as plans from pg_prepared_statements where statement like '%from vehicles v%'`); err != nil {
+		select statement, generic_plans + custom_plans as plans
+		from pg_prepared_statements where statement like '%from vehicles v%'`); err != nil {
 		t.Fatal(err)
 	}
 	if len(rows) != 1 || rows[0].Plans != 3 {
@@ -84,7 +85,8 @@ func TestPrepared_StatementsUseIndexes(t *testing.T) {
 	_, reported := twins.Store(t.Context(), p.DB, report)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}
 	_, spoke := twins.Store(t.Context(), p.DB, []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})
-	if err := errors.Join(claimed, refused, p.StoreProgress(t.Context(), []delivery.Note{noteOf(first.ID)}), settled, claimedKeyed, refusedKeyed, updated, read, recorded, owned, reported, spoke); err != nil {
+	if err := errors.Join(claimed, refused, p.StoreProgress(t.Context(), []delivery.Note{noteOf(first.ID)}), settled, claimedKeyed,
+		refusedKeyed, updated, read, recorded, owned, reported, spoke); err != nil {
 		t.Fatal(err)
 	}
 	type preparedStatement struct {
@@ -144,7 +146,8 @@ func TestPrepared_SurvivesLostConnectionsAndMigrations(t *testing.T) {
 	read("the first time")
 	read("again")
 	if _, err := p.Pool.ExecContext(context.Background(), `
-		select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
+		select pg_terminate_backend(pid) from pg_stat_activity
+		where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
 		t.Fatal(err)
 	}
 	read("after the connections were cut")

@@ -70,7 +70,8 @@ func (s *Store) note(ctx context.Context, notes []delivery.Note) (locked []telem
 		with note as (
 			select id, min(sent_at) as sent_at, max(attempts) as attempts, min(received_at) as received_at,
 				-- the longest
-				(max(cardinality(retransmitted::integer[]) || retransmitted::integer[]) filter (where retransmitted is not null))[2:] as retransmitted
+				(max(cardinality(retransmitted::integer[]) || retransmitted::integer[]) filter (where retransmitted is not null))[2:]
+					as retransmitted
 			from json_to_recordset($1) as note (id uuid, sent_at timestamptz, attempts integer, received_at timestamptz, retransmitted text)
 			group by id
 		), locked as (
@@ -84,12 +85,14 @@ func (s *Store) note(ctx context.Context, notes []delivery.Note) (locked []telem
 			end,
 			sent_at = coalesce(c.sent_at, note.sent_at),
 			attempts = greatest(c.attempts, note.attempts),
-			retransmitted_ms = case when cardinality(note.retransmitted) > coalesce(cardinality(c.retransmitted_ms), 0) then note.retransmitted else c.retransmitted_ms end,
+			retransmitted_ms = case when cardinality(note.retransmitted) > coalesce(cardinality(c.retransmitted_ms),
+				0) then note.retransmitted else c.retransmitted_ms end,
 			received_at = coalesce(c.received_at, note.received_at)
 			from note join locked using (id)
 			where c.id = note.id
 		)
-		select c.id from (select unnest($2::uuid[]) as id except select id from locked) as other join commands c using (id) where c.id = any ($2)`,
+		select c.id from (select unnest($2::uuid[]) as id except select id from locked) as other join commands c using (id)
+			where c.id = any ($2)`,
 		pg.JSONRecords(rows), pq.Array(ids))
 	return locked, err
 }

@@ -39,10 +39,12 @@ func Prune(ctx context.Context, db *pg.DB, months int, dryRun bool) (p Pruned, e
 		removed          *int64
 	}{
 		{"prune commands with other ids", `
-			delete from settled_commands_other where id in (select id from settled_commands_other where requested_at < $1 limit $2)`, new(int64)},
+			delete from settled_commands_other where id in (
+				select id from settled_commands_other where requested_at < $1 limit $2)`, new(int64)},
 		{"prune unrecorded answers", `
 			delete from unrecorded_answers where (unit, command_id) in (
-				select unit, command_id from unrecorded_answers where noted_at < $1 and command_on_record(command_id) limit $2)`, &p.Unrecorded},
+				select unit, command_id from unrecorded_answers
+				where noted_at < $1 and command_on_record(command_id) limit $2)`, &p.Unrecorded},
 		{"prune orders to many vehicles", `
 			with outdated as (
 				select id from bulks b

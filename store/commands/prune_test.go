@@ -31,7 +31,8 @@ func TestPrune_RemovesWholeMonthsBeforeTheKeptOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.RefuseBulk(t.Context(), oldBulk.ID, []telematics.BulkItem{{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}}); err != nil {
+	if err := p.RefuseBulk(t.Context(), oldBulk.ID,
+		[]telematics.BulkItem{{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Pool.Exec(`update commands set bulk_id = $1 where id = $2`, bulkInUse.ID, kept.ID); err != nil {
@@ -71,7 +72,8 @@ func TestPrune_RemovesWholeMonthsBeforeTheKeptOnes(t *testing.T) {
 	if result := noteUnrecorded(t, p, unrecorded(unit, lost.ID)); !result.Noted {
 		t.Errorf("a lost command: %+v, want it stored", result)
 	}
-	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: kept.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
+	if _, ok, err := p.Settle(t.Context(),
+		delivery.Settlement{Command: kept.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
 		t.Errorf("a late answer to a kept, unknown command: %v, %v", ok, err)
 	}
 	if again, err := Prune(t.Context(), p.DB, 6, false); err != nil || len(again.Months) != 0 || again.Bulks != 0 {

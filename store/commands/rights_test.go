@@ -49,11 +49,11 @@ func TestAllowed_NamesTheMissingRights(t *testing.T) {
 		`grant delete on addresses, payment_methods, processor_notices to before_keys`,
 	)
 	err := p.Allowed(t.Context())
-	if err == nil ||
-		!strings.HasSuffix(
-			err.Error(),
-			`lacks delete on detachments, select on halts, insert on halts, update on halts, delete on halts, select on idempotency_keys, insert on idempotency_keys, update on idempotency_keys, delete on idempotency_keys, delete on instances, delete on `+unknownUnitsTable+`, delete on unit_clocks, delete on unit_counts, delete on unrecorded_payments, delete on used_signatures`,
-		) {
+	if err == nil || !strings.HasSuffix(err.Error(), "lacks delete on detachments, "+
+		"select on halts, insert on halts, update on halts, delete on halts, "+
+		"select on idempotency_keys, insert on idempotency_keys, update on idempotency_keys, delete on idempotency_keys, "+
+		"delete on instances, delete on "+unknownUnitsTable+", delete on unit_clocks, delete on unit_counts, "+
+		"delete on unrecorded_payments, delete on used_signatures") {
 		t.Errorf("Allowed = %v, want an error with the missing rights", err)
 	}
 }
@@ -82,7 +82,8 @@ func TestRights_ARoleWithItsRightsCarriesACommand(t *testing.T) {
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Rejected, At: time.Now()}); err != nil || !ok {
+	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Rejected, At: time.Now()}); err != nil ||
+		!ok {
 		t.Errorf("Settle = %v, %v; want it applied", ok, err)
 	}
 	if _, err := p.Halts(t.Context()); err != nil {
@@ -91,7 +92,8 @@ func TestRights_ARoleWithItsRightsCarriesACommand(t *testing.T) {
 	if _, err := idempotency.Forget(t.Context(), p.DB, 1); err != nil {
 		t.Error(err)
 	}
-	if err := p.StoreUnknownUnits(t.Context(), []telematics.UnknownUnit{{Unit: "unit-9", FirstSeen: morning, LastSeen: morning, Messages: 1}}); err != nil {
+	if err := p.StoreUnknownUnits(t.Context(),
+		[]telematics.UnknownUnit{{Unit: "unit-9", FirstSeen: morning, LastSeen: morning, Messages: 1}}); err != nil {
 		t.Error(err)
 	}
 	if _, err := vehicles.ForgetUnknownUnits(t.Context(), p.DB, 1); err != nil {
@@ -116,20 +118,23 @@ func TestRights_ARoleWithItsRightsCarriesACommand(t *testing.T) {
 	settled := settleAs(t, p, madeAt(vehicle, time.Now().AddDate(0, 0, -40)), telematics.Unknown)
 	moveSettled(t, p)
 	wantAt(t, p, settled.ID, partitionOf(settled))
-	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: settled.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
+	if _, ok, err := p.Settle(t.Context(),
+		delivery.Settlement{Command: settled.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
 		t.Errorf("a late answer to a moved command: %v, %v", ok, err)
 	}
 	moveSettled(t, p)
 	wantAt(t, p, settled.ID, partitionOf(settled))
 	for _, change := range []string{
 		`update settled_commands set state = 'rejected'`, `delete from settled_commands`, `truncate settled_commands`,
-		`update ` + partitionOf(settled) + ` set state = 'rejected'`, `delete from ` + partitionOf(settled), `drop table ` + partitionOf(settled),
+		`update ` + partitionOf(settled) + ` set state = 'rejected'`, `delete from ` + partitionOf(settled),
+		`drop table ` + partitionOf(settled),
 		`insert into settled_commands select * from settled_commands`, `delete from commands`, `truncate commands cascade`,
 		`update activity set outcome = ''`, `delete from activity`, `truncate activity`,
 		`update unrecorded_answers set state = 'failed'`, `delete from unrecorded_answers`,
 		`delete from bulks`, `delete from bulk_refusals`, `insert into history_pruned values ('commands', now())`,
 	} {
-		if _, err := p.Pool.Exec(change); err == nil || !strings.Contains(err.Error(), "permission denied") && !strings.Contains(err.Error(), "must be owner") {
+		if _, err := p.Pool.Exec(change); err == nil || !strings.Contains(err.Error(), "permission denied") &&
+			!strings.Contains(err.Error(), "must be owner") {
 			t.Errorf("%s: %v, want it denied", change, err)
 		}
 	}

@@ -35,7 +35,8 @@ func TestRowSet_OneRowEqualsOneOfMany(t *testing.T) {
 		{uuid.Nil, int64(1), int64(-1), false, "no\xff UTF-8", "1", "2", &at},
 		{uuid.Nil, int64(1), int64(-1), false, "zwölf\n🚗\t'", "1", "2", &at},
 	}
-	const asText = ` select row(id, number, small, flag, text, jsonb, at)::text || coalesce(json::text, 'no json') as text from row order by place`
+	const asText = ` select row(id, number, small, flag, text, jsonb, at)::text || coalesce(json::text, 'no json') as text
+		from row order by place`
 	type line struct {
 		Text string `db:"text"`
 	}

@@ -28,7 +28,8 @@ func claimSettled(t *testing.T, p *instance, vehicle telematics.VehicleID) int64
 	if err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
+	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}); err != nil ||
+		!ok {
 		t.Fatalf("Settle = %v, %v; want it applied", ok, err)
 	}
 	return claim.Seq
@@ -57,7 +58,8 @@ func TestCommandNumbers_GrowAfterTheServerLostSome(t *testing.T) {
 	last := claimSettled(t, p, 1)
 	// The second value is that of a clock which was ahead: the sequence is ahead of the present
 	// time, and is still raised.
-	for _, lost := range []string{`setval('commands_seq', 1)`, `setval('commands_seq', 4000000000000000)`, `setval('commands_seq', last_value - 1000) from commands_seq`} {
+	for _, lost := range []string{`setval('commands_seq', 1)`, `setval('commands_seq', 4000000000000000)`, `setval('commands_seq',
+		last_value - 1000) from commands_seq`} {
 		if _, err := p.Pool.Exec(`select ` + lost); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +77,8 @@ func TestCommandNumbers_GrowAfterTheRestoreOfADump(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	last := claimSettled(t, p, 1)
-	if _, err := p.Pool.Exec(`alter sequence commands_seq owned by none; drop sequence commands_seq; create sequence commands_seq as bigint cache 1`); err != nil {
+	if _, err := p.Pool.Exec(`alter sequence commands_seq owned by none; drop sequence commands_seq; create sequence commands_seq as
+		bigint cache 1`); err != nil {
 		t.Fatal(err)
 	}
 	if seq := claimSettled(t, p, 1); seq <= last {
@@ -147,7 +150,8 @@ func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	role := "numbering_" + uuid.NewString()[:8]
-	if _, err := p.Pool.Exec(`create role ` + role + `; grant select, insert on commands to ` + role + `; grant usage on sequence commands_seq to ` + role); err != nil {
+	if _, err := p.Pool.Exec(`create role ` + role + `; grant select,
+		insert on commands to ` + role + `; grant usage on sequence commands_seq to ` + role); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := p.Pool.BeginTxx(t.Context(), nil)
@@ -161,7 +165,8 @@ func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
 	var seq int64
 	if err := tx.Get(&seq, `
 		insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at, deadline)
-		values (gen_random_uuid(), 1, 1, 'unit-1', 'lock', 'access', 'i', 's', 'admin', now(), now()) returning seq`); err != nil || seq < 1_000_000_000_000_000 {
+		values (gen_random_uuid(), 1, 1, 'unit-1', 'lock', 'access', 'i', 's', 'admin', now(),
+			now()) returning seq`); err != nil || seq < 1_000_000_000_000_000 {
 		t.Errorf("number %d, %v; want a raised one", seq, err)
 	}
 }

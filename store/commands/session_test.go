@@ -32,7 +32,8 @@ func TestConnections_CommitDurablyDespiteSettingsOfRoleAndDatabase(t *testing.T)
 	}
 	for named, address := range map[string]string{"unchanged": address, "off in the address": address + "&synchronous_commit=off"} {
 		p := open(t, address)
-		for pool, get := range map[string]func(any, string, ...any) error{"db": p.Pool.Get, "lists": p.Lists.Get, "commands": p.Prepared.Pool.Get} {
+		for pool, get := range map[string]func(any, string, ...any) error{"db": p.Pool.Get, "lists": p.Lists.Get,
+			"commands": p.Prepared.Pool.Get} {
 			var got string
 			if err := get(&got, `show synchronous_commit`); err != nil || got != "on" {
 				t.Errorf("address %s, pool %s: synchronous_commit is %q, %v; want on", named, pool, got, err)
@@ -49,7 +50,10 @@ func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
 	}
 	defer p.Close()
 	for name, err := range map[string]error{
-		"Ping": p.Ping(t.Context()), "Suitable": p.Suitable(t.Context()), "Migrate": func() error { _, err := p.Migrate(t.Context()); return err }(),
+		"Ping": p.Ping(t.Context()), "Suitable": p.Suitable(t.Context()), "Migrate": func() error {
+			_, err := p.Migrate(t.Context())
+			return err
+		}(),
 	} {
 		if !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off, full_page_writes=off") {
 			t.Errorf("%s: %v, want it refused as unsuitable", name, err)

@@ -180,7 +180,8 @@ func TestMoveSettled_ConcurrentInstances(t *testing.T) {
 	close(begin)
 	moving.Wait()
 	var left, moved int
-	if err := p.Pool.QueryRow(`select (select count(*) from commands), (select count(*) from settled_commands)`).Scan(&left, &moved); err != nil || left != 0 || moved != len(ids) {
+	if err := p.Pool.QueryRow(`select (select count(*) from commands), (select count(*) from settled_commands)`).Scan(&left,
+		&moved); err != nil || left != 0 || moved != len(ids) {
 		t.Errorf("%d commands left and %d moved of %d, %v", left, moved, len(ids), err)
 	}
 }
@@ -251,7 +252,8 @@ func TestSettledCommands_HaveTheColumnsOfCommands(t *testing.T) {
 		t.Errorf("columns of commands: %v\nof settled_commands: %v", hot, settled)
 	}
 	var moves []string
-	if err := p.Pool.Select(&moves, `select prosrc from pg_proc where proname in ('move_settled_commands', 'return_settled_commands')`); err != nil || len(moves) != 2 {
+	if err := p.Pool.Select(&moves, `select prosrc from pg_proc
+		where proname in ('move_settled_commands', 'return_settled_commands')`); err != nil || len(moves) != 2 {
 		t.Fatalf("functions %v, %v; want 2", moves, err)
 	}
 	for _, column := range hot {

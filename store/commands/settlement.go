@@ -201,7 +201,8 @@ func settleKnown(
 	changed := make(map[telematics.CommandID]*telematics.Command, len(settlements))
 	var r changedRow
 	err := db.Each(ctx, settleStatements[kind], pg.Parameters(rows), func(found *sql.Rows) error {
-		if err := found.Scan(&r.id, &r.late, &r.overruled, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.answerBy, &r.retransmitted, &r.reported); err != nil {
+		if err := found.Scan(&r.id, &r.late, &r.overruled, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.answerBy,
+			&r.retransmitted, &r.reported); err != nil {
 			return err
 		}
 		c, err := r.complete(byID[r.id])
@@ -321,5 +322,6 @@ const (
 	)`
 
 	returnAll     = ` select ` + commandColumns + ` from settled`
-	returnChanged = ` select id, late, overruled, attempts, sent_at, received_at, completed_at, answer_by, retransmitted_ms, case when not reports then reported end as reported from settled`
+	returnChanged = ` select id, late, overruled, attempts, sent_at, received_at, completed_at, answer_by, retransmitted_ms,
+		case when not reports then reported end as reported from settled`
 )

@@ -66,7 +66,8 @@ func (s *Store) noteUnrecorded(ctx context.Context, answers []delivery.Unrecorde
 	}
 	err := s.db.Pool.SelectContext(ctx, &unknown, `
 		with unknown as (
-			select a.*, v.id as vehicle_id, v.agency_id, row_number() over (partition by a.unit order by a.received_at, a.command_id) as place
+			select a.*, v.id as vehicle_id, v.agency_id, row_number() over (partition by a.unit
+				order by a.received_at, a.command_id) as place
 			from json_to_recordset($1) as a (unit text, command_id uuid, state text, reason text, detail text,
 				answered_at timestamptz, received_at timestamptz, outcome text)
 				join units u on u.serial = a.unit
@@ -84,7 +85,8 @@ func (s *Store) noteUnrecorded(ctx context.Context, answers []delivery.Unrecorde
 			on conflict do nothing
 			returning *
 		), lines as (
-			insert into activity (at, actor_subject, actor_role, agency_id, vehicle_id, action, parameters, outcome, code, command_id, latency_us, late)
+			insert into activity (at, actor_subject, actor_role, agency_id, vehicle_id, action, parameters, outcome, code, command_id,
+				latency_us, late)
 			select n.noted_at, 'unit:' || n.unit, 'system', nullif(n.agency_id, 0), n.vehicle_id, '`+telematics.AnswerUnrecorded+`',
 				jsonb_build_object('unit', n.unit, 'state', n.state, 'reason', n.reason, 'detail', n.detail,
 					'answered_at', to_char(n.answered_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')),

@@ -46,7 +46,8 @@ func TestStoreUnrecorded_WritesAnAnswerOnceWithItsHistory(t *testing.T) {
 	if err != nil || len(lines) != 2 {
 		t.Fatalf("audit log %+v, %v; want 2 entries", lines, err)
 	}
-	if line := lines[1]; line.Command != lost.Answer.Command || line.Outcome != telematics.Executed || line.Actor.Role != telematics.System ||
+	if line := lines[1]; line.Command != lost.Answer.Command || line.Outcome != telematics.Executed ||
+		line.Actor.Role != telematics.System ||
 		line.Actor.Subject != "unit:"+string(unit) || line.Details["state"] != "succeeded" ||
 		line.Details["answered_at"] != lost.Answer.At.Format("2006-01-02T15:04:05.000Z") {
 		t.Errorf("entry %+v, want the unit's success with its time", line)

@@ -216,7 +216,8 @@ func TestWriteDue_AnotherInstanceTakesOverAfterTheLease(t *testing.T) {
 		t.Errorf("the other instance leased %v, %v; want none", taken, err)
 	}
 	// The lease expires.
-	if err := here.redis.db.Client.ZIncrBy(t.Context(), here.dues.writing[0], -float64(2*dueLease.Milliseconds()), fmt.Sprint(int64(d.id))).Err(); err != nil {
+	if err := here.redis.db.Client.ZIncrBy(t.Context(), here.dues.writing[0], -float64(2*dueLease.Milliseconds()),
+		fmt.Sprint(int64(d.id))).Err(); err != nil {
 		t.Fatal(err)
 	}
 	d.writeDue(there)
@@ -346,7 +347,8 @@ func TestWriteDue_LosesNoConcurrentWrites(t *testing.T) {
 				case 4:
 					d.writeDue(twins)
 				case 5:
-					if _, err := Store(t.Context(), twins.stored.DB, []delivery.Observation{{Unit: d.unit, At: time.Now(), Report: report}}); err != nil {
+					if _, err := Store(t.Context(), twins.stored.DB,
+						[]delivery.Observation{{Unit: d.unit, At: time.Now(), Report: report}}); err != nil {
 						t.Fatal(err)
 					}
 					want = telematics.Merge(want, *report)
@@ -361,7 +363,8 @@ func TestWriteDue_LosesNoConcurrentWrites(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if joined := telematics.Join(before, twin.Snapshot); len(joined) != len(twin.Snapshot) || !sameReadings(joined, twin.Snapshot) {
+				if joined := telematics.Join(before, twin.Snapshot); len(joined) != len(twin.Snapshot) ||
+					!sameReadings(joined, twin.Snapshot) {
 					t.Fatalf("step %d: postgres has %v, and had %v before", n, twin.Snapshot, before)
 				}
 				before = twin.Snapshot

@@ -74,7 +74,8 @@ func TestObserve_DeadlockMetTwiceDropsNothing(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
 	p.Pool.MustExec(`
-		create function deadlock() returns trigger language plpgsql as $$ begin raise exception 'deadlock detected' using errcode = '40P01'; end $$;
+		create function deadlock() returns trigger language plpgsql as $$ begin raise exception 'deadlock detected' using errcode =
+			'40P01'; end $$;
 		create trigger deadlock before insert or update on snapshots for each row execute function deadlock()`)
 	report := telematics.Report{At: morning, Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
 	batch := []observation{

@@ -81,7 +81,8 @@ func TestImport_SetsTheProtocolOfAUnit(t *testing.T) {
 	}
 	unit := file.Vehicles[3].Unit
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning}
-	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, Protocol: "tomorrow", At: morning, Presence: &presence}}); err != nil {
+	if _, err := p.Observe(t.Context(),
+		[]delivery.Observation{{Unit: unit, Protocol: "tomorrow", At: morning, Presence: &presence}}); err != nil {
 		t.Fatal(err)
 	}
 	file.Vehicles[3].Protocol = "v1"

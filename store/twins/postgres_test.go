@@ -44,7 +44,8 @@ func TestObserve_InvalidObservationFailsAlone(t *testing.T) {
 			t.Errorf("Record = %+v, %v; want %+v", record, err, twin)
 		}
 	}
-	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: invalid, At: morning, Presence: &bad}}); err == nil || unavailable.Is(err) {
+	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: invalid, At: morning, Presence: &bad}}); err == nil ||
+		unavailable.Is(err) {
 		t.Errorf("the invalid observation alone: %v, want an error of its value", err)
 	}
 }
@@ -132,7 +133,9 @@ func TestForgetContacts_KeepsOnlyWhatUnitsDeclared(t *testing.T) {
 func TestForgetContacts_IsPublishedAsAbsent(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, unit := storetest.AddVehicle(t, p.DB, 1)
-	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &telematics.Presence{Status: telematics.Online, At: time.Now()}}}); err != nil {
+	if _, err := p.Observe(t.Context(),
+		[]delivery.Observation{{Unit: unit, At: time.Now(),
+			Presence: &telematics.Presence{Status: telematics.Online, At: time.Now()}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.ForgetContacts(t.Context()); err != nil {
@@ -150,7 +153,9 @@ func TestAged_AgreesWithObservations(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, p.DB)
 	now := time.Now()
-	for _, age := range []time.Duration{0, time.Minute, telematics.OnlineFor - 2*time.Minute, telematics.OnlineFor + time.Second, time.Hour} {
+	for _, age := range []time.Duration{
+		0, time.Minute, telematics.OnlineFor - 2*time.Minute, telematics.OnlineFor + time.Second, time.Hour,
+	} {
 		for _, status := range []telematics.PresenceStatus{telematics.Online, telematics.Standby, telematics.Offline} {
 			for _, retained := range []bool{false, true} {
 				for _, heard := range []bool{false, true} {
@@ -193,7 +198,8 @@ func TestSnapshot_RecordsThatAFieldHadAValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for field, want := range map[telematics.Field]bool{telematics.SpeedKmh: true, telematics.KeyStatus: false, telematics.OilLife: true, telematics.Gear: false} {
+	for field, want := range map[telematics.Field]bool{telematics.SpeedKmh: true, telematics.KeyStatus: false, telematics.OilLife: true,
+		telematics.Gear: false} {
 		if got := twin.Snapshot[field].Ever(); got != want {
 			t.Errorf("%s: had a value %v, want %v", field, got, want)
 		}

@@ -171,7 +171,8 @@ func TestFlushRedis_PublishesToThePresentAgency(t *testing.T) {
 	twins, _, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	// As while Redis is unavailable.
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
-	for _, change := range []string{`insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`, `update vehicles set agency_id = 2`} {
+	for _, change := range []string{`insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`,
+		`update vehicles set agency_id = 2`} {
 		if _, err := twins.stored.Pool.Exec(change); err != nil {
 			t.Fatal(err)
 		}
@@ -236,9 +237,11 @@ func TestFlushRedis_OneOfTwoInstancesPublishesAChangeThatPostgresHasAlready(t *t
 	}{
 		"no report before, the writer flushes first": {nil, func(here, there *Twins) []*Twins { return []*Twins{here, there} }},
 		"no report before, the writer flushes last":  {nil, func(here, there *Twins) []*Twins { return []*Twins{there, here} }},
-		"a report before, the writer flushes first":  {[]*telematics.Report{statusAt(start, 5)}, func(here, there *Twins) []*Twins { return []*Twins{here, there} }},
-		"a report before, the writer flushes last":   {[]*telematics.Report{statusAt(start, 5)}, func(here, there *Twins) []*Twins { return []*Twins{there, here} }},
-		"the writer ends before the flush to Redis":  {nil, func(_, there *Twins) []*Twins { return []*Twins{there} }},
+		"a report before, the writer flushes first": {[]*telematics.Report{statusAt(start, 5)},
+			func(here, there *Twins) []*Twins { return []*Twins{here, there} }},
+		"a report before, the writer flushes last": {[]*telematics.Report{statusAt(start, 5)},
+			func(here, there *Twins) []*Twins { return []*Twins{there, here} }},
+		"the writer ends before the flush to Redis": {nil, func(_, there *Twins) []*Twins { return []*Twins{there} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			redis := storetest.StartMiniredis(t).URL()
@@ -315,15 +318,19 @@ func TestRedis_ASectionIsReadAsItWasWritten(t *testing.T) {
 		"of one report": {telematics.SpeedKmh: {Value: 48.5, At: at}, telematics.IsLocked: {Value: true, At: at}},
 		"of several": {
 			telematics.SpeedKmh: {Value: 0.0, At: at}, telematics.MileageKm: {Value: 1e-7, At: earlier},
-			telematics.KeyStatus: {At: at, Once: true}, telematics.Gear: {Value: "D", At: earlier}, telematics.DoorTrunk: {Value: "open", At: earlier.Add(time.Millisecond)},
+			telematics.KeyStatus: {At: at, Once: true}, telematics.Gear: {Value: "D", At: earlier}, telematics.DoorTrunk: {Value: "open",
+				At: earlier.Add(time.Millisecond)},
 		},
-		"location":        {telematics.Latitude: {Value: -48.137154321, At: at}, telematics.LocatedAt: {Value: earlier, At: at}},
-		"lists":           {telematics.DTCs: {Value: []string{"P0420"}, At: at}, telematics.WarningLamps: {Value: []string{}, At: at}, telematics.ServiceDueKm: {Value: -200.0, At: at}},
-		"texts":           {telematics.Firmware: {Value: "4.2 \"β\" \\ <\u2028>", At: at}},
-		"raw with others": {telematics.OEMData: {Value: map[string]any{"a": 1e300, "": []any{nil, "x"}}, At: at}, telematics.RawDTCs: {Value: []string{"0x1"}, At: earlier}},
-		"only nulls":      {telematics.OEMData: {At: at}},
-		"without times":   {telematics.SpeedKmh: {Value: 48.5, At: at, Undated: true}, telematics.Gear: {Value: "D", At: earlier, Undated: true}, telematics.IsLocked: {Value: true, At: at}},
-		"raw without":     {telematics.RawCharging: {Value: "plugged_in", At: at}},
+		"location": {telematics.Latitude: {Value: -48.137154321, At: at}, telematics.LocatedAt: {Value: earlier, At: at}},
+		"lists": {telematics.DTCs: {Value: []string{"P0420"}, At: at}, telematics.WarningLamps: {Value: []string{}, At: at},
+			telematics.ServiceDueKm: {Value: -200.0, At: at}},
+		"texts": {telematics.Firmware: {Value: "4.2 \"β\" \\ <\u2028>", At: at}},
+		"raw with others": {telematics.OEMData: {Value: map[string]any{"a": 1e300, "": []any{nil, "x"}}, At: at},
+			telematics.RawDTCs: {Value: []string{"0x1"}, At: earlier}},
+		"only nulls": {telematics.OEMData: {At: at}},
+		"without times": {telematics.SpeedKmh: {Value: 48.5, At: at, Undated: true},
+			telematics.Gear: {Value: "D", At: earlier, Undated: true}, telematics.IsLocked: {Value: true, At: at}},
+		"raw without": {telematics.RawCharging: {Value: "plugged_in", At: at}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sections := sectionsIn(s)
@@ -353,17 +360,25 @@ func TestDecodeSection_ReadsWhatOtherVersionsWrite(t *testing.T) {
 	}
 	const telemetry = 1
 	for name, text := range map[string]string{
-		"in this order":   `{"at":1700000000000,"v":{"gear":"D","key_status":null,"speed_kmh":48.5},"older":{"gear":1699999999000},"once":{"key_status":true}}`,
-		"in another":      `{"once":{"key_status":true},"older":{"gear":1699999999000},"v":{"speed_kmh":48.5,"key_status":null,"gear":"D"},"at":1700000000000}`,
-		"with more":       `{"at":1700000000000,"new":{"a":[1]},"v":{"gear":"D","new":{"v":1},"key_status":null,"speed_kmh":48.5,"sunroof":"ajar"},"older":{"gear":1699999999000,"new":1},"once":{"key_status":true,"new":true}}`,
-		"spaced":          ` { "at" : 1700000000000 , "v" : { "gear" : "D" , "key_status" : null , "speed_kmh" : 48.5 } , "older" : { "gear" : 1699999999000 } , "once" : { "key_status" : true } } `,
-		"with a time 0":   `{"at":0,"at":1700000000000,"v":{"gear":"D","key_status":null,"speed_kmh":48.5},"older":{"gear":1699999999000},"once":{"key_status":true}}`,
-		"with no members": ``, "a list": `[]`, "a text": `"at"`, "not JSON": `{"at":1700000000000,"v":{"gear":"D"`, "a time that is a text": `{"v":{"gear":"D"},"at":"now"}`,
+		"in this order": `{"at":1700000000000,"v":{"gear":"D","key_status":null,"speed_kmh":48.5},
+			"older":{"gear":1699999999000},"once":{"key_status":true}}`,
+		"in another": `{"once":{"key_status":true},"older":{"gear":1699999999000},
+			"v":{"speed_kmh":48.5,"key_status":null,"gear":"D"},"at":1700000000000}`,
+		"with more": `{"at":1700000000000,"new":{"a":[1]},
+			"v":{"gear":"D","new":{"v":1},"key_status":null,"speed_kmh":48.5,"sunroof":"ajar"},
+			"older":{"gear":1699999999000,"new":1},"once":{"key_status":true,"new":true}}`,
+		"spaced": ` { "at" : 1700000000000 , "v" : { "gear" : "D" , "key_status" : null , "speed_kmh" : 48.5 } ,
+			"older" : { "gear" : 1699999999000 } , "once" : { "key_status" : true } } `,
+		"with a time 0": `{"at":0,"at":1700000000000,"v":{"gear":"D","key_status":null,"speed_kmh":48.5},
+			"older":{"gear":1699999999000},"once":{"key_status":true}}`,
+		"with no members": ``, "a list": `[]`, "a text": `"at"`, "not JSON": `{"at":1700000000000,"v":{"gear":"D"`,
+		"a time that is a text":  `{"v":{"gear":"D"},"at":"now"}`,
 		"values that are a list": `{"at":1700000000000,"v":["gear"]}`,
 	} {
 		got := telematics.Snapshot{}
 		err := decodeSection(got, telemetry, text)
-		if wantErr := !strings.Contains(text, "48.5"); (err != nil) != wantErr || wantErr && len(got) > 0 || !wantErr && !reflect.DeepEqual(got, want) {
+		if wantErr := !strings.Contains(text, "48.5"); (err != nil) != wantErr || wantErr && len(got) > 0 || !wantErr &&
+			!reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %s\n got %v, %v\nwant %v", name, text, got, err, want)
 		}
 	}

@@ -53,7 +53,8 @@ func fullReport(tb testing.TB, at time.Time, n int) telematics.Report {
 		telematics.ServiceDueKm: 4200.0, telematics.OilLife: 61.0, telematics.WarningLamps: []string{},
 		telematics.RSRP: -97.0, telematics.Firmware: "4.2.1",
 	}
-	for _, f := range []telematics.Field{telematics.DoorFrontLeft, telematics.DoorFrontRight, telematics.DoorRearLeft, telematics.DoorRearRight, telematics.DoorTrunk} {
+	for _, f := range []telematics.Field{telematics.DoorFrontLeft, telematics.DoorFrontRight, telematics.DoorRearLeft,
+		telematics.DoorRearRight, telematics.DoorTrunk} {
 		values[f] = "closed"
 	}
 	return telematics.Report{At: at, Values: values}

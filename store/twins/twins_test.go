@@ -179,7 +179,8 @@ func TestObserve_IsWrittenWhenPostgresIsAvailableAgain(t *testing.T) {
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
-	for name, trouble := range map[string][2]func() error{"killed": {server.Kill, server.Restart}, "frozen": {server.Pause, server.Resume}} {
+	for name, trouble := range map[string][2]func() error{"killed": {server.Kill, server.Restart},
+		"frozen": {server.Pause, server.Resume}} {
 		if err := trouble[0](); err != nil {
 			t.Fatal(err)
 		}
