@@ -104,7 +104,10 @@ func (l *live) follow(query string, change ...func(*http.Request)) *eventStream 
 	for _, c := range change {
 		c(request)
 	}
-	response := must(transport.RoundTrip(request))
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		l.t.Fatal(err)
+	}
 	s := &eventStream{status: response.StatusCode, header: response.Header}
 	var reading sync.WaitGroup
 	reading.Go(func() {

@@ -333,7 +333,10 @@ func TestSignature_CoversPathAndQueryAsSent(t *testing.T) {
 			"GET %s HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\nAuthorization: Bearer %s\r\nX-Agency-Signature:  %s \r\n\r\n",
 			line.target, token, signed.Sign(theKey, appKey(1).Secret, now, freshNonce()),
 		))
-		answer := must(http.ReadResponse(bufio.NewReader(connection), nil))
+		answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		same(t, answer.StatusCode, 200, "%s: %s", line.target, answer.Status)
 		_ = answer.Body.Close()
 		_ = connection.Close()

@@ -260,7 +260,7 @@ func (t *Twins) updateRedis(ctx context.Context, batch []*pending, reread bool) 
 	t.recordWrite(ctx, err)
 	if err != nil {
 		for _, u := range updates {
-			u.pending.attempt = attempt{u.token, u.changed}
+			u.attempt = attempt{u.token, u.changed}
 		}
 		return nil, batch, err
 	}
