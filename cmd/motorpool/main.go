@@ -85,8 +85,8 @@ func printError(err error) {
 func run(ctx context.Context, args []string) error {
 	var c commandLine
 	var reader settings.Reader
-	parser, err := kong.New(&c, append(reader.Options("MOTORPOOL"),
-		app.HelpTexts, helpTexts, kong.Name("motorpool"),
+	parser, err := kong.New(&c, append(reader.Options("MOTORPOOL", app.HelpTexts, helpTexts),
+		kong.Name("motorpool"),
 		kong.Description(
 			"The control plane of a shared vehicle fleet. Most flags can be set by the environment, as their help says: "+
 				"--mqtt-url is MOTORPOOL_MQTT_URL.",

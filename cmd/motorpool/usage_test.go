@@ -54,7 +54,7 @@ func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
 	}
 	var c commandLine
 	var reader settings.Reader
-	parser, err := kong.New(&c, append(reader.Options("MOTORPOOL"), app.HelpTexts, helpTexts)...)
+	parser, err := kong.New(&c, reader.Options("MOTORPOOL", app.HelpTexts, helpTexts)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,9 @@
 package app
 
-import "github.com/alecthomas/kong"
+import "motorpool/internal/settings"
 
-// HelpTexts are the help texts of Config that do not fit into its tags, for kong.New.
-var HelpTexts = kong.Vars{
+// HelpTexts are the help texts of Config that do not fit into its tags, for settings.Reader.
+var HelpTexts = settings.Texts{
 	"http_cert": "Certificate of the public API with its chain, as PEM; read again when it changes (default none: plain HTTP, for a " +
 		"proxy with TLS)",
 	"internal": "Address of metrics, detailed readiness and profiles; only your monitoring may reach it",

@@ -23,14 +23,36 @@ type Reader struct {
 	problems []error
 }
 
+// Texts are help texts by their names: a help text may be ${name}. As variables of kong each would
+// be searched for the others, for each flag again.
+type Texts map[string]string
+
 // Options returns the kong options of this project's programs. prefix begins the names of
 // environment variables.
-func (s *Reader) Options(prefix string) []kong.Option {
+func (s *Reader) Options(prefix string, texts ...Texts) []kong.Option {
+	var names []string
+	for _, some := range texts {
+		for name, text := range some {
+			names = append(names, "${"+name+"}", text)
+		}
+	}
+	named := strings.NewReplacer(names...)
 	return []kong.Option{
 		kong.DefaultEnvars(prefix),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: true, WrapUpperBound: 100}),
-		kong.PostBuild(func(parser *kong.Kong) error { return kong.Visit(parser.Model.Node, describeDefault) }),
+		kong.PostBuild(func(parser *kong.Kong) error {
+			return kong.Visit(parser.Model.Node, func(visited kong.Visitable, next kong.Next) error {
+				switch visited := visited.(type) {
+				case *kong.Node:
+					visited.Help = named.Replace(visited.Help)
+				case *kong.Value:
+					visited.Help = named.Replace(visited.Help)
+					describeDefault(visited)
+				}
+				return next(nil)
+			})
+		}),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), s.gather(func(text string, into reflect.Value) error {
 			d, err := time.ParseDuration(text)
 			if d < 0 {
@@ -48,11 +70,10 @@ func (s *Reader) Options(prefix string) []kong.Option {
 }
 
 // describeDefault appends the default of a flag to its help text, which need not say it.
-func describeDefault(visited kong.Visitable, next kong.Next) error {
-	if flag, ok := visited.(*kong.Flag); ok && flag.Default != "" && !strings.Contains(flag.Help, "(default ") {
-		flag.Help = strings.TrimSuffix(flag.Help, ".") + " (default ${default})."
+func describeDefault(v *kong.Value) {
+	if v.Flag != nil && v.Default != "" && !strings.Contains(v.Help, "(default ") {
+		v.Help = strings.TrimSuffix(v.Help, ".") + " (default ${default})."
 	}
-	return next(nil)
 }
 
 // gather returns a mapper that collects the error of an invalid value, so that parsing continues.

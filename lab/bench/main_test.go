@@ -42,7 +42,7 @@ func serve(ctx context.Context, args []string) error {
 		Serve app.Config `cmd:""`
 	}
 	var reader settings.Reader
-	parser, err := kong.New(&command, append(reader.Options("MOTORPOOL"), app.HelpTexts)...)
+	parser, err := kong.New(&command, reader.Options("MOTORPOOL", app.HelpTexts)...)
 	if err != nil {
 		return err
 	}
