@@ -158,8 +158,8 @@ func TestKey_ExpiresAfterADay(t *testing.T) {
 		t.Errorf("a recent key is not found: %v", err)
 	}
 	for _, strange := range []string{"\x00", "\xff"} {
-		if _, found, err := p.FindByKey(t.Context(), telematics.IdempotencyKey{Key: strange, Fingerprint: sha256.Sum256(nil)}); found ||
-			err != nil {
+		key := telematics.IdempotencyKey{Key: strange, Fingerprint: sha256.Sum256(nil)}
+		if _, found, err := p.FindByKey(t.Context(), key); found || err != nil {
 			t.Errorf("the invalid key %q: found %v, %v", strange, found, err)
 		}
 	}

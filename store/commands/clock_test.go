@@ -71,8 +71,8 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 	exec(`update idempotency_keys set made_at = now()`)
 	exec(`insert into ` + unknownUnitsTable + ` (serial, first_seen, last_seen, messages) values ('unit-9', now(), now(), 1)`)
 	exec(
-		`insert into processor_notices (id, type, object, kind, live, received_at, due_at) values ('n', 't', 'o', 'payment', false,
-			now(), null)`,
+		`insert into processor_notices (id, type, object, kind, live, received_at, due_at)
+			values ('n', 't', 'o', 'payment', false, now(), null)`,
 	)
 	exec(`insert into stations (id, agency_id, name, address, latitude, longitude) values (1, 1, 'Station', 'Street 1', 48, 11)`)
 	exec(`insert into clients (agency_id, subject) values (1, 'anna')`)

@@ -35,8 +35,8 @@ func TestHalt_IsActiveUntilItIsResumed(t *testing.T) {
 	if len(halts) != 2 || halts[0].Why != "recall" || halts[1].By != "tom" || halts[0].Since.IsZero() {
 		t.Errorf("active halts %+v, want eva's recall and tom's strike", halts)
 	}
-	if _, done, err := p.Halt(t.Context(), telematics.Halt{Agency: 4711, Why: "typo", By: "eva"}, telematics.OperatorAt("eva")); done ||
-		err != nil {
+	typo := telematics.Halt{Agency: 4711, Why: "typo", By: "eva"}
+	if _, done, err := p.Halt(t.Context(), typo, telematics.OperatorAt("eva")); done || err != nil {
 		t.Errorf("Halt of an unknown agency: %v, %v; want neither", done, err)
 	}
 	for _, want := range []bool{true, false} {

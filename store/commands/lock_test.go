@@ -160,8 +160,8 @@ func TestLocks_NoOperationsDeadlock(t *testing.T) {
 		}
 		return others == 0
 	})
-	if err := watch.Pool.Get(&deadlocks, `select deadlocks from pg_stat_database where datname = current_database()`); err != nil ||
-		deadlocks > 0 {
+	err := watch.Pool.Get(&deadlocks, `select deadlocks from pg_stat_database where datname = current_database()`)
+	if err != nil || deadlocks > 0 {
 		t.Errorf("%d deadlocks, error %v; want none", deadlocks, err)
 	}
 }

@@ -139,10 +139,14 @@ func TestCommands_LockedRowIsNamed(t *testing.T) {
 			[]string{"another transaction holds vehicle 7 since 1 s", "backend "}, claim},
 		{`update vehicles set color = 'red'`, "vehicles", []string{"another transaction holds vehicle 7 since 1 s"}, claim},
 		{`lock table vehicles in exclusive mode`, "vehicles", []string{"another transaction holds the table vehicles since 1 s"}, claim},
-		{`lock table commands in access exclusive mode`, "commands", []string{"another transaction holds the table commands since 1 s"},
-			settle},
-		{`select from commands for update`, "commands", []string{"another transaction holds command " + c.ID.String() + " since 1 s"},
-			settle},
+		{
+			`lock table commands in access exclusive mode`, "commands",
+			[]string{"another transaction holds the table commands since 1 s"}, settle,
+		},
+		{
+			`select from commands for update`, "commands",
+			[]string{"another transaction holds command " + c.ID.String() + " since 1 s"}, settle,
+		},
 	} {
 		before := lockedCount(t, registry, test.table)
 		hold(t, p.DB, test.lock, func() {

@@ -74,8 +74,8 @@ func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 	}
 	for _, statement := range []string{
 		`insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility')`,
-		`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
-			capabilities)
+		`insert into vehicles (
+				id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features, capabilities)
 			values (1, 1, 'available', 'electric', 'M-IM 1', '', '', 2026, '', '', '', '{}', '{}')`,
 		`insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at,
 			deadline, completed_at, state)

@@ -117,8 +117,8 @@ func pruneYear(b *testing.B, p *instance, do func(string), number func(string, .
 			with month as (
 				select date_trunc('month', now() at time zone 'UTC') - interval '%d month' as first
 			)
-			insert into settled_commands (id, vehicle_id, agency_id, unit, action, lane, seq, instance, actor_subject, actor_role,
-				request_id,
+			insert into settled_commands (
+				id, vehicle_id, agency_id, unit, action, lane, seq, instance, actor_subject, actor_role, request_id,
 				state, reason, detail, reported, late, overruled, attempts, requested_at, sent_at, completed_at, deadline)
 			select overlay(command_id_at(at)::text placing '7'
 				from 15)::uuid, 1 + n %% 4096, 1, 'unit-' || 1 + n %% 4096, 'lock', 'access', n, gen_random_uuid(), 'admin-7',

@@ -82,8 +82,8 @@ func TestRights_ARoleWithItsRightsCarriesACommand(t *testing.T) {
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Rejected, At: time.Now()}); err != nil ||
-		!ok {
+	_, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Rejected, At: time.Now()})
+	if err != nil || !ok {
 		t.Errorf("Settle = %v, %v; want it applied", ok, err)
 	}
 	if _, err := p.Halts(t.Context()); err != nil {

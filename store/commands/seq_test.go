@@ -28,8 +28,8 @@ func claimSettled(t *testing.T, p *instance, vehicle telematics.VehicleID) int64
 	if err != nil || !claim.Taken() {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
-	if _, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()}); err != nil ||
-		!ok {
+	_, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
+	if err != nil || !ok {
 		t.Fatalf("Settle = %v, %v; want it applied", ok, err)
 	}
 	return claim.Seq
