@@ -49,9 +49,16 @@ type Booking struct {
 	ActualStart time.Time // zero: not begun
 	ActualEnd   time.Time // zero: not ended
 	Price       Price
+	Plan        *Plan    // the tariff by which it was made; nil: the hourly rate of its price
 	Method      MethodID // named for it; zero: the default at the time of a charge
 	Extensions  int
 	Created     time.Time
+
+	PausedSince   time.Time     // zero: it is not paused
+	PausedFor     time.Duration // by earlier pauses
+	StartMetres   int64         // by the odometer; 0: not known
+	EndMetres     int64
+	ReservedUntil time.Time // when it lapses unless it is started; zero: it does not
 }
 
 // Reference returns the reference by which people name a booking: that of the nth booking made in a

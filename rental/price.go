@@ -70,6 +70,7 @@ type Terms struct {
 	UnlockGrace  time.Duration // after the end, while the client can still unlock the vehicle
 	PaymentWait  time.Duration // after the start, while an unlock needs the first payment's result
 	FeeLimit     Minor         // the highest single fee; zero: see BookingDetails.FeeLimit
+	Rules        Rules         // for rentals that clients start and end themselves
 }
 
 // DefaultUnlockGrace applies if an agency's fleet file sets no grace: a client who is late can

@@ -107,11 +107,13 @@ func updateBooking(ctx context.Context, tx *sqlx.Tx, b rental.Booking) error {
 	_, err := tx.ExecContext(ctx, `
 		update bookings
 		set state = $2, start_at = $3, end_at = $4, started_at = $5, ended_at = $6, hourly_rate = $7, hours = $8, subtotal = $9, tax = $10,
-			deposit = $11, payment_method_id = $12, extensions = $13
+			deposit = $11, payment_method_id = $12, extensions = $13, paused_at = $14, paused_ms = $15,
+			start_metres = $16, end_metres = $17, reserved_until = $18
 		where id = $1`,
 		b.ID, b.State, pg.Timestamp(b.Start), pg.Timestamp(b.End), pg.Timestamp(b.ActualStart),
 		pg.Timestamp(b.ActualEnd), b.Price.HourlyRate, b.Price.Hours, b.Price.Subtotal, b.Price.TaxDue, b.Price.Deposit,
-		pg.Nullable(b.Method), b.Extensions,
+		pg.Nullable(b.Method), b.Extensions, pg.Timestamp(b.PausedSince), b.PausedFor.Milliseconds(),
+		pg.Nullable(b.StartMetres), pg.Nullable(b.EndMetres), pg.Timestamp(b.ReservedUntil),
 	)
 	return err
 }

@@ -107,7 +107,11 @@ func holdClient(ctx context.Context, tx *sqlx.Tx, installation string, draft ren
 		draft.Agency, draft.Client, rental.CustomerKey(installation, draft.Agency, draft.Client)); err != nil {
 		return rental.Facts{}, err
 	}
-	facts := rental.Facts{Terms: row.Terms.terms(), Client: rental.Client{Agency: draft.Agency, Subject: draft.Client}}
+	terms, err := row.Terms.terms()
+	if err != nil {
+		return rental.Facts{}, err
+	}
+	facts := rental.Facts{Terms: terms, Client: rental.Client{Agency: draft.Agency, Subject: draft.Client}}
 	var client struct {
 		ID      rental.ClientID  `db:"id"`
 		Default *rental.MethodID `db:"default_payment_method_id"`
@@ -209,11 +213,20 @@ func insertBooking(ctx context.Context, tx *sqlx.Tx, b *rental.Booking) error {
 	return tx.GetContext(ctx, &b.ID, `
 		insert into bookings (cause, reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at,
 		end_at,
-			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, payment_method_id, created_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+			currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, payment_method_id, created_at, tariff, reserved_until)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)
 		returning id`,
 		b.Identity, b.Reference, b.State, b.Agency, b.Client, b.VehicleID, b.PickupID, b.DropoffID,
 		pg.Timestamp(b.Start), pg.Timestamp(b.End), b.Price.Currency, b.Price.HourlyRate, b.Price.Tax, b.Price.Hours,
 		b.Price.Subtotal, b.Price.TaxDue, b.Price.Deposit, pg.Nullable(b.Method), pg.Timestamp(b.Created),
+		planText(b.Plan), pg.Timestamp(b.ReservedUntil),
 	)
+}
+
+// planText returns the JSON of a plan; nil for none.
+func planText(p *rental.Plan) *string {
+	if p == nil {
+		return nil
+	}
+	return new(pg.JSON(p))
 }

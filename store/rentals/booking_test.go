@@ -42,7 +42,9 @@ func TestBook_StoresAllDetails(t *testing.T) {
 			d.Price.Hours != 800, d.Price.Subtotal != 12_000, d.Price.TaxDue != 1_200, d.Price.Deposit != 20_000,
 			d.Price.Total() != 33_200:
 			t.Errorf("%s: price %+v", name, d.Price)
-		case d.Terms != rental.Terms{Currency: "EUR", Tax: 100_000, CancelCutoff: 2 * time.Hour, Buffer: 15 * time.Minute}:
+		case d.Terms != rental.Terms{
+			Currency: "EUR", Tax: 100_000, CancelCutoff: 2 * time.Hour, Buffer: 15 * time.Minute, Rules: rental.DefaultRules,
+		}:
 			t.Errorf("%s: terms %+v", name, d.Terms)
 		case d.Vehicle.Plate != "M-IM 1",
 			d.Vehicle.Unit != "unit-1", d.Vehicle.Year != 2024,

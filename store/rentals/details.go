@@ -38,6 +38,13 @@ type detailsRow struct {
 	Extensions int        `db:"extensions"`
 	CreatedAt  time.Time  `db:"created_at"`
 
+	Plan          []byte     `db:"tariff"` // JSON; null: none
+	PausedAt      *time.Time `db:"paused_at"`
+	PausedMS      int64      `db:"paused_ms"`
+	StartMetres   *int64     `db:"start_metres"`
+	EndMetres     *int64     `db:"end_metres"`
+	ReservedUntil *time.Time `db:"reserved_until"`
+
 	AgencyCode string              `db:"agency_code"`
 	Subject    string              `db:"subject"`
 	Terms      termsRow            `db:"terms"`
@@ -61,9 +68,10 @@ type termsRow struct {
 	GraceUS  int64  `db:"grace_us"`
 	WaitUS   int64  `db:"wait_us"`
 	FeeLimit *int64 `db:"fee_limit"`
+	Rules    []byte `db:"rules"` // JSON; null: the defaults
 }
 
-func (r termsRow) terms() rental.Terms {
+func (r termsRow) terms() (rental.Terms, error) {
 	terms := rental.Terms{
 		Currency: rental.Currency(r.Currency), Tax: rental.TaxRate(r.TaxPPM),
 		CancelCutoff: time.Duration(r.CutoffUS) * time.Microsecond, Buffer: time.Duration(r.BufferUS) * time.Microsecond,
@@ -72,7 +80,13 @@ func (r termsRow) terms() rental.Terms {
 	if r.FeeLimit != nil {
 		terms.FeeLimit = rental.Minor(*r.FeeLimit)
 	}
-	return terms
+	terms.Rules = rental.DefaultRules
+	if r.Rules != nil {
+		if err := json.Unmarshal(r.Rules, &terms.Rules); err != nil {
+			return rental.Terms{}, fmt.Errorf("decode rental rules: %w", err)
+		}
+	}
+	return terms, nil
 }
 
 // cardRow is a payment method that may be absent.
@@ -100,7 +114,8 @@ const termsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_pp
 	(extract(epoch from a.cancel_cutoff) * 1000000)::bigint as "terms.cutoff_us",
 	(extract(epoch from a.buffer) * 1000000)::bigint as "terms.buffer_us",
 	(extract(epoch from a.unlock_grace) * 1000000)::bigint as "terms.grace_us", a.fee_limit as "terms.fee_limit",
-	(extract(epoch from a.payment_wait) * 1000000)::bigint as "terms.wait_us"`
+	(extract(epoch from a.payment_wait) * 1000000)::bigint as "terms.wait_us",
+	(select rules from rental_rules r where r.agency_id = a.id) as "terms.rules"`
 
 // vehicleColumns describe the vehicle v of a booking.
 const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id", v.status as "vehicle.status",
@@ -113,6 +128,7 @@ const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id"
 const selectDetailsOf = `
 	select b.id, b.cause, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
+		b.tariff, b.paused_at, b.paused_ms, b.start_metres, b.end_metres, b.reserved_until,
 		a.code as agency_code, c.subject, ` + termsColumns + `,
 		` + vehicleColumns + `,
 		v.capabilities as "vehicle.capabilities", u.serial as "vehicle.serial", u.protocol as "vehicle.protocol",
@@ -160,10 +176,19 @@ func detailsOf(ctx context.Context, db sqlx.QueryerContext, query string, args .
 }
 
 func (r detailsRow) details() (rental.BookingDetails, error) {
+	terms, err := r.Terms.terms()
+	if err != nil {
+		return rental.BookingDetails{}, err
+	}
 	d := rental.BookingDetails{
-		Booking: r.booking(), AgencyCode: r.AgencyCode, Terms: r.Terms.terms(), Subject: r.Subject,
+		Booking: r.booking(), AgencyCode: r.AgencyCode, Terms: terms, Subject: r.Subject,
 		Vehicle: r.Vehicle.Vehicle(), Pickup: telematics.Station(r.Pickup), Dropoff: telematics.Station(r.Dropoff),
 		Next: pg.FromTimestamp(r.Next), InOther: r.InOther, Before: r.Before,
+	}
+	if r.Plan != nil {
+		if err := json.Unmarshal(r.Plan, &d.Plan); err != nil {
+			return rental.BookingDetails{}, fmt.Errorf("decode tariff: %w", err)
+		}
 	}
 	var charges []chargeRow
 	if r.Charges != nil {
@@ -197,6 +222,8 @@ func (r detailsRow) booking() rental.Booking {
 			Hours: rental.Hundredths(r.Hours), Subtotal: rental.Minor(r.Subtotal), TaxDue: rental.Minor(r.Tax),
 		},
 		Method: rental.MethodID(pg.Deref(r.MethodID)), Extensions: r.Extensions, Created: r.CreatedAt.UTC(),
+		PausedSince: pg.FromTimestamp(r.PausedAt), PausedFor: time.Duration(r.PausedMS) * time.Millisecond,
+		StartMetres: pg.Deref(r.StartMetres), EndMetres: pg.Deref(r.EndMetres), ReservedUntil: pg.FromTimestamp(r.ReservedUntil),
 	}
 }
 

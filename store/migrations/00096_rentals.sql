@@ -1,0 +1,100 @@
+-- +goose Up
+
+-- What vehicles of a category cost at an agency. A version is never changed: a booking names the one by which it was made.
+create table tariffs (
+    agency_id  bigint not null constraint tariffs_agency_exists references agencies,
+    category   text not null, -- of vehicles; empty: of those whose category has no tariff
+    version    integer not null constraint tariffs_version_positive check (version > 0),
+    tariff     jsonb, -- null: since then the category has none
+    created_at timestamptz not null default now(),
+    created_by text not null default '',
+    constraint tariffs_pkey primary key (agency_id, category, version)
+);
+
+-- An agency's rules for rentals that clients start and end themselves (rental.Rules); without a row: the defaults.
+create table rental_rules (
+    agency_id bigint constraint rental_rules_pkey primary key constraint rental_rules_agency_exists references agencies,
+    rules     jsonb not null
+);
+
+-- Areas of an agency, as GeoJSON geometries.
+create table areas (
+    agency_id  bigint not null constraint areas_agency_exists references agencies,
+    name       text not null constraint areas_name_form check (name ~ '^[a-z0-9][a-z0-9._-]{0,63}$'),
+    kind       text not null constraint areas_kind_known check (kind in ('operating', 'no_parking', 'end_only')),
+    geometry   jsonb not null,
+    changed_at timestamptz not null default now(),
+    constraint areas_pkey primary key (agency_id, name)
+);
+
+-- Prices that a client was offered.
+create table quotes (
+    id         uuid constraint quotes_pkey primary key,
+    agency_id  bigint not null constraint quotes_agency_exists references agencies,
+    subject    text not null,
+    quote      jsonb not null,
+    expires_at timestamptz not null
+);
+create index quotes_expiry on quotes (expires_at);
+
+-- What a rental by a tariff needs to know: the tariff; since when it is paused, and for how long it was; the odometer at
+-- start and end; until when a reservation without a fixed start is kept.
+alter table bookings
+    add column tariff         jsonb, -- null: hourly_rate alone
+    add column paused_at      timestamptz,
+    add column paused_ms      bigint not null default 0,
+    add column start_metres   bigint,
+    add column end_metres     bigint,
+    add column reserved_until timestamptz;
+
+-- Each start, pause, resumption and end of a rental. The row is the job that carries it out: due at due_at.
+create table transitions (
+    id           uuid constraint transitions_pkey primary key,
+    booking_id   bigint not null constraint transitions_booking_exists references bookings,
+    kind         text not null constraint transitions_kind_known check (kind in ('start', 'pause', 'resume', 'end')),
+    state        text not null constraint transitions_state_known check (state in ('open', 'done', 'failed')),
+    step         text not null,
+    key          text not null default '', -- the idempotency key of the request
+    requested_at timestamptz not null,
+    requested_by jsonb not null, -- the actor
+    content      jsonb not null, -- what the steps know
+    due_at       timestamptz, -- null: nothing is to be done
+    lease        uuid,
+    lease_until  timestamptz,
+    needs_staff  boolean not null default false,
+    ended_at     timestamptz,
+    constraint transitions_end_when_not_open check ((ended_at is null) = (state = 'open')),
+    constraint transitions_due_when_open check (due_at is null or state = 'open')
+) with (fillfactor = 80);
+create unique index transitions_one_open on transitions (booking_id) where state = 'open';
+create index transitions_booking on transitions (booking_id, requested_at desc);
+create index transitions_due on transitions (due_at) where due_at is not null;
+
+-- A rental that a client starts is charged before its vehicle opens, and the charges are taken back where it does not:
+-- so a start has a goal as a deposit has, and may be charged again. The end of a rental charges what it cost in addition.
+alter table charges drop constraint charges_kind_known;
+alter table charges add constraint charges_kind_known
+    check (kind in ('start', 'deposit', 'extension', 'fee', 'refund', 'end')) not valid;
+alter table charges drop constraint charges_goal_of_deposits;
+alter table charges add constraint charges_goal_of_deposits
+    check ((goal is not null) = (kind = 'deposit') or kind = 'start' and goal = 'release') not valid;
+alter table charges drop constraint charges_start_once;
+
+-- Roles that write payment methods (those of instances) write these, too.
+-- +goose StatementBegin
+do $$
+declare
+    role record;
+begin
+    for role in
+        select distinct case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end as name
+        from pg_class as c, aclexplode(c.relacl)
+        where c.oid = 'payment_methods'::regclass and privilege_type = 'UPDATE' and grantee <> c.relowner
+    loop
+        execute 'grant select, insert on tariffs to ' || role.name;
+        execute 'grant select, insert, update on rental_rules, transitions to ' || role.name;
+        execute 'grant select, insert, update, delete on areas, quotes to ' || role.name;
+    end loop;
+end
+$$;
+-- +goose StatementEnd

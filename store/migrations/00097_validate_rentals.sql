@@ -1,0 +1,4 @@
+-- +goose Up
+
+alter table charges validate constraint charges_kind_known;
+alter table charges validate constraint charges_goal_of_deposits;
