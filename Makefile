@@ -3,7 +3,7 @@ GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev test chaos bench check code contract console vuln fmt lint build
+.PHONY: help dev test chaos bench check code contract console clients vuln fmt lint build
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,7 @@ test: go ## run all tests, with the race detector, about 10 minutes (installs se
 	@.ci/servers
 	@.ci/node || true
 	@.ci/console packages
+	@.ci/clients build
 	@.ci/test $(ARGS) ./... ./lab/...
 
 chaos: go ## break everything and check every law, five minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print; a day of bought units, 24 minutes: ARGS=--day; money: ARGS="--bookings 2000"; one fault: ARGS=--fault=postgres-async; before a release each that is in no other round, 15 minutes: ARGS=--fault=all; rolling restart: ARGS=--rollout; shards: ARGS=--shards; maintenance: ARGS=--maintenance)
@@ -30,7 +31,7 @@ bench: go ## measure everything next to floors of the same run, 40 minutes (ROUN
 	@go build -trimpath -ldflags "-s -w" -o bin/motorpool ./cmd/motorpool && go build -o bin/bench ./lab/bench
 	@bin/bench $(or $(ARGS),all) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SHORT),--short) $(if $(findstring --binary,$(ARGS)),,--binary bin/motorpool)
 
-check: code contract console ## run what needs no server: format, vet, lint, architecture, language, contract, console
+check: code contract console clients ## run what needs no server: format, vet, lint, architecture, language, contract, console, clients
 
 code: go
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (make fmt):" $$files; exit 1; }
@@ -38,11 +39,14 @@ code: go
 	$(GOLANGCI) run ./... ./lab/...
 	go test -run 'Arrows|Methods|NotLinked|Language|Repository' .
 
-contract: go ## check the HTTP contract with linters and client generators, and docs/signing with its vectors
+contract: go ## check the HTTP contract with linters and client generators, and the Python signer with its vectors
 	.ci/contract/run
 
 console: ## build the web console, and check that console/dist is that (UPDATE=1: write it)
 	@UPDATE=$(UPDATE) .ci/console
+
+clients: ## build and test the client packages, with types of the contract as it is
+	@.ci/clients
 
 vuln: go ## look for known vulnerabilities in what the programs call (needs https://vuln.go.dev, or a copy: GOVULNDB=file:///srv/vulndb)
 	@.ci/vuln

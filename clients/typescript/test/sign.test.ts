@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
-import { webcrypto } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { sign } from './signer.js';
+import { sign } from '../src/sign.js';
 
-globalThis.crypto ??= webcrypto as Crypto; // Node 18 has it by import alone
-
-// The environment variable VECTORS is the file of vectors.
-const vectors = JSON.parse(readFileSync(process.env.VECTORS ?? 'vectors.json', 'utf8'));
+const vectors = JSON.parse(readFileSync(new URL('../../../../docs/signing/vectors.json', import.meta.url), 'utf8'));
 const key = { id: 'ak_1', secret: vectors.secret };
 
 for (const request of vectors.requests) {
