@@ -23,7 +23,8 @@ type Draft struct {
 // Facts is the stored data that decides about a draft.
 type Facts struct {
 	Terms   Terms
-	Rate    *Rate               // of the vehicle; nil: it is not for rent
+	Plan    *Plan               // the tariff of the vehicle's category; nil: the vehicle's rate
+	Rate    *Rate               // of the vehicle; nil: without a plan it is not for rent
 	Vehicle telematics.Vehicle  // zero: there is none with the id
 	Pickup  *telematics.Station // nil: there is none with the id
 	Dropoff *telematics.Station // nil: there is none with the id
@@ -42,8 +43,8 @@ const MaxLate = 5 * time.Minute
 //   - a *FieldError for a time or a station that is not valid,
 //   - telematics.VehicleNotFound for a vehicle that is unknown, or another agency's: the message is
 //     the same,
-//   - VehicleNotAvailable for a vehicle that is withdrawn, has no rate, or that its client could
-//     not open,
+//   - VehicleNotAvailable for a vehicle that is withdrawn, has neither a tariff nor a rate, or that
+//     its client could not open,
 //   - MethodRequired for a client without a card, and MethodInvalid for a card that is not the
 //     client's.
 func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
@@ -51,15 +52,24 @@ func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 	if err := d.check(now, f); err != nil {
 		return Booking{}, err
 	}
-	tariff := Tariff{Currency: f.Terms.Currency, HourlyRate: f.Rate.Hourly, Tax: f.Terms.Tax, Deposit: f.Rate.Deposit}
-	price, err := tariff.Over(d.Start, d.End)
-	if err != nil {
+	b := Booking{
+		State: Upcoming, Agency: d.Agency, Client: f.Client.ID, VehicleID: d.Vehicle, PickupID: d.Pickup, DropoffID: d.Dropoff,
+		Start: d.Start, End: d.End, Price: f.rates(), Plan: f.Plan, Method: d.Method, Created: now,
+	}
+	var err error
+	if b.Price, err = b.over(d.End); err != nil {
 		return Booking{}, newFieldError("end_date", "makes the booking cost more than can be charged")
 	}
-	return Booking{
-		State: Upcoming, Agency: d.Agency, Client: f.Client.ID, VehicleID: d.Vehicle, PickupID: d.Pickup, DropoffID: d.Dropoff,
-		Start: d.Start, End: d.End, Price: price, Method: d.Method, Created: now,
-	}, nil
+	return b, nil
+}
+
+// rates returns a price with nothing but the rates: those of the plan are its own.
+func (f Facts) rates() Price {
+	t := Tariff{Currency: f.Terms.Currency, Tax: f.Terms.Tax}
+	if f.Plan == nil {
+		t.HourlyRate, t.Deposit = f.Rate.Hourly, f.Rate.Deposit
+	}
+	return Price{Tariff: t}
 }
 
 func (d Draft) check(now time.Time, f Facts) error {
@@ -79,7 +89,7 @@ func (d Draft) check(now time.Time, f Facts) error {
 		return telematics.NoSuchVehicle(d.Vehicle)
 	case f.Vehicle.Withdrawn():
 		return NotAvailable(fmt.Sprintf("The vehicle is out of service (%s).", f.Vehicle.Status))
-	case f.Rate == nil:
+	case f.Rate == nil && f.Plan == nil:
 		return NotAvailable("The vehicle has no rate; it is not for rent.")
 	case f.NotOpened:
 		return NotAvailable("Clients cannot open the vehicle: its unit checks no expiry, and the agency does not allow that. " +

@@ -80,9 +80,9 @@ func (d BookingDetails) taken(end time.Time) bool {
 const MinLength = time.Hour / 100
 
 // Extend decides to move the end, by MinLength at least. The current end changes nothing. The new
-// price is that of the whole time at the booking's tariff. An active booking is charged the
-// difference now, an upcoming one when it starts. It fails with a *telematics.Error that says why
-// it cannot be extended.
+// price is that of the whole time by the booking's tariff. An active booking is charged the
+// difference now if its start was charged, an upcoming one when it starts. It fails with a
+// *telematics.Error that says why it cannot be extended.
 func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	b, end := d.Booking, truncateToMillis(end)
 	if end.Equal(d.End) && d.State.IsLive() {
@@ -103,18 +103,24 @@ func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	if end.Sub(d.Start) > MaxLength {
 		return Change{}, Forbids(BookingNotExtendable, fmt.Sprintf("A booking lasts at most %d days.", MaxLength/(24*time.Hour)))
 	}
-	price, err := d.Price.Over(d.Start, end)
+	price, err := d.over(end)
 	if err != nil {
 		return Change{}, Forbids(BookingNotExtendable, "The booking would cost more than can be charged.")
 	}
 	b.End, b.Price, b.Extensions = end, price, b.Extensions+1
 	c := Change{Booking: b, Details: map[string]any{"end_date": end.Format(time.RFC3339Nano)}}
-	if more := price.Rental() - d.Price.Rental(); d.State == Active {
+	if more := price.Rental() - d.Price.Rental(); d.State == Active && d.paysAtStart() {
 		extension := d.charge(ExtensionCharge, more, now)
 		extension.Added = end.Sub(d.End)
 		c.Charges = []Charge{extension}
 	}
 	return c, nil
+}
+
+// paysAtStart reports whether the start charged the booked time. By a tariff it need not: then the
+// end charges all.
+func (d BookingDetails) paysAtStart() bool {
+	return d.Plan == nil || slices.ContainsFunc(d.Charges, func(c Charge) bool { return c.Kind == StartCharge })
 }
 
 // TakeBack returns the booking without an extension that was not paid: with the end and the price
@@ -130,7 +136,7 @@ func (d BookingDetails) TakeBack(extension ChargeID) (Booking, error) {
 	b := d.Booking
 	b.End = d.End.Add(-d.Charges[i].Added)
 	var err error
-	b.Price, err = d.Price.Over(d.Start, b.End)
+	b.Price, err = d.over(b.End)
 	return b, err
 }
 

@@ -1,38 +1,76 @@
 package rental
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Rules are an agency's rules for rentals that its clients reserve, start and end themselves. The
-// zero value is no rule: see DefaultRules.
+// zero value is no rule: see DefaultRules. Their JSON is that of the store: decoded over
+// DefaultRules, a field that is absent has its default.
 type Rules struct {
 	// MaxDistance is how many metres a client may be from the vehicle to start; 0: any distance,
 	// and a client need not say where it is.
-	MaxDistance int
+	MaxDistance int `json:"max_distance_m"`
 	// ReturnTo is where a vehicle may be returned.
-	ReturnTo ReturnPlace
+	ReturnTo ReturnPlace `json:"return_to"`
 	// StationRadius is how many metres around a station count as the station.
-	StationRadius int
+	StationRadius int `json:"station_radius_m"`
 	// What must be closed, and where the key must be, for a return. A vehicle that does not
 	// report one of these passes.
-	ReturnDoors, ReturnWindows, ReturnTrunk bool
-	ReturnKey                               string // in or out; empty: anywhere
+	ReturnDoors   bool        `json:"return_doors"`
+	ReturnWindows bool        `json:"return_windows"`
+	ReturnTrunk   bool        `json:"return_trunk"`
+	ReturnKey     KeyPosition `json:"return_key"`
 	// ChargeAtStart is what the start of a rental by a tariff charges.
-	ChargeAtStart StartCharging
+	ChargeAtStart StartCharging `json:"charge_at_start"`
 	// MaxOpenBookings is how many upcoming and active bookings a client may have; 0: any number.
-	MaxOpenBookings int
+	MaxOpenBookings int `json:"max_open_bookings"`
 	// MaxUnpaid is how many payments a client may owe before it can book no more; 0: any number.
-	MaxUnpaid int
+	MaxUnpaid int `json:"max_unpaid"`
 	// HoldFor is how long a booking that begins now is kept for a client that does not start it.
 	// Then it lapses: it is cancelled. 0: until its end.
-	HoldFor time.Duration
+	HoldFor time.Duration `json:"-"` // whole minutes: hold_minutes
 	// MinLength is the shortest time for which a client can book.
-	MinLength time.Duration
+	MinLength time.Duration `json:"-"` // whole minutes: min_length_minutes
 	// PositionDecimals is to how many decimals of a degree a client sees positions of free
 	// vehicles.
-	PositionDecimals int
+	PositionDecimals int `json:"position_decimals"`
 	// MinEnergyPercent is the energy below which a vehicle is not offered.
-	MinEnergyPercent int
+	MinEnergyPercent int `json:"min_energy_percent"`
 }
+
+// ruleFields are the fields of rules that are encoded as they are.
+type ruleFields Rules
+
+type rulesJSON struct {
+	*ruleFields
+	HoldFor   int64 `json:"hold_minutes"`
+	MinLength int64 `json:"min_length_minutes"`
+}
+
+// MarshalJSON encodes the rules for the store.
+func (r Rules) MarshalJSON() ([]byte, error) {
+	return json.Marshal(rulesJSON{(*ruleFields)(&r), minutesOf(r.HoldFor), minutesOf(r.MinLength)})
+}
+
+// UnmarshalJSON decodes rules of the store. What is absent stays as it is.
+func (r *Rules) UnmarshalJSON(text []byte) error {
+	decoded := rulesJSON{(*ruleFields)(r), minutesOf(r.HoldFor), minutesOf(r.MinLength)}
+	err := json.Unmarshal(text, &decoded)
+	r.HoldFor, r.MinLength = time.Duration(decoded.HoldFor)*time.Minute, time.Duration(decoded.MinLength)*time.Minute
+	return err
+}
+
+// KeyPosition is where the key must be when a vehicle is returned.
+type KeyPosition string
+
+// Positions of the key.
+const (
+	KeyAnywhere KeyPosition = ""
+	KeyIn       KeyPosition = "in"
+	KeyOut      KeyPosition = "out"
+)
 
 // ReturnPlace is where a vehicle may be returned.
 type ReturnPlace string

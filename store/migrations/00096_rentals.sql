@@ -6,6 +6,7 @@ create table tariffs (
     category   text not null, -- of vehicles; empty: of those whose category has no tariff
     version    integer not null constraint tariffs_version_positive check (version > 0),
     tariff     jsonb, -- null: since then the category has none
+    currency   text not null, -- the agency's when it was made: in another one it does not count
     created_at timestamptz not null default now(),
     created_by text not null default '',
     constraint tariffs_pkey primary key (agency_id, category, version)

@@ -137,11 +137,13 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 		Protocol     telematics.Protocol `db:"protocol"`
 		Installation []byte              `db:"installation"`
 		BestEffort   bool                `db:"best_effort_unlock"`
+
+		Plan []byte `db:"tariff"` // JSON; null: none
 	}
 	err := tx.GetContext(ctx, &vehicle, `
 		select v.id, v.agency_id, v.status, v.hourly_rate, v.deposit, coalesce(u.serial, '') as serial, coalesce(u.protocol,
 		'') as protocol,
-			coalesce(u.installation, '{}') as installation, a.best_effort_unlock
+			coalesce(u.installation, '{}') as installation, a.best_effort_unlock, (`+planOf+`) as tariff
 		from vehicles v
 			join agencies a on a.id = v.agency_id
 			left join units u on u.vehicle_id = v.id
@@ -161,6 +163,11 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 	facts.NotOpened = !vehicle.BestEffort && dialects.Spoken.OpensLate(facts.Vehicle, telematics.Unlock)
 	if vehicle.HourlyRate != nil {
 		facts.Rate = &rental.Rate{Hourly: *vehicle.HourlyRate, Deposit: vehicle.Deposit}
+	}
+	if vehicle.Plan != nil {
+		if err := json.Unmarshal(vehicle.Plan, &facts.Plan); err != nil {
+			return fmt.Errorf("tariff of vehicle %d: %w", vehicle.ID, err)
+		}
 	}
 	var stations []vehicles.StationRow
 	err = tx.SelectContext(ctx, &stations, `
@@ -186,6 +193,16 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 	}
 	return nil
 }
+
+// planOf selects the tariff of the category of a vehicle v of an agency a, else the agency's for
+// other categories; null: none, or one in another currency.
+const planOf = `
+	select t.tariff
+	from tariffs t
+	where t.agency_id = a.id and t.category in (v.category, '') and t.tariff is not null and t.currency = a.currency
+		and t.version = (select max(n.version) from tariffs n where n.agency_id = t.agency_id and n.category = t.category)
+	order by t.category desc
+	limit 1`
 
 // identityOf returns the identity of a new booking. The caller has locked the client and the
 // vehicle.
