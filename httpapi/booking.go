@@ -191,9 +191,20 @@ func (b bookings) list(c *request.Call) error {
 
 // open answers POST /admin/bookings.
 func (b bookings) open(c *request.Call) error {
+	return b.make(c, newDraft(c), "/api/v1/admin/bookings/")
+}
+
+// openOwn answers POST /client/bookings.
+func (b bookings) openOwn(c *request.Call) error {
+	draft := newDraft(c)
+	draft.Self, draft.Agency, draft.Client = true, c.Actor.Agency, c.Actor.Subject
+	return b.make(c, draft, "/api/v1/client/bookings/")
+}
+
+// make creates a booking below a path.
+func (b bookings) make(c *request.Call, draft rental.Draft, path string) error {
 	ctx, cancel := c.Detached(b.readBudget)
 	defer cancel()
-	draft := newDraft(c)
 	entry := c.Entry(rental.BookingCreate, draft.Vehicle)
 	err := b.checkClock(ctx)
 	var d rental.BookingDetails
@@ -210,7 +221,7 @@ func (b bookings) open(c *request.Call) error {
 		b.audit.bookingReplayed(ctx, entry, d)
 	}
 	c.MarkReplayed(replayed)
-	c.SetHeader(echo.HeaderLocation, "/api/v1/admin/bookings/"+strconv.FormatInt(int64(d.ID), 10))
+	c.SetHeader(echo.HeaderLocation, path+strconv.FormatInt(int64(d.ID), 10))
 	return answerBooking(c, http.StatusCreated, describe(d), d)
 }
 

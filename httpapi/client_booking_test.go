@@ -12,6 +12,54 @@ import (
 	"motorpool/telematics"
 )
 
+const ownNewBooking = `{"vehicle_id":42,"start_date":"2026-01-02T12:00:00+01:00","end_date":"2026-01-02T18:00:00Z"}`
+
+func TestClientBooking_IsMade(t *testing.T) {
+	a := newBookingAPI(t)
+	for _, replayed := range []string{"", "true"} {
+		r := a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(ownNewBooking), keyed("k")).wants(201, "")
+		r.has("id", 100.0, "status", "upcoming").meta("agency_id", 1.0)
+		r.heads("Location", "/api/v1/client/bookings/100", "Idempotency-Replayed", replayed)
+		r.hides(`"charges"`)
+	}
+	start := time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC)
+	want := rental.Draft{Self: true, Agency: 1, Client: "client-1", Vehicle: 42, Start: start, End: start.Add(7 * time.Hour)}
+	same(t, a.bookings.draft, want, "draft")
+	a.wantsEntries(logged{Code: telematics.IdempotencyReplayed, Booking: 100})
+	a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(strings.Replace(
+		ownNewBooking, "{", `{"pickup_station_id":1,"dropoff_station_id":2,"payment_method_id":7,`, 1))).wants(201, "")
+	want.Pickup, want.Dropoff, want.Method = 1, 2, 7
+	same(t, a.bookings.draft, want, "draft")
+	a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(strings.Replace(
+		ownNewBooking, "{", `{"pickup_station_id":null,"payment_method_id":null,`, 1))).wants(201, "")
+	same(t, a.bookings.draft.Pickup, 0, "pickup station")
+	same(t, a.nudges, 0, "nudges")
+}
+
+func TestClientBooking_InvalidOneIsNotMade(t *testing.T) {
+	a := newBookingAPI(t)
+	for _, field := range []string{"vehicle_id", "start_date", "end_date"} {
+		a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(replaceField(ownNewBooking, field, "null"))).invalid(field)
+	}
+	// Agency and client are those of the token.
+	for field, value := range map[string]string{"agency_id": `2`, "client": `"client-2"`} {
+		body := strings.Replace(ownNewBooking, "{", `{"`+field+`":`+value+`,`, 1)
+		a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(body)).invalid(field)
+	}
+	same(t, a.bookings.draft, rental.Draft{}, "draft")
+	a.post("/api/v1/client/bookings", withJSON(ownNewBooking)).wants(403, "forbidden")
+	for code, status := range map[telematics.Code]int{rental.VehicleNotAvailable: 409, rental.BookingLimit: 409, rental.UnpaidLimit: 409,
+		rental.MethodRequired: 422, rental.MethodInvalid: 422, telematics.VehicleNotFound: 404} {
+		a.bookings.err = &telematics.Error{Code: code, Message: "Not so."}
+		a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(ownNewBooking)).wants(status, string(code))
+		want := logged{Action: rental.BookingCreate, Code: code, Outcome: telematics.NotExecuted, Vehicle: 42, Agency: 1}
+		like(t, a.lastEntry(), want, "entry")
+	}
+	a.bookings.err = &rental.FieldError{Field: "end_date", Message: "must be at least 15 min after start_date"}
+	r := a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(ownNewBooking)).wants(422, "validation_failed")
+	same(t, r.body.Errors["end_date"], []string{"must be at least 15 min after start_date"}, "errors")
+}
+
 func TestClientBooking_CancelsAnUpcomingOne(t *testing.T) {
 	a := newBookingAPI(t)
 	r := a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel").wants(200, "")

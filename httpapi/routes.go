@@ -68,6 +68,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/commands", commands.list, listed(fleetCommands))
 
 	r.get("/api/v1/client/bookings", bookings.ofClient, ofClient, listed("bookings"))
+	r.post("/api/v1/client/bookings", rental.BookingCreate, bookings.openOwn, ofClient)
 	r.get("/api/v1/client/bookings/{booking}", bookings.get, ofClient)
 	amend("/api/v1/client/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking, ofClient)
 	amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient)

@@ -6,6 +6,7 @@ import "motorpool/telematics"
 const (
 	BookingCreate   = "booking.create"
 	BookingCancel   = "booking.cancel"
+	BookingLapse    = "booking.lapse" // reserved, and not started in time
 	BookingExtend   = "booking.extend"
 	BookingStart    = "booking.start"
 	BookingEnd      = "booking.end"

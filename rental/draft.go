@@ -8,8 +8,10 @@ import (
 	"motorpool/telematics"
 )
 
-// Draft is a booking that an administrator requests.
+// Draft is a requested booking.
 type Draft struct {
+	// The client requests it itself: the agency's rules for that apply. Otherwise an administrator.
+	Self    bool
 	Agency  telematics.AgencyID
 	Client  string // subject of its token
 	Vehicle telematics.VehicleID
@@ -32,9 +34,13 @@ type Facts struct {
 	Methods []Method // of the client
 	// NotOpened reports that no client may open the vehicle, by a rule of its agency.
 	NotOpened bool
+	Open      int // upcoming and active bookings of the client
+	Owed      int // payments of the client that were refused, or wait for the card's owner
 }
 
 // MaxLate is how far in the past the start of a new booking may be: filling in a form takes time.
+// A booking that a client makes for a start that is not farther ahead than that begins now: it is
+// kept for Rules.HoldFor.
 const MaxLate = 5 * time.Minute
 
 // Book returns the requested booking at the current price. The store assigns an id and a reference,
@@ -46,7 +52,8 @@ const MaxLate = 5 * time.Minute
 //   - VehicleNotAvailable for a vehicle that is withdrawn, has neither a tariff nor a rate, or that
 //     its client could not open,
 //   - MethodRequired for a client without a card, and MethodInvalid for a card that is not the
-//     client's.
+//     client's,
+//   - BookingLimit and UnpaidLimit for a client that may not make another one itself.
 func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 	d.Start, d.End = truncateToMillis(d.Start), truncateToMillis(d.End)
 	if err := d.check(now, f); err != nil {
@@ -59,6 +66,9 @@ func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 	var err error
 	if b.Price, err = b.over(d.End); err != nil {
 		return Booking{}, newFieldError("end_date", "makes the booking cost more than can be charged")
+	}
+	if hold := f.Terms.Rules.HoldFor; d.Self && hold > 0 && !d.Start.After(now.Add(MaxLate)) {
+		b.ReservedUntil = truncateToMillis(now.Add(hold))
 	}
 	return b, nil
 }
@@ -91,6 +101,8 @@ func (d Draft) check(now time.Time, f Facts) error {
 		return NotAvailable(fmt.Sprintf("The vehicle is out of service (%s).", f.Vehicle.Status))
 	case f.Rate == nil && f.Plan == nil:
 		return NotAvailable("The vehicle has no rate; it is not for rent.")
+	case f.NotOpened && d.Self:
+		return NotAvailable("Clients cannot open the vehicle; choose another one.")
 	case f.NotOpened:
 		return NotAvailable("Clients cannot open the vehicle: its unit checks no expiry, and the agency does not allow that. " +
 			"Set best_effort_unlock of the agency to allow if you accept late openings, or choose another vehicle.")
@@ -98,6 +110,23 @@ func (d Draft) check(now time.Time, f Facts) error {
 		return NoMethod()
 	case d.Method != 0 && !slices.ContainsFunc(f.Methods, func(m Method) bool { return m.ID == d.Method }):
 		return NotTheirMethod(d.Method)
+	case d.Self:
+		return d.checkRules(f)
+	}
+	return nil
+}
+
+// checkRules checks a booking that a client requests itself by the agency's rules.
+func (d Draft) checkRules(f Facts) error {
+	switch r := f.Terms.Rules; {
+	case d.End.Sub(d.Start) < r.MinLength:
+		return newFieldError("end_date", fmt.Sprintf("must be at least %s after start_date", telematics.Words(r.MinLength)))
+	case r.MaxOpenBookings > 0 && f.Open >= r.MaxOpenBookings:
+		return &telematics.Error{Code: BookingLimit,
+			Message: fmt.Sprintf("There are %d upcoming and active bookings already, the maximum; cancel or end one first.", f.Open)}
+	case r.MaxUnpaid > 0 && f.Owed >= r.MaxUnpaid:
+		return &telematics.Error{Code: UnpaidLimit,
+			Message: "A payment of an earlier booking is owed. Confirm it, or set another default payment method, then book."}
 	}
 	return nil
 }

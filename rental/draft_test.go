@@ -148,6 +148,73 @@ func TestBook_RefusedByVehicleOrCard(t *testing.T) {
 	}
 }
 
+func TestBook_RulesLimitWhatAClientBooksItself(t *testing.T) {
+	rules := rental.Rules{MaxOpenBookings: 2, MaxUnpaid: 1, MinLength: 15 * time.Minute}
+	for what, c := range map[string]struct {
+		with func(*rental.Draft, *rental.Facts)
+		code telematics.Code
+		says string
+	}{
+		"as many open bookings as allowed": {
+			func(_ *rental.Draft, f *rental.Facts) { f.Open = 2 }, rental.BookingLimit,
+			"There are 2 upcoming and active bookings already, the maximum; cancel or end one first.",
+		},
+		"a payment owed": {
+			func(_ *rental.Draft, f *rental.Facts) { f.Owed = 1 }, rental.UnpaidLimit,
+			"A payment of an earlier booking is owed. Confirm it, or set another default payment method, then book.",
+		},
+		"a vehicle that clients cannot open": {
+			func(_ *rental.Draft, f *rental.Facts) { f.NotOpened = true }, rental.VehicleNotAvailable,
+			"Clients cannot open the vehicle; choose another one.",
+		},
+	} {
+		d, f := draft()
+		d.Self, f.Terms.Rules = true, rules
+		c.with(&d, &f)
+		b, err := d.Book(start, f)
+		refused(t, what, c.code, c.says)(rental.Change{Booking: b}, err)
+	}
+	d, f := draft()
+	d.Self, f.Terms.Rules = true, rules
+	d.End = d.Start.Add(rules.MinLength - time.Millisecond)
+	_, err := d.Book(start, f)
+	fieldIsWrong(t, err, "end_date", "must be at least 15 min after start_date")
+	d.End, f.Open = d.Start.Add(rules.MinLength), 1
+	if _, err := d.Book(start, f); err != nil {
+		t.Errorf("at the limits: %v", err)
+	}
+	// They do not limit an administrator, and zero is no limit.
+	d.End, d.Self, f.Open, f.Owed = d.Start.Add(time.Minute), false, 9, 9
+	if _, err := d.Book(start, f); err != nil {
+		t.Errorf("an administrator's booking: %v", err)
+	}
+	d.Self, f.Terms.Rules = true, rental.Rules{}
+	if _, err := d.Book(start, f); err != nil {
+		t.Errorf("without rules: %v", err)
+	}
+}
+
+func TestBook_KeepsABookingThatBeginsNowForATime(t *testing.T) {
+	for what, c := range map[string]struct {
+		self  bool
+		ahead time.Duration
+		hold  time.Duration
+		want  time.Time
+	}{
+		"begins now":                {true, 0, 15 * time.Minute, start.Add(15 * time.Minute)},
+		"begins within 5 minutes":   {true, rental.MaxLate, 15 * time.Minute, start.Add(15 * time.Minute)},
+		"begins later":              {true, rental.MaxLate + time.Millisecond, 15 * time.Minute, time.Time{}},
+		"the agency keeps for ever": {true, 0, 0, time.Time{}},
+		"an administrator's":        {false, 0, 15 * time.Minute, time.Time{}},
+	} {
+		d, f := draft()
+		d.Self, d.Start, f.Terms.Rules.HoldFor = c.self, start.Add(c.ahead), c.hold
+		if b, err := d.Book(start, f); err != nil || !b.ReservedUntil.Equal(c.want) {
+			t.Errorf("%s: reserved until %v, %v; want %v", what, b.ReservedUntil, err, c.want)
+		}
+	}
+}
+
 func TestReference_CountsPerYear(t *testing.T) {
 	for want, got := range map[string]string{
 		"BK-2026-00001": rental.Reference(2026, 1), "BK-2026-99999": rental.Reference(2026, 99_999),

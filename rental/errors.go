@@ -12,6 +12,8 @@ const (
 	BookingNotFound       telematics.Code = "booking_not_found"
 	MethodNotFound        telematics.Code = "payment_method_not_found"
 	VehicleNotAvailable   telematics.Code = "vehicle_not_available"
+	BookingLimit          telematics.Code = "booking_limit"
+	UnpaidLimit           telematics.Code = "unpaid_limit"
 	BookingNotCancellable telematics.Code = "booking_not_cancellable"
 	BookingNotExtendable  telematics.Code = "booking_not_extendable"
 	BookingNotActive      telematics.Code = "booking_not_active"

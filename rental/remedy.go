@@ -48,6 +48,11 @@ func CodesFor(r Remedy) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(remedies)), func(code string) bool { return remedies[code] != r })
 }
 
+// CodesNotFor returns the other decline codes that are not about a card, sorted.
+func CodesNotFor(r Remedy) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(remedies)), func(code string) bool { return remedies[code] == r })
+}
+
 // Failures maps each kind of failure of the processor to who can mend it.
 var Failures = map[ProcessorFailure]Remedy{
 	CardRefused:     ByClient,

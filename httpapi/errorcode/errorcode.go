@@ -134,6 +134,12 @@ var kinds = map[telematics.Code]kind{
 		"The vehicle cannot be booked or handed over: it has another booking, is withdrawn, has no rate, " +
 			"or a rule keeps drivers from opening it.",
 		"Choose another vehicle or another time; `message` says what stands in the way."},
+	rental.BookingLimit: {http.StatusConflict,
+		"The client has as many upcoming and active bookings as the agency allows one that books itself.",
+		"Cancel or end one, then book."},
+	rental.UnpaidLimit: {http.StatusConflict,
+		"The client owes as many payments as the agency allows one that books itself.",
+		"Let the client pay: another default card, or the confirmation that its bank asks for; then book."},
 	rental.BookingNotCancellable: {http.StatusConflict,
 		"The booking has started, is over, or the time to cancel has passed.",
 		"Read the booking again; `can_cancel` says whether it can be cancelled."},

@@ -1,6 +1,7 @@
 package rentals
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"motorpool/rental"
 	"motorpool/store/activity"
@@ -58,6 +60,11 @@ func openBooking(
 	if made != nil {
 		d, err := readDetails(ctx, tx, made.Booking, r.Now)
 		return d, true, err
+	}
+	if draft.Self {
+		if err := readOwn(ctx, tx, &draft, &facts, r.Now); err != nil {
+			return rental.BookingDetails{}, false, err
+		}
 	}
 	if err := readFacts(ctx, tx, draft, &facts); err != nil {
 		return rental.BookingDetails{}, false, err
@@ -121,6 +128,43 @@ func holdClient(ctx context.Context, tx *sqlx.Tx, installation string, draft ren
 		draft.Agency, draft.Client)
 	facts.Client.ID, facts.Client.Default = client.ID, pg.Deref(client.Default)
 	return facts, err
+}
+
+// readOwn reads what a client's own booking needs in addition: how many bookings and payments the
+// client has open, and the vehicle's station, where the draft names none. That is the one nearest
+// to its last position, or the agency's first one.
+func readOwn(ctx context.Context, tx *sqlx.Tx, draft *rental.Draft, facts *rental.Facts, now time.Time) error {
+	err := tx.QueryRowxContext(ctx, `
+		select (select count(*) from bookings where client_id = $1 and (state = 'active' or state = 'upcoming' and end_at > $2)),
+			(
+				select count(*) from charges c join bookings b on b.id = c.booking_id
+				where b.client_id = $1 and c.kind <> 'refund' and c.goal is distinct from 'release' and (c.state = 'requires_action'
+					or c.state in ('declined', 'failed') and not c.decline_code = any ($3))
+			)`,
+		facts.Client.ID, pg.Timestamp(now), pq.Array(rental.CodesNotFor(rental.ByClient))).Scan(&facts.Open, &facts.Owed)
+	if err != nil || draft.Pickup != 0 && draft.Dropoff != 0 {
+		return err
+	}
+	var own telematics.StationID
+	err = tx.GetContext(ctx, &own, `
+		select s.id
+		from vehicles v
+			join stations s on s.agency_id = v.agency_id
+			left join lateral (
+				select (fields->'location.latitude'->>'v')::float8 as lat, (fields->'location.longitude'->>'v')::float8 as lon
+				from snapshots
+				where vehicle_id = v.id and jsonb_typeof(fields->'location.latitude'->'v') = 'number'
+					and jsonb_typeof(fields->'location.longitude'->'v') = 'number'
+			) at on true
+		where v.id = $1 and v.agency_id = $2
+		order by (s.latitude - at.lat) ^ 2 +
+			(cosd(at.lat) * least(abs(s.longitude - at.lon), 360 - abs(s.longitude - at.lon))) ^ 2, s.id
+		limit 1`, draft.Vehicle, draft.Agency)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // the draft is refused
+	}
+	draft.Pickup, draft.Dropoff = cmp.Or(draft.Pickup, own), cmp.Or(draft.Dropoff, own)
+	return err
 }
 
 // readFacts reads the other facts that a draft needs. It locks the vehicle, so that its bookings

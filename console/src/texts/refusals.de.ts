@@ -35,6 +35,8 @@ export const de: Refusals = {
     command_in_progress: 'Ein anderer Befehl an dieses Fahrzeug läuft noch. Es wurde nichts gesendet.',
     idempotency_in_progress: 'Dieselbe Anfrage läuft noch.',
     vehicle_not_available: 'Das Fahrzeug ist in dieser Zeit nicht frei.',
+    booking_limit: 'Der Kunde hat so viele offene Buchungen, wie die Agentur erlaubt.',
+    unpaid_limit: 'Der Kunde schuldet Zahlungen früherer Buchungen.',
     booking_not_cancellable: 'Diese Buchung kann nicht mehr storniert werden.',
     booking_not_extendable: 'Diese Buchung kann nicht verlängert werden.',
     booking_not_active: 'Diese Buchung läuft nicht.',

@@ -43,6 +43,8 @@ export const en: Refusals = {
     command_in_progress: 'Another command to this vehicle is running. Nothing was sent.',
     idempotency_in_progress: 'The same request is still running.',
     vehicle_not_available: 'The vehicle is not free in this time.',
+    booking_limit: 'The client has as many open bookings as the agency allows.',
+    unpaid_limit: 'The client owes payments of earlier bookings.',
     booking_not_cancellable: 'This booking cannot be cancelled any more.',
     booking_not_extendable: 'This booking cannot be extended.',
     booking_not_active: 'This booking is not active.',
