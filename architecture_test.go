@@ -27,6 +27,7 @@ var arrows = map[string][]string{
 	"console": {"httpapi/accept"}, "deploy": {}, "deploy/haproxy": {},
 	"deploy/kustomize": {}, "deploy/prometheus": {}, "deploy/systemd": {},
 	"operators": {"telematics"}, "rental": {"telematics"},
+	"rental/areas":    {"rental", "telematics"},
 	"rental/charging": {"guard", "rental", "telematics"}, "rental/wallet": {"rental", "telematics"},
 	"rental/rentaltest": {"rental", "rental/stripe", "simulator/sandbox", "telematics"},
 	"rental/stripe":     {"rental", "telematics"}, "simulator/sandbox": {},
@@ -61,6 +62,7 @@ var arrows = map[string][]string{
 		"store/pg", "store/groupcommit", "store/unavailable",
 	},
 	"store/activity":    {"telematics", "store/pg", "store/groupcommit", "store/unavailable"},
+	"store/areas":       {"telematics", "rental", "rental/areas", "store/activity", "store/pg", "store/unavailable"},
 	"store/agencykeys":  {"telematics", "rental", "store/pg", "store/unavailable"},
 	"store/events":      {"telematics", "telematics/v1", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},
 	"store/history":     {"guard", "telematics", "telematics/samples", "store/pg", "store/unavailable"},
@@ -117,7 +119,8 @@ var homes = map[string][]string{
 	// This library is used until it is part of the standard library, in Go 1.27.
 	"github.com/go-json-experiment/json": {"telematics/v1", "store/vehicles", "store/twins"},
 	"pgregory.net/rapid":                 {"broker/brokertest"}, // and tests
-	"github.com/Rhymond/go-money":        {"rental"}, "github.com/stripe/stripe-go/": {"rental/stripe"},
+	"github.com/Rhymond/go-money":        {"rental"}, "github.com/peterstace/simplefeatures/": {"rental/areas"},
+	"github.com/stripe/stripe-go/": {"rental/stripe"},
 	"github.com/prometheus/client_golang/": {
 		"guard", "metrics", "metrics/metricstest", "broker", "broker/besteffort", "broker/ingest", "store/pg",
 		"store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin",

@@ -19,6 +19,7 @@ require (
 	github.com/lestrrat-go/jwx/v3 v3.4.0
 	github.com/lib/pq v1.12.3
 	github.com/mochi-mqtt/server/v2 v2.7.9
+	github.com/peterstace/simplefeatures v0.50.0
 	github.com/pressly/goose/v3 v3.30.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3

@@ -29,6 +29,9 @@ const (
 	MethodRequired        telematics.Code = "payment_method_required"
 	RefundExceedsPaid     telematics.Code = "refund_exceeds_paid"
 	ProcessorUnavailable  telematics.Code = "payment_processor_unavailable"
+	AreaNotFound          telematics.Code = "area_not_found"
+	AreaChanged           telematics.Code = "area_changed"
+	AreaLimit             telematics.Code = "area_limit"
 	RefundFailure         telematics.Code = "refund_failed" // only in the audit log
 )
 

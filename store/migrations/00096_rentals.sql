@@ -18,12 +18,13 @@ create table rental_rules (
     rules     jsonb not null
 );
 
--- Areas of an agency, as GeoJSON geometries.
+-- Areas of an agency, as GeoJSON geometries. Each change has another version, by which instances notice it.
 create table areas (
     agency_id  bigint not null constraint areas_agency_exists references agencies,
     name       text not null constraint areas_name_form check (name ~ '^[a-z0-9][a-z0-9._-]{0,63}$'),
     kind       text not null constraint areas_kind_known check (kind in ('operating', 'no_parking', 'end_only')),
     geometry   jsonb not null,
+    version    uuid not null default gen_random_uuid(),
     changed_at timestamptz not null default now(),
     constraint areas_pkey primary key (agency_id, name)
 );

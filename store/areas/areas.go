@@ -1,0 +1,156 @@
+// Package areas stores the areas of agencies in Postgres, and finds the areas at a position in
+// memory.
+//
+// Where a comment names no error, the error is the database's; unavailable.Is reports whether
+// Postgres could not be used.
+package areas
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"golang.org/x/sync/singleflight"
+
+	"motorpool/rental"
+	"motorpool/rental/areas"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// Within is the time after which every instance uses a change of the areas.
+const Within = time.Second
+
+// Areas finds, lists and changes areas. The first search after Within asks Postgres which areas
+// have another version, for all agencies in one query, and reads only those. It is safe for
+// concurrent use; a search takes no lock.
+type Areas struct {
+	db  *pg.DB
+	now func() time.Time
+
+	reading singleflight.Group
+	cached  atomic.Pointer[cached] // nil: nothing was read yet
+}
+
+// cached is what was read at a time. It never changes.
+type cached struct {
+	at       time.Time
+	agencies map[telematics.AgencyID]agency
+}
+
+type agency struct {
+	areas map[string]areas.Placed
+	index *areas.Index
+}
+
+// New returns the areas of all agencies.
+func New(db *pg.DB) *Areas { return &Areas{db: db, now: time.Now} }
+
+// At implements rental.Areas. The result is at most Within old.
+func (a *Areas) At(ctx context.Context, id telematics.AgencyID, at telematics.Position) ([]rental.Area, bool, error) {
+	current, err := a.current(ctx)
+	if err != nil {
+		return nil, false, unavailable.Wrap("read areas", err)
+	}
+	its, ok := current.agencies[id]
+	if !ok {
+		return nil, false, nil
+	}
+	in, defined := its.index.At(at)
+	return in, defined, nil
+}
+
+// current returns the areas as they were read less than Within ago, or reads them: concurrent
+// callers share one reading.
+func (a *Areas) current(ctx context.Context) (*cached, error) {
+	if c := a.cached.Load(); c != nil && a.now().Sub(c.at) < Within {
+		return c, nil
+	}
+	// A caller whose context ends must not end the read for the others.
+	reading := a.reading.DoChan("", func() (any, error) { return a.read(context.WithoutCancel(ctx)) })
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case result := <-reading:
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		return result.Val.(*cached), nil
+	}
+}
+
+// read reads the areas whose versions are not cached.
+func (a *Areas) read(ctx context.Context) (*cached, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.db.Timeout())
+	defer cancel()
+	before := a.cached.Load()
+	if before == nil {
+		before = &cached{}
+	}
+	versions := []string{} // not nil, which would be null
+	for _, its := range before.agencies {
+		for _, area := range its.areas {
+			versions = append(versions, area.Version.String())
+		}
+	}
+	// The time is taken before the read, so that the areas are not cached for too long.
+	c := &cached{at: a.now(), agencies: map[telematics.AgencyID]agency{}}
+	var rows []row
+	err := a.db.Pool.SelectContext(ctx, &rows, `
+		select agency_id, name, kind, version, changed_at, case when version <> all ($1::uuid[]) then geometry end as geometry from areas`,
+		pq.Array(versions))
+	if err != nil {
+		return nil, err
+	}
+	changed := map[telematics.AgencyID]bool{}
+	for _, r := range rows {
+		id := telematics.AgencyID(r.AgencyID)
+		if c.agencies[id].areas == nil {
+			c.agencies[id] = agency{areas: map[string]areas.Placed{}}
+		}
+		if r.Geometry == nil {
+			c.agencies[id].areas[r.Name] = before.agencies[id].areas[r.Name]
+			continue
+		}
+		if c.agencies[id].areas[r.Name], err = r.placed(); err != nil {
+			return nil, err
+		}
+		changed[id] = true
+	}
+	for id, its := range c.agencies {
+		if was := before.agencies[id]; !changed[id] && len(its.areas) == len(was.areas) {
+			c.agencies[id] = was
+			continue
+		}
+		its.index = areas.NewIndex(its.areas)
+		c.agencies[id] = its
+	}
+	a.cached.Store(c)
+	return c, nil
+}
+
+// row is an area as it is stored.
+type row struct {
+	AgencyID int64     `db:"agency_id"`
+	Name     string    `db:"name"`
+	Kind     string    `db:"kind"`
+	Geometry []byte    `db:"geometry"` // nil: not read
+	Version  uuid.UUID `db:"version"`
+	Changed  time.Time `db:"changed_at"`
+}
+
+const columns = `agency_id, name, kind, geometry, version, changed_at`
+
+func (r row) placed() (areas.Placed, error) {
+	shape, err := areas.Stored(r.Geometry)
+	if err != nil {
+		return areas.Placed{}, fmt.Errorf("read area %s of agency %d: %w", r.Name, r.AgencyID, err)
+	}
+	return areas.Placed{
+		Area: rental.Area{Name: r.Name, Kind: rental.AreaKind(r.Kind)}, Shape: shape, Version: r.Version, Changed: r.Changed.UTC(),
+	}, nil
+}

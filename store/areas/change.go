@@ -1,0 +1,151 @@
+package areas
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/rental"
+	"motorpool/rental/areas"
+	"motorpool/store/activity"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// List returns the areas of an agency by name, or only the named one. It reports false where there
+// is no such agency.
+func (a *Areas) List(ctx context.Context, id telematics.AgencyID, name string) (list []areas.Placed, exists bool, err error) {
+	var rows []row
+	err = a.db.Pool.SelectContext(ctx, &rows, `select `+columns+` from areas where agency_id = $1 and $2::text in ('', name)
+		order by name`, id, name)
+	if err == nil && len(rows) == 0 {
+		err = a.db.Pool.GetContext(ctx, &exists, `select exists (select from agencies where id = $1)`, id)
+	}
+	if err == nil {
+		list, err = pg.Convert(rows, row.placed)
+	}
+	return list, exists || len(rows) > 0, unavailable.Wrap("list areas", err)
+}
+
+// Change sets or removes one area of an agency.
+type Change struct {
+	Agency telematics.AgencyID
+	rental.Area
+	Shape *areas.Shape // nil: remove it
+	// The area must have this version, or fail with rental.AreaChanged; empty: any, or none.
+	Version string
+	Entry   telematics.Activity // of the audit log
+}
+
+// Put carries out a change and adds its audit log entry, in one transaction. It returns the area as
+// it is now, and whether it is new. Its error is a *telematics.Error with rental.AreaNotFound,
+// AreaChanged or AreaLimit. It reports false for exists where there is no such agency.
+func (a *Areas) Put(ctx context.Context, c Change) (now areas.Placed, added, exists bool, err error) {
+	err = pg.WithinLocks(ctx, a.db, func(tx *sqlx.Tx) error {
+		before, err := lock(ctx, tx, c.Agency)
+		if err != nil || before == nil {
+			return err
+		}
+		exists = true
+		was, known := before[c.Name]
+		switch {
+		case !known && (c.Shape == nil || c.Version != ""):
+			return rental.NoSuchArea(c.Agency, c.Name)
+		case c.Version != "" && c.Version != was.Version.String():
+			return &telematics.Error{
+				Code: rental.AreaChanged, Message: fmt.Sprintf("The area %s was changed since you read it: read it again.", c.Name),
+			}
+		}
+		changed := map[string]*areas.Placed{c.Name: nil}
+		if c.Shape != nil {
+			changed[c.Name] = &areas.Placed{Area: c.Area, Shape: *c.Shape}
+		}
+		if err := Write(ctx, tx, c.Agency, changed); err != nil {
+			return err
+		}
+		if c.Shape != nil {
+			var r row
+			err := tx.GetContext(ctx, &r, `select `+columns+` from areas where agency_id = $1 and name = $2`, c.Agency, c.Name)
+			if err != nil {
+				return err
+			}
+			if now, err = r.placed(); err != nil {
+				return err
+			}
+		}
+		added = !known
+		c.Entry.Agency, c.Entry.Outcome = c.Agency, telematics.Executed
+		c.Entry.Details = map[string]any{"area": c.Name}
+		if c.Shape != nil {
+			c.Entry.Details["kind"], c.Entry.Details["points"] = c.Kind, now.Shape.Points()
+		}
+		return activity.Insert(ctx, tx, c.Entry)
+	})
+	return now, added, exists, unavailable.Wrap("change areas", err)
+}
+
+// lock locks the areas of an agency against other changes until the transaction ends, and returns
+// their rows without geometries; nil: there is no such agency.
+func lock(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID) (map[string]row, error) {
+	var agencies []int64
+	err := tx.SelectContext(ctx, &agencies, `select id from agencies where id = $1 for no key update`, id)
+	if err != nil || agencies == nil {
+		return nil, err
+	}
+	var rows []row
+	err = tx.SelectContext(ctx, &rows, `select name, version from areas where agency_id = $1`, id)
+	found := map[string]row{}
+	for _, r := range rows {
+		found[r.Name] = r
+	}
+	return found, err
+}
+
+// Write sets the areas of an agency that have a value, and removes those without one. Others stay.
+// What is as it should be stays, too, with its version. The caller has locked the agency. Its error
+// is a *telematics.Error with rental.AreaLimit where there would be more than an agency may have.
+func Write(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID, changed map[string]*areas.Placed) error {
+	type record struct {
+		Name     string          `json:"name"`
+		Kind     rental.AreaKind `json:"kind"`
+		Geometry areas.Shape     `json:"geometry"`
+	}
+	var removed []string
+	set := []record{}
+	for name, area := range changed {
+		if area == nil {
+			removed = append(removed, name)
+			continue
+		}
+		set = append(set, record{name, area.Kind, area.Shape})
+	}
+	if _, err := tx.ExecContext(ctx, `delete from areas where agency_id = $1 and name = any ($2)`, id, pq.Array(removed)); err != nil {
+		return err
+	}
+	records, err := json.Marshal(set)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `
+		insert into areas (agency_id, name, kind, geometry)
+		select $1, name, kind, geometry from jsonb_to_recordset($2::jsonb) as area (name text, kind text, geometry jsonb)
+		on conflict (agency_id, name) do update
+		set kind = excluded.kind, geometry = excluded.geometry, version = default, changed_at = default
+		where (areas.kind, areas.geometry) is distinct from (excluded.kind, excluded.geometry)`, id, records); err != nil {
+		return err
+	}
+	var count int
+	if err := tx.GetContext(ctx, &count, `select count(*) from areas where agency_id = $1`, id); err != nil {
+		return err
+	}
+	if count > areas.MaxAreas {
+		return &telematics.Error{
+			Code: rental.AreaLimit, Message: fmt.Sprintf("An agency has at most %d areas: remove one first.", areas.MaxAreas),
+		}
+	}
+	return nil
+}
