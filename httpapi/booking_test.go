@@ -37,7 +37,9 @@ const bookingText = `"id":42,"reference":"BK-2026-00042","status":"active","star
 	`"pickup_station":{"id":1,"name":"Hauptbahnhof","address":"Arnulfstr. 1, Munich","latitude":48.1407,"longitude":11.5583},` +
 	`"dropoff_station":{"id":2,"name":"Ostbahnhof","address":"Orleansplatz 1, Munich","latitude":48.1276,"longitude":11.6044},` +
 	`"pricing":{"duration_hours":8,"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":200.00,"total":332.00,` +
-	`"rental_total":132.00,"currency":"EUR"},` +
+	`"rental_total":132.00,"currency":"EUR",` +
+	`"lines":[{"kind":"time","quantity":8,"unit":"hour","rate":15.00,"amount":120.00},` +
+	`{"kind":"tax","quantity":null,"unit":null,"rate":null,"amount":12.00}],"tariff":null},` +
 	`"payment":{"method":"Visa •••• 4242","status":"paid","paid_at":"2026-01-02T08:00:03.250Z","charged":132.00,"refunded":0.00,` +
 	`"held":200.00},"fees":[],` +
 	`"can_cancel":false,"can_extend":true,"created_at":"2026-01-01T09:00:00.000Z"`
@@ -52,6 +54,28 @@ func TestBooking_HasAllFieldsOfTheInterface(t *testing.T) {
 		t.Errorf("meta %v", r.body.Meta)
 	}
 	r.says("The booking BK-2026-00042 is active.")
+}
+
+func TestBooking_ByATariffHasItsLines(t *testing.T) {
+	a := newBookingAPI(t)
+	a.set(43, func(d *rental.BookingDetails) {
+		plan := rental.Plan{Version: 2, Minute: 30, Hour: 1200, Day: 7900, Kilometer: 25, IncludedKm: 100, Deposit: 5000}
+		price, _, err := plan.Price("EUR", 100_000, rental.Usage{Time: d.End.Sub(d.Start)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Plan, d.Price = &plan, price
+	})
+	const want = `"pricing":{"duration_hours":8,"hourly_rate":12.00,"subtotal":79.00,"tax":7.90,"deposit":50.00,"total":136.90,` +
+		`"rental_total":86.90,"currency":"EUR","lines":[{"kind":"time","quantity":1,"unit":"day","rate":79.00,"amount":79.00},` +
+		`{"kind":"tax","quantity":null,"unit":null,"rate":null,"amount":7.90}],` +
+		`"tariff":{"category":"default","version":2,"currency":"EUR","per_minute":0.30,"per_hour":12.00,"per_day":79.00,` +
+		`"per_km":0.25,"included_km":100,"per_pause_minute":null,"per_reservation_minute":null,"free_reservation_minutes":0,` +
+		`"minimum":null,"deposit":50.00,"plugged_in":false,"description":"0.30 EUR a minute, at most 12.00 EUR an hour and ` +
+		`79.00 EUR a day, 100 km a day included, then 0.25 EUR a km, a deposit of 50.00 EUR"}}`
+	if got := a.asClient(http.MethodGet, "/api/v1/client/bookings/43").wants(200, "").data(); !strings.Contains(got, want) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 }
 
 func TestBooking_UnknownValuesAreNull(t *testing.T) {

@@ -52,6 +52,8 @@ type Pricing struct {
 	Total         json.Number     `json:"total"`
 	RentalTotal   json.Number     `json:"rental_total"`
 	Currency      rental.Currency `json:"currency"`
+	Lines         []PriceLine     `json:"lines"`
+	Tariff        *Tariff         `json:"tariff"` // null: hourly_rate alone
 }
 
 type BookingPayment struct {
@@ -80,7 +82,7 @@ func NewBooking(d rental.BookingDetails, now time.Time) Booking {
 		Vehicle: BookingVehicle{
 			int64(d.Vehicle.ID), newDescription(d.Vehicle),
 		},
-		Pickup: newBookingStation(d.Pickup), Dropoff: newBookingStation(d.Dropoff), Pricing: newPricing(d.Price),
+		Pickup: newBookingStation(d.Pickup), Dropoff: newBookingStation(d.Dropoff), Pricing: NewPricing(d.Booking),
 		Payment: newBookingPayment(payment, d.Price.Currency), Fees: newFees(d.Charges), CanCancel: d.CanCancel(now),
 		CanExtend: d.CanExtend(now), CreatedAt: Timestamp(d.Created),
 	}
@@ -107,12 +109,19 @@ func newBookingStation(s telematics.Station) BookingStation {
 	return BookingStation{ID: int64(s.ID), Name: s.Name, Address: s.Address, Latitude: s.Latitude, Longitude: s.Longitude}
 }
 
-func newPricing(p rental.Price) Pricing {
+// NewPricing returns the price of a booking.
+func NewPricing(b rental.Booking) Pricing {
+	p := b.Price
 	amount := func(m rental.Minor) json.Number { return Money(p.Currency, m) }
-	return Pricing{
+	body := Pricing{
 		DurationHours: hours(p.Hours), HourlyRate: amount(p.HourlyRate), Subtotal: amount(p.Subtotal), Tax: amount(p.TaxDue),
 		Deposit: amount(p.Deposit), Total: amount(p.Total()), RentalTotal: amount(p.Subtotal + p.TaxDue), Currency: p.Currency,
+		Lines: NewPriceLines(p.Currency, b.Lines()),
 	}
+	if b.Plan != nil {
+		body.Tariff = new(NewTariff(*b.Plan, p.Currency))
+	}
+	return body
 }
 
 // AdminBooking holds the fields of a booking that only administrators see.

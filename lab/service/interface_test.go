@@ -70,6 +70,8 @@ var bookingFields = []shown{
 	{
 		"pricing.rental_total", "number", false,
 	},
+	{"pricing.lines", "objects", false},
+	{"pricing.tariff", "string", true},
 	{"payment.charged", "number", false},
 	{"payment.refunded", "number", false},
 	{"payment.held", "number", false},
@@ -129,6 +131,9 @@ func (f shown) is(value any) bool {
 	case "strings":
 		list, ok := value.([]any)
 		return ok && !slices.ContainsFunc(list, func(v any) bool { _, ok := v.(string); return !ok })
+	case "objects":
+		list, ok := value.([]any)
+		return ok && !slices.ContainsFunc(list, func(v any) bool { _, ok := v.(map[string]any); return !ok })
 	default:
 		return isText && text != ""
 	}
