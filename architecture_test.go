@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	"broker/brokertest": {"broker", "broker/ingest", "telematics", "telematics/v1", "telematics/delivery", "rental"},
 	"httpapi": {
 		"tracing", "operators", "telematics", "telematics/dialects", "telematics/delivery", "telematics/samples",
-		"rental", "httpapi/accept", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/errorcode",
+		"rental", "rental/areas", "httpapi/accept", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/errorcode",
 		"httpapi/fleetmap", "httpapi/request", "httpapi/resource", "httpapi/signin", "httpapi/signin/pages", "httpapi/stream",
 	},
 	"httpapi/request": {
@@ -55,7 +55,7 @@ var arrows = map[string][]string{
 	"httpapi/signin":       {"telematics", "operators", "httpapi/auth"},
 	"httpapi/signin/pages": {"operators", "httpapi/signin"}, "httpapi/signin/signintest": {"operators", "telematics"},
 	"httpapi/fleetmap": {"telematics"},
-	"httpapi/resource": {"telematics", "telematics/samples", "telematics/dialects", "rental"},
+	"httpapi/resource": {"telematics", "telematics/samples", "telematics/dialects", "rental", "rental/areas"},
 	"httpapi/stream":   {"guard", "telematics"}, "store": {},
 	"store/commands": {
 		"telematics", "telematics/v1", "telematics/delivery", "store/activity", "store/idempotency", "store/vehicles",

@@ -64,7 +64,7 @@ func both(first, second func(*http.Request)) func(*http.Request) {
 func access(t *testing.T) map[string][]string {
 	matrix := map[string][]string{}
 	names := strings.NewReplacer(
-		"{vehicle}", "42", "{booking}", "42", "{agency}", "1", "{key}", "ak_1", "{station}", "1", "{id}",
+		"{vehicle}", "42", "{booking}", "42", "{agency}", "1", "{area}", "centre", "{key}", "ak_1", "{station}", "1", "{id}",
 		"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "/halts", "/halts?agency_id=1", "/units/keys", "/units/keys?key=k1",
 	)
 	for path, item := range document().Paths.Map() {
@@ -211,8 +211,8 @@ func ruleAccess(t *testing.T, matrix map[string][]string) {
 	}
 }
 
-// forAdministrators reports whether a route halts commands, moves money, or changes keys, vehicles
-// or stations.
+// forAdministrators reports whether a route halts commands, moves money, or changes keys, vehicles,
+// stations or areas.
 func forAdministrators(method, path string) bool {
 	if method == http.MethodGet {
 		return false
@@ -220,7 +220,7 @@ func forAdministrators(method, path string) bool {
 	if method == http.MethodPatch || strings.HasSuffix(path, "/admin/vehicles") {
 		return true
 	}
-	for _, part := range []string{"/stations", "/halts", "/keys", "/fees", "/refund", "/capture"} {
+	for _, part := range []string{"/stations", "/areas/", "/halts", "/keys", "/fees", "/refund", "/capture"} {
 		if strings.Contains(path, part) {
 			return true
 		}

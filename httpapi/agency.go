@@ -59,9 +59,9 @@ type agencyKeys struct {
 	agencies Agencies
 }
 
-// agency returns the agency that the path names. An agency that the caller may not see is reported
-// as missing.
-func (k agencyKeys) agency(c *request.Call) (telematics.AgencyID, error) {
+// pathAgency returns the agency that the path names. An agency that the caller may not see is
+// reported as missing.
+func pathAgency(c *request.Call) (telematics.AgencyID, error) {
 	if agency := telematics.AgencyID(c.PathInteger("agency")); agency > 0 && c.Actor.Sees(agency) {
 		return agency, nil
 	}
@@ -81,7 +81,7 @@ func noSuchKey(c *request.Call, more string) error {
 
 // list answers GET /admin/agencies/{agency}/keys.
 func (k agencyKeys) list(c *request.Call) error {
-	agency, err := k.agency(c)
+	agency, err := pathAgency(c)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (k agencyKeys) list(c *request.Call) error {
 // add answers POST /admin/agencies/{agency}/keys. It refuses an agency that got rental.NewKeysADay
 // keys within a day.
 func (k agencyKeys) add(c *request.Call) error {
-	agency, err := k.agency(c)
+	agency, err := pathAgency(c)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (k agencyKeys) add(c *request.Call) error {
 
 // retire answers POST /admin/agencies/{agency}/keys/{key}/retire.
 func (k agencyKeys) retire(c *request.Call) error {
-	agency, err := k.agency(c)
+	agency, err := pathAgency(c)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (k agencyKeys) retire(c *request.Call) error {
 
 // revoke answers POST /admin/agencies/{agency}/keys/{key}/revoke.
 func (k agencyKeys) revoke(c *request.Call) error {
-	agency, err := k.agency(c)
+	agency, err := pathAgency(c)
 	if err != nil {
 		return err
 	}

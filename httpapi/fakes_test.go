@@ -178,6 +178,9 @@ func pageOf[T any, P cmp.Ordered](items []T, before P, limit int, of func(T) (po
 		second, _ := of(b)
 		return cmp.Compare(second, first)
 	})
+	if limit == 0 { // all
+		return found
+	}
 	return found[:min(limit, len(found))]
 }
 

@@ -24,6 +24,7 @@ import (
 	"motorpool/broker"
 	"motorpool/httpapi"
 	"motorpool/httpapi/stream"
+	"motorpool/rental/areas"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -41,6 +42,7 @@ type api struct {
 	halts      *halts
 	history    *history
 	agencyKeys *agencyKeys
+	areas      *areaRegistry
 	signatures *signatures
 	log        *logbook
 }
@@ -66,6 +68,7 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 		halts:      &halts{agencies: []telematics.AgencyID{1, 2}},
 		history:    &history{},
 		agencyKeys: newAgencyKeys(),
+		areas:      &areaRegistry{byName: map[string]areas.Placed{}},
 		signatures: &signatures{used: map[string]bool{}},
 		log:        &logbook{},
 	}
@@ -75,7 +78,7 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 	}
 	config := httpapi.Config{
 		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history,
-		Units: a.fleet, Agencies: a.fleet, Editor: a.fleet, AgencyKeys: a.agencyKeys, AgencyKeyRegistry: a.agencyKeys,
+		Units: a.fleet, Agencies: a.fleet, Editor: a.fleet, AgencyKeys: a.agencyKeys, AgencyKeyRegistry: a.agencyKeys, Areas: a.areas,
 		Signatures: a.signatures, Halts: a.halts, Tokens: goodTokens(t), Feed: stream.New(stream.Config{}),
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time { return now },

@@ -7,6 +7,7 @@ import (
 
 	"motorpool/httpapi/request"
 	"motorpool/rental"
+	"motorpool/rental/areas"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/telematics/samples"
@@ -197,6 +198,17 @@ type AgencyKeyRegistry interface {
 	) (rental.AgencyKey, bool, error)
 	// Revoke ends a key immediately, for ever. It returns false if the agency has no such key.
 	Revoke(ctx context.Context, agency telematics.AgencyID, id string, by telematics.Author) (rental.AgencyKey, bool, error)
+}
+
+// AreaRegistry changes the areas of agencies.
+type AreaRegistry interface {
+	// List returns the areas of an agency by name, or, with a name, that one. It returns false if
+	// there is no such agency.
+	List(ctx context.Context, agency telematics.AgencyID, name string) ([]areas.Placed, bool, error)
+	// Put carries out a change, and blocks until it is in force at every instance. It returns the
+	// area as it is now, whether it is new, and false for exists if there is no such agency. Its
+	// error is a *telematics.Error for a change that the record forbids.
+	Put(ctx context.Context, change areas.Change) (now areas.Placed, added, exists bool, err error)
 }
 
 // Pages serves pages and the files that they load.

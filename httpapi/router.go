@@ -83,6 +83,9 @@ func byAdministrator(g *request.Gate) { g.Level = auth.Administrator }
 func addsCard(g *request.Gate)        { g.Card = true }
 func urgent(g *request.Gate)          { g.Urgent = true }
 
+// withArea lets the body have an area, which may be larger than others.
+func withArea(g *request.Gate) { g.MaxBody = areaBody }
+
 func withScope(scope string) option     { return func(g *request.Gate) { g.Scope = scope } }
 func listed(name string) option         { return func(g *request.Gate) { g.List = name } }
 func recordedAs(activity string) option { return func(g *request.Gate) { g.Activity = activity } }

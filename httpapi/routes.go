@@ -36,6 +36,7 @@ func (s *server) routes(e *echo.Echo) {
 	edits := fleetEdits{editor: s.Editor, fleet: s.Fleet, audit: audit, budget: s.ReadBudget}
 	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: audit}
 	units := units{record: s.Units, audit: audit, signingKey: s.SigningKey}
+	areas := areaHandlers{registry: s.Areas, agencies: s.Agencies, audit: audit, budget: s.Budget}
 	halts, keys, wallets := haltHandlers{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry, s.Agencies}, wallets{s.Wallet, audit}
 	events := events{
 		feed: s.Feed, fleet: s.Fleet, identify: s.identify, signIn: s.SignIn, audit: audit, watches: s.Watches,
@@ -119,6 +120,15 @@ func (s *server) routes(e *echo.Echo) {
 	r.post(
 		"/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, keys.revoke,
 		withScope(auth.ScopeAgencyKeys), byAdministrator,
+	)
+
+	r.get("/api/v1/admin/agencies/{agency}/areas", areas.list)
+	r.get("/api/v1/admin/agencies/{agency}/areas/{area}", areas.get)
+	r.change(
+		http.MethodPut, "/api/v1/admin/agencies/{agency}/areas/{area}", rental.AreaPut, areas.put, byAdministrator, withArea,
+	)
+	r.change(
+		http.MethodDelete, "/api/v1/admin/agencies/{agency}/areas/{area}", rental.AreaRemove, areas.remove, byAdministrator,
 	)
 
 	r.get("/api/v1/admin/me", me)

@@ -49,6 +49,7 @@ type Config struct {
 	AgencyKeys        auth.AgencyKeys
 	Signatures        auth.SignatureUses
 	AgencyKeyRegistry AgencyKeyRegistry
+	Areas             AreaRegistry
 	// Webhooks stores the payment processor's notices. Without it they are refused with 503.
 	Webhooks Webhooks
 	// LiveMoney accepts notices about real money and ignores those about test money. Defaults to

@@ -1,6 +1,10 @@
 package httpapi
 
-import "time"
+import (
+	"time"
+
+	"motorpool/rental/areas"
+)
 
 // Limits of a request and its connection. Source: a request of the longest path and body passes a
 // mobile network of 50 kbit/s.
@@ -26,6 +30,13 @@ const (
 	// maxNoticeText bounds the id, the type and the object of a notice, in bytes; the processor's
 	// have fewer than 100.
 	maxNoticeText = 255
+	// areaBody bounds the body of a request with an area, in bytes: the area, and what is around
+	// it. Half refuses areas; double needs twice the memory in a flood.
+	areaBody = areas.MaxBytes + 8<<10
+	// farArea is how far from all stations an area is suspected to be in the wrong place, in
+	// metres: further than people drive a shared car. Half warns of large areas; double misses
+	// some whose positions begin with the latitude.
+	farArea = 500_000
 )
 
 // Times that callers get.

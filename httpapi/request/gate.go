@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -30,6 +31,7 @@ type Gate struct {
 	Urgent    bool       // no limit of requests delays it: see Limits.passUrgent
 	Client    bool       // comes from an agency's app, for its client
 	Card      bool       // tries a card; counts against a separate limit
+	MaxBody   int64      // of the body, in bytes; 0: 64 KiB
 	Activity  string     // of the audit log entry of a refusal; empty: none
 	Operation *contract.Operation
 	List      string // name of the list for its cursors; empty: not a list
@@ -53,7 +55,7 @@ func (p *Pipeline) Guard(g Gate, h Handler) echo.HandlerFunc {
 // before.
 func (p *Pipeline) authorize(c *Call, g Gate) error {
 	defer tracing.Step(c.Ctx(), delivery.StepAdmit).End()
-	if err := c.ReadBody(maxBody); err != nil {
+	if err := c.ReadBody(cmp.Or(g.MaxBody, maxBody)); err != nil {
 		return err // 413
 	}
 	token, err := p.Identify(c.Ctx(), c.Request())

@@ -6,12 +6,14 @@ import (
 
 	"motorpool/broker"
 	"motorpool/rental"
+	shapes "motorpool/rental/areas"
 	"motorpool/store/agencykeys"
+	"motorpool/store/areas"
 	"motorpool/store/commands"
 	"motorpool/telematics"
 )
 
-// writeBudget is how long a halt, or a change of an agency's key, may take to be stored.
+// writeBudget is how long a halt, or a change of an agency's keys or areas, may take to be stored.
 const writeBudget = 5 * time.Second
 
 // finish completes a change even if its caller disconnects, and returns after holdsWithin, when
@@ -66,4 +68,17 @@ func (r keyRegistry) Revoke(
 		ctx, agencykeys.Within,
 		func(ctx context.Context) (rental.AgencyKey, bool, error) { return r.Keys.Revoke(ctx, agency, id, by) },
 	)
+}
+
+// areaRegistry changes the areas of agencies.
+type areaRegistry struct{ *areas.Areas }
+
+// Put carries out a change, and returns once every instance applies it.
+func (r areaRegistry) Put(ctx context.Context, change shapes.Change) (now shapes.Placed, added, exists bool, err error) {
+	now, exists, err = finish(ctx, areas.Within, func(ctx context.Context) (shapes.Placed, bool, error) {
+		now, is, exists, err := r.Areas.Put(ctx, change)
+		added = is
+		return now, exists, err
+	})
+	return now, added, exists, err
 }

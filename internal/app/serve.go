@@ -30,6 +30,7 @@ import (
 	"motorpool/rental/charging"
 	"motorpool/store/activity"
 	"motorpool/store/agencykeys"
+	"motorpool/store/areas"
 	"motorpool/store/commands"
 	"motorpool/store/events"
 	"motorpool/store/history"
@@ -250,7 +251,7 @@ func (s *service) assembleAPI() error {
 		Telemetry: history.Reader{DB: s.postgres, Days: s.config.TelemetryRetention},
 		Bookings:  rentals.Bookings{DB: s.postgres}, Wallet: s.money.wallet, Payments: s.money, Webhooks: s.money,
 		LiveMoney: s.money.Live(), Nudge: s.money.collector.Nudge,
-		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys},
+		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Areas: areaRegistry{areas.New(s.postgres)},
 		Signatures: agencykeys.NewSignatures(s.postgres, max(minSignatures, signatureMinutes*s.config.ClientRate)),
 		Limiter:    limits,
 		Rates: request.Rates{

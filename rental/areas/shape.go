@@ -213,6 +213,12 @@ func (s Shape) Contains(at telematics.Position) bool {
 	return geom.Intersects(geom.XY{X: at.Longitude, Y: at.Latitude}.AsPoint().AsGeometry(), s.polygons.AsGeometry())
 }
 
+// Center returns the middle of the box around the shape.
+func (s Shape) Center() telematics.Position {
+	xy, _ := s.polygons.Envelope().Center().XY()
+	return telematics.Position{Latitude: xy.Y, Longitude: xy.X}
+}
+
 // Points returns the number of positions of the borders.
 func (s Shape) Points() int { return s.polygons.DumpCoordinates().Length() }
 

@@ -15,6 +15,11 @@ const (
 	// twice the memory in each instance, which holds all areas.
 	MaxAreas = 1000
 
+	// MaxTotal bounds the GeoJSON of all areas of an agency, simplified, in bytes: some 100,000
+	// positions. Half: detailed borders of hundreds of towns do not fit; double: the list of the
+	// areas is twice as long, and so is the memory in each instance.
+	MaxTotal = 4 << 20
+
 	// tolerance is how far a border may move when it is simplified, in degrees: 2.2 m to the
 	// north, less to the east. Half: more points of a border that was recorded while driving
 	// along it; double: more than the width of a lane.

@@ -39,14 +39,14 @@ func square(t *testing.T, latitude, longitude float64) *areas.Shape {
 	return &shape
 }
 
-func change(agency telematics.AgencyID, name string, kind rental.AreaKind, shape *areas.Shape) Change {
-	return Change{
+func change(agency telematics.AgencyID, name string, kind rental.AreaKind, shape *areas.Shape) areas.Change {
+	return areas.Change{
 		Agency: agency, Area: rental.Area{Name: name, Kind: kind}, Shape: shape,
 		Entry: telematics.Activity{At: time.Now(), Actor: telematics.OperatorAt("eva").Actor, Action: rental.AreaPut},
 	}
 }
 
-func put(t *testing.T, a *Areas, c Change) areas.Placed {
+func put(t *testing.T, a *Areas, c areas.Change) areas.Placed {
 	t.Helper()
 	now, _, exists, err := a.Put(t.Context(), c)
 	if err != nil || !exists {
@@ -85,7 +85,7 @@ func TestAreas_AChangeIsInForceAtEachInstanceWithinASecond(t *testing.T) {
 		t.Fatal(got)
 	}
 	for _, step := range []struct {
-		change Change
+		change areas.Change
 		want   string
 	}{
 		{change(1, "town", rental.AreaOperating, square(t, 48, 11)), "[{town operating}] true"},
@@ -272,4 +272,19 @@ func TestAreas_AreSafeForConcurrentUse(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
+}
+
+func TestAreas_HaveAMostSizeByAgency(t *testing.T) {
+	p := withAgencies(t)
+	a := New(p)
+	put(t, a, change(1, "a0", rental.AreaOperating, square(t, 48, 11)))
+	grow := `update areas set geometry = geometry || jsonb_build_object('more', repeat('x', $1))`
+	if _, err := p.Pool.Exec(grow, areas.MaxTotal-250); err != nil {
+		t.Fatal(err)
+	}
+	put(t, a, change(1, "a1", rental.AreaOperating, square(t, 48, 11)))
+	if _, _, _, err := a.Put(t.Context(), change(1, "a2", rental.AreaOperating, square(t, 48, 11))); code(err) != rental.AreaLimit {
+		t.Errorf("more than an agency may have: %v", err)
+	}
+	put(t, a, change(2, "a2", rental.AreaOperating, square(t, 48, 11)))
 }

@@ -31,20 +31,10 @@ func (a *Areas) List(ctx context.Context, id telematics.AgencyID, name string) (
 	return list, exists || len(rows) > 0, unavailable.Wrap("list areas", err)
 }
 
-// Change sets or removes one area of an agency.
-type Change struct {
-	Agency telematics.AgencyID
-	rental.Area
-	Shape *areas.Shape // nil: remove it
-	// The area must have this version, or fail with rental.AreaChanged; empty: any, or none.
-	Version string
-	Entry   telematics.Activity // of the audit log
-}
-
 // Put carries out a change and adds its audit log entry, in one transaction. It returns the area as
 // it is now, and whether it is new. Its error is a *telematics.Error with rental.AreaNotFound,
 // AreaChanged or AreaLimit. It reports false for exists where there is no such agency.
-func (a *Areas) Put(ctx context.Context, c Change) (now areas.Placed, added, exists bool, err error) {
+func (a *Areas) Put(ctx context.Context, c areas.Change) (now areas.Placed, added, exists bool, err error) {
 	err = pg.WithinLocks(ctx, a.db, func(tx *sqlx.Tx) error {
 		before, err := lock(ctx, tx, c.Agency)
 		if err != nil || before == nil {
@@ -138,14 +128,24 @@ func Write(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID, changed map
 		where (areas.kind, areas.geometry) is distinct from (excluded.kind, excluded.geometry)`, id, records); err != nil {
 		return err
 	}
-	var count int
-	if err := tx.GetContext(ctx, &count, `select count(*) from areas where agency_id = $1`, id); err != nil {
+	var all struct {
+		Areas int `db:"areas"`
+		Bytes int `db:"bytes"`
+	}
+	if err := tx.GetContext(ctx, &all, `
+		select count(*) as areas, coalesce(sum(octet_length(geometry::text)), 0) as bytes
+		from areas where agency_id = $1`, id); err != nil {
 		return err
 	}
-	if count > areas.MaxAreas {
-		return &telematics.Error{
-			Code: rental.AreaLimit, Message: fmt.Sprintf("An agency has at most %d areas: remove one first.", areas.MaxAreas),
-		}
+	switch {
+	case all.Areas > areas.MaxAreas:
+		return limit("An agency has at most %d areas: remove one first.", areas.MaxAreas)
+	case all.Bytes > areas.MaxTotal:
+		return limit("All areas of an agency have at most %d bytes; these have %d: use fewer positions.", areas.MaxTotal, all.Bytes)
 	}
 	return nil
+}
+
+func limit(format string, args ...any) error {
+	return &telematics.Error{Code: rental.AreaLimit, Message: fmt.Sprintf(format, args...)}
 }

@@ -400,6 +400,8 @@ export const en = {
     'vehicle.change': 'Changed a vehicle',
     'station.add': 'Added a station',
     'station.change': 'Changed a station',
+    'area.put': 'Set an area',
+    'area.remove': 'Removed an area',
     'fleet.import': 'Imported a fleet file',
     'agency_key.add': 'Made an agency key',
     'agency_key.retire': 'Retired an agency key',
@@ -410,6 +412,7 @@ export const en = {
     'charge.fee': 'Charge of a fee',
     'charge.refund': 'Refund',
   } as Record<string, string>,
+  areaKinds: { operating: 'Rentals may end here', no_parking: 'No rental ends here', end_only: 'Rentals end only here' },
   /** Codes of entries that are no errors. */
   entryCodes: { idempotency_replayed: 'sent again, and done once' } as Record<string, string>,
   noActivityFound: 'No entry matches. Remove a filter.',

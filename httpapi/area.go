@@ -1,0 +1,183 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/httpapi/contract"
+	"motorpool/httpapi/request"
+	"motorpool/httpapi/resource"
+	"motorpool/rental"
+	"motorpool/rental/areas"
+	"motorpool/telematics"
+)
+
+// areaHandlers answers with areas of agencies, and changes them.
+type areaHandlers struct {
+	registry AreaRegistry
+	agencies Agencies
+	audit    audit
+	budget   time.Duration
+}
+
+// list answers GET /admin/agencies/{agency}/areas.
+func (a areaHandlers) list(c *request.Call) error {
+	agency, err := pathAgency(c)
+	if err != nil {
+		return err
+	}
+	list, err := a.read(c, agency, "")
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	for _, area := range list {
+		sum.Write(area.Version[:])
+	}
+	etag := quoted(hex.EncodeToString(sum.Sum(nil)))
+	return answerCached(c, etag, request.Plural(len(list), "area"), resource.List(list, resource.NewArea))
+}
+
+// get answers GET /admin/agencies/{agency}/areas/{area}.
+func (a areaHandlers) get(c *request.Call) error {
+	agency, err := pathAgency(c)
+	if err != nil {
+		return err
+	}
+	list, err := a.read(c, agency, c.Param("area"))
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return rental.NoSuchArea(agency, c.Param("area"))
+	}
+	return answerCached(c, quoted(list[0].Version.String()), fmt.Sprintf("The area %s.", list[0].Name), resource.NewArea(list[0]))
+}
+
+func (a areaHandlers) read(c *request.Call, agency telematics.AgencyID, name string) ([]areas.Placed, error) {
+	list, exists, err := a.registry.List(c.Ctx(), agency, name)
+	if err == nil && !exists {
+		err = noSuchAgency(c)
+	}
+	return list, err
+}
+
+// answerCached answers a read that has an entity tag.
+func answerCached(c *request.Call, etag, message string, body any) error {
+	c.SetHeader("ETag", etag)
+	c.SetHeader(echo.HeaderCacheControl, "no-cache, private")
+	if isCached(c.Request().Header.Get("If-None-Match"), etag) {
+		return c.NoContent(http.StatusNotModified)
+	}
+	return c.Answer(message, body)
+}
+
+func quoted(tag string) string { return `"` + tag + `"` }
+
+// put answers PUT /admin/agencies/{agency}/areas/{area}.
+func (a areaHandlers) put(c *request.Call) error {
+	var body struct {
+		Kind       rental.AreaKind `json:"kind"`
+		Geometry   json.RawMessage `json:"geometry"`
+		Properties struct {
+			Kind rental.AreaKind `json:"kind"`
+		} `json:"properties"`
+	}
+	if err := json.Unmarshal(c.Body, &body); err != nil {
+		return contract.Invalid("body", "must be a GeoJSON Feature, or an object with kind and geometry")
+	}
+	return a.change(c, rental.AreaPut, func(change *areas.Change) error {
+		shape, err := areas.ParseShape("geometry", body.Geometry)
+		if err != nil {
+			return err
+		}
+		if change.Kind = body.Kind; change.Kind == "" {
+			change.Kind = body.Properties.Kind
+		}
+		if !slices.Contains(rental.AreaKinds, change.Kind) {
+			return contract.Invalid("kind", "must be one of operating, no_parking, end_only")
+		}
+		change.Shape = &shape
+		return nil
+	})
+}
+
+// remove answers DELETE /admin/agencies/{agency}/areas/{area}.
+func (a areaHandlers) remove(c *request.Call) error {
+	return a.change(c, rental.AreaRemove, func(*areas.Change) error { return nil })
+}
+
+// change carries out a change, which ends even if the caller disconnects, and records a refusal.
+func (a areaHandlers) change(c *request.Call, activity string, complete func(*areas.Change) error) error {
+	ctx, cancel := c.Detached(a.budget)
+	defer cancel()
+	change := areas.Change{Area: rental.Area{Name: c.Param("area")}, Version: strings.Trim(c.Request().Header.Get("If-Match"), `"`)}
+	change.Entry = c.Entry(activity, 0)
+	now, added, err := a.carryOut(ctx, c, &change, complete)
+	if err = asFields(err); err != nil {
+		change.Entry.Code, change.Entry.Agency = request.AsError(err).Code, cmp.Or(change.Agency, change.Entry.Agency)
+		change.Entry.Outcome = notChanged(change.Entry.Code)
+		a.audit.RecordLimited(ctx, change.Entry)
+		return err
+	}
+	if change.Shape == nil {
+		return c.Answer(fmt.Sprintf("The area %s is removed.", change.Name), nil)
+	}
+	c.SetHeader("ETag", quoted(now.Version.String()))
+	status, message := http.StatusOK, fmt.Sprintf("The area %s is changed.", change.Name)
+	if added {
+		status, message = http.StatusCreated, fmt.Sprintf("The area %s is added.", change.Name)
+		c.SetHeader(echo.HeaderLocation, c.Request().URL.Path)
+	}
+	return c.AnswerWith(status, message, resource.NewArea(now), areaMeta{a.warnings(ctx, change)})
+}
+
+func (a areaHandlers) carryOut(
+	ctx context.Context, c *request.Call, change *areas.Change, complete func(*areas.Change) error,
+) (now areas.Placed, added bool, err error) {
+	if change.Agency, err = pathAgency(c); err != nil {
+		return now, false, err
+	}
+	if err := complete(change); err != nil {
+		return now, false, err
+	}
+	now, added, exists, err := a.registry.Put(ctx, *change)
+	if err == nil && !exists {
+		err = noSuchAgency(c)
+	}
+	return now, added, err
+}
+
+type areaMeta struct {
+	Warnings []string `json:"warnings"`
+}
+
+// warnings returns what may be wrong with an area that is valid: it is far from all stations of the
+// agency.
+func (a areaHandlers) warnings(ctx context.Context, change areas.Change) []string {
+	stations, err := a.agencies.ListStations(ctx, telematics.AgencyQuery{Agency: change.Agency})
+	if err != nil || len(stations) == 0 {
+		return []string{} // without stations, or without the means to tell, there is no warning
+	}
+	nearest := math.Inf(1)
+	for _, s := range stations {
+		nearest = min(nearest, change.Shape.Center().Metres(telematics.Position{Latitude: s.Latitude, Longitude: s.Longitude}))
+	}
+	if nearest < farArea {
+		return []string{}
+	}
+	return []string{fmt.Sprintf(
+		"The nearest station of the agency is %.0f km away: in GeoJSON a position is [longitude, latitude].", nearest/1000,
+	)}
+}
