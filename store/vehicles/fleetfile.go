@@ -32,6 +32,8 @@ type FleetFile struct {
 	// An agency that is not in it has nothing but the default currency.
 	Terms map[telematics.AgencyID]rental.Terms
 	Rates map[telematics.VehicleID]rental.Rate // one that is not in it is not for rent
+	// The areas that are set, or removed where there is none. Others stay.
+	Areas map[telematics.AgencyID]agencyAreas
 }
 
 // ParseFleetFile reads a fleet file that says all of its agencies, stations and vehicles: none of
@@ -55,7 +57,7 @@ type FleetChanges struct {
 // ReadFleetFile reads a fleet file:
 //
 //	{"agencies": [{"id": 1, "code": "MUC", "name": "…", "currency": "EUR", "tax_percent": 19, "cancel_cutoff_minutes": 60,
-//	               "buffer_minutes": 15}],
+//	               "buffer_minutes": 15, "areas": {"centre": {"kind": "operating", "geometry": {…}}, "old": null}}],
 //	 "stations": [{"id": 1, "agency_id": 1, "name": "…", "address": "…", "latitude": 48.1, "longitude": 11.5}],
 //	 "vehicles": [{"id": 1, "agency_id": 1, "unit": "861…", "protocol": "v1", "installation": {"…": "…"},
 //	               "status": "available", "powertrain": "electric", "plate_number": "…", "brand": "…",
@@ -143,6 +145,7 @@ type record struct {
 	vehicles map[telematics.VehicleID]vehicle
 	units    map[telematics.Unit]unit
 	codes    map[string]telematics.AgencyID // who has the codes that the file names
+	areas    map[telematics.AgencyID]agencyAreas
 }
 
 type agency struct {
@@ -227,13 +230,18 @@ func pick(parts []*part, numbers []int64) (picked []*part) {
 // over returns all fields of what the changes name. The error names every problem, one a line.
 func (c FleetChanges) over(on record) (FleetFile, error) {
 	problems := slices.Clone(c.problems)
-	file := FleetFile{Terms: map[telematics.AgencyID]rental.Terms{}, Rates: map[telematics.VehicleID]rental.Rate{}}
+	file := FleetFile{
+		Terms: map[telematics.AgencyID]rental.Terms{}, Rates: map[telematics.VehicleID]rental.Rate{},
+		Areas: map[telematics.AgencyID]agencyAreas{},
+	}
 	for _, p := range c.agencies {
 		before, known := on.agencies[telematics.AgencyID(p.number)]
 		if !known {
 			before = newAgency
 		}
-		a := p.over(known, &problems).agency(before)
+		p = p.over(known, &problems)
+		file.Areas[telematics.AgencyID(p.number)] = p.areas(on.areas[telematics.AgencyID(p.number)])
+		a := p.agency(before)
 		file.Agencies = append(file.Agencies, a.Agency)
 		file.Terms[a.ID] = a.Terms
 	}

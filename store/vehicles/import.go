@@ -21,7 +21,7 @@ import (
 
 // Imported counts what an import added or changed.
 type Imported struct {
-	Agencies, Stations, Vehicles, Units int
+	Agencies, Areas, Stations, Vehicles, Units int
 }
 
 // String returns the counts for an operator, without those that are zero.
@@ -31,7 +31,8 @@ func (i Imported) String() string {
 		n         int
 		one, more string
 	}{
-		{i.Agencies, "agency", "agencies"}, {i.Stations, "station", "stations"}, {i.Vehicles, "vehicle", "vehicles"},
+		{i.Agencies, "agency", "agencies"}, {i.Areas, "area", "areas"},
+		{i.Stations, "station", "stations"}, {i.Vehicles, "vehicle", "vehicles"},
 		{i.Units, "unit", "units"},
 	} {
 		switch c.n {
@@ -129,7 +130,7 @@ func (f *Fleet) recordImport(ctx context.Context, by telematics.Author, imported
 		At: time.Now(), Actor: by.Actor, RequestID: by.RequestID, Action: telematics.FleetImport,
 		Outcome: telematics.Executed,
 		Details: map[string]any{
-			"agencies": imported.Agencies, "stations": imported.Stations, "vehicles": imported.Vehicles,
+			"agencies": imported.Agencies, "areas": imported.Areas, "stations": imported.Stations, "vehicles": imported.Vehicles,
 			"units": imported.Units,
 		},
 	}
@@ -173,11 +174,14 @@ func (f *Fleet) importFile(
 		}
 	}
 	err = persist(func(tx *sqlx.Tx) error {
-		part, err := complete(ctx, tx, FleetFile{Agencies: file.Agencies, Stations: file.Stations, Terms: file.Terms})
+		part, err := complete(ctx, tx, FleetFile{Agencies: file.Agencies, Stations: file.Stations, Terms: file.Terms, Areas: file.Areas})
 		if err != nil {
 			return err
 		}
 		if all.Agencies, err = importAgencies(ctx, tx, part); err == nil {
+			all.Areas, err = importAreas(ctx, tx, part)
+		}
+		if err == nil {
 			all.Stations, err = importStations(ctx, tx, part)
 		}
 		return err
