@@ -28,6 +28,27 @@ type bookings struct {
 	askedCharges rental.ChargeQuery
 	draft        rental.Draft
 	lines        []telematics.Activity
+	offers       []rental.Offer
+	next         rental.OfferMark
+	wanted       rental.OfferQuery
+	free         []rental.Span
+}
+
+// FindOffers implements httpapi.Offers.
+func (b *bookings) FindOffers(_ context.Context, q rental.OfferQuery) ([]rental.Offer, rental.OfferMark, error) {
+	b.wanted = q
+	return b.offers[:min(q.Limit, len(b.offers))], b.next, b.err
+}
+
+// FreeTimes implements httpapi.Offers.
+func (b *bookings) FreeTimes(
+	_ context.Context, _ telematics.AgencyID, id telematics.VehicleID, from, to time.Time,
+) ([]rental.Span, error) {
+	b.wanted = rental.OfferQuery{From: from, To: to}
+	if id != 42 {
+		return nil, telematics.NoSuchVehicle(id)
+	}
+	return b.free, b.err
 }
 
 func (b *bookings) BookingDetails(_ context.Context, id rental.BookingID) (rental.BookingDetails, error) {
@@ -167,7 +188,7 @@ func newBookingAPI(t *testing.T, change ...func(*httpapi.Config)) *bookingAPI {
 		b.bookings.byID[id] = details(func(d *rental.BookingDetails) { d.ID = id; change(d) })
 	}
 	b.api = newAPI(t, append([]func(*httpapi.Config){func(c *httpapi.Config) {
-		c.Bookings, c.Payments, c.Nudge = b.bookings, b.payments, func() { b.nudges++ }
+		c.Offers, c.Bookings, c.Payments, c.Nudge = b.bookings, b.bookings, b.payments, func() { b.nudges++ }
 	}}, change...)...)
 	return b
 }

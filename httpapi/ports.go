@@ -164,6 +164,16 @@ type Bookings interface {
 	Amend(context.Context, rental.Request, rental.Decision) (rental.BookingDetails, bool, error)
 }
 
+// Offers finds what clients can book. Its errors about a field are *rental.FieldError.
+type Offers interface {
+	// FindOffers returns offers by their distance, then id: their rental.OfferMark is the position
+	// of a page. It may return fewer than wanted, and the mark from which to go on.
+	FindOffers(context.Context, rental.OfferQuery) ([]rental.Offer, rental.OfferMark, error)
+	// FreeTimes returns when a vehicle of an agency is free between two times, or a
+	// *telematics.Error with VehicleNotFound.
+	FreeTimes(_ context.Context, _ telematics.AgencyID, _ telematics.VehicleID, from, to time.Time) ([]rental.Span, error)
+}
+
 // Wallet stores the payment methods of clients.
 type Wallet interface {
 	// List returns the client's payment methods, newest first.

@@ -68,6 +68,9 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, commands.orderMany, checkedBy(checkBulk))
 	r.get("/api/v1/admin/commands", commands.list, listed(fleetCommands))
 
+	market := offers{record: s.Offers, areas: s.AreasAt}
+	r.get("/api/v1/client/vehicles", market.find, ofClient, listed(offerList), checkedBy(checkOffers))
+	r.get("/api/v1/client/vehicles/{vehicle}/availability", market.freeTimes, ofClient)
 	r.get("/api/v1/client/bookings", bookings.ofClient, ofClient, listed("bookings"))
 	r.post("/api/v1/client/bookings", rental.BookingCreate, bookings.openOwn, ofClient)
 	r.get("/api/v1/client/bookings/{booking}", bookings.get, ofClient)

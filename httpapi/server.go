@@ -21,6 +21,7 @@ import (
 	"motorpool/httpapi/request"
 	"motorpool/httpapi/signin"
 	"motorpool/httpapi/stream"
+	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/tracing"
 )
@@ -44,12 +45,15 @@ type Config struct {
 
 	// These serve clients, and administrators about bookings.
 	Bookings          Bookings
+	Offers            Offers
 	Wallet            Wallet
 	Payments          Payments
 	AgencyKeys        auth.AgencyKeys
 	Signatures        auth.SignatureUses
 	AgencyKeyRegistry AgencyKeyRegistry
 	Areas             AreaRegistry
+	// AreasAt finds the areas in which free vehicles stand. Defaults to none.
+	AreasAt rental.Areas
 	// Webhooks stores the payment processor's notices. Without it they are refused with 503.
 	Webhooks Webhooks
 	// LiveMoney accepts notices about real money and ignores those about test money. Defaults to

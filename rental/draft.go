@@ -59,12 +59,11 @@ func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 	if err := d.check(now, f); err != nil {
 		return Booking{}, err
 	}
-	b := Booking{
+	b, err := f.priced(Booking{
 		State: Upcoming, Agency: d.Agency, Client: f.Client.ID, VehicleID: d.Vehicle, PickupID: d.Pickup, DropoffID: d.Dropoff,
-		Start: d.Start, End: d.End, Price: f.rates(), Plan: f.Plan, Method: d.Method, Created: now,
-	}
-	var err error
-	if b.Price, err = b.over(d.End); err != nil {
+		Start: d.Start, End: d.End, Method: d.Method, Created: now,
+	})
+	if err != nil {
 		return Booking{}, newFieldError("end_date", "makes the booking cost more than can be charged")
 	}
 	if hold := f.Terms.Rules.HoldFor; d.Self && hold > 0 && !d.Start.After(now.Add(MaxLate)) {
@@ -73,13 +72,16 @@ func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 	return b, nil
 }
 
-// rates returns a price with nothing but the rates: those of the plan are its own.
-func (f Facts) rates() Price {
-	t := Tariff{Currency: f.Terms.Currency, Tax: f.Terms.Tax}
-	if f.Plan == nil {
-		t.HourlyRate, t.Deposit = f.Rate.Hourly, f.Rate.Deposit
+// priced returns the booking with its price and plan. It fails if it costs more than can be
+// charged.
+func (f Facts) priced(b Booking) (Booking, error) {
+	b.Price, b.Plan = Price{Tariff: Tariff{Currency: f.Terms.Currency, Tax: f.Terms.Tax}}, f.Plan
+	if f.Plan == nil { // the rates of a plan are its own
+		b.Price.HourlyRate, b.Price.Deposit = f.Rate.Hourly, f.Rate.Deposit
 	}
-	return Price{Tariff: t}
+	var err error
+	b.Price, err = b.over(b.End)
+	return b, err
 }
 
 func (d Draft) check(now time.Time, f Facts) error {

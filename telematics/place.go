@@ -26,6 +26,26 @@ func (p Position) Metres(to Position) float64 {
 
 func radians(degrees float64) float64 { return degrees * math.Pi / 180 }
 
+// Around returns a box that contains all places within a distance, in metres. It crosses the 180th
+// meridian where West is more than East.
+func (p Position) Around(metres float64) Box {
+	north := metres / earthRadius * 180 / math.Pi * 1.001
+	box := Box{West: -180, South: max(p.Latitude-north, -90), East: 180, North: min(p.Latitude+north, 90)}
+	// A circle is widest towards the nearer pole.
+	east := north / math.Cos(radians(max(-box.South, box.North)))
+	if east >= 180 || box.South == -90 || box.North == 90 {
+		return box
+	}
+	box.West, box.East = p.Longitude-east, p.Longitude+east
+	if box.West < -180 {
+		box.West += 360
+	}
+	if box.East > 180 {
+		box.East -= 360
+	}
+	return box
+}
+
 // Position returns where the station is.
 func (s Station) Position() Position { return Position{s.Latitude, s.Longitude} }
 

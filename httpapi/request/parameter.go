@@ -64,6 +64,7 @@ type Page struct {
 	limit    int
 	before   int64
 	beforeID telematics.CommandID // for lists whose name ends with ByID
+	metres   int64                // for lists whose name ends with ByDistance, before that id
 }
 
 // PageMeta has the cursor of the next page.
@@ -100,6 +101,9 @@ const badCursor = "must be the next_cursor of this list; leave it out to start a
 // ByID is the suffix of the names of lists whose positions are UUIDs.
 const ByID = "_by_id"
 
+// ByDistance is the suffix of the names of lists that are ordered by a distance, then an id.
+const ByDistance = "_by_distance"
+
 // checkCursor adds an error for a cursor that does not belong to the list.
 func checkCursor(c *Call, list string, wrong *contract.FieldErrors) {
 	if text := c.QueryParam("cursor"); text != "" && !(&Page{list: list}).setCursor(text) {
@@ -114,6 +118,11 @@ func (p *Page) Query() telematics.Page {
 
 // QueryByID is Query for a list whose positions are UUIDs.
 func (p *Page) QueryByID() (limit int, before telematics.CommandID) { return p.limit + 1, p.beforeID }
+
+// QueryByDistance is Query for a list that is ordered by a distance.
+func (p *Page) QueryByDistance() (limit int, metres, id int64) {
+	return p.limit + 1, p.metres, p.before
+}
 
 // cursor returns the cursor of a position. It is opaque to callers, so that the meaning of
 // positions can change.
@@ -139,9 +148,21 @@ func (p *Page) setCursor(cursor string) (ok bool) {
 		p.beforeID = id
 		return err == nil && id.String() == plain
 	}
-	position, err := strconv.ParseInt(plain, 10, 64)
-	p.before = position
-	return err == nil && position > 0 && strconv.FormatInt(position, 10) == plain
+	if strings.HasSuffix(p.list, ByDistance) {
+		metres, id, _ := strings.Cut(plain, ".")
+		var near, known bool
+		p.metres, near = parsePosition(metres)
+		p.before, known = parsePosition(id)
+		return near && known
+	}
+	p.before, ok = parsePosition(plain)
+	return ok && p.before > 0
+}
+
+// parsePosition parses a number that is not negative, in the one form in which it is written.
+func parsePosition(text string) (int64, bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
 }
 
 // Cut returns the items of the page, and the cursor of the next one.
@@ -155,8 +176,13 @@ func CutAt[T any](p Page, items []T, position func(T) string) ([]T, PageMeta) {
 		return items, PageMeta{}
 	}
 	items = items[:p.limit]
-	next := p.cursor(position(items[p.limit-1]))
-	return items, PageMeta{NextCursor: &next}
+	return items, p.NextAt(position(items[p.limit-1]))
+}
+
+// NextAt returns the cursor of the page after a position.
+func (p Page) NextAt(position string) PageMeta {
+	next := p.cursor(position)
+	return PageMeta{NextCursor: &next}
 }
 
 // The contract has checked the values of the body.

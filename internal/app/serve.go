@@ -242,16 +242,18 @@ func (s *service) assembleAPI() error {
 	if err != nil {
 		return err
 	}
+	places := areas.New(s.postgres)
 	s.public = httpapi.New(httpapi.Config{
 		Controller: s.broker, Refusals: s.broker, CompareClock: s.broker.CompareClock,
 		SigningKey: s.signing.active, Budget: s.config.Budget,
 		Fleet: fleet{s.cars, s.record, s.auditLog, s.reported}, Units: s.cars, Agencies: s.cars, Editor: s.cars,
 		Bulks: s.record, History: s.auditLog, Halts: waitingHalts{commands.HaltStore{DB: s.postgres}},
 		Places: s.addresses, Feed: s.feed, Watches: s.watches,
+		Offers:    rentals.Bookings{DB: s.postgres},
 		Telemetry: history.Reader{DB: s.postgres, Days: s.config.TelemetryRetention},
 		Bookings:  rentals.Bookings{DB: s.postgres}, Wallet: s.money.wallet, Payments: s.money, Webhooks: s.money,
 		LiveMoney: s.money.Live(), Nudge: s.money.collector.Nudge,
-		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Areas: areaRegistry{areas.New(s.postgres)},
+		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Areas: areaRegistry{places}, AreasAt: places,
 		Signatures: agencykeys.NewSignatures(s.postgres, max(minSignatures, signatureMinutes*s.config.ClientRate)),
 		Limiter:    limits,
 		Rates: request.Rates{

@@ -72,6 +72,39 @@ create unique index transitions_one_open on transitions (booking_id) where state
 create index transitions_booking on transitions (booking_id, requested_at desc);
 create index transitions_due on transitions (due_at) where due_at is not null;
 
+-- Where each vehicle is, in bands of 1/50 of a degree from south to north: so that those near a place are found by an
+-- index, which reports do not change in snapshots. Each snapshot with another position writes it, whatever stores it.
+create table positions (
+    vehicle_id bigint constraint positions_pkey primary key constraint positions_vehicle_exists references vehicles,
+    latitude   double precision not null,
+    longitude  double precision not null,
+    band       smallint not null generated always as (floor(latitude * 50)::smallint) stored
+) with (fillfactor = 70);
+create index positions_band on positions (band, longitude);
+
+-- A position that is none, or not on the Earth, is left out.
+-- +goose StatementBegin
+create function snapshots_note_position() returns trigger language plpgsql as $$
+declare
+    north jsonb := new.fields -> 'location.latitude' -> 'v';
+    east  jsonb := new.fields -> 'location.longitude' -> 'v';
+begin
+    if jsonb_typeof(north) = 'number' and jsonb_typeof(east) = 'number'
+        and north between '-90' and '90' and east between '-180' and '180' then
+        insert into positions (vehicle_id, latitude, longitude) values (new.vehicle_id, north::float8, east::float8)
+        on conflict (vehicle_id) do update set latitude = excluded.latitude, longitude = excluded.longitude;
+    end if;
+    return null;
+end
+$$;
+-- +goose StatementEnd
+create trigger snapshots_note_first_position after insert on snapshots
+    for each row execute function snapshots_note_position();
+create trigger snapshots_note_position after update of fields on snapshots for each row
+    when (old.fields -> 'location.latitude' -> 'v' is distinct from new.fields -> 'location.latitude' -> 'v'
+        or old.fields -> 'location.longitude' -> 'v' is distinct from new.fields -> 'location.longitude' -> 'v')
+    execute function snapshots_note_position();
+
 -- A rental that a client starts is charged before its vehicle opens, and the charges are taken back where it does not:
 -- so a start has a goal as a deposit has, and may be charged again. The end of a rental charges what it cost in addition.
 alter table charges drop constraint charges_kind_known;
@@ -94,7 +127,7 @@ begin
         where c.oid = 'payment_methods'::regclass and privilege_type = 'UPDATE' and grantee <> c.relowner
     loop
         execute 'grant select, insert on tariffs to ' || role.name;
-        execute 'grant select, insert, update on rental_rules, transitions to ' || role.name;
+        execute 'grant select, insert, update on rental_rules, transitions, positions to ' || role.name;
         execute 'grant select, insert, update, delete on areas, quotes to ' || role.name;
     end loop;
 end

@@ -33,6 +33,7 @@ var Rights = []struct{ Table, Privileges string }{
 	{"instances", "select insert update delete"},
 	{"operators", "select update"}, // to set passwords; the owner adds and removes them
 	{"payment_methods", "select insert update delete"},
+	{"positions", "select insert update"},
 	{"processor_notices", "select insert update delete"},
 	{"quotes", "select insert update delete"},
 	{"rental_rules", "select insert update"},

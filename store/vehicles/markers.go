@@ -14,7 +14,7 @@ import (
 // markerStatement returns the data of vehicles for a map, by id. Values of a snapshot are compared
 // as JSON, so that one which is no number is outside of each box.
 var markerStatement = `
-	select v.id, v.agency_id, v.status, ` + connectivity(`$2`, `$3`) + `, u.last_seen,
+	select v.id, v.agency_id, v.status, ` + Connectivity(`$2`, `$3`) + `, u.last_seen,
 		s.fields->'location.latitude'->>'v', s.fields->'location.longitude'->>'v', s.fields->'location.timestamp'->>'v',
 		locked.is->>'v', locked.is->>'at', energy.is->>'v', energy.is->>'at'
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id

@@ -58,7 +58,7 @@ func (f *Fleet) ageBatch(ctx context.Context, now *time.Time) (checked int, chan
 	err = f.db.Pool.SelectContext(ctx, &rows, `
 		with due as materialized (
 			select u.serial, u.announced as before,
-				case when u.vehicle_id is null then u.announced else `+connectivity(`coalesce($1, now())`, `$2`)+` end as connectivity
+				case when u.vehicle_id is null then u.announced else `+Connectivity(`coalesce($1, now())`, `$2`)+` end as connectivity
 			from units u
 			where u.check_at <= coalesce($1, now())
 			order by u.check_at

@@ -107,7 +107,7 @@ var problems = map[telematics.UnitProblem]string{
 	telematics.Silent: `
 		select u.serial from units u join vehicles v on v.id = u.vehicle_id
 		where u.last_seen <= ` + instant + ` - ` + pg.Interval(telematics.SilentFor) + ` and v.status <> 'inactive'
-			and ` + connectivity(instant, fmt.Sprintf("$%d", onlineForParameter)) + ` in ('offline', 'unknown')`,
+			and ` + Connectivity(instant, fmt.Sprintf("$%d", onlineForParameter)) + ` in ('offline', 'unknown')`,
 	telematics.MissingKey: fmt.Sprintf(`
 		select u.serial from units u where $%[1]d::text <> '' and not $%[1]d = any (u.keys)`, signingKeyParameter),
 	telematics.RejectsCommands: `
@@ -146,7 +146,7 @@ func unitsStatement(wanted telematics.UnitProblem) string {
 		select v.id, u.serial
 		from units u join vehicles v on v.id = u.vehicle_id
 		where ($%[1]d::bigint = 0 or v.agency_id = $%[1]d)
-			and ($%[2]d::text = '' or $%[2]d = `+connectivity(instant, fmt.Sprintf("$%d", onlineForParameter))+`)
+			and ($%[2]d::text = '' or $%[2]d = `+Connectivity(instant, fmt.Sprintf("$%d", onlineForParameter))+`)
 			and ($%[3]d::text = '' or u.serial ilike $%[3]d or `+foundIn(`split_part(`+vehicleSearch+`, chr(10), 1)`, `$%[6]d`)+
 		` or u.firmware ilike $%[3]d
 				or exists (select from snapshots s where s.vehicle_id = v.id and s.fields->'`+string(telematics.Firmware)+

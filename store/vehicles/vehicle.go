@@ -275,8 +275,8 @@ func (f *Fleet) CountVehicles(ctx context.Context, agency telematics.AgencyID, v
 	return n, unavailable.Wrap("count vehicles", err)
 }
 
-// connectivity is the SQL of telematics.Contact.At, for the unit u at an instant.
-func connectivity(now, onlineFor string) string {
+// Connectivity is the SQL of telematics.Contact.At, for the unit u at an instant.
+func Connectivity(now, onlineFor string) string {
 	return `
 	case
 		when coalesce(u.status, 'online') = 'online'
@@ -298,7 +298,7 @@ func (f *Fleet) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time
 			from vehicles v left join units u on u.vehicle_id = v.id
 			where ($1::bigint = 0 or v.agency_id = $1)
 				and ($2::text = '' or v.status = $2)
-				and ($3::text = '' or $3 = `+connectivity(`$4`, `$5`)+`)
+				and ($3::text = '' or $3 = `+Connectivity(`$4`, `$5`)+`)
 				and ($6::text = '' or `+foundIn(vehicleSearch, `$9`)+` or u.serial ilike $6)
 				and ($7::bigint = 0 or v.id < $7)
 			order by v.id desc

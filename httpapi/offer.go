@@ -1,0 +1,164 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/httpapi/contract"
+	"motorpool/httpapi/request"
+	"motorpool/httpapi/resource"
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// offers answers what clients can book.
+type offers struct {
+	record Offers
+	areas  rental.Areas
+}
+
+// offerList is the name of the list of free vehicles.
+const offerList = "vehicles" + request.ByDistance
+
+// find answers GET /client/vehicles.
+func (o offers) find(c *request.Call) error {
+	p := c.Page(offerList)
+	limit, metres, vehicle := p.QueryByDistance()
+	latitude, hasNear := queryNumber(c, "latitude")
+	longitude, _ := queryNumber(c, "longitude")
+	radius, limited := queryNumber(c, "radius_m")
+	if !limited {
+		radius = defaultRadius
+	}
+	found, next, err := o.record.FindOffers(c.Ctx(), rental.OfferQuery{
+		Agency: c.Actor.Agency, Near: telematics.Position{Latitude: latitude, Longitude: longitude}, HasNear: hasNear, Radius: radius,
+		Station: telematics.StationID(c.QueryInteger("station_id")), From: c.QueryTime("from"), To: c.QueryTime("to"),
+		Category: c.QueryParam("category"), Features: listOf(c.QueryParam("feature")),
+		MinEnergyPercent: int(c.QueryInteger("min_energy_percent")), MinRangeKm: int(c.QueryInteger("min_range_km")),
+		After: rental.OfferMark{Metres: metres, Vehicle: telematics.VehicleID(vehicle)}, Limit: limit, Now: c.Now(),
+	})
+	if err = asFields(err); err != nil {
+		return err
+	}
+	listed, meta := request.CutAt(p, found, func(o rental.Offer) string { return offerPosition(o.Mark()) })
+	if meta.NextCursor == nil && next != (rental.OfferMark{}) {
+		meta = p.NextAt(offerPosition(next))
+	}
+	body := make([]resource.Offer, len(listed))
+	for i, offer := range listed {
+		body[i] = resource.NewOffer(offer, o.areaAt(c, offer))
+	}
+	return answerTagged(c, body, meta, request.Plural(len(body), "vehicle"))
+}
+
+// offerPosition returns the position of an offer in the list.
+func offerPosition(m rental.OfferMark) string { return fmt.Sprintf("%d.%d", m.Metres, m.Vehicle) }
+
+// areaAt returns the name of the operating area in which an offered vehicle stands; empty: none, or
+// areas cannot be read now, which must not hide the vehicles.
+func (o offers) areaAt(c *request.Call, offer rental.Offer) string {
+	if o.areas == nil {
+		return ""
+	}
+	areas, _, err := o.areas.At(c.Ctx(), c.Actor.Agency, offer.Position)
+	if err != nil {
+		return ""
+	}
+	for _, a := range areas {
+		if a.Kind == rental.AreaOperating {
+			return a.Name
+		}
+	}
+	return ""
+}
+
+// freeTimes answers GET /client/vehicles/{vehicle}/availability.
+func (o offers) freeTimes(c *request.Call) error {
+	from, to := c.QueryTime("from"), c.QueryTime("to")
+	if from.IsZero() {
+		from = c.Now()
+	}
+	if to.IsZero() {
+		to = from.Add(defaultAhead)
+	}
+	if !to.After(from) || to.Sub(from) > rental.MaxLength {
+		return contract.Invalid("to", "must be after from, and at most 366 days later")
+	}
+	free, err := o.record.FreeTimes(c.Ctx(), c.Actor.Agency, c.VehicleID(), from, to)
+	if err != nil {
+		return err
+	}
+	body := resource.List(free, resource.NewFreeTime)
+	return answerTagged(c, body, nil, request.Plural(len(body), "free time"))
+}
+
+// answerTagged answers a client with data and its entity tag, or 304 if the client has it.
+func answerTagged(c *request.Call, data, page any, message string) error {
+	var text bytes.Buffer
+	if err := json.NewEncoder(&text).Encode([]any{data, page}); err != nil {
+		return err
+	}
+	sum := fnv.New128a()
+	_, _ = sum.Write(text.Bytes()) // never fails
+	etag := `W/"` + hex.EncodeToString(sum.Sum(nil)) + `"`
+	c.SetHeader("ETag", etag)
+	c.SetHeader(echo.HeaderCacheControl, "no-cache, private")
+	if isCached(c.Request().Header.Get("If-None-Match"), etag) {
+		return c.NoContent(http.StatusNotModified)
+	}
+	if page, ok := page.(request.PageMeta); ok {
+		return c.AnswerClient(http.StatusOK, message, data, page)
+	}
+	return c.AnswerClient(http.StatusOK, message, data)
+}
+
+// queryNumber returns a number of the query, which the contract has checked; false: it is absent.
+func queryNumber(c *request.Call, name string) (float64, bool) {
+	n, err := strconv.ParseFloat(c.QueryParam(name), 64)
+	return n, err == nil && !math.IsNaN(n)
+}
+
+// listOf returns the elements of a list that is separated by commas.
+func listOf(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// checkOffers checks what the contract cannot express.
+func checkOffers(c *request.Call, wrong *contract.FieldErrors) error {
+	has := func(name string) bool { return c.QueryParam(name) != "" }
+	for _, name := range []string{"latitude", "longitude", "radius_m"} {
+		if _, is := queryNumber(c, name); has(name) && !is {
+			wrong.AddIfValid(name, "must be a number")
+		}
+	}
+	switch {
+	case has("latitude") != has("longitude"):
+		missing := "latitude"
+		if has(missing) {
+			missing = "longitude"
+		}
+		wrong.AddIfValid(missing, "is required: latitude and longitude belong together")
+	case !has("latitude") && !has("station_id"):
+		wrong.AddIfValid("latitude", "is required, with longitude: around which place vehicles are wanted; or send station_id")
+	}
+	return nil
+}
+
+// defaultAhead is for how long free times are answered where the end is absent.
+const defaultAhead = 31 * 24 * time.Hour
+
+// defaultRadius is how many metres around a place vehicles are wanted where that is absent.
+const defaultRadius = 2000

@@ -1,0 +1,350 @@
+package rentals
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/lib/pq"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+	"motorpool/telematics/dialects"
+)
+
+const (
+	// firstRadius is the radius of the first search, in metres: where vehicles stand close, the
+	// nearest ones are found without reading all of them. Half: more searches where they do not;
+	// double: more rows are sorted where they do.
+	firstRadius = 400
+	// radiusGrowth is how much farther the next search reaches. Half: more searches; double: more
+	// rows of the last one are not needed.
+	radiusGrowth = 4
+	// maxCandidates is how many vehicles a search looks at: a page has fewer offers than wanted
+	// where that many are not offered. Half: more pages in such places; double: a search there may
+	// take twice as long.
+	maxCandidates = 4000
+
+	metresPerDegree = 111_195 // of latitude
+)
+
+// FindOffers returns the offers for a client, by their distance and then id. There may be fewer
+// than the limit although there are more, if many of the nearest vehicles are not offered: then it
+// returns the mark from which to go on; else a zero one.
+//
+// It fails with a *rental.FieldError for a time or a station that is not valid. Positions and
+// states are those in Postgres, which may not have the latest reported ones yet.
+func (p Bookings) FindOffers(ctx context.Context, q rental.OfferQuery) ([]rental.Offer, rental.OfferMark, error) {
+	found, next, err := p.findOffers(ctx, q)
+	return found, next, unavailable.Wrap("find vehicles", err)
+}
+
+func (p Bookings) findOffers(ctx context.Context, q rental.OfferQuery) ([]rental.Offer, rental.OfferMark, error) {
+	common, err := p.readAgencyOffer(ctx, q.Agency)
+	if err != nil {
+		return nil, rental.OfferMark{}, err
+	}
+	from, to, err := q.Span(common.terms.Rules)
+	if err != nil {
+		return nil, rental.OfferMark{}, err
+	}
+	s := search{q: q, around: q.Near, decimals: common.terms.Rules.PositionDecimals, from: from, to: to}
+	if q.Station != 0 {
+		at, known := common.station(q.Station)
+		if !known {
+			return nil, rental.OfferMark{}, &rental.FieldError{Field: "station_id", Message: "must be a station of the agency"}
+		}
+		s.around, s.q.Radius = at.Position(), float64(common.terms.Rules.StationRadius)
+		if !q.HasNear {
+			s.q.Near = s.around
+		}
+	}
+	var offers []rental.Offer
+	after, looked, chunk := q.After, 0, 2*max(q.Limit, 1)
+	radius := s.q.Radius
+	if q.Station == 0 {
+		radius = min(radius, max(firstRadius, float64(after.Metres)))
+	}
+	for {
+		candidates, err := p.candidates(ctx, s, radius, after, chunk, common)
+		if err != nil {
+			return nil, rental.OfferMark{}, err
+		}
+		for _, c := range candidates {
+			after = rental.OfferMark{Metres: c.Metres, Vehicle: c.Vehicle.ID}
+			if o, ok := q.Offer(c, common.terms, from, to); ok {
+				if at, stands := telematics.NearestStation(common.stations, o.Position, float64(common.terms.Rules.StationRadius)); stands {
+					o.Station = &at
+				}
+				if offers = append(offers, o); len(offers) == q.Limit {
+					return offers, rental.OfferMark{}, nil
+				}
+			}
+		}
+		looked += len(candidates)
+		switch {
+		case len(candidates) == chunk && looked >= maxCandidates:
+			return offers, after, nil
+		case len(candidates) == chunk:
+			chunk *= 2
+		case radius == s.q.Radius:
+			return offers, rental.OfferMark{}, nil
+		default:
+			radius = min(s.q.Radius, radius*radiusGrowth)
+		}
+	}
+}
+
+// agencyOffer is what all offers of an agency have in common.
+type agencyOffer struct {
+	terms      rental.Terms
+	bestEffort bool
+	plans      map[string]*rental.Plan // by category; empty: of the others
+	stations   []telematics.Station
+}
+
+func (m agencyOffer) station(id telematics.StationID) (telematics.Station, bool) {
+	for _, s := range m.stations {
+		if s.ID == id {
+			return s, true
+		}
+	}
+	return telematics.Station{}, false
+}
+
+// plan returns the plan of a category; nil: there is none.
+func (m agencyOffer) plan(category string) *rental.Plan {
+	if plan := m.plans[category]; plan != nil {
+		return plan
+	}
+	return m.plans[""]
+}
+
+func (p Bookings) readAgencyOffer(ctx context.Context, agency telematics.AgencyID) (agencyOffer, error) {
+	var rows []struct {
+		Terms      termsRow `db:"terms"`
+		BestEffort bool     `db:"best_effort_unlock"`
+		Plans      []byte   `db:"plans"`    // JSON
+		Stations   []byte   `db:"stations"` // JSON
+	}
+	err := p.DB.Clients.Select(ctx, &rows, `
+		select `+termsColumns+`, a.best_effort_unlock,
+			(
+				select json_object_agg(t.category, t.tariff) from tariffs t
+				where t.agency_id = a.id and t.tariff is not null and t.currency = a.currency
+					and t.version = (select max(n.version) from tariffs n where n.agency_id = t.agency_id and n.category = t.category)
+			) as plans,
+			(
+				select json_agg(json_build_object('ID', id, 'AgencyID', agency_id, 'Name', name, 'Address', address,
+					'Latitude', latitude, 'Longitude', longitude) order by id)
+				from stations where agency_id = a.id
+			) as stations
+		from agencies a where a.id = $1`, agency)
+	if err != nil || len(rows) == 0 { // an unknown agency has no vehicles
+		return agencyOffer{}, err
+	}
+	row := rows[0]
+	m := agencyOffer{bestEffort: row.BestEffort}
+	if m.terms, err = row.Terms.terms(); err != nil {
+		return agencyOffer{}, err
+	}
+	if row.Plans != nil {
+		if err := json.Unmarshal(row.Plans, &m.plans); err != nil {
+			return agencyOffer{}, fmt.Errorf("tariffs of agency %d: %w", agency, err)
+		}
+	}
+	if row.Stations != nil {
+		err = json.Unmarshal(row.Stations, &m.stations)
+	}
+	return m, err
+}
+
+// search is where and for when vehicles are wanted.
+type search struct {
+	q        rental.OfferQuery
+	around   telematics.Position // the middle of the circle
+	decimals int                 // of positions that clients see
+	from, to time.Time
+}
+
+// candidateRow is a vehicle with what decides about offering it.
+type candidateRow struct {
+	Vehicle      vehicles.Row   `db:"vehicle"`
+	Rate         *rental.Minor  `db:"hourly_rate"`
+	Deposit      rental.Minor   `db:"deposit"`
+	Connectivity *string        `db:"connectivity"`
+	Taken        bool           `db:"taken"`
+	Energy       sql.NullString `db:"energy"`
+	Range        sql.NullString `db:"range"`
+	Lamps        []byte         `db:"lamps"` // JSON
+	Latitude     float64        `db:"latitude"`
+	Longitude    float64        `db:"longitude"`
+	Metres       int64          `db:"metres"`
+}
+
+// haversine is the SQL of telematics.Position.Metres, between a position and columns lat and lon.
+func haversine(latitude, longitude string) string {
+	return `2 * 6371008.8 * asin(sqrt(least(1, sind((lat - ` + latitude + `) / 2) ^ 2 +
+		cosd(` + latitude + `) * cosd(lat) * sind((lon - ` + longitude + `) / 2) ^ 2)))`
+}
+
+// selectCandidates selects vehicles by their distance from $1, $2, after $3, $4, within $6 metres
+// around $7, $8, up to $5. Positions are rounded before anything is computed of them, so that no
+// distance tells more than they do. The nearest ones are selected first, so that all other data is
+// read for them alone.
+var selectCandidates = `
+	select near.metres, near.lat as latitude, near.lon as longitude, v.hourly_rate, v.deposit, ` + vehicleColumns + `,
+		u.serial as "vehicle.serial", u.protocol as "vehicle.protocol", u.installation as "vehicle.installation",
+		case when u.serial is not null then ` + vehicles.Connectivity(`$14`, `$15`) + ` end as connectivity,
+		s.fields->case v.powertrain
+			when 'electric' then 'telemetry.battery_level_percent' else 'telemetry.fuel_level_percent' end->>'v' as energy,
+		s.fields->'telemetry.remaining_range_km'->>'v' as range, s.fields->'diagnostics.warning_lamps'->'v' as lamps,
+		exists (
+			select from bookings b
+			where b.vehicle_id = v.id and b.state in ('upcoming', 'active')
+				and least(b.start_at, b.started_at) < $17::timestamptz
+				and (b.end_at > $16::timestamptz or b.state = 'active' and $16 <= $19::timestamptz) -- overdue: not back yet
+		) as taken
+	from (
+		select vehicle_id, lat, lon, metres
+		from (
+			select vehicle_id, lat, lon, round(` + haversine(`$1::float8`, `$2::float8`) + `)::bigint as metres
+			from (
+				select vehicle_id, round(latitude * $9::float8) / $9 as lat, round(longitude * $9) / $9 as lon
+				from positions
+				where band = any ($18::smallint[])
+					and (longitude between $10::float8 and $11::float8 or longitude between $12::float8 and $13::float8)
+			) rounded
+			where ` + haversine(`$7::float8`, `$8::float8`) + ` <= $6::float8
+		) inside
+		where (metres, vehicle_id) > ($3::bigint, $4::bigint)
+		order by metres, vehicle_id
+		limit $5
+	) near
+		join vehicles v on v.id = near.vehicle_id
+		left join units u on u.vehicle_id = v.id
+		left join snapshots s on s.vehicle_id = v.id
+	order by near.metres, near.vehicle_id`
+
+// candidates returns up to limit of the vehicles within a radius, after a mark.
+func (p Bookings) candidates(
+	ctx context.Context, s search, radius float64, after rental.OfferMark, limit int, m agencyOffer,
+) ([]rental.Candidate, error) {
+	scale := math.Pow10(s.decimals)
+	box := s.around.Around(radius + metresPerDegree/scale) // where what is rounded into it may be
+	var bands []int64
+	for b := band(box.South); b <= band(box.North); b++ {
+		bands = append(bands, b)
+	}
+	// A box across the 180th meridian is two.
+	west, east := box.West, box.East
+	if box.West > box.East {
+		west, east = -180, box.East
+	} else {
+		box.West = 181 // the second box is empty
+	}
+	var rows []candidateRow
+	err := p.DB.Lists.SelectContext(ctx, &rows, selectCandidates, s.q.Near.Latitude, s.q.Near.Longitude, after.Metres, after.Vehicle, limit,
+		radius, s.around.Latitude, s.around.Longitude, scale, west, east, box.West, 180, pg.Timestamp(s.q.Now),
+		int64(telematics.OnlineFor.Seconds()), pg.Timestamp(s.from), pg.Timestamp(s.to), pq.Array(bands),
+		pg.Timestamp(s.q.Now.Add(rental.MaxLate)))
+	if err != nil {
+		return nil, err
+	}
+	found := make([]rental.Candidate, len(rows))
+	for i, row := range rows {
+		if found[i], err = row.candidate(m); err != nil {
+			return nil, fmt.Errorf("vehicle %d: %w", row.Vehicle.ID, err)
+		}
+	}
+	return found, nil
+}
+
+// band returns the band of positions in which a latitude is.
+func band(latitude float64) int64 { return int64(math.Floor(latitude * 50)) }
+
+func (r candidateRow) candidate(m agencyOffer) (rental.Candidate, error) {
+	v := r.Vehicle.Vehicle()
+	c := rental.Candidate{
+		Vehicle: v, Plan: m.plan(v.Category), Taken: r.Taken, Connectivity: telematics.PresenceStatus(pg.Deref(r.Connectivity)),
+		NotOpened: !m.bestEffort && dialects.Spoken.OpensLate(v, telematics.Unlock),
+		Energy:    number(r.Energy), Range: number(r.Range),
+		Position: telematics.Position{Latitude: r.Latitude, Longitude: r.Longitude}, Metres: r.Metres,
+	}
+	if r.Rate != nil {
+		c.Rate = &rental.Rate{Hourly: *r.Rate, Deposit: r.Deposit}
+	}
+	if r.Lamps != nil {
+		if err := json.Unmarshal(r.Lamps, &c.Lamps); err != nil {
+			return rental.Candidate{}, err
+		}
+	}
+	return c, nil
+}
+
+// number returns nil for a text that is no number.
+func number(text sql.NullString) *float64 {
+	n, err := strconv.ParseFloat(text.String, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// FreeTimes returns the times between from and to at which a vehicle has no booking; none for one
+// that clients cannot book at all. It fails with telematics.VehicleNotFound for a vehicle that is
+// not the agency's.
+func (p Bookings) FreeTimes(
+	ctx context.Context, agency telematics.AgencyID, id telematics.VehicleID, from, to time.Time,
+) ([]rental.Span, error) {
+	free, err := p.freeTimes(ctx, agency, id, from, to)
+	return free, unavailable.Wrap("read when a vehicle is free", err)
+}
+
+func (p Bookings) freeTimes(
+	ctx context.Context, agency telematics.AgencyID, id telematics.VehicleID, from, to time.Time,
+) ([]rental.Span, error) {
+	m, err := p.readAgencyOffer(ctx, agency)
+	if err != nil {
+		return nil, err
+	}
+	var row candidateRow
+	err = p.DB.Lists.GetContext(ctx, &row, `
+		select `+vehicleColumns+`, v.hourly_rate, v.deposit, u.serial as "vehicle.serial", u.protocol as "vehicle.protocol",
+			u.installation as "vehicle.installation"
+		from vehicles v left join units u on u.vehicle_id = v.id
+		where v.id = $1 and v.agency_id = $2`, id, agency)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, telematics.NoSuchVehicle(id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := row.candidate(m)
+	if err != nil || c.Vehicle.Withdrawn() || c.Vehicle.Unit == "" || c.NotOpened || c.Rate == nil && c.Plan == nil {
+		return []rental.Span{}, err
+	}
+	type bookedRow struct {
+		From time.Time `db:"start_at"`
+		To   time.Time `db:"end_at"`
+	}
+	booked, err := pg.List(ctx, p.DB.Lists, func(r bookedRow) rental.Span { return rental.Span{From: r.From.UTC(), To: r.To.UTC()} }, `
+		select least(start_at, started_at) as start_at,
+			case state when 'active' then greatest(end_at, $4) else end_at end as end_at
+		from bookings
+		where vehicle_id = $1 and state in ('upcoming', 'active') and least(start_at, started_at) < $3
+			and (end_at > $2 or state = 'active')
+		order by 1`, id, pg.Timestamp(from), pg.Timestamp(to), pg.Timestamp(time.Now().Add(rental.MaxLate)))
+	if err != nil {
+		return nil, err
+	}
+	return rental.FreeSpans(from, to, booked), nil
+}

@@ -1,0 +1,262 @@
+package rentals
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// Searches of these tests are around a place, at noon.
+var (
+	center = telematics.Position{Latitude: 48.14, Longitude: 11.56}
+	nearby = rental.OfferQuery{Agency: 1, Near: center, HasNear: true, Radius: 5000, Limit: 10, Now: noon}
+)
+
+// newOfferWorld is a rental world whose vehicles can be offered: vehicle n is n × 111 m north of
+// the center.
+func newOfferWorld(t *testing.T) *rentalWorld {
+	t.Helper()
+	w := newRentalWorld(t)
+	w.exec(`insert into rental_rules (agency_id, rules) values (1, '{"station_radius_m": 1000}')`)
+	w.exec(`update units set status = 'online', last_seen = $1, changed_at = $1`, noon)
+	for id := telematics.VehicleID(1); id <= 4; id++ {
+		w.places(id, center.Latitude+0.001*float64(id), center.Longitude)
+		w.report(id, `{"telemetry.battery_level_percent": {"v": 80}, "telemetry.remaining_range_km": {"v": 200}}`)
+	}
+	return w
+}
+
+// report adds fields to the snapshot of a vehicle.
+func (w *rentalWorld) report(id telematics.VehicleID, fields string) {
+	w.t.Helper()
+	w.exec(`update snapshots set fields = fields || $2::jsonb where vehicle_id = $1`, id, fields)
+}
+
+// offered returns the vehicles that a search offers, in their order.
+func (w *rentalWorld) offered(change ...func(*rental.OfferQuery)) []telematics.VehicleID {
+	w.t.Helper()
+	q := nearby
+	for _, c := range change {
+		c(&q)
+	}
+	found, _, err := w.here.FindOffers(w.t.Context(), q)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ids := []telematics.VehicleID{}
+	for _, o := range found {
+		ids = append(ids, o.Vehicle.ID)
+	}
+	return ids
+}
+
+// offers checks which vehicles a search offers.
+func (w *rentalWorld) offers(what string, want []telematics.VehicleID, change ...func(*rental.OfferQuery)) {
+	w.t.Helper()
+	if got := w.offered(change...); !slices.Equal(got, want) {
+		w.t.Errorf("%s: vehicles %v are offered, want %v", what, got, want)
+	}
+}
+
+func TestFindOffers_NearestFirst(t *testing.T) {
+	w := newOfferWorld(t)
+	found, next, err := w.here.FindOffers(t.Context(), nearby)
+	if err != nil || len(found) != 4 || next != (rental.OfferMark{}) {
+		t.Fatalf("%d offers, next %v, %v; want 4 and no more", len(found), next, err)
+	}
+	for i, o := range found {
+		if o.Vehicle.ID != telematics.VehicleID(i+1) || math.Abs(float64(o.Metres)-111.2*float64(i+1)) > 1 {
+			t.Errorf("offer %d is vehicle %d in %d m", i, o.Vehicle.ID, o.Metres)
+		}
+	}
+	first := found[0]
+	if *first.Energy != 80 || *first.Range != 200 || first.Vehicle.Model != "Zoe" || first.Station == nil || first.Station.ID != 1 {
+		t.Errorf("offer %+v at station %v", first, first.Station)
+	}
+	// 15 minutes, the shortest time, at 15 an hour with 10 % tax.
+	if p := first.Booking.Price; p.Subtotal != 375 || p.TaxDue != 38 || p.Deposit != 20_000 || first.Booking.Start != noon {
+		t.Errorf("booking %+v", first.Booking)
+	}
+	w.offers("within 250 m", []telematics.VehicleID{1, 2}, func(q *rental.OfferQuery) { q.Radius = 250 })
+	w.offers("for another agency", []telematics.VehicleID{}, func(q *rental.OfferQuery) { q.Agency = 2 })
+	w.offers("for an unknown agency", []telematics.VehicleID{}, func(q *rental.OfferQuery) { q.Agency = 3 })
+}
+
+func TestFindOffers_PagesFollowEachOther(t *testing.T) {
+	w := newOfferWorld(t)
+	w.places(2, center.Latitude+0.001, center.Longitude) // as far as vehicle 1
+	w.places(4, center.Latitude+0.03, center.Longitude)  // beyond the first two searches
+	var all []telematics.VehicleID
+	q := nearby
+	for q.Limit = 1; ; {
+		found, _, err := w.here.FindOffers(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 0 {
+			break
+		}
+		all, q.After = append(all, found[0].Vehicle.ID), found[0].Mark()
+	}
+	if want := []telematics.VehicleID{1, 2, 3, 4}; !slices.Equal(all, want) {
+		t.Errorf("pages have vehicles %v, want %v", all, want)
+	}
+}
+
+func TestFindOffers_LeavesOutWhatCannotBeRented(t *testing.T) {
+	for what, change := range map[string]func(*rentalWorld){
+		"offline": func(w *rentalWorld) {
+			w.exec(`update units set status = 'offline', changed_at = $1 where vehicle_id = 1`, noon)
+		},
+		"silent for long": func(w *rentalWorld) {
+			w.exec(`update units set last_seen = $1 where vehicle_id = 1`, noon.Add(-time.Hour))
+		},
+		"without a unit":   func(w *rentalWorld) { w.exec(`update units set vehicle_id = null where vehicle_id = 1`) },
+		"in maintenance":   func(w *rentalWorld) { w.exec(`update vehicles set status = 'maintenance' where id = 1`) },
+		"inactive":         func(w *rentalWorld) { w.exec(`update vehicles set status = 'inactive' where id = 1`) },
+		"another agency's": func(w *rentalWorld) { w.exec(`update vehicles set agency_id = 2 where id = 1`) },
+		"not for rent":     func(w *rentalWorld) { w.exec(`update vehicles set hourly_rate = null where id = 1`) },
+		"low":              func(w *rentalWorld) { w.report(1, `{"telemetry.battery_level_percent": {"v": 9.5}}`) },
+		"with a critical lamp": func(w *rentalWorld) {
+			w.report(1, `{"diagnostics.warning_lamps": {"v": ["service_due", "oil_pressure"]}}`)
+		},
+		"without a position":    func(w *rentalWorld) { w.exec(`delete from positions where vehicle_id = 1`) },
+		"in use":                func(w *rentalWorld) { w.amend(rental.BookingStart, w.book(draft(1, 0, 1)).ID, noon, beginAt(noon)) },
+		"booked before the end": func(w *rentalWorld) { w.book(draft(1, 0.2, 1)) },
+		"its unit opens it late": func(w *rentalWorld) {
+			w.exec(`update units set protocol = 'ovms', installation = '{"type": "NL", "pin": "4711"}' where vehicle_id = 1`)
+		},
+	} {
+		w := newOfferWorld(t)
+		w.exec(`update agencies set best_effort_unlock = false`)
+		change(w)
+		w.offers(what, []telematics.VehicleID{2, 3, 4})
+	}
+	for what, change := range map[string]func(*rentalWorld){
+		"another lamp":   func(w *rentalWorld) { w.report(1, `{"diagnostics.warning_lamps": {"v": ["service_due"]}}`) },
+		"a trouble code": func(w *rentalWorld) { w.report(1, `{"diagnostics.dtcs": {"v": ["P0420"]}}`) },
+		"energy not reported": func(w *rentalWorld) {
+			w.exec(`update snapshots set fields = fields - 'telemetry.battery_level_percent'`)
+		},
+		"booked after the end":  func(w *rentalWorld) { w.book(draft(1, 0.25, 1)) },
+		"its booking cancelled": func(w *rentalWorld) { w.amend(rental.BookingCancel, w.book(draft(1, 3, 4)).ID, noon, cancelAt(noon)) },
+		"its booking is over": func(w *rentalWorld) {
+			w.book(draft(1, 0, 1))
+			w.exec(`update bookings set start_at = start_at - interval '1 day', end_at = end_at - interval '1 day'`)
+		},
+		"a report without place": func(w *rentalWorld) { w.report(1, `{"location.latitude": {"v": "north"}}`) },
+	} {
+		w := newOfferWorld(t)
+		change(w)
+		w.offers(what, []telematics.VehicleID{1, 2, 3, 4})
+	}
+}
+
+func TestFindOffers_AnOverdueVehicleIsNotOfferedNow(t *testing.T) {
+	w := newOfferWorld(t)
+	w.amend(rental.BookingStart, w.book(draft(1, 0, 1)).ID, noon, beginAt(noon))
+	late := noon.Add(2 * time.Hour)
+	w.exec(`update units set last_seen = $1`, late)
+	w.offers("now", []telematics.VehicleID{2, 3, 4}, func(q *rental.OfferQuery) { q.Now = late })
+	w.offers("tomorrow", []telematics.VehicleID{1, 2, 3, 4}, func(q *rental.OfferQuery) { q.Now, q.From = late, late.Add(24*time.Hour) })
+}
+
+func TestFindOffers_ByWhatTheClientWants(t *testing.T) {
+	w := newOfferWorld(t)
+	w.exec(`update vehicles set category = 'van', features = '{isofix}' where id = 2`)
+	w.report(3, `{"telemetry.battery_level_percent": {"v": 50}, "telemetry.remaining_range_km": {"v": 90}}`)
+	w.exec(`update snapshots set fields = fields - 'telemetry.remaining_range_km' where vehicle_id = 4`)
+	w.offers("a van", []telematics.VehicleID{2}, func(q *rental.OfferQuery) { q.Category = "van" })
+	both := []string{"isofix", "navigation"}
+	w.offers("with navigation", []telematics.VehicleID{1, 3, 4}, func(q *rental.OfferQuery) { q.Features = both })
+	w.offers("with half of its energy", []telematics.VehicleID{1, 2, 3, 4}, func(q *rental.OfferQuery) { q.MinEnergyPercent = 50 })
+	w.offers("with more", []telematics.VehicleID{1, 2, 4}, func(q *rental.OfferQuery) { q.MinEnergyPercent = 51 })
+	w.offers("for 100 km", []telematics.VehicleID{1, 2}, func(q *rental.OfferQuery) { q.MinRangeKm = 100 })
+	w.places(1, 48.12, 11.6) // Ostbahnhof
+	w.offers("at a station", []telematics.VehicleID{1}, func(q *rental.OfferQuery) { q.Station, q.HasNear = 2, false })
+	w.offers("at the other one", []telematics.VehicleID{2, 3, 4}, func(q *rental.OfferQuery) { q.Station = 1 })
+	for field, change := range map[string]func(*rental.OfferQuery){
+		"station_id": func(q *rental.OfferQuery) { q.Station = 3 },
+		"from":       func(q *rental.OfferQuery) { q.From = noon.Add(-time.Hour) },
+		"to":         func(q *rental.OfferQuery) { q.From, q.To = noon.Add(time.Hour), noon.Add(time.Hour) },
+	} {
+		q := nearby
+		change(&q)
+		_, _, err := w.here.FindOffers(t.Context(), q)
+		var wrong *rental.FieldError
+		if !errors.As(err, &wrong) || wrong.Field != field {
+			t.Errorf("%v, want an error of %s", err, field)
+		}
+	}
+}
+
+func TestFindOffers_PositionsAreRounded(t *testing.T) {
+	w := newOfferWorld(t)
+	w.exec(`update rental_rules set rules = '{"position_decimals": 2}'`)
+	w.places(1, 48.1378, 11.5561) // 48.14, 11.56 is the center
+	found, _, err := w.here.FindOffers(t.Context(), rental.OfferQuery{
+		Agency: 1, Near: center, HasNear: true, Radius: 1, Limit: 10, Now: noon})
+	if err != nil || len(found) == 0 || found[0].Vehicle.ID != 1 || found[0].Position != center || found[0].Metres != 0 {
+		t.Errorf("offers %+v, %v; want vehicle 1 at the center", found, err)
+	}
+}
+
+func TestFindOffers_AcrossThe180thMeridian(t *testing.T) {
+	w := newOfferWorld(t)
+	w.places(1, -18, 179.999)
+	w.places(2, -18, -179.999)
+	for _, east := range []float64{179.9995, -179.9995} {
+		found, _, err := w.here.FindOffers(t.Context(), rental.OfferQuery{Agency: 1, HasNear: true, Radius: 300, Limit: 10, Now: noon,
+			Near: telematics.Position{Latitude: -18, Longitude: east}})
+		if err != nil || len(found) != 2 {
+			t.Errorf("near %g: %d offers, %v; want 2", east, len(found), err)
+		}
+	}
+}
+
+func TestFindOffers_HasThePriceOfTheTariff(t *testing.T) {
+	w := newOfferWorld(t)
+	w.exec(`insert into tariffs (agency_id, category, version, tariff, currency) values
+		(1, '', 1, '{"minute": 20, "version": 1}', 'EUR'), (1, 'compact', 1, '{"minute": 30, "version": 1}', 'EUR'),
+		(1, 'van', 1, '{"minute": 50, "version": 1}', 'EUR'), (1, 'van', 2, null, 'EUR')`)
+	w.exec(`update vehicles set category = 'van', hourly_rate = null where id = 2`)
+	found, _, err := w.here.FindOffers(t.Context(), nearby)
+	if err != nil || len(found) != 4 {
+		t.Fatalf("%d offers, %v", len(found), err)
+	}
+	for i, want := range []rental.Minor{15 * 30, 15 * 20} {
+		if got := found[i].Booking.Price.Subtotal; got != want {
+			t.Errorf("vehicle %d costs %d, want %d", found[i].Vehicle.ID, got, want)
+		}
+	}
+}
+
+func TestFreeTimes_AreThoseWithoutABooking(t *testing.T) {
+	w := newRentalWorld(t)
+	base := time.Now().UTC().Truncate(time.Hour).Add(24 * time.Hour)
+	at := func(h float64) time.Time { return base.Add(time.Duration(h * float64(time.Hour))) }
+	d := draft(1, 0, 0)
+	for _, hours := range [][2]float64{{-1, 1}, {2, 3}, {3, 4}, {9, 12}} {
+		d.Start, d.End = at(hours[0]), at(hours[1])
+		w.book(d)
+	}
+	d.Start, d.End = at(5), at(6)
+	w.amend(rental.BookingCancel, w.book(d).ID, noon, cancelAt(noon))
+	free, err := w.here.FreeTimes(t.Context(), 1, 1, at(0), at(10))
+	want := []rental.Span{{From: at(1), To: at(2)}, {From: at(4), To: at(9)}}
+	if err != nil || !slices.Equal(free, want) {
+		t.Errorf("free %v, %v; want %v", free, err, want)
+	}
+	if _, err := w.here.FreeTimes(t.Context(), 2, 1, at(0), at(10)); codeOf(err) != telematics.VehicleNotFound {
+		t.Errorf("another agency's vehicle: %v, want %s", err, telematics.VehicleNotFound)
+	}
+	w.exec(`update vehicles set status = 'inactive' where id = 1`)
+	if free, err := w.here.FreeTimes(t.Context(), 1, 1, at(0), at(10)); err != nil || len(free) != 0 {
+		t.Errorf("a withdrawn vehicle: free %v, %v; want never", free, err)
+	}
+}
