@@ -69,7 +69,7 @@ func pathAgency(c *request.Call) (telematics.AgencyID, error) {
 }
 
 func noSuchAgency(c *request.Call) error {
-	return &telematics.Error{Code: errorcode.AgencyNotFound, Message: fmt.Sprintf("There is no agency %s.", c.Param("agency"))}
+	return &telematics.Error{Code: telematics.AgencyNotFound, Message: fmt.Sprintf("There is no agency %s.", c.Param("agency"))}
 }
 
 func noSuchKey(c *request.Call, more string) error {

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -89,6 +90,7 @@ type fleet struct {
 	stations []telematics.Station
 	holders  map[string]telematics.KeyHolders
 	edited   []telematics.FleetEdit
+	plans    []rental.Plan
 	err      error
 	block    bool // calls wait until their context ends
 
@@ -376,11 +378,40 @@ func (f *fleet) Rate(_ context.Context, id telematics.VehicleID) (*rental.Rate, 
 	return &rental.Rate{Hourly: 1500, Deposit: 20000}, "EUR", f.err
 }
 
+// RentalTerms is the store's, with agencies 1 and 2.
+func (f *fleet) RentalTerms(_ context.Context, id telematics.AgencyID) ([]rental.Plan, rental.Terms, error) {
+	if id > 2 {
+		return nil, rental.Terms{}, &telematics.Error{Code: telematics.AgencyNotFound, Message: "There is no agency."}
+	}
+	return f.plans, rental.Terms{Currency: "EUR", Rules: rental.DefaultRules}, f.err
+}
+
+// editAgency sets tariffs to 0.30 a minute, or removes them.
+func (f *fleet) editAgency(e telematics.FleetEdit) (telematics.FleetEdited, error) {
+	var fields struct{ Tariffs map[string]json.RawMessage }
+	if err := json.Unmarshal(e.Fields, &fields); err != nil {
+		return telematics.FleetEdited{}, err
+	}
+	before := len(f.plans)
+	for category, tariff := range fields.Tariffs {
+		f.plans = slices.DeleteFunc(f.plans, func(p rental.Plan) bool { return p.Category == category })
+		if string(tariff) != "null" {
+			f.plans = append(f.plans, rental.Plan{Category: category, Version: 1, Minute: 30})
+		} else if len(f.plans) == before {
+			return telematics.FleetEdited{}, nil
+		}
+	}
+	return telematics.FleetEdited{Changes: []string{"agency 1: changed"}}, nil
+}
+
 // Edit is the store's, with vehicles of agency 1 and 2.
 func (f *fleet) Edit(_ context.Context, e telematics.FleetEdit) (telematics.FleetEdited, error) {
 	f.edited = append(f.edited, e)
 	if f.err != nil {
 		return telematics.FleetEdited{}, f.err
+	}
+	if e.Agency != 0 {
+		return f.editAgency(e)
 	}
 	if e.Vehicle == 0 {
 		if !e.Entry.Actor.Sees(1) {

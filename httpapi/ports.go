@@ -85,14 +85,17 @@ type Agencies interface {
 	ListStations(context.Context, telematics.AgencyQuery) ([]telematics.Station, error)
 }
 
-// FleetEditor changes the record of vehicles and stations by the rules of fleet files.
+// FleetEditor changes the record of agencies, vehicles and stations by the rules of fleet files.
 type FleetEditor interface {
+	// RentalTerms returns the tariffs of an agency by category, and its currency and rental rules;
+	// or a *telematics.Error with AgencyNotFound.
+	RentalTerms(context.Context, telematics.AgencyID) ([]rental.Plan, rental.Terms, error)
 	// Rate returns what a vehicle costs, nil where it is not for rent, and in which currency; or a
 	// *telematics.Error with VehicleNotFound.
 	Rate(context.Context, telematics.VehicleID) (*rental.Rate, rental.Currency, error)
 	// Edit carries out an edit, with its audit log entry, or changes nothing. Its error is a
 	// *telematics.Error, or one or several *rental.FieldError. The caller checks what the actor may
-	// change, except that the actor sees the vehicle or station.
+	// change, except that the actor sees the vehicle, station or agency.
 	Edit(context.Context, telematics.FleetEdit) (telematics.FleetEdited, error)
 }
 

@@ -114,6 +114,19 @@ func (s *server) routes(e *echo.Echo) {
 		http.MethodPatch, "/api/v1/admin/stations/{station}", telematics.StationChange, edits.station, byAdministrator,
 		checkedBy(checkEdit),
 	)
+	r.get("/api/v1/admin/agencies/{agency}/tariffs", edits.tariffList)
+	r.get("/api/v1/admin/agencies/{agency}/tariffs/{category}", edits.tariff)
+	r.change(
+		http.MethodPut, "/api/v1/admin/agencies/{agency}/tariffs/{category}", rental.TariffChange, edits.setTariff, byAdministrator,
+	)
+	r.change(
+		http.MethodDelete, "/api/v1/admin/agencies/{agency}/tariffs/{category}", rental.TariffChange, edits.removeTariff,
+		byAdministrator,
+	)
+	r.get("/api/v1/admin/agencies/{agency}/rental-rules", edits.rentalRules)
+	r.change(
+		http.MethodPut, "/api/v1/admin/agencies/{agency}/rental-rules", rental.RulesChange, edits.setRentalRules, byAdministrator,
+	)
 	r.get("/api/v1/admin/agencies/{agency}/keys", keys.list, withScope(auth.ScopeAgencyKeys))
 	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, keys.add, withScope(auth.ScopeAgencyKeys), byAdministrator)
 	r.post(

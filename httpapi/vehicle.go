@@ -187,7 +187,7 @@ func (v vehicles) address(t telematics.Twin) *string {
 	return resource.OrNull(v.places.Address(t.AgencyID, position, kmh == nil || *kmh <= telematics.MovingKmh))
 }
 
-// fleetEdits adds and changes vehicles and stations.
+// fleetEdits adds and changes vehicles and stations, and changes tariffs and rental rules.
 type fleetEdits struct {
 	editor FleetEditor
 	fleet  Fleet
@@ -234,16 +234,21 @@ func (f fleetEdits) station(c *request.Call) error {
 }
 
 func newEdit(c *request.Call, add, change string) telematics.FleetEdit {
-	e := telematics.FleetEdit{New: c.Request().Method == http.MethodPost, Fields: c.Body}
-	if body := bytes.TrimSpace(c.Body); len(body) == 0 || string(body) == "null" {
-		e.Fields = []byte("{}")
-	}
+	e := telematics.FleetEdit{New: c.Request().Method == http.MethodPost, Fields: object(c.Body)}
 	action := change
 	if e.New {
 		action = add
 	}
 	e.Entry = c.Entry(action, 0)
 	return e
+}
+
+// object returns a body that is an object, or nothing: then an empty object.
+func object(body []byte) json.RawMessage {
+	if text := bytes.TrimSpace(body); len(text) == 0 || string(text) == "null" {
+		return json.RawMessage("{}")
+	}
+	return body
 }
 
 // edit carries out an edit, which ends even if the caller disconnects, and records a refusal.

@@ -17,6 +17,8 @@ const (
 	MethodRemove    = "payment_method.remove"
 	MethodDefault   = "payment_method.default"
 	MethodDropped   = "payment_method.dropped" // the processor no longer holds it
+	TariffChange    = "tariff.change"
+	RulesChange     = "rental_rules.change"
 	AgencyKeyAdd    = "agency_key.add"
 	AgencyKeyRetire = "agency_key.retire"
 	AgencyKeyRevoke = "agency_key.revoke"

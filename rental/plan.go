@@ -55,6 +55,9 @@ func (p *Plan) UnmarshalJSON(text []byte) error {
 	return err
 }
 
+// DefaultCategory is the name of the empty category: of vehicles whose category has no tariff.
+const DefaultCategory = "default"
+
 // Usage is what is known of a rental when it is priced.
 type Usage struct {
 	Reserved time.Duration // how long its client had the vehicle reserved before the start
@@ -170,6 +173,14 @@ func (p Plan) spans() (list []span) {
 		}
 	}
 	return list
+}
+
+// Limits reports whether an hour and a day are ever reached as prices of time.
+func (p Plan) Limits() (hour, day bool) {
+	for _, s := range p.spans() {
+		hour, day = hour || s.unit == PerHour, day || s.unit == PerDay
+	}
+	return hour, day
 }
 
 // spend prices a number of minutes: as many of the longest span as fit, and the rest in shorter

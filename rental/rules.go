@@ -83,6 +83,9 @@ const (
 	ReturnToArea ReturnPlace = "area"
 )
 
+// ReturnPlaces lists every place of return.
+var ReturnPlaces = []ReturnPlace{ReturnAnywhere, ReturnToStation, ReturnToArea}
+
 // StartCharging is what the start of a rental charges.
 type StartCharging string
 
@@ -91,6 +94,9 @@ const (
 	ChargeEstimate StartCharging = "estimate" // the price of the booked time
 	ChargeNothing  StartCharging = "nothing"  // only the deposit is held; without one, the estimate
 )
+
+// StartChargings lists all that a start may charge.
+var StartChargings = []StartCharging{ChargeEstimate, ChargeNothing}
 
 // DefaultRules are the rules of an agency that has set none.
 var DefaultRules = Rules{

@@ -16,6 +16,7 @@ const (
 	CommandNotFound       Code = "command_not_found"
 	BulkNotFound          Code = "bulk_not_found"
 	StationNotFound       Code = "station_not_found"
+	AgencyNotFound        Code = "agency_not_found"
 	IDTaken               Code = "id_taken" // by a vehicle or station
 	VehicleHasNoUnit      Code = "vehicle_has_no_unit"
 	CommandNotSupported   Code = "command_not_supported"

@@ -138,10 +138,12 @@ type VehicleQuery struct {
 	Page
 }
 
-// FleetEdit adds or changes a vehicle or a station, by the rules of a fleet file.
+// FleetEdit adds or changes a vehicle or a station, or changes tariffs or rental rules of an
+// agency, by the rules of a fleet file.
 type FleetEdit struct {
-	Vehicle VehicleID // zero: it is about a station
+	Vehicle VehicleID // one of these three
 	Station StationID
+	Agency  AgencyID // the fields are its tariffs or rental_rules
 	New     bool     // it is not on record yet; otherwise it is
 	Fields  []byte   // JSON: the object of a fleet file, without its id
 	Entry   Activity // for the audit log, without its agency and what has changed

@@ -25,7 +25,6 @@ const (
 	ServiceUnavailable telematics.Code = "service_unavailable"
 
 	HaltNotFound            telematics.Code = "halt_not_found"
-	AgencyNotFound          telematics.Code = "agency_not_found"
 	AgencyKeyNotFound       telematics.Code = "agency_key_not_found"
 	IdempotencyKeyRequired  telematics.Code = "idempotency_key_required"
 	WebhookSignatureInvalid telematics.Code = "webhook_signature_invalid"
@@ -94,12 +93,15 @@ var kinds = map[telematics.Code]kind{
 	HaltNotFound: {http.StatusNotFound,
 		"No such halt is in force.",
 		"Read which halts are in force (`GET /api/v1/admin/halts`)."},
-	AgencyNotFound: {http.StatusNotFound,
+	telematics.AgencyNotFound: {http.StatusNotFound,
 		"The agency does not exist, or the token may not see it.",
 		"Check the id; `GET /api/v1/admin/agencies` lists what the token may see."},
 	AgencyKeyNotFound: {http.StatusNotFound,
 		"The agency has no such key, or it is revoked.",
 		"List the keys of the agency, and use one of those ids."},
+	rental.TariffNotFound: {http.StatusNotFound,
+		"The agency has no tariff for vehicles of that category.",
+		"Check the category; `GET /api/v1/admin/agencies/{agency}/tariffs` lists those that have one."},
 	rental.BookingNotFound: {http.StatusNotFound,
 		"The booking does not exist, or belongs to another client or agency.",
 		"Check the id, and whose token it is."},

@@ -133,6 +133,7 @@ func TestDriverMessages_HaveNoInstructionForStaff(t *testing.T) {
 		// The others are for administrators, and for programmers of apps.
 		if _, answered := kinds[code]; answered && !tried[code] && code != telematics.CommandNotFound && code != telematics.BulkNotFound &&
 			code != telematics.StationNotFound &&
+			code != telematics.AgencyNotFound &&
 			code != telematics.IDTaken &&
 			code != telematics.IdempotencyInProgress &&
 			code != telematics.IdempotencyMismatch {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,15 @@ import (
 func (c *Call) PathInteger(name string) int64 {
 	n, _ := contract.ParseInteger(c.Param(name))
 	return n
+}
+
+// PathText returns a parameter of the path as text, in which a slash may be escaped.
+func (c *Call) PathText(name string) string {
+	if c.Request().URL.RawPath == "" { // the path has no such characters
+		return c.Param(name)
+	}
+	text, _ := url.PathUnescape(c.Param(name)) // the server has refused other escapes
+	return text
 }
 
 // VehicleID returns the vehicle that the path names.

@@ -1,14 +1,12 @@
 package resource
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
 	"motorpool/rental"
 )
-
-// DefaultCategory stands for the tariff of vehicles whose category has none.
-const DefaultCategory = "default"
 
 // Tariff is what the vehicles of a category cost, in a currency. Null amounts are not charged.
 type Tariff struct {
@@ -37,16 +35,13 @@ func NewTariff(p rental.Plan, c rental.Currency) Tariff {
 		}
 		return new(Money(c, m))
 	}
-	t := Tariff{
-		Category: p.Category, Version: p.Version, Currency: c, PerMinute: amount(p.Minute), PerHour: amount(p.Hour),
-		PerDay: amount(p.Day), PerKm: amount(p.Kilometer), IncludedKm: p.IncludedKm, PerPauseMinute: amount(p.PauseMinute),
-		PerReservation: amount(p.ReserveMinute), FreeMinutes: int64(p.FreeReserve / time.Minute), Minimum: amount(p.Minimum),
-		Deposit: amount(p.Deposit), PluggedIn: p.PluggedIn, Description: p.Words(c),
+	return Tariff{
+		Category: cmp.Or(p.Category, rental.DefaultCategory), Version: p.Version, Currency: c,
+		PerMinute: amount(p.Minute), PerHour: amount(p.Hour), PerDay: amount(p.Day),
+		PerKm: amount(p.Kilometer), IncludedKm: p.IncludedKm, PerPauseMinute: amount(p.PauseMinute),
+		PerReservation: amount(p.ReserveMinute), FreeMinutes: int64(p.FreeReserve / time.Minute),
+		Minimum: amount(p.Minimum), Deposit: amount(p.Deposit), PluggedIn: p.PluggedIn, Description: p.Words(c),
 	}
-	if t.Category == "" {
-		t.Category = DefaultCategory
-	}
-	return t
 }
 
 // PriceLine is a part of a price. Unit, quantity and rate are null where there is the amount alone.
@@ -67,4 +62,32 @@ func NewPriceLines(c rental.Currency, lines []rental.Line) []PriceLine {
 		}
 		return body
 	})
+}
+
+// RentalRules are an agency's rules for rentals that its clients reserve, start and end themselves.
+type RentalRules struct {
+	MaxDistance      int                  `json:"max_distance_m"`
+	ReturnTo         rental.ReturnPlace   `json:"return_to"`
+	StationRadius    int                  `json:"station_radius_m"`
+	ReturnDoors      bool                 `json:"return_doors"`
+	ReturnWindows    bool                 `json:"return_windows"`
+	ReturnTrunk      bool                 `json:"return_trunk"`
+	ReturnKey        *rental.KeyPosition  `json:"return_key"` // null: anywhere
+	ChargeAtStart    rental.StartCharging `json:"charge_at_start"`
+	MaxOpenBookings  int                  `json:"max_open_bookings"`
+	MaxUnpaid        int                  `json:"max_unpaid"`
+	HoldMinutes      int64                `json:"hold_minutes"`
+	MinLengthMinutes int64                `json:"min_length_minutes"`
+	PositionDecimals int                  `json:"position_decimals"`
+	MinEnergyPercent int                  `json:"min_energy_percent"`
+}
+
+// NewRentalRules returns rental rules.
+func NewRentalRules(r rental.Rules) RentalRules {
+	return RentalRules{
+		MaxDistance: r.MaxDistance, ReturnTo: r.ReturnTo, StationRadius: r.StationRadius, ReturnDoors: r.ReturnDoors,
+		ReturnWindows: r.ReturnWindows, ReturnTrunk: r.ReturnTrunk, ReturnKey: OrNull(r.ReturnKey), ChargeAtStart: r.ChargeAtStart,
+		MaxOpenBookings: r.MaxOpenBookings, MaxUnpaid: r.MaxUnpaid, HoldMinutes: int64(r.HoldFor / time.Minute),
+		MinLengthMinutes: int64(r.MinLength / time.Minute), PositionDecimals: r.PositionDecimals, MinEnergyPercent: r.MinEnergyPercent,
+	}
 }

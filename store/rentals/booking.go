@@ -154,11 +154,16 @@ func retryTransaction(ctx context.Context, db *pg.DB, run func(*sqlx.Tx) error) 
 // errKeyCame means that an idempotency key came into use after it was looked up.
 var errKeyCame = errors.New("the idempotency key came into use meanwhile")
 
+// errCurrencyChanged means that the currency of an agency changed after its terms were read: what
+// its vehicles cost is in another one.
+var errCurrencyChanged = errors.New("the currency of the agency changed meanwhile")
+
 // isGivenUp reports whether a transaction was aborted because of another one: by a deadlock, a lock
-// that took too long, or a key.
+// that took too long, a key, or a currency.
 func isGivenUp(err error) bool {
 	refusal := pq.As(err)
-	return refusal != nil && (refusal.Code.Class() == "40" || refusal.Code == unavailable.LockNotAvailable) || errors.Is(err, errKeyCame)
+	return refusal != nil && (refusal.Code.Class() == "40" || refusal.Code == unavailable.LockNotAvailable) || errors.Is(err, errKeyCame) ||
+		errors.Is(err, errCurrencyChanged)
 }
 
 // keepKey stores an idempotency key for a booking, once nothing else can refuse the request.

@@ -181,13 +181,14 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 		Protocol     telematics.Protocol `db:"protocol"`
 		Installation []byte              `db:"installation"`
 		BestEffort   bool                `db:"best_effort_unlock"`
+		Currency     rental.Currency     `db:"currency"`
 
 		Plan []byte `db:"tariff"` // JSON; null: none
 	}
 	err := tx.GetContext(ctx, &vehicle, `
 		select v.id, v.agency_id, v.status, v.hourly_rate, v.deposit, coalesce(u.serial, '') as serial, coalesce(u.protocol,
 		'') as protocol,
-			coalesce(u.installation, '{}') as installation, a.best_effort_unlock, (`+planOf+`) as tariff
+			coalesce(u.installation, '{}') as installation, a.best_effort_unlock, a.currency, (`+planOf+`) as tariff
 		from vehicles v
 			join agencies a on a.id = v.agency_id
 			left join units u on u.vehicle_id = v.id
@@ -195,6 +196,9 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 		for no key update of v`, draft.Vehicle)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
+	}
+	if vehicle.ID != 0 && vehicle.AgencyID == draft.Agency && vehicle.Currency != facts.Terms.Currency {
+		return errCurrencyChanged
 	}
 	facts.Vehicle = telematics.Vehicle{
 		ID: vehicle.ID, AgencyID: vehicle.AgencyID, Status: vehicle.Status, Unit: vehicle.Unit, Protocol: vehicle.Protocol,
@@ -241,7 +245,7 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 // planOf selects the tariff of the category of a vehicle v of an agency a, else the agency's for
 // other categories; null: none, or one in another currency.
 const planOf = `
-	select t.tariff
+	select t.tariff || jsonb_build_object('version', t.version, 'category', t.category)
 	from tariffs t
 	where t.agency_id = a.id and t.category in (v.category, '') and t.tariff is not null and t.currency = a.currency
 		and t.version = (select max(n.version) from tariffs n where n.agency_id = t.agency_id and n.category = t.category)

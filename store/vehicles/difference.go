@@ -17,8 +17,7 @@ type described []fact
 
 type fact struct {
 	field, value string
-	hidden       string // compared, and never shown
-	other        string // how another hidden value is called
+	secret       string // compared, and never shown
 }
 
 // plain returns fields without secrets.
@@ -52,6 +51,7 @@ func (a agency) described() described {
 		{"best_effort_unlock", string(unlock)},
 		{"fee_limit", limit},
 		{"buffer_minutes", minutes(a.Buffer)},
+		{"rental_rules", describedRules(a.Rules)},
 	})
 }
 
@@ -90,7 +90,7 @@ func (v vehicle) described(c rental.Currency) described {
 		shown = append(shown, key+" "+value)
 	}
 	return append(d, fact{field: "protocol", value: string(v.Protocol)},
-		fact{"installation", strings.Join(shown, ", "), strings.Join(secret, ", "), "another secret"})
+		fact{"installation", strings.Join(shown, ", "), strings.Join(secret, ", ")})
 }
 
 func words[T ~string](list []T) string {
@@ -122,8 +122,8 @@ func differences(object string, before, after described) (list []Difference) {
 		d := Difference{Object: object, Field: f.field, To: f.value, New: before == nil}
 		if before != nil {
 			d.From = before[i].value
-			if before[i].value == f.value && before[i].hidden != f.hidden {
-				d.To += ", " + f.other
+			if before[i].value == f.value && before[i].secret != f.secret {
+				d.To += ", another secret"
 			}
 		}
 		if d.From != d.To {
@@ -140,8 +140,9 @@ func (f FleetFile) differences(on record) (list []Difference) {
 		if recorded, known := on.agencies[a.ID]; known {
 			before = recorded.described()
 		}
-		list = append(list, differences(fmt.Sprint("agency ", a.ID), before, agency{a, f.Terms[a.ID]}.described())...)
-		list = append(list, f.Areas[a.ID].differences(a.ID, on.areas[a.ID])...)
+		terms := f.Terms[a.ID]
+		list = append(list, differences(fmt.Sprint("agency ", a.ID), before, agency{Agency: a, Terms: terms}.described())...)
+		list = append(list, differingTariffs(on.agencies[a.ID], f.Tariffs[a.ID], a.ID, terms.Currency)...)
 	}
 	for _, s := range f.Stations {
 		var before described

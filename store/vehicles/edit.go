@@ -15,10 +15,10 @@ import (
 	"motorpool/telematics"
 )
 
-// Edit adds or changes a vehicle or a station by the rules of a fleet file, and adds the entry to
-// the audit log, in one transaction. The actor of the entry must see the vehicle or station as it
-// was; the caller checks what it becomes. Its error is a *telematics.Error, or one or several
-// *rental.FieldError.
+// Edit adds or changes a vehicle or a station, or changes tariffs or rental rules of an agency, by
+// the rules of a fleet file, and adds the entry to the audit log, in one transaction. The actor of
+// the entry must see the vehicle, station or agency as it was; the caller checks what it becomes.
+// Its error is a *telematics.Error, or one or several *rental.FieldError.
 func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telematics.FleetEdited, err error) {
 	err = pg.WithinLocks(ctx, f.db, func(tx *sqlx.Tx) error {
 		if _, err := tx.ExecContext(ctx, lockImports); err != nil {
@@ -36,12 +36,13 @@ func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telemati
 		if err != nil {
 			return err
 		}
-		if err := writeEdit(ctx, tx, file); err != nil {
+		if err := writeEdit(ctx, tx, file, e.Entry.Actor.Subject); err != nil {
 			return err
 		}
 		done.Changes = append([]string{}, Sentences(file.differences(on))...)
 		entry := e.Entry
 		entry.Outcome, entry.Details = telematics.Executed, map[string]any{"changes": done.Changes}
+		entry.Agency = e.Agency
 		for _, s := range file.Stations {
 			done.Station, entry.Agency = s, s.AgencyID
 		}
@@ -56,8 +57,14 @@ func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telemati
 	return done, unavailable.Wrap("edit the fleet", err)
 }
 
-func writeEdit(ctx context.Context, tx *sqlx.Tx, file FleetFile) error {
-	_, err := importStations(ctx, tx, file)
+func writeEdit(ctx context.Context, tx *sqlx.Tx, file FleetFile, by string) error {
+	_, err := importTariffs(ctx, tx, file, by)
+	if err == nil {
+		_, err = importRules(ctx, tx, file)
+	}
+	if err == nil {
+		_, err = importStations(ctx, tx, file)
+	}
 	if err == nil {
 		_, err = importVehicles(ctx, tx, file.Vehicles, file.Rates)
 	}
@@ -83,6 +90,9 @@ func changesOf(e telematics.FleetEdit) FleetChanges {
 			c.claimed[unit] = e.Vehicle
 		}
 	}
+	if e.Agency != 0 {
+		p.number, list = int64(e.Agency), &c.agencies
+	}
 	p.fields["id"] = json.RawMessage(fmt.Sprint(p.number))
 	*list = append(*list, p)
 	return c
@@ -91,6 +101,11 @@ func changesOf(e telematics.FleetEdit) FleetChanges {
 // checkExists returns an error for what is added and on record already, and for what is changed and
 // not on record, or not the actor's to see.
 func checkExists(e telematics.FleetEdit, on record) error {
+	if _, known := on.agencies[e.Agency]; e.Agency != 0 && (!known || !e.Entry.Actor.Sees(e.Agency)) {
+		return noSuchAgency(e.Agency)
+	} else if e.Agency != 0 {
+		return nil
+	}
 	vehicle, known := on.vehicles[e.Vehicle]
 	agency, what, missing := vehicle.AgencyID, fmt.Sprintf("vehicle %d", e.Vehicle), telematics.VehicleNotFound
 	if e.Vehicle == 0 {

@@ -29,11 +29,12 @@ type FleetFile struct {
 	Stations []telematics.Station
 	// A status that is empty stays as it is on record.
 	Vehicles []telematics.Vehicle
-	// An agency that is not in it has nothing but the default currency.
+	// An agency that is not in it has nothing but the default currency. Rules that are zero stay as
+	// they are on record.
 	Terms map[telematics.AgencyID]rental.Terms
-	Rates map[telematics.VehicleID]rental.Rate // one that is not in it is not for rent
-	// The areas that are set, or removed where there is none. Others stay.
-	Areas map[telematics.AgencyID]agencyAreas
+	// By category; nil: it has none. What is not in it stays as it is on record.
+	Tariffs map[telematics.AgencyID]map[string]*rental.Plan
+	Rates   map[telematics.VehicleID]rental.Rate // one that is not in it is not for rent
 }
 
 // ParseFleetFile reads a fleet file that says all of its agencies, stations and vehicles: none of
@@ -57,7 +58,7 @@ type FleetChanges struct {
 // ReadFleetFile reads a fleet file:
 //
 //	{"agencies": [{"id": 1, "code": "MUC", "name": "…", "currency": "EUR", "tax_percent": 19, "cancel_cutoff_minutes": 60,
-//	               "buffer_minutes": 15, "areas": {"centre": {"kind": "operating", "geometry": {…}}, "old": null}}],
+//	               "buffer_minutes": 15, "tariffs": {"compact": {"per_minute": 0.30, …}}, "rental_rules": {"hold_minutes": 20, …}}],
 //	 "stations": [{"id": 1, "agency_id": 1, "name": "…", "address": "…", "latitude": 48.1, "longitude": 11.5}],
 //	 "vehicles": [{"id": 1, "agency_id": 1, "unit": "861…", "protocol": "v1", "installation": {"…": "…"},
 //	               "status": "available", "powertrain": "electric", "plate_number": "…", "brand": "…",
@@ -145,12 +146,12 @@ type record struct {
 	vehicles map[telematics.VehicleID]vehicle
 	units    map[telematics.Unit]unit
 	codes    map[string]telematics.AgencyID // who has the codes that the file names
-	areas    map[telematics.AgencyID]agencyAreas
 }
 
 type agency struct {
 	telematics.Agency
 	rental.Terms
+	tariffs map[string]rental.Plan // by category
 }
 
 type vehicle struct {
@@ -181,6 +182,7 @@ type unit struct {
 // newAgency has the values of what a fleet file does not say, or clears.
 var newAgency = agency{Terms: rental.Terms{
 	Currency: rental.DefaultCurrency, UnlockGrace: rental.DefaultUnlockGrace, PaymentWait: rental.DefaultPaymentWait,
+	Rules: rental.DefaultRules,
 }}
 
 // Units returns the vehicles whose units the changes name, in their order, with nothing but id and
@@ -232,18 +234,19 @@ func (c FleetChanges) over(on record) (FleetFile, error) {
 	problems := slices.Clone(c.problems)
 	file := FleetFile{
 		Terms: map[telematics.AgencyID]rental.Terms{}, Rates: map[telematics.VehicleID]rental.Rate{},
-		Areas: map[telematics.AgencyID]agencyAreas{},
+		Tariffs: map[telematics.AgencyID]map[string]*rental.Plan{},
 	}
 	for _, p := range c.agencies {
 		before, known := on.agencies[telematics.AgencyID(p.number)]
 		if !known {
 			before = newAgency
 		}
-		p = p.over(known, &problems)
-		file.Areas[telematics.AgencyID(p.number)] = p.areas(on.areas[telematics.AgencyID(p.number)])
-		a := p.agency(before)
+		a, tariffs := p.over(known, &problems).agency(before)
 		file.Agencies = append(file.Agencies, a.Agency)
 		file.Terms[a.ID] = a.Terms
+		if len(tariffs) > 0 {
+			file.Tariffs[a.ID] = tariffs
+		}
 	}
 	for _, p := range c.stations {
 		before, known := on.stations[telematics.StationID(p.number)]
@@ -274,7 +277,8 @@ const (
 	deny  bestEffort = "deny"
 )
 
-func (p *part) agency(before agency) agency {
+// agency reads an agency, and those of its tariffs that the file names.
+func (p *part) agency(before agency) (agency, map[string]*rental.Plan) {
 	defer p.end()
 	a := agency{Agency: telematics.Agency{
 		ID: telematics.AgencyID(p.id("id", int64(before.ID))), Code: p.text("code", before.Code), Name: p.text("name", before.Name),
@@ -288,7 +292,7 @@ func (p *part) agency(before agency) agency {
 	}
 	a.BestEffortUnlock = oneOf(p, "best_effort_unlock", []bestEffort{deny, allow}, unlock, deny) == allow
 	a.Terms = p.terms(before.Terms)
-	return a
+	return a, p.tariffs(before, a.Currency)
 }
 
 // maxPause bounds what an agency's terms keep free: no booking is longer.
@@ -309,6 +313,7 @@ func (p *part) terms(before rental.Terms) rental.Terms {
 		Currency: currency, Tax: p.tax("tax_percent", before.Tax),
 		CancelCutoff: p.minutes("cancel_cutoff_minutes", before.CancelCutoff, newAgency.CancelCutoff),
 		Buffer:       p.minutes("buffer_minutes", before.Buffer, newAgency.Buffer),
+		Rules:        p.rules(before.Rules),
 	}
 }
 

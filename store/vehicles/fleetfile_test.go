@@ -76,6 +76,7 @@ func TestDemoFleet_HasTermsAndRates(t *testing.T) {
 			PaymentWait: 10 * time.Minute,
 		},
 	} {
+		want.Rules = rental.DefaultRules
 		if file.Terms[id] != want {
 			t.Errorf("agency %d: %+v, want %+v", id, file.Terms[id], want)
 		}
@@ -128,6 +129,7 @@ func TestParseFleetFile_ReadsAmountsExactly(t *testing.T) {
 			continue
 		}
 		rate, rented := file.Rates[1]
+		c.terms.Rules = rental.DefaultRules
 		if file.Terms[1] != c.terms || rented != (c.rate != nil) || rented && rate != *c.rate {
 			t.Errorf("agency %s, vehicle %s: terms %+v, rate %+v", c.agency, c.vehicle, file.Terms[1], rate)
 		}

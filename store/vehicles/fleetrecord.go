@@ -41,9 +41,6 @@ func readRecord(ctx context.Context, db sqlx.QueryerContext, c FleetChanges) (re
 	if on.agencies, err = readAgencies(ctx, db, agencies); err != nil {
 		return record{}, err
 	}
-	if on.areas, err = readAreas(ctx, db, c.agencies); err != nil {
-		return record{}, err
-	}
 	if on.codes, err = readCodes(ctx, db, c.agencies); err != nil {
 		return record{}, err
 	}
@@ -70,27 +67,47 @@ func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 		Wait       int64           `db:"wait"`
 		FeeLimit   rental.Minor    `db:"fee_limit"`
 		BestEffort bool            `db:"best_effort_unlock"`
+		Rules      []byte          `db:"rules"`
 	}
 	err := sqlx.SelectContext(ctx, db, &rows, `
 		select id, code, name, currency, tax_ppm, extract(epoch from cancel_cutoff)::bigint as cutoff, extract(epoch
 		from buffer)::bigint as buffer,
 			extract(epoch from unlock_grace)::bigint as grace, extract(epoch from payment_wait)::bigint as wait,
-			coalesce(fee_limit, 0) as fee_limit, best_effort_unlock
-		from agencies where id = any ($1)`, pq.Array(ids))
+			coalesce(fee_limit, 0) as fee_limit, best_effort_unlock, (select rules from rental_rules r where r.agency_id = a.id) as rules
+		from agencies a where id = any ($1)`, pq.Array(ids))
+	if err != nil {
+		return nil, err
+	}
 	found := map[telematics.AgencyID]agency{}
 	for _, r := range rows {
 		a := r.agency().Agency
 		a.BestEffortUnlock = r.BestEffort
+		rules, err := decodeRules(r.Rules)
+		if err != nil {
+			return nil, fmt.Errorf("rental rules of agency %d: %w", r.ID, err)
+		}
 		found[r.ID] = agency{
 			a,
 			rental.Terms{
 				Currency: r.Currency, Tax: r.Tax, CancelCutoff: time.Duration(r.Cutoff) * time.Second,
 				Buffer: time.Duration(r.Buffer) * time.Second, UnlockGrace: time.Duration(r.Grace) * time.Second,
-				PaymentWait: time.Duration(r.Wait) * time.Second, FeeLimit: r.FeeLimit,
+				PaymentWait: time.Duration(r.Wait) * time.Second, FeeLimit: r.FeeLimit, Rules: rules,
 			},
+			map[string]rental.Plan{},
 		}
 	}
-	return found, err
+	tariffs, err := readTariffs(ctx, db, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range tariffs {
+		if plan, err := r.plan(found[r.Agency].Currency); err != nil {
+			return nil, err
+		} else if plan != nil {
+			found[r.Agency].tariffs[r.Category] = *plan
+		}
+	}
+	return found, nil
 }
 
 // readCodes returns the agencies that have the codes which some parts name.
@@ -193,7 +210,7 @@ func readUnits(ctx context.Context, db sqlx.QueryerContext, serials []telematics
 
 // revalued returns the agencies whose currency changes, and an error for each whose money on record
 // would be in another currency than before: for vehicles whose rate the file does not name anew,
-// and for bookings and charges in progress, unless it names rates.
+// and for bookings and charges in progress, unless it names rates or tariffs.
 func (c FleetChanges) revalued(
 	ctx context.Context, db sqlx.QueryerContext, on record, file FleetFile,
 ) (changing []telematics.AgencyID, problems []error, err error) {
@@ -205,6 +222,7 @@ func (c FleetChanges) revalued(
 		renamed[v.AgencyID] = renamed[v.AgencyID] || p.fields["hourly_rate"] != nil
 	}
 	for i, a := range file.Agencies {
+		renamed[a.ID] = renamed[a.ID] || file.Tariffs[a.ID] != nil
 		before, known := on.agencies[a.ID]
 		if !known || before.Currency == file.Terms[a.ID].Currency {
 			continue

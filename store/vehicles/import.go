@@ -21,7 +21,9 @@ import (
 
 // Imported counts what an import added or changed.
 type Imported struct {
-	Agencies, Areas, Stations, Vehicles, Units int
+	Agencies, Stations, Vehicles, Units int
+	Tariffs                             int // versions of them
+	Rules                               int // agencies with other rental rules
 }
 
 // String returns the counts for an operator, without those that are zero.
@@ -31,8 +33,8 @@ func (i Imported) String() string {
 		n         int
 		one, more string
 	}{
-		{i.Agencies, "agency", "agencies"}, {i.Areas, "area", "areas"},
-		{i.Stations, "station", "stations"}, {i.Vehicles, "vehicle", "vehicles"},
+		{i.Agencies, "agency", "agencies"}, {i.Tariffs, "tariff", "tariffs"},
+		{i.Rules, "set of rental rules", "sets of rental rules"}, {i.Stations, "station", "stations"}, {i.Vehicles, "vehicle", "vehicles"},
 		{i.Units, "unit", "units"},
 	} {
 		switch c.n {
@@ -61,7 +63,7 @@ func (i Imported) String() string {
 // context ends. Where it ends early, a part is written, and the next import of the file writes
 // the rest. A file that names an unknown agency changes nothing.
 func (f *Fleet) Import(ctx context.Context, file FleetFile) (Imported, error) {
-	imported, err := f.importFile(ctx, file, nil, asItIs)
+	imported, err := f.importFile(ctx, file, nil, asItIs, "")
 	return imported, unavailable.Wrap("import fleet", err)
 }
 
@@ -120,7 +122,7 @@ func (f *Fleet) Apply(ctx context.Context, plan FleetPlan, by telematics.Author)
 			return FleetFile{}, err
 		}
 		return changes.over(on)
-	})
+	}, by.Actor.Subject)
 	return imported, unavailable.Wrap("import fleet", errors.Join(err, f.recordImport(ctx, by, imported, err)))
 }
 
@@ -130,9 +132,15 @@ func (f *Fleet) recordImport(ctx context.Context, by telematics.Author, imported
 		At: time.Now(), Actor: by.Actor, RequestID: by.RequestID, Action: telematics.FleetImport,
 		Outcome: telematics.Executed,
 		Details: map[string]any{
-			"agencies": imported.Agencies, "areas": imported.Areas, "stations": imported.Stations, "vehicles": imported.Vehicles,
+			"agencies": imported.Agencies, "stations": imported.Stations, "vehicles": imported.Vehicles,
 			"units": imported.Units,
 		},
+	}
+	if imported.Tariffs > 0 {
+		entry.Details["tariffs"] = imported.Tariffs
+	}
+	if imported.Rules > 0 {
+		entry.Details["rental_rules"] = imported.Rules
 	}
 	if failure != nil {
 		entry.Outcome = telematics.HasFailed // a part may be written
@@ -143,7 +151,7 @@ func (f *Fleet) recordImport(ctx context.Context, by telematics.Author, imported
 }
 
 func (f *Fleet) importFile(
-	ctx context.Context, file FleetFile, changing []telematics.AgencyID, complete completion,
+	ctx context.Context, file FleetFile, changing []telematics.AgencyID, complete completion, by string,
 ) (all Imported, err error) {
 	db, err := f.db.WithoutTimeouts(ctx, importLockTimeout)
 	if err != nil {
@@ -174,12 +182,17 @@ func (f *Fleet) importFile(
 		}
 	}
 	err = persist(func(tx *sqlx.Tx) error {
-		part, err := complete(ctx, tx, FleetFile{Agencies: file.Agencies, Stations: file.Stations, Terms: file.Terms, Areas: file.Areas})
+		part, err := complete(ctx, tx, FleetFile{
+			Agencies: file.Agencies, Stations: file.Stations, Terms: file.Terms, Tariffs: file.Tariffs,
+		})
 		if err != nil {
 			return err
 		}
 		if all.Agencies, err = importAgencies(ctx, tx, part); err == nil {
-			all.Areas, err = importAreas(ctx, tx, part)
+			all.Tariffs, err = importTariffs(ctx, tx, part, by)
+		}
+		if err == nil {
+			all.Rules, err = importRules(ctx, tx, part)
 		}
 		if err == nil {
 			all.Stations, err = importStations(ctx, tx, part)

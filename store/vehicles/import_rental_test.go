@@ -24,20 +24,27 @@ func priced(t *testing.T, p *fixture) (map[telematics.AgencyID]rental.Terms, map
 		Grace    int64               `db:"grace"`
 		Wait     int64               `db:"wait"`
 		FeeLimit rental.Minor        `db:"fee_limit"`
+		Rules    []byte              `db:"rules"`
 	}
 	err := p.Pool.SelectContext(t.Context(), &agencies, `
 		select id, currency, tax_ppm, (extract(epoch from cancel_cutoff))::bigint as cutoff, (extract(epoch from buffer))::bigint as buffer,
 			(extract(epoch from unlock_grace))::bigint as grace, (extract(epoch
-			from payment_wait))::bigint as wait, coalesce(fee_limit, 0) as fee_limit from agencies`)
+			from payment_wait))::bigint as wait, coalesce(fee_limit, 0) as fee_limit,
+			(select rules from rental_rules where agency_id = id) as rules
+		from agencies`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	terms := map[telematics.AgencyID]rental.Terms{}
 	for _, a := range agencies {
+		rules, err := decodeRules(a.Rules)
+		if err != nil {
+			t.Fatal(err)
+		}
 		terms[a.ID] = rental.Terms{
 			Currency: a.Currency, Tax: a.Tax, CancelCutoff: time.Duration(a.Cutoff) * time.Second,
 			Buffer: time.Duration(a.Buffer) * time.Second, UnlockGrace: time.Duration(a.Grace) * time.Second,
-			PaymentWait: time.Duration(a.Wait) * time.Second, FeeLimit: a.FeeLimit,
+			PaymentWait: time.Duration(a.Wait) * time.Second, FeeLimit: a.FeeLimit, Rules: rules,
 		}
 	}
 	var vehicles []struct {
@@ -72,18 +79,19 @@ func TestImport_SetsTermsAndRates(t *testing.T) {
 	check(Imported{})
 	file.Terms[1] = rental.Terms{
 		Currency: "JPY", Tax: rental.FullTax, CancelCutoff: rental.MaxLength, Buffer: time.Minute,
-		UnlockGrace: time.Minute, PaymentWait: 0, FeeLimit: 50_000,
+		UnlockGrace: time.Minute, PaymentWait: 0, FeeLimit: 50_000, Rules: rental.Rules{ReturnTo: rental.ReturnToStation, StationRadius: 1},
 	}
 	file.Rates[1], file.Rates[2] = rental.Rate{Hourly: rental.MaxAmount, Deposit: rental.MaxAmount}, rental.Rate{}
 	delete(file.Rates, 3) // no longer for rent
-	check(Imported{Agencies: 1, Vehicles: 3})
+	check(Imported{Agencies: 1, Rules: 1, Vehicles: 3})
 	check(Imported{})
 	// A code that becomes free can be used by another agency.
 	file.Agencies[0].Code, file.Agencies[1].Code = "OLD", "MUC"
 	check(Imported{Agencies: 2})
 
+	rules := file.Terms[1].Rules
 	file.Terms, file.Rates = map[telematics.AgencyID]rental.Terms{
-		1: {Currency: rental.DefaultCurrency}, 2: {Currency: rental.DefaultCurrency},
+		1: {Currency: rental.DefaultCurrency, Rules: rules}, 2: {Currency: rental.DefaultCurrency, Rules: rental.DefaultRules},
 	}, map[telematics.VehicleID]rental.Rate{}
 	check(Imported{Agencies: 2, Vehicles: 11})
 	file.Terms = nil // an import without terms changes nothing

@@ -402,6 +402,8 @@ export const de: Texts = {
     'station.change': 'Station geändert',
     'area.put': 'Gebiet gesetzt',
     'area.remove': 'Gebiet entfernt',
+    'tariff.change': 'Tarif geändert',
+    'rental_rules.change': 'Mietregeln geändert',
     'fleet.import': 'Flottendatei eingespielt',
     'agency_key.add': 'Schlüssel einer Agentur angelegt',
     'agency_key.retire': 'Schlüssel einer Agentur ausgemustert',

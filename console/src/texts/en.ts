@@ -402,6 +402,8 @@ export const en = {
     'station.change': 'Changed a station',
     'area.put': 'Set an area',
     'area.remove': 'Removed an area',
+    'tariff.change': 'Changed a tariff',
+    'rental_rules.change': 'Changed the rental rules',
     'fleet.import': 'Imported a fleet file',
     'agency_key.add': 'Made an agency key',
     'agency_key.retire': 'Retired an agency key',

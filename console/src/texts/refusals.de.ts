@@ -20,6 +20,7 @@ export const de: Refusals = {
     command_not_found: 'Diesen Befehl gibt es nicht, oder er gehört einer anderen Agentur.',
     bulk_not_found: 'Diesen Sammelbefehl gibt es nicht, oder er gehört einer anderen Agentur.',
     station_not_found: 'Diese Station gibt es nicht.',
+    tariff_not_found: 'Diesen Tarif gibt es nicht.',
     id_taken: 'Diese Id ist schon vergeben.',
     halt_not_found: 'Diesen Halt gibt es nicht mehr.',
     agency_not_found: 'Diese Agentur gibt es nicht.',

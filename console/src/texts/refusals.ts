@@ -28,6 +28,7 @@ export const en: Refusals = {
     command_not_found: 'There is no such command, or it is another agency’s.',
     bulk_not_found: 'There is no such bulk command, or it is another agency’s.',
     station_not_found: 'There is no such station.',
+    tariff_not_found: 'There is no such tariff.',
     id_taken: 'This id is already in use.',
     halt_not_found: 'This halt is not in force any more.',
     agency_not_found: 'There is no such agency.',

@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"golang.org/x/text/unicode/norm"
+
+	"motorpool/httpapi/request"
+	"motorpool/httpapi/resource"
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// tariff answers GET /admin/agencies/{agency}/tariffs/{category}.
+func (f fleetEdits) tariff(c *request.Call) error {
+	plans, currency, err := f.tariffs(c.Ctx(), c)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(plans, func(p rental.Plan) bool { return resource.NewTariff(p, currency).Category == category(c) })
+	if i < 0 {
+		return noSuchTariff(c)
+	}
+	return c.Answer("The tariff was read.", resource.NewTariff(plans[i], currency))
+}
+
+// tariffList answers GET /admin/agencies/{agency}/tariffs.
+func (f fleetEdits) tariffList(c *request.Call) error {
+	plans, currency, err := f.tariffs(c.Ctx(), c)
+	if err != nil {
+		return err
+	}
+	return c.Answer(request.Plural(len(plans), "tariff"), resource.List(plans, func(p rental.Plan) resource.Tariff {
+		return resource.NewTariff(p, currency)
+	}))
+}
+
+// setTariff answers PUT /admin/agencies/{agency}/tariffs/{category}.
+func (f fleetEdits) setTariff(c *request.Call) error {
+	return f.editTariff(c, object(c.Body), func(ctx context.Context, done telematics.FleetEdited) error {
+		plans, currency, err := f.tariffs(ctx, c)
+		if err != nil {
+			return err
+		}
+		for _, p := range plans {
+			if body := resource.NewTariff(p, currency); body.Category == category(c) {
+				return answerEdit(c, false, "", done, body)
+			}
+		}
+		return noSuchTariff(c) // removed by another request meanwhile
+	})
+}
+
+// removeTariff answers DELETE /admin/agencies/{agency}/tariffs/{category}.
+func (f fleetEdits) removeTariff(c *request.Call) error {
+	return f.editTariff(c, json.RawMessage("null"), func(_ context.Context, done telematics.FleetEdited) error {
+		if len(done.Changes) == 0 {
+			return noSuchTariff(c)
+		}
+		return answerEdit(c, false, "", done, nil)
+	})
+}
+
+func (f fleetEdits) editTariff(c *request.Call, tariff json.RawMessage, answer func(context.Context, telematics.FleetEdited) error) error {
+	return f.editAgency(c, rental.TariffChange, map[string]any{
+		"tariffs": map[string]json.RawMessage{category(c): tariff},
+	}, answer)
+}
+
+// rentalRules answers GET /admin/agencies/{agency}/rental-rules.
+func (f fleetEdits) rentalRules(c *request.Call) error {
+	rules, err := f.rules(c.Ctx(), c)
+	if err != nil {
+		return err
+	}
+	return c.Answer("The rental rules were read.", rules)
+}
+
+// setRentalRules answers PUT /admin/agencies/{agency}/rental-rules.
+func (f fleetEdits) setRentalRules(c *request.Call) error {
+	return f.editAgency(c, rental.RulesChange, map[string]any{"rental_rules": object(c.Body)},
+		func(ctx context.Context, done telematics.FleetEdited) error {
+			rules, err := f.rules(ctx, c)
+			if err != nil {
+				return err
+			}
+			return answerEdit(c, false, "", done, rules)
+		})
+}
+
+// editAgency sets fields of the agency that the path names.
+func (f fleetEdits) editAgency(
+	c *request.Call, action string, fields map[string]any, answer func(context.Context, telematics.FleetEdited) error,
+) error {
+	agency, err := pathAgency(c)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	e := telematics.FleetEdit{Agency: agency, Fields: text, Entry: c.Entry(action, 0)}
+	e.Entry.Agency = agency
+	return f.edit(c, e, answer)
+}
+
+func (f fleetEdits) tariffs(ctx context.Context, c *request.Call) ([]rental.Plan, rental.Currency, error) {
+	agency, err := pathAgency(c)
+	if err != nil {
+		return nil, "", err
+	}
+	plans, terms, err := f.editor.RentalTerms(ctx, agency)
+	return plans, terms.Currency, err
+}
+
+func (f fleetEdits) rules(ctx context.Context, c *request.Call) (resource.RentalRules, error) {
+	agency, err := pathAgency(c)
+	if err != nil {
+		return resource.RentalRules{}, err
+	}
+	_, terms, err := f.editor.RentalTerms(ctx, agency)
+	return resource.NewRentalRules(terms.Rules), err
+}
+
+// category returns the category that the path names, as it is stored.
+func category(c *request.Call) string {
+	return norm.NFC.String(telematics.Printable(c.PathText("category")))
+}
+
+func noSuchTariff(c *request.Call) error {
+	return &telematics.Error{
+		Code:    rental.TariffNotFound,
+		Message: fmt.Sprintf("There is no tariff %.100s of agency %s.", category(c), c.Param("agency")),
+	}
+}
