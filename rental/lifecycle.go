@@ -174,6 +174,17 @@ func (d BookingDetails) Cancel(now time.Time) (Change, error) {
 	return Change{Booking: b}, nil
 }
 
+// Lapse decides to cancel a reservation that was not started in the time for which it is kept. It
+// returns false where the booking is not one, or is kept still.
+func (d BookingDetails) Lapse(now time.Time) (Change, bool) {
+	if d.State != Upcoming || d.ReservedUntil.IsZero() || now.Before(d.ReservedUntil) {
+		return Change{}, false
+	}
+	b := d.Booking
+	b.State = Cancelled
+	return Change{Booking: b, Details: map[string]any{"reserved_until": d.ReservedUntil.Format(time.RFC3339Nano)}}, true
+}
+
 func (d BookingDetails) whyNotCancelled(now time.Time) string {
 	switch {
 	case d.State != Upcoming:

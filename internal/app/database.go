@@ -256,6 +256,33 @@ func migrate(ctx context.Context, p *pg.DB, wanted bool, log *slog.Logger) error
 }
 
 const (
+	// lapseEvery is the interval of searches for reservations that lapse. Half: more queries;
+	// double: a vehicle is free again later.
+	lapseEvery = 5 * time.Second
+	lapseBatch = 100
+)
+
+// lapse cancels reservations that were not started in time, repeatedly, until the context ends.
+func lapse(ctx context.Context, db *pg.DB, log *slog.Logger) error {
+	tick := time.NewTicker(lapseEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		lapsed, err := rentals.Lapse(ctx, db, lapseBatch)
+		for _, b := range lapsed {
+			log.Info("reservation lapsed: it was not started in time", "booking", int64(b.ID), "vehicle", int64(b.VehicleID))
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("reservations not cancelled that lapse", "err", err)
+		}
+	}
+}
+
+const (
 	forgetEvery = 10 * time.Minute
 	forgetBatch = 1000
 )

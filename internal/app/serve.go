@@ -304,6 +304,9 @@ func (s *service) runParts(run func(doing string, part func(context.Context) err
 	run("migrate", func(ctx context.Context) error { return migrate(ctx, s.postgres, s.config.Migrate, s.log) })
 	run("run broker", s.broker.Run)
 	run("forget", s.whileRight(func(ctx context.Context) error { return forget(ctx, s.postgres, s.log) }))
+	run("cancel reservations that lapse", s.withSchema(s.whileRight(func(ctx context.Context) error {
+		return lapse(ctx, s.postgres, s.log)
+	})))
 	run("add partitions of the audit log", s.withSchema(s.whileRight(func(ctx context.Context) error {
 		return activity.KeepPartitions(ctx, s.postgres, s.log)
 	})))

@@ -40,3 +40,66 @@ func TestAmend_BookingThatWasNotPickedUpLeavesTheVehicleStatus(t *testing.T) {
 		t.Errorf("the vehicle is %s, want available", is)
 	}
 }
+
+func TestLapse_CancelsWhatWasNotStartedInTime(t *testing.T) {
+	w := newRentalWorld(t)
+	w.exec(`insert into rental_rules (agency_id, rules) values (1, '{"max_open_bookings": 0}')`)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	reserve := func(vehicle telematics.VehicleID, at time.Time) rental.BookingDetails {
+		t.Helper()
+		d := ownDraft(vehicle, 0, 0)
+		d.Start, d.End = at, now.Add(4*time.Hour)
+		made, err := w.reserve(d, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	due, kept := reserve(1, now.Add(-20*time.Minute)), reserve(2, now)
+	started := reserve(3, now.Add(-20*time.Minute))
+	w.amend(rental.BookingStart, started.ID, now, beginAt(now))
+	starting := reserve(4, now.Add(-20*time.Minute))
+	w.exec(`insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content)
+		values (gen_random_uuid(), $1, 'start', 'open', 'pay', now(), '{}', '{}')`, int64(starting.ID))
+	if want := due.Created.Add(15 * time.Minute); !due.ReservedUntil.Equal(want) {
+		t.Errorf("reserved until %v, want %v", due.ReservedUntil, want)
+	}
+	// Several instances cancel it once.
+	lapsed := make([]int, 8)
+	for i, err := range w.together(len(lapsed), func(i int, p *fixture) error {
+		got, err := Lapse(t.Context(), p.DB, 10)
+		lapsed[i] = len(got)
+		return err
+	}) {
+		if err != nil {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	total := 0
+	for _, n := range lapsed {
+		total += n
+	}
+	if total != 1 {
+		t.Errorf("calls cancelled %v bookings, want one", lapsed)
+	}
+	for id, want := range map[rental.BookingID]rental.BookingState{
+		due.ID: rental.Cancelled, kept.ID: rental.Upcoming, started.ID: rental.Active, starting.ID: rental.Upcoming,
+	} {
+		if d, err := w.here.BookingDetails(t.Context(), id); err != nil || d.State != want {
+			t.Errorf("booking %d is %s, %v; want %s", id, d.State, err, want)
+		}
+	}
+	if is := w.status(1); is != telematics.Available {
+		t.Errorf("the vehicle is %s, want available", is)
+	}
+	lines := w.lines(due.ID)
+	if last := lines[len(lines)-1]; last.Action != rental.BookingLapse || last.Actor != rental.System() || last.Vehicle != 1 ||
+		last.Agency != 1 || last.Outcome != telematics.Executed {
+		t.Errorf("audit log entry %+v", last)
+	}
+	// The start has ended, without the booking.
+	w.exec(`update transitions set state = 'failed', ended_at = now()`)
+	if got, err := Lapse(t.Context(), w.here.DB, 10); err != nil || len(got) != 1 || got[0].ID != starting.ID {
+		t.Errorf("once its start has failed: %v, %v; want booking %d cancelled", got, err, starting.ID)
+	}
+}

@@ -386,6 +386,7 @@ export const de: Texts = {
     'answer.unrecorded': 'Antwort ohne Eintrag',
     'booking.create': 'Buchung angelegt',
     'booking.cancel': 'Buchung storniert',
+    'booking.lapse': 'Reservierung storniert, die nicht rechtzeitig begonnen wurde',
     'booking.extend': 'Buchung verlängert',
     'booking.start': 'Buchung begonnen',
     'booking.end': 'Buchung beendet',

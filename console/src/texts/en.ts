@@ -386,6 +386,7 @@ export const en = {
     'answer.unrecorded': 'Answer without an entry',
     'booking.create': 'Made a booking',
     'booking.cancel': 'Cancelled a booking',
+    'booking.lapse': 'Cancelled a reservation that was not started in time',
     'booking.extend': 'Extended a booking',
     'booking.start': 'Started a booking',
     'booking.end': 'Ended a booking',
