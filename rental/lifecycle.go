@@ -158,9 +158,10 @@ func (d BookingDetails) Finish(now time.Time) (Change, error) {
 }
 
 // CanCancel reports whether the client may still cancel: the booking is upcoming, and the agency's
-// cutoff before its start is not reached.
+// cutoff before its start is not reached. A reservation that lapses unless it is started can be
+// cancelled until then, so that the vehicle is free again earlier.
 func (d BookingDetails) CanCancel(now time.Time) bool {
-	return d.State == Upcoming && now.Before(d.Start.Add(-d.Terms.CancelCutoff))
+	return d.State == Upcoming && (!d.ReservedUntil.IsZero() || now.Before(d.Start.Add(-d.Terms.CancelCutoff)))
 }
 
 // Cancel decides to cancel the booking, if CanCancel allows it. It fails with a *telematics.Error

@@ -367,6 +367,24 @@ func TestFinish_ReleasesTheDepositUnlessFinal(t *testing.T) {
 	}
 }
 
+// A client who has reserved a vehicle for now, and does not want it after all, gives it back: no
+// agency's cutoff forbids that, since the start is over already.
+func TestCancel_OfAReservationThatWasNotStarted(t *testing.T) {
+	d := upcoming()
+	d.Terms.CancelCutoff = time.Hour
+	d.ReservedUntil = d.Start.Add(15 * time.Minute)
+	now := d.Start.Add(time.Minute)
+	if !d.CanCancel(now) {
+		t.Error("a reservation cannot be cancelled")
+	}
+	if change := do(t)(d.Cancel(now)); change.Booking.State != rental.Cancelled {
+		t.Errorf("the booking is %s", change.Booking.State)
+	}
+	if d.State = rental.Active; d.CanCancel(now) {
+		t.Error("an active booking can be cancelled")
+	}
+}
+
 func TestCancel_UntilTheCutoff(t *testing.T) {
 	const late = "The booking starts in less than 1 h; it can no longer be cancelled."
 	const over = "The booking should have started; it can no longer be cancelled."
