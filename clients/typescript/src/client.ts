@@ -156,7 +156,8 @@ function read<T>(response: Response, text: string): Answer<T> {
 
 function mayRepeat(method: string, failure: MotorpoolError): boolean {
   if (failure.code === 'no_answer') return method !== 'DELETE';
-  return failure.retryable && failure.outcome !== 'unknown' && failure.outcome !== 'failed';
+  const vehicleTried = failure.outcome === 'unknown' || failure.outcome === 'failed';
+  return failure.retryable && !vehicleTried && failure.checks.length === 0; // a person must mend what a check refused
 }
 
 /** Puts parameters into a path. */

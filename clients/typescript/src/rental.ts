@@ -34,7 +34,10 @@ export interface Wait extends Options {
 export async function move(
   api: Motorpool, kind: Transition['kind'], booking: number, place: { latitude: number; longitude: number } | undefined, wait: Wait = {},
 ): Promise<Booking> {
-  const sent = await api.send<Booking | Transition>('POST', 'bookings/{booking}/' + kind, { ...wait, path: { booking }, body: place });
+  const prefer = wait.prefer ?? (wait.onChange ? 'respond-async' : undefined); // who shows steps does not wait for the last one
+  const sent = await api.send<Booking | Transition>('POST', 'bookings/{booking}/' + kind, {
+    ...wait, ...(prefer ? { prefer } : {}), path: { booking }, body: place,
+  });
   if (sent.status === 202) await follow(api, sent as Answer<Transition>, wait);
   else return sent.data as Booking;
   return (await api.get('bookings/{booking}', { path: { booking }, ...(wait.signal ? { signal: wait.signal } : {}) })).data;
@@ -46,7 +49,7 @@ export async function follow(
 ): Promise<Transition> {
   const until = Date.now() + within;
   let seen = '';
-  for (let { data, location } = answer; ; ) {
+  for (let { data, location } = answer, turn = 0; ; turn++) {
     const now = JSON.stringify(data);
     if (now !== seen) onChange?.(data);
     seen = now;
@@ -55,7 +58,7 @@ export async function follow(
     if (!location || data.state === 'failed' || Date.now() > until) {
       throw new MotorpoolError(`The ${data.kind} of the rental is not done yet.`, { code: 'transition_open' as never, outcome: 'unknown' });
     }
-    await pause(1000, signal);
+    await pause(Math.min(1000, 125 * 2 ** turn), signal);
     data = (await api.send<Transition>('GET', location, signal ? { signal } : {})).data;
   }
 }

@@ -71,7 +71,8 @@ for (const [what, answer] of Object.entries({
   'an unknown outcome': () => refused(504, { code: 'command_timeout', outcome: 'unknown', retryable: true, retry_after: 0 }),
   'a failure': () => refused(502, { code: 'command_failed', outcome: 'failed', retryable: true, retry_after: 0 }),
   'a refusal': () => refused(409, { code: 'booking_not_active', outcome: 'not_executed' }),
-  'a wait that is too long to be hidden': () => refused(409, { code: 'vehicle_state_conflict', retryable: true, retry_after: 30 }),
+  'a return with an open door': () => refused(409, { code: 'return_not_possible', retryable: true, retry_after: 0, checks: [{}] }),
+  'a wait that is too long to be hidden': () => refused(409, { code: 'vehicle_state_conflict', retryable: true, retry_after: 15 }),
 })) {
   test(`${what} is not repeated`, async () => {
     const { api, sent } = client([answer()]);
@@ -92,6 +93,7 @@ test('a lost answer: a GET is repeated, also after a 502 of a proxy; a DELETE is
   assert.deepEqual((await reading.api.get('payment-methods')).data, []);
   const removing = client([lost()]);
   await assert.rejects(removing.api.delete('payment-methods/{id}', { path: { id: 3 } }), code('no_answer'));
+  assert.equal(removing.sent.length, 1);
 });
 
 test('an attempt without an answer ends in time', async () => {
@@ -154,15 +156,15 @@ const there = { Location: '/api/v1/client/bookings/7/transitions/t' };
 
 test('a transition that takes longer is followed until it is done', async () => {
   const { api, sent, done } = client([
-    ok(transition({}), 202, there), ok(transition({ step: 'command' })), ok(transition({ state: 'done' })),
+    ok(transition({}), 202, there), ok(transition({})), ok(transition({ step: 'command' })), ok(transition({ state: 'done' })),
     ok({ id: 7, status: 'completed' }),
   ]);
   const steps: string[] = [];
-  const booking = await move(api, 'end', 7, undefined, { prefer: 'respond-async', onChange: (t) => steps.push(t.step + t.state) });
+  const booking = await move(api, 'end', 7, undefined, { onChange: (t) => steps.push(t.step + t.state) });
   assert.equal(booking.status, 'completed');
   assert.deepEqual(steps, ['checkopen', 'commandopen', 'checkdone']);
   assert.deepEqual(sent.map((s) => s.method + new URL(s.url).pathname.slice('/api/v1/client/bookings/7'.length)),
-    ['POST/end', 'GET/transitions/t', 'GET/transitions/t', 'GET']);
+    ['POST/end', 'GET/transitions/t', 'GET/transitions/t', 'GET/transitions/t', 'GET']);
   assert.equal(sent[0]!.headers.Prefer, 'respond-async');
   done();
 });
