@@ -73,7 +73,7 @@ var arrows = map[string][]string{
 	},
 	"store/instances": {"store/pg", "store/unavailable"}, "store/settings": {"store/pg", "store/unavailable"},
 	"store/vehicles": {
-		"telematics", "telematics/dialects", "rental", "store/activity", "store/pg", "store/groupcommit",
+		"telematics", "telematics/dialects", "rental", "rental/areas", "store/activity", "store/areas", "store/pg", "store/groupcommit",
 		"store/unavailable",
 	},
 	"store/twins": {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 	"golang.org/x/sync/singleflight"
 
@@ -141,6 +142,21 @@ type row struct {
 	Geometry []byte    `db:"geometry"` // nil: not read
 	Version  uuid.UUID `db:"version"`
 	Changed  time.Time `db:"changed_at"`
+}
+
+// Read returns the areas of some agencies.
+func Read(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.AgencyID][]areas.Placed, error) {
+	var rows []row
+	found := map[telematics.AgencyID][]areas.Placed{}
+	err := sqlx.SelectContext(ctx, db, &rows, `select `+columns+` from areas where agency_id = any ($1)`, pq.Array(ids))
+	for _, r := range rows {
+		placed, err := r.placed()
+		if err != nil {
+			return nil, err
+		}
+		found[telematics.AgencyID(r.AgencyID)] = append(found[telematics.AgencyID(r.AgencyID)], placed)
+	}
+	return found, err
 }
 
 const columns = `agency_id, name, kind, geometry, version, changed_at`

@@ -54,7 +54,7 @@ func (a *Areas) Put(ctx context.Context, c areas.Change) (now areas.Placed, adde
 		if c.Shape != nil {
 			changed[c.Name] = &areas.Placed{Area: c.Area, Shape: *c.Shape}
 		}
-		if err := Write(ctx, tx, c.Agency, changed); err != nil {
+		if _, err := Write(ctx, tx, c.Agency, changed); err != nil {
 			return err
 		}
 		if c.Shape != nil {
@@ -96,9 +96,10 @@ func lock(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID) (map[string]
 }
 
 // Write sets the areas of an agency that have a value, and removes those without one. Others stay.
-// What is as it should be stays, too, with its version. The caller has locked the agency. Its error
-// is a *telematics.Error with rental.AreaLimit where there would be more than an agency may have.
-func Write(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID, changed map[string]*areas.Placed) error {
+// What is as it should be stays, too, with its version. It returns how many it has changed. The
+// caller has locked the agency. Its error is a *telematics.Error with rental.AreaLimit where there
+// would be more than an agency may have.
+func Write(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID, changed map[string]*areas.Placed) (int, error) {
 	type record struct {
 		Name     string          `json:"name"`
 		Kind     rental.AreaKind `json:"kind"`
@@ -113,20 +114,25 @@ func Write(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID, changed map
 		}
 		set = append(set, record{name, area.Kind, area.Shape})
 	}
-	if _, err := tx.ExecContext(ctx, `delete from areas where agency_id = $1 and name = any ($2)`, id, pq.Array(removed)); err != nil {
-		return err
-	}
 	records, err := json.Marshal(set)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if _, err := tx.ExecContext(ctx, `
-		insert into areas (agency_id, name, kind, geometry)
-		select $1, name, kind, geometry from jsonb_to_recordset($2::jsonb) as area (name text, kind text, geometry jsonb)
-		on conflict (agency_id, name) do update
-		set kind = excluded.kind, geometry = excluded.geometry, version = default, changed_at = default
-		where (areas.kind, areas.geometry) is distinct from (excluded.kind, excluded.geometry)`, id, records); err != nil {
-		return err
+	var count int
+	err = tx.GetContext(ctx, &count, `
+		with removed as (
+			delete from areas where agency_id = $1 and name = any ($3) returning name
+		), written as (
+			insert into areas (agency_id, name, kind, geometry)
+			select $1, name, kind, geometry from jsonb_to_recordset($2::jsonb) as area (name text, kind text, geometry jsonb)
+			on conflict (agency_id, name) do update
+			set kind = excluded.kind, geometry = excluded.geometry, version = default, changed_at = default
+			where (areas.kind, areas.geometry) is distinct from (excluded.kind, excluded.geometry)
+			returning name
+		)
+		select (select count(*) from removed) + (select count(*) from written)`, id, records, pq.Array(removed))
+	if err != nil {
+		return 0, err
 	}
 	var all struct {
 		Areas int `db:"areas"`
@@ -135,15 +141,15 @@ func Write(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID, changed map
 	if err := tx.GetContext(ctx, &all, `
 		select count(*) as areas, coalesce(sum(octet_length(geometry::text)), 0) as bytes
 		from areas where agency_id = $1`, id); err != nil {
-		return err
+		return 0, err
 	}
 	switch {
 	case all.Areas > areas.MaxAreas:
-		return limit("An agency has at most %d areas: remove one first.", areas.MaxAreas)
+		return 0, limit("An agency has at most %d areas: remove one first.", areas.MaxAreas)
 	case all.Bytes > areas.MaxTotal:
-		return limit("All areas of an agency have at most %d bytes; these have %d: use fewer positions.", areas.MaxTotal, all.Bytes)
+		return 0, limit("All areas of an agency have at most %d bytes; these have %d: use fewer positions.", areas.MaxTotal, all.Bytes)
 	}
-	return nil
+	return count, nil
 }
 
 func limit(format string, args ...any) error {

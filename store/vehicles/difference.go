@@ -17,7 +17,8 @@ type described []fact
 
 type fact struct {
 	field, value string
-	secret       string // compared, and never shown
+	hidden       string // compared, and never shown
+	other        string // how another hidden value is called
 }
 
 // plain returns fields without secrets.
@@ -90,7 +91,7 @@ func (v vehicle) described(c rental.Currency) described {
 		shown = append(shown, key+" "+value)
 	}
 	return append(d, fact{field: "protocol", value: string(v.Protocol)},
-		fact{"installation", strings.Join(shown, ", "), strings.Join(secret, ", ")})
+		fact{"installation", strings.Join(shown, ", "), strings.Join(secret, ", "), "another secret"})
 }
 
 func words[T ~string](list []T) string {
@@ -122,8 +123,8 @@ func differences(object string, before, after described) (list []Difference) {
 		d := Difference{Object: object, Field: f.field, To: f.value, New: before == nil}
 		if before != nil {
 			d.From = before[i].value
-			if before[i].value == f.value && before[i].secret != f.secret {
-				d.To += ", another secret"
+			if before[i].value == f.value && before[i].hidden != f.hidden {
+				d.To += ", " + f.other
 			}
 		}
 		if d.From != d.To {
@@ -143,6 +144,7 @@ func (f FleetFile) differences(on record) (list []Difference) {
 		terms := f.Terms[a.ID]
 		list = append(list, differences(fmt.Sprint("agency ", a.ID), before, agency{Agency: a, Terms: terms}.described())...)
 		list = append(list, differingTariffs(on.agencies[a.ID], f.Tariffs[a.ID], a.ID, terms.Currency)...)
+		list = append(list, f.Areas[a.ID].differences(a.ID, on.areas[a.ID])...)
 	}
 	for _, s := range f.Stations {
 		var before described

@@ -35,6 +35,8 @@ type FleetFile struct {
 	// By category; nil: it has none. What is not in it stays as it is on record.
 	Tariffs map[telematics.AgencyID]map[string]*rental.Plan
 	Rates   map[telematics.VehicleID]rental.Rate // one that is not in it is not for rent
+	// The areas that are set, or removed where there is none. Others stay.
+	Areas map[telematics.AgencyID]agencyAreas
 }
 
 // ParseFleetFile reads a fleet file that says all of its agencies, stations and vehicles: none of
@@ -58,7 +60,8 @@ type FleetChanges struct {
 // ReadFleetFile reads a fleet file:
 //
 //	{"agencies": [{"id": 1, "code": "MUC", "name": "…", "currency": "EUR", "tax_percent": 19, "cancel_cutoff_minutes": 60,
-//	               "buffer_minutes": 15, "tariffs": {"compact": {"per_minute": 0.30, …}}, "rental_rules": {"hold_minutes": 20, …}}],
+//	               "buffer_minutes": 15, "tariffs": {"compact": {"per_minute": 0.30, …}}, "rental_rules": {"hold_minutes": 20, …},
+//	               "areas": {"centre": {"kind": "operating", "geometry": {…}}, "old": null}}],
 //	 "stations": [{"id": 1, "agency_id": 1, "name": "…", "address": "…", "latitude": 48.1, "longitude": 11.5}],
 //	 "vehicles": [{"id": 1, "agency_id": 1, "unit": "861…", "protocol": "v1", "installation": {"…": "…"},
 //	               "status": "available", "powertrain": "electric", "plate_number": "…", "brand": "…",
@@ -146,6 +149,7 @@ type record struct {
 	vehicles map[telematics.VehicleID]vehicle
 	units    map[telematics.Unit]unit
 	codes    map[string]telematics.AgencyID // who has the codes that the file names
+	areas    map[telematics.AgencyID]agencyAreas
 }
 
 type agency struct {
@@ -235,13 +239,16 @@ func (c FleetChanges) over(on record) (FleetFile, error) {
 	file := FleetFile{
 		Terms: map[telematics.AgencyID]rental.Terms{}, Rates: map[telematics.VehicleID]rental.Rate{},
 		Tariffs: map[telematics.AgencyID]map[string]*rental.Plan{},
+		Areas:   map[telematics.AgencyID]agencyAreas{},
 	}
 	for _, p := range c.agencies {
 		before, known := on.agencies[telematics.AgencyID(p.number)]
 		if !known {
 			before = newAgency
 		}
-		a, tariffs := p.over(known, &problems).agency(before)
+		p = p.over(known, &problems)
+		file.Areas[telematics.AgencyID(p.number)] = p.areas(on.areas[telematics.AgencyID(p.number)])
+		a, tariffs := p.agency(before)
 		file.Agencies = append(file.Agencies, a.Agency)
 		file.Terms[a.ID] = a.Terms
 		if len(tariffs) > 0 {

@@ -41,6 +41,9 @@ func readRecord(ctx context.Context, db sqlx.QueryerContext, c FleetChanges) (re
 	if on.agencies, err = readAgencies(ctx, db, agencies); err != nil {
 		return record{}, err
 	}
+	if on.areas, err = readAreas(ctx, db, c.agencies); err != nil {
+		return record{}, err
+	}
 	if on.codes, err = readCodes(ctx, db, c.agencies); err != nil {
 		return record{}, err
 	}

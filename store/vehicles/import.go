@@ -21,9 +21,9 @@ import (
 
 // Imported counts what an import added or changed.
 type Imported struct {
-	Agencies, Stations, Vehicles, Units int
-	Tariffs                             int // versions of them
-	Rules                               int // agencies with other rental rules
+	Agencies, Areas, Stations, Vehicles, Units int
+	Tariffs                                    int // versions of them
+	Rules                                      int // agencies with other rental rules
 }
 
 // String returns the counts for an operator, without those that are zero.
@@ -34,7 +34,8 @@ func (i Imported) String() string {
 		one, more string
 	}{
 		{i.Agencies, "agency", "agencies"}, {i.Tariffs, "tariff", "tariffs"},
-		{i.Rules, "set of rental rules", "sets of rental rules"}, {i.Stations, "station", "stations"}, {i.Vehicles, "vehicle", "vehicles"},
+		{i.Rules, "set of rental rules", "sets of rental rules"}, {i.Areas, "area", "areas"},
+		{i.Stations, "station", "stations"}, {i.Vehicles, "vehicle", "vehicles"},
 		{i.Units, "unit", "units"},
 	} {
 		switch c.n {
@@ -132,7 +133,7 @@ func (f *Fleet) recordImport(ctx context.Context, by telematics.Author, imported
 		At: time.Now(), Actor: by.Actor, RequestID: by.RequestID, Action: telematics.FleetImport,
 		Outcome: telematics.Executed,
 		Details: map[string]any{
-			"agencies": imported.Agencies, "stations": imported.Stations, "vehicles": imported.Vehicles,
+			"agencies": imported.Agencies, "areas": imported.Areas, "stations": imported.Stations, "vehicles": imported.Vehicles,
 			"units": imported.Units,
 		},
 	}
@@ -183,7 +184,7 @@ func (f *Fleet) importFile(
 	}
 	err = persist(func(tx *sqlx.Tx) error {
 		part, err := complete(ctx, tx, FleetFile{
-			Agencies: file.Agencies, Stations: file.Stations, Terms: file.Terms, Tariffs: file.Tariffs,
+			Agencies: file.Agencies, Stations: file.Stations, Terms: file.Terms, Tariffs: file.Tariffs, Areas: file.Areas,
 		})
 		if err != nil {
 			return err
@@ -193,6 +194,9 @@ func (f *Fleet) importFile(
 		}
 		if err == nil {
 			all.Rules, err = importRules(ctx, tx, part)
+		}
+		if err == nil {
+			all.Areas, err = importAreas(ctx, tx, part)
 		}
 		if err == nil {
 			all.Stations, err = importStations(ctx, tx, part)
