@@ -28,7 +28,8 @@ var arrows = map[string][]string{
 	"deploy/kustomize": {}, "deploy/prometheus": {}, "deploy/systemd": {},
 	"operators": {"telematics"}, "rental": {"telematics"},
 	"rental/areas":    {"rental", "telematics"},
-	"rental/charging": {"guard", "rental", "telematics"}, "rental/wallet": {"rental", "telematics"},
+	"rental/charging": {"guard", "rental", "telematics"}, "rental/transitions": {"guard", "rental", "telematics", "telematics/delivery"},
+	"rental/wallet":     {"rental", "telematics"},
 	"rental/rentaltest": {"rental", "rental/stripe", "simulator/sandbox", "telematics"},
 	"rental/stripe":     {"rental", "telematics"}, "simulator/sandbox": {},
 	"broker": {
@@ -124,7 +125,7 @@ var homes = map[string][]string{
 	"github.com/prometheus/client_golang/": {
 		"guard", "metrics", "metrics/metricstest", "broker", "broker/besteffort", "broker/ingest", "store/pg",
 		"store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin",
-		"httpapi/stream", "rental/charging", "telematics/places", "internal/app",
+		"httpapi/stream", "rental/charging", "rental/transitions", "telematics/places", "internal/app",
 	},
 	// app: client_golang uses these two.
 	"github.com/prometheus/common/": {"metrics", "internal/app"},

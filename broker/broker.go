@@ -229,6 +229,9 @@ func (b *Broker) Presence(m telematics.Message) bool {
 	return queued
 }
 
+// Publish appends an event of another part of the service to the event log. It never blocks.
+func (b *Broker) Publish(e telematics.Event) { b.events.publish(e) }
+
 // Instance returns the name of this process.
 func (b *Broker) Instance() string { return b.config.Instance }
 

@@ -65,7 +65,8 @@ func access(t *testing.T) map[string][]string {
 	matrix := map[string][]string{}
 	names := strings.NewReplacer(
 		"{vehicle}", "42", "{booking}", "42", "{agency}", "1", "{area}", "centre", "{key}", "ak_1", "{station}", "1", "{id}",
-		"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "/halts", "/halts?agency_id=1", "/units/keys", "/units/keys?key=k1",
+		"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9",
+		"{transition}", "0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9", "/halts", "/halts?agency_id=1", "/units/keys", "/units/keys?key=k1",
 	)
 	for path, item := range document().Paths.Map() {
 		if path == hook {

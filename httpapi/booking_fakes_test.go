@@ -162,6 +162,7 @@ func (p *payments) Intent(_ context.Context, id string) (rental.Intent, error) {
 type bookingAPI struct {
 	*api
 	bookings *bookings
+	rentals  *rentals
 	payments *payments
 	nudges   int
 }
@@ -175,6 +176,7 @@ func newBookingAPI(t *testing.T, change ...func(*httpapi.Config)) *bookingAPI {
 		},
 		payments: &payments{byID: map[string]rental.Intent{}},
 	}
+	b.rentals = &rentals{bookings: b.bookings, all: map[rental.TransitionID]rental.Transition{}}
 	for id, change := range map[rental.BookingID]func(*rental.BookingDetails){
 		42: func(*rental.BookingDetails) {},
 		43: func(d *rental.BookingDetails) {
@@ -188,7 +190,8 @@ func newBookingAPI(t *testing.T, change ...func(*httpapi.Config)) *bookingAPI {
 		b.bookings.byID[id] = details(func(d *rental.BookingDetails) { d.ID = id; change(d) })
 	}
 	b.api = newAPI(t, append([]func(*httpapi.Config){func(c *httpapi.Config) {
-		c.Offers, c.Bookings, c.Payments, c.Nudge = b.bookings, b.bookings, b.payments, func() { b.nudges++ }
+		c.Offers, c.Bookings, c.Rentals = b.bookings, b.bookings, b.rentals
+		c.Payments, c.Nudge = b.payments, func() { b.nudges++ }
 	}}, change...)...)
 	return b
 }

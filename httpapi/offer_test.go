@@ -35,8 +35,8 @@ type areasAt struct {
 	err  error
 }
 
-func (a areasAt) At(context.Context, telematics.AgencyID, telematics.Position) ([]rental.Area, bool, error) {
-	return []rental.Area{{Name: "center", Kind: a.kind}}, true, a.err
+func (a areasAt) At(context.Context, telematics.AgencyID, telematics.Position) ([]rental.Area, rental.AreaKind, error) {
+	return []rental.Area{{Name: "center", Kind: a.kind}}, rental.AreaOperating, a.err
 }
 
 func TestOffers_HaveWhatARenterNeeds(t *testing.T) {

@@ -33,6 +33,7 @@ func (s *server) routes(e *echo.Echo) {
 	own := clientControl{
 		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.pipeline.Limits, audit: audit, budget: s.Budget,
 	}
+	moves := transitions{rentals: s.Rentals, bookings: bookings, budget: s.Budget}
 	edits := fleetEdits{editor: s.Editor, fleet: s.Fleet, audit: audit, budget: s.ReadBudget}
 	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: audit}
 	units := units{record: s.Units, audit: audit, signingKey: s.SigningKey}
@@ -83,6 +84,17 @@ func (s *server) routes(e *echo.Echo) {
 			own.order(action), ofClient,
 		)
 	}
+
+	r.get("/api/v1/client/bookings/{booking}/transitions/{transition}", moves.get, ofClient)
+	r.post("/api/v1/client/bookings/{booking}/transitions/{transition}/cancel", rental.TransitionCancel, moves.cancel, ofClient)
+	for _, kind := range rental.TransitionKinds {
+		activity, open := rental.TransitionActivity(kind), moves.open(kind)
+		r.post("/api/v1/client/bookings/{booking}/"+string(kind), activity, open, ofClient, checkedBy(checkPosition))
+		r.post("/api/v1/admin/bookings/{booking}/rental/"+string(kind), activity, open, checkedBy(checkOverride))
+	}
+	r.get("/api/v1/admin/bookings/{booking}/transitions", moves.list)
+	r.get("/api/v1/admin/bookings/{booking}/transitions/{transition}", moves.get)
+	r.post("/api/v1/admin/bookings/{booking}/transitions/{transition}/cancel", rental.TransitionCancel, moves.cancel)
 
 	r.get("/api/v1/admin/bookings", bookings.list, listed("bookings"))
 	r.post("/api/v1/admin/bookings", rental.BookingCreate, bookings.open, checkedBy(checkDraft))

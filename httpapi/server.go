@@ -46,6 +46,7 @@ type Config struct {
 	// These serve clients, and administrators about bookings.
 	Bookings          Bookings
 	Offers            Offers
+	Rentals           Rentals
 	Wallet            Wallet
 	Payments          Payments
 	AgencyKeys        auth.AgencyKeys

@@ -44,6 +44,15 @@ const (
 	// readBudget is the default of Config.ReadBudget. Half fails reads while Postgres fails over;
 	// double holds callers of a frozen server.
 	readBudget = 5 * time.Second
+	// openBudget is for beginning the start or end of a rental, whose vehicle may have to report
+	// first. Half has reports of a slow network miss the return check; double delays a refusal.
+	openBudget = 12 * time.Second
+	// transitionSlack is what a transition may take besides its command: the payment. Half answers
+	// more often with 202; double has apps wait for a processor that is slow.
+	transitionSlack = 3 * time.Second
+	// cancelWait is for the payments of a start that is given up. Half answers with 202 more often;
+	// double has apps wait for a processor that is slow.
+	cancelWait = 5 * time.Second
 	// effectBudget is for counting what a halt stops. Half leaves it out more often on a busy
 	// database; double delays the answer to a halt that holds already.
 	effectBudget = 2 * time.Second

@@ -4,26 +4,28 @@ import "motorpool/telematics"
 
 // Names of activities in the audit log. A change of a charge is charge.start, charge.deposit etc.
 const (
-	BookingCreate   = "booking.create"
-	BookingCancel   = "booking.cancel"
-	BookingLapse    = "booking.lapse" // reserved, and not started in time
-	BookingExtend   = "booking.extend"
-	BookingStart    = "booking.start"
-	BookingEnd      = "booking.end"
-	BookingFee      = "booking.fee"
-	BookingRefund   = "booking.refund"
-	BookingCapture  = "booking.deposit_capture"
-	MethodAdd       = "payment_method.add"
-	MethodRemove    = "payment_method.remove"
-	MethodDefault   = "payment_method.default"
-	MethodDropped   = "payment_method.dropped" // the processor no longer holds it
-	TariffChange    = "tariff.change"
-	RulesChange     = "rental_rules.change"
-	AgencyKeyAdd    = "agency_key.add"
-	AgencyKeyRetire = "agency_key.retire"
-	AgencyKeyRevoke = "agency_key.revoke"
-	chargeActivity  = "charge."
-	systemSubject   = "motorpool"
+	BookingCreate  = "booking.create"
+	BookingCancel  = "booking.cancel"
+	BookingLapse   = "booking.lapse" // reserved, and not started in time
+	BookingExtend  = "booking.extend"
+	BookingStart   = "booking.start"
+	BookingEnd     = "booking.end"
+	BookingFee     = "booking.fee"
+	BookingRefund  = "booking.refund"
+	BookingCapture = "booking.deposit_capture"
+	// A client or administrator gives up a start.
+	TransitionCancel = "rental.cancel"
+	MethodAdd        = "payment_method.add"
+	MethodRemove     = "payment_method.remove"
+	MethodDefault    = "payment_method.default"
+	MethodDropped    = "payment_method.dropped" // the processor no longer holds it
+	TariffChange     = "tariff.change"
+	RulesChange      = "rental_rules.change"
+	AgencyKeyAdd     = "agency_key.add"
+	AgencyKeyRetire  = "agency_key.retire"
+	AgencyKeyRevoke  = "agency_key.revoke"
+	chargeActivity   = "charge."
+	systemSubject    = "motorpool"
 )
 
 // ChargeActivity returns the name, in the audit log, of a change of a charge.
@@ -33,3 +35,7 @@ func ChargeActivity(k ChargeKind) string { return chargeActivity + string(k) }
 func System() telematics.Actor {
 	return telematics.Actor{Subject: systemSubject, Role: telematics.System}
 }
+
+// TransitionActivity returns the name, in the audit log, of a start, pause, resumption or end of a
+// rental.
+func TransitionActivity(k TransitionKind) string { return "rental." + string(k) }

@@ -46,9 +46,9 @@ func NoSuchArea(agency telematics.AgencyID, name string) *telematics.Error {
 
 // Areas finds areas by position.
 type Areas interface {
-	// At returns the areas of an agency that contain a position, by name; a position on the
-	// border is inside. It reports whether the agency has any area in which a rental may end
-	// (operating or end_only): else it may end anywhere but in one without parking. It is safe
+	// At returns the areas of an agency that contain a position, by name; a position on the border
+	// is inside. It also returns the kind of areas in which rentals of the agency end, operating or
+	// end_only; empty: it has none, and they end anywhere but in one without parking. It is safe
 	// for concurrent use, and needs no query most of the time.
-	At(ctx context.Context, agency telematics.AgencyID, at telematics.Position) (in []Area, defined bool, err error)
+	At(ctx context.Context, agency telematics.AgencyID, at telematics.Position) (in []Area, ends AreaKind, err error)
 }

@@ -88,6 +88,8 @@ type BookingDetails struct {
 	// there is none.
 	Card    *Card
 	Charges []Charge // by creation
+	// The newest transition; nil: there was none.
+	Transition *Transition
 	// When the vehicle's next booking begins, after this one's start; zero: there is none.
 	Next    time.Time
 	InOther bool // the vehicle is in use by another booking now

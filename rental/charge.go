@@ -23,11 +23,13 @@ const (
 	ExtensionCharge ChargeKind = "extension" // what an extension adds to subtotal and tax
 	FeeCharge       ChargeKind = "fee"
 	RefundCharge    ChargeKind = "refund" // of another charge, to the card that paid it
+	// What a rental cost in addition to what was charged before, when it ends.
+	EndCharge ChargeKind = "end"
 )
 
 // Pays reports whether a successful charge of this kind takes money: not a deposit, which is
 // only held, and not a refund.
-func (k ChargeKind) Pays() bool { return k == StartCharge || k == ExtensionCharge || k == FeeCharge }
+func (k ChargeKind) Pays() bool { return k != DepositCharge && k != RefundCharge }
 
 // ChargeState is the recorded state of a charge.
 type ChargeState string
@@ -43,7 +45,8 @@ const (
 	Authorized ChargeState = "authorized" // the deposit is held
 	Paid       ChargeState = "paid"       // the money has been paid; of a refund: paid back
 	Captured   ChargeState = "captured"   // the deposit was taken, in part or whole
-	// The deposit is not held any more, or never was; the extension was not paid: taken back.
+	// The deposit is not held any more, or never was; the extension was not paid, or the rental did
+	// not start: taken back.
 	Released ChargeState = "released"
 	Waived   ChargeState = "waived" // too small for the processor; not owed
 )
@@ -75,7 +78,8 @@ func FinalChargeStates() []ChargeState {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(chargeStates)), func(s ChargeState) bool { return !s.IsFinal() })
 }
 
-// Goal is the intended result of a deposit.
+// Goal is the intended result of a deposit. The start of a rental that did not begin has the goal
+// Release.
 type Goal string
 
 const (
@@ -98,7 +102,7 @@ type Charge struct {
 	// The amount that the processor has taken or refunded; of an authorized deposit: that is held.
 	Settled Minor
 
-	Goal          Goal  // of a deposit; else empty
+	Goal          Goal  // of a deposit, or of a start that is taken back; else empty
 	CaptureAmount Minor // with the goal capture
 
 	Refunds ChargeID // of a refund: the charge that it refunds
@@ -126,7 +130,8 @@ type Charge struct {
 }
 
 // MayBecome reports whether the charge may enter a state. A deposit is never Paid; only a deposit
-// is Authorized or Captured, and only a deposit, or an extension that is taken back, Released. A
+// is Authorized or Captured, and only a deposit, or a start or extension that is taken back,
+// Released. A
 // refund needs no confirmation and is not Declined. A paid refund may still fail, days later, when
 // the card's bank returns the money; a failed one stays failed, since another refund may have
 // replaced it by then. It is not Waived.
@@ -140,7 +145,7 @@ func (c Charge) MayBecome(next ChargeState) bool {
 		c.Kind == RefundCharge && next == Waived,
 		c.Kind == DepositCharge && next == Paid,
 		c.Kind != DepositCharge && (next == Authorized || next == Captured),
-		c.Kind != DepositCharge && c.Kind != ExtensionCharge && next == Released:
+		c.Kind != DepositCharge && c.Kind != ExtensionCharge && c.Kind != StartCharge && next == Released:
 		return false
 	}
 	return c.State.MayBecome(next)
@@ -224,8 +229,9 @@ func (c Charge) capturable() Minor {
 	return min(c.Settled, c.Amount) // the processor may round up
 }
 
+// deposit returns the newest deposit: earlier ones are of starts that were taken back.
 func (d BookingDetails) deposit() (Charge, bool) {
-	for _, c := range d.Charges {
+	for _, c := range slices.Backward(d.Charges) {
 		if c.Kind == DepositCharge {
 			return c, true
 		}

@@ -34,9 +34,18 @@ const (
 	AreaChanged           telematics.Code = "area_changed"
 	AreaLimit             telematics.Code = "area_limit"
 	RefundFailure         telematics.Code = "refund_failed" // only in the audit log
+	TransitionNotFound    telematics.Code = "transition_not_found"
+	TransitionIsOpen      telematics.Code = "transition_open"
+	TransitionCancelled   telematics.Code = "transition_cancelled"
+	ReturnNotPossible     telematics.Code = "return_not_possible"
+	TooFar                telematics.Code = "too_far"
 )
 
-const retryProcessor = 10 * time.Second
+const (
+	retryProcessor  = 10 * time.Second
+	retryTransition = 5 * time.Second
+	retryReturn     = 10 * time.Second // a door is closed, and the vehicle has reported it
+)
 
 // NoSuchBooking is the error for a booking that is unknown, or not the caller's: the message is the
 // same.

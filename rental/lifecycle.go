@@ -13,6 +13,8 @@ import (
 // fails with a *telematics.Error that says why it cannot start.
 func (d BookingDetails) Begin(now time.Time) (Change, error) {
 	switch {
+	case d.inTransition():
+		return Change{}, d.errTransitionOpen()
 	case d.State != Upcoming:
 		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can be started.", d.State))
 	case !now.Before(d.End):
@@ -88,6 +90,9 @@ func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	if end.Equal(d.End) && d.State.IsLive() {
 		return Change{Booking: b}, nil
 	}
+	if d.inTransition() {
+		return Change{}, d.errTransitionOpen()
+	}
 	if why := d.whyNotExtended(now); why != "" {
 		return Change{}, Forbids(BookingNotExtendable, why)
 	}
@@ -144,6 +149,13 @@ func (d BookingDetails) TakeBack(extension ChargeID) (Booking, error) {
 // released, unless a part of it is to be captured: then the processor releases the rest. It fails
 // with a *telematics.Error where the booking is not active.
 func (d BookingDetails) Finish(now time.Time) (Change, error) {
+	if d.inTransition() {
+		return Change{}, d.errTransitionOpen()
+	}
+	return d.finish(now)
+}
+
+func (d BookingDetails) finish(now time.Time) (Change, error) {
 	if d.State != Active {
 		return Change{}, Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; only an active one can be ended.", d.State))
 	}
@@ -167,6 +179,9 @@ func (d BookingDetails) CanCancel(now time.Time) bool {
 // Cancel decides to cancel the booking, if CanCancel allows it. It fails with a *telematics.Error
 // where not.
 func (d BookingDetails) Cancel(now time.Time) (Change, error) {
+	if d.inTransition() {
+		return Change{}, d.errTransitionOpen()
+	}
 	if !d.CanCancel(now) {
 		return Change{}, Forbids(BookingNotCancellable, d.whyNotCancelled(now))
 	}

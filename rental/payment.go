@@ -85,9 +85,9 @@ func (d BookingDetails) paymentStatus() PaymentStatus {
 		return PaymentFailed
 	case d.onlyRentalOpen():
 		return PaymentAuthorized
-	case d.State == Cancelled && len(d.Charges) == 0:
+	case d.State == Cancelled && !some(Charge.counts):
 		return PaymentNotCharged
-	case some(Charge.isOpen), len(d.Charges) == 0:
+	case some(Charge.isOpen), !some(Charge.counts):
 		return PaymentPending
 	case back > 0 && back >= paid:
 		return PaymentRefunded
@@ -96,6 +96,9 @@ func (d BookingDetails) paymentStatus() PaymentStatus {
 	}
 	return PaymentPaid
 }
+
+// counts reports whether the charge was not taken back.
+func (c Charge) counts() bool { return c.State != Released }
 
 // moved returns the sums of money charged, refunded, and held.
 func (d BookingDetails) moved() (charged, refunded, held Minor) {

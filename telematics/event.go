@@ -18,6 +18,9 @@ const (
 	// HaltEvent: a halt was put in force, changed or lifted. It belongs to no vehicle. A halt of
 	// all agencies belongs to no agency, and every subscriber gets its event.
 	HaltEvent EventKind = "halt"
+	// RentalEvent: a start, pause, resumption or end of a rental has begun, has ended, or needs a
+	// person.
+	RentalEvent EventKind = "rental"
 	// ResetEvent: events before this one may be missing, so subscribers must reload
 	// their state. It belongs to no vehicle.
 	ResetEvent EventKind = "reset"
@@ -34,6 +37,20 @@ type Event struct {
 	Change  *Change   // of a status: its Fields; of a presence: its Presence and LastSeen
 	Alarm   *Alarm    // of an alarm
 	Halt    *HaltChange
+	Rental  *RentalChange // of a rental event
+}
+
+// RentalChange is a start, pause, resumption or end of a rental, in the words of package rental.
+type RentalChange struct {
+	Booking    int64
+	Reference  string
+	Status     string // of the booking
+	Transition string // its id
+	Kind       string
+	State      string
+	Step       string
+	Code       Code // why it failed; empty: it has not
+	NeedsStaff bool
 }
 
 // Event returns the event of a command that has entered its state. It refers to c, which must not

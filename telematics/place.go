@@ -24,6 +24,9 @@ func (p Position) Metres(to Position) float64 {
 	return 2 * earthRadius * math.Asin(math.Sqrt(min(1, h)))
 }
 
+// WholeMetres is Metres, rounded up.
+func (p Position) WholeMetres(to Position) int { return int(math.Ceil(p.Metres(to))) }
+
 func radians(degrees float64) float64 { return degrees * math.Pi / 180 }
 
 // Around returns a box that contains all places within a distance, in metres. It crosses the 180th

@@ -18,12 +18,13 @@ import (
 	"motorpool/httpapi/errorcode"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/signin"
+	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/tracing"
 )
 
-// ErrorBody is the error of an answer. Every key is always present.
+// ErrorBody is the error of an answer. Every key but checks is always present.
 type ErrorBody struct {
 	Code       telematics.Code     `json:"code"`
 	Retryable  bool                `json:"retryable"`
@@ -33,6 +34,8 @@ type ErrorBody struct {
 	Reason     *string             `json:"reason"`
 	Detail     *string             `json:"detail"`
 	DocURL     string              `json:"doc_url"`
+	// Only of a return that is not possible.
+	Checks []rental.Check `json:"checks,omitempty"`
 }
 
 // NewErrorBody returns the body of an error.
@@ -74,9 +77,13 @@ func (p *Pipeline) fail(c *Call, err error) {
 		failure = errorcode.ForDriver(failure)
 	}
 	var fields *contract.FieldErrors
+	var refused *rental.ReturnRefusal
 	e := envelope{Message: failure.Message, Error: NewErrorBody(failure)}
 	if errors.As(err, &fields) {
 		e.Errors = fields.Messages()
+	}
+	if errors.As(err, &refused) {
+		e.Error.Checks = refused.Checks
 	}
 	if err := c.write(status, e); err != nil {
 		p.Log.WarnContext(c.Ctx(), "answer not written", "request_id", c.ID, "err", err)

@@ -25,6 +25,8 @@ type Booking struct {
 	Fees          []Fee               `json:"fees"`
 	CanCancel     bool                `json:"can_cancel"`
 	CanExtend     bool                `json:"can_extend"`
+	Paused        bool                `json:"paused"`
+	Transition    *Transition         `json:"transition"` // the newest one; null: none
 	CreatedAt     string              `json:"created_at"`
 	*AdminBooking                     // absent in answers to clients
 }
@@ -76,7 +78,7 @@ type Fee struct {
 // NewBooking returns a booking as its client sees it.
 func NewBooking(d rental.BookingDetails, now time.Time) Booking {
 	payment := d.Payment()
-	return Booking{
+	body := Booking{
 		ID: int64(d.ID), Reference: d.Reference, Status: d.State, StartDate: Timestamp(d.Start),
 		EndDate: Timestamp(d.End), ActualStart: TimestampOrNull(d.ActualStart), ActualEnd: TimestampOrNull(d.ActualEnd),
 		Vehicle: BookingVehicle{
@@ -84,8 +86,12 @@ func NewBooking(d rental.BookingDetails, now time.Time) Booking {
 		},
 		Pickup: newBookingStation(d.Pickup), Dropoff: newBookingStation(d.Dropoff), Pricing: NewPricing(d.Booking),
 		Payment: newBookingPayment(payment, d.Price.Currency), Fees: newFees(d.Charges), CanCancel: d.CanCancel(now),
-		CanExtend: d.CanExtend(now), CreatedAt: Timestamp(d.Created),
+		CanExtend: d.CanExtend(now), Paused: !d.PausedSince.IsZero(), CreatedAt: Timestamp(d.Created),
 	}
+	if d.Transition != nil {
+		body.Transition = NewTransition(d, *d.Transition)
+	}
+	return body
 }
 
 func newBookingPayment(p rental.Payment, c rental.Currency) BookingPayment {

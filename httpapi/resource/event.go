@@ -37,6 +37,26 @@ type HaltEvent struct {
 	Halt      NamedHalt `json:"halt"`
 }
 
+// RentalEvent is the data of a rental event.
+type RentalEvent struct {
+	VehicleID  int64            `json:"vehicle_id"`
+	At         string           `json:"at"`
+	BookingID  int64            `json:"booking_id"`
+	Reference  string           `json:"reference"`
+	Status     string           `json:"status"`
+	Transition TransitionChange `json:"transition"`
+}
+
+// TransitionChange is what an event says of a transition.
+type TransitionChange struct {
+	ID         string           `json:"id"`
+	Kind       string           `json:"kind"`
+	State      string           `json:"state"`
+	Step       string           `json:"step"`
+	Code       *telematics.Code `json:"code"`
+	NeedsStaff bool             `json:"needs_staff"`
+}
+
 type Alarm struct {
 	Kind string  `json:"kind"`
 	Text *string `json:"text"`
@@ -55,6 +75,14 @@ func NewEvent(e telematics.Event) any {
 		return AlarmEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Alarm: Alarm{Kind: e.Alarm.Kind, Text: OrNull(e.Alarm.Text)}}
 	case telematics.HaltEvent:
 		return HaltEvent{At: Timestamp(e.At), InForce: e.Halt.InForce, Halt: NewNamedHalt(e.Halt.Halt)}
+	case telematics.RentalEvent:
+		r := e.Rental
+		return RentalEvent{
+			VehicleID: int64(e.Vehicle), At: Timestamp(e.At), BookingID: r.Booking, Reference: r.Reference, Status: r.Status,
+			Transition: TransitionChange{
+				ID: r.Transition, Kind: r.Kind, State: r.State, Step: r.Step, Code: OrNull(r.Code), NeedsStaff: r.NeedsStaff,
+			},
+		}
 	case telematics.StatusEvent:
 		body := newChanged(e.Change.Fields)
 		body["vehicle_id"], body["at"] = int64(e.Vehicle), Timestamp(e.At)

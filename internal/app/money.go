@@ -36,8 +36,8 @@ type money struct {
 }
 
 func (c Config) newMoney(
-	db *pg.DB, tryLease func(context.Context) (bool, error), registry prometheus.Registerer, panics *guard.Guard,
-	log *slog.Logger,
+	db *pg.DB, tryLease func(context.Context) (bool, error), settled func(rental.BookingID),
+	registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger,
 ) (*money, error) {
 	cards, notices := rentals.Cards{DB: db}, rentals.Notices{DB: db}
 	processor, err := c.processor(log)
@@ -50,7 +50,7 @@ func (c Config) newMoney(
 		Ledger: rentals.Charges{
 			DB: db,
 		},
-		Notices: notices, Cards: cards, Processor: processor, Logger: log, Metrics: registry, Guard: panics,
+		Notices: notices, Cards: cards, Processor: processor, Settled: settled, Logger: log, Metrics: registry, Guard: panics,
 	})
 	m.reconciler = charging.NewReconciler(charging.ReconcilerConfig{
 		Processor: processor, Payments: rentals.Payments{DB: db}, TryLease: tryLease, After: c.CompareAfter, Logger: log, Guard: panics,

@@ -27,7 +27,9 @@ import (
 	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/stream"
+	"motorpool/rental"
 	"motorpool/rental/charging"
+	"motorpool/rental/transitions"
 	"motorpool/store/activity"
 	"motorpool/store/agencykeys"
 	"motorpool/store/areas"
@@ -93,6 +95,9 @@ type service struct {
 	present  *presence
 	database *databaseWatch
 	watches  *watch.Watches
+
+	transitions *transitions.Runner
+	places      *areas.Areas
 
 	tokenKeys      *auth.Keys
 	feed           *stream.Feed
@@ -172,7 +177,7 @@ func (s *service) assembleRecords() (err error) {
 	s.record, s.auditLog = commands.New(s.postgres, s.reported), activity.New(s.postgres)
 	s.money, err = s.config.newMoney(s.postgres, func(ctx context.Context) (bool, error) {
 		return s.cache.TryLease(ctx, "payments", s.instance, charging.CompareLease)
-	}, s.registry, s.panics, s.log)
+	}, func(b rental.BookingID) { s.transitions.Settled(b) }, s.registry, s.panics, s.log)
 	if err != nil {
 		return err
 	}
@@ -217,6 +222,8 @@ func (s *service) assembleBroker() error {
 		},
 		Logger: s.log, Guard: s.panics,
 	})
+	s.places = areas.New(s.postgres)
+	s.transitions = s.newTransitions()
 	return nil
 }
 
@@ -242,7 +249,6 @@ func (s *service) assembleAPI() error {
 	if err != nil {
 		return err
 	}
-	places := areas.New(s.postgres)
 	s.public = httpapi.New(httpapi.Config{
 		Controller: s.broker, Refusals: s.broker, CompareClock: s.broker.CompareClock,
 		SigningKey: s.signing.active, Budget: s.config.Budget,
@@ -251,9 +257,10 @@ func (s *service) assembleAPI() error {
 		Places: s.addresses, Feed: s.feed, Watches: s.watches,
 		Offers:    rentals.Bookings{DB: s.postgres},
 		Telemetry: history.Reader{DB: s.postgres, Days: s.config.TelemetryRetention},
-		Bookings:  rentals.Bookings{DB: s.postgres}, Wallet: s.money.wallet, Payments: s.money, Webhooks: s.money,
+		Bookings:  rentals.Bookings{DB: s.postgres}, Rentals: rentalAPI{s.transitions, rentals.Transitions{DB: s.postgres}},
+		Wallet: s.money.wallet, Payments: s.money, Webhooks: s.money,
 		LiveMoney: s.money.Live(), Nudge: s.money.collector.Nudge,
-		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Areas: areaRegistry{places}, AreasAt: places,
+		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Areas: areaRegistry{s.places}, AreasAt: s.places,
 		Signatures: agencykeys.NewSignatures(s.postgres, max(minSignatures, signatureMinutes*s.config.ClientRate)),
 		Limiter:    limits,
 		Rates: request.Rates{
@@ -320,6 +327,7 @@ func (s *service) runParts(run func(doing string, part func(context.Context) err
 	run("follow events", s.feed.Run)
 	run("watch signing keys", s.signing.Run)
 	run("watch certificates", s.secured.watch)
+	run("carry transitions on", s.withSchema(s.whileRight(s.transitions.Run)))
 	run("move money", s.withSchema(s.whileRight(s.money.run)))
 }
 

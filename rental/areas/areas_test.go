@@ -245,17 +245,17 @@ func TestIndex_FindsAreasByPosition(t *testing.T) {
 		{telematics.Position{Latitude: 48.9, Longitude: 13.1}, "[]"},
 		{telematics.Position{}, "[]"},
 	} {
-		if in, defined := x.At(c.at); fmt.Sprint(in) != c.want || !defined {
-			t.Errorf("at %v: %v, %v; want %s", c.at, in, defined, c.want)
+		if in, ends := x.At(c.at); fmt.Sprint(in) != c.want || ends != rental.AreaEndOnly {
+			t.Errorf("at %v: %v, %v; want %s", c.at, in, ends, c.want)
 		}
 	}
 	delete(all, "town")
 	delete(all, "airport")
-	if in, defined := NewIndex(all).At(telematics.Position{Latitude: 48.5, Longitude: 11.5}); len(in) != 1 || defined {
-		t.Errorf("with an area without parking alone: %v, %v", in, defined)
+	if in, ends := NewIndex(all).At(telematics.Position{Latitude: 48.5, Longitude: 11.5}); len(in) != 1 || ends != "" {
+		t.Errorf("with an area without parking alone: %v, %v", in, ends)
 	}
-	if in, defined := NewIndex(nil).At(telematics.Position{}); in != nil || defined {
-		t.Errorf("without areas: %v, %v", in, defined)
+	if in, ends := NewIndex(nil).At(telematics.Position{}); in != nil || ends != "" {
+		t.Errorf("without areas: %v, %v", in, ends)
 	}
 }
 

@@ -24,9 +24,9 @@ type Placed struct {
 // Index finds the areas of one agency that contain a position. It never changes, so that it is safe
 // for concurrent use without a lock.
 type Index struct {
-	areas   []Placed
-	tree    *rtree.RTree
-	defined bool
+	areas []Placed
+	tree  *rtree.RTree
+	ends  rental.AreaKind
 }
 
 // NewIndex returns an index of areas, which are by their names.
@@ -36,15 +36,17 @@ func NewIndex(areas map[string]Placed) *Index {
 	for i, a := range x.areas {
 		boxes[i].RecordID = i
 		boxes[i].Box, _ = a.Shape.polygons.Envelope().AsBox()
-		x.defined = x.defined || a.Kind != rental.AreaNoParking
+		if a.Kind == rental.AreaEndOnly || a.Kind == rental.AreaOperating && x.ends == "" {
+			x.ends = a.Kind
+		}
 	}
 	x.tree = rtree.BulkLoad(boxes)
 	return x
 }
 
-// At returns the areas that contain a position, by name, and whether there is any in which a rental
-// may end.
-func (x *Index) At(at telematics.Position) (in []rental.Area, defined bool) {
+// At returns the areas that contain a position, by name, and the kind of those in which a rental
+// may end; empty: there is none.
+func (x *Index) At(at telematics.Position) (in []rental.Area, ends rental.AreaKind) {
 	here := rtree.Box{MinX: at.Longitude, MaxX: at.Longitude, MinY: at.Latitude, MaxY: at.Latitude}
 	_ = x.tree.RangeSearch(here, func(i int) error {
 		if x.areas[i].Shape.Contains(at) {
@@ -53,5 +55,5 @@ func (x *Index) At(at telematics.Position) (in []rental.Area, defined bool) {
 		return nil
 	})
 	slices.SortFunc(in, func(a, b rental.Area) int { return strings.Compare(a.Name, b.Name) })
-	return in, x.defined
+	return in, x.ends
 }

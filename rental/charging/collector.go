@@ -33,6 +33,8 @@ type Config struct {
 
 	// Metrics registers the collector's metrics. Defaults to a new registry.
 	Metrics prometheus.Registerer
+	// Settled is called when a charge of a booking has a new state; nil: not called.
+	Settled func(rental.BookingID)
 	// Guard recovers panics of single jobs, which are due again when their lease has expired. Nil:
 	// they are only logged.
 	Guard *guard.Guard

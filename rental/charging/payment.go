@@ -47,11 +47,17 @@ func (w *worker) continueFrom(ctx context.Context, in rental.Intent) (rental.Res
 		r.Settled, r.AttemptID = in.Amount, in.Attempt
 		return w.withActivity(r), nil
 	case rental.IntentCanceled:
+		if w.job.Goal == rental.Release {
+			return w.withActivity(w.settled(rental.Released)), nil
+		}
 		if w.isClients() {
 			return w.takenBack(), nil
 		}
 		return w.canceled(), nil
 	case rental.IntentPrepared, rental.IntentAction:
+		if w.job.Goal == rental.Release {
+			return w.release(ctx)
+		}
 		return w.continueAttempt(ctx, in)
 	default:
 		return w.undecided(), nil

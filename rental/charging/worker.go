@@ -81,6 +81,9 @@ func (w *worker) settle(ctx context.Context, r rental.Result) error {
 	if r.NoChange {
 		w.metrics.withoutResult.noChange.Inc()
 	}
+	if r.State != w.job.State && w.Settled != nil {
+		w.Settled(w.job.Booking)
+	}
 	if r.Activity != nil {
 		w.metrics.settled(w.job.Kind, r.State)
 		w.log.Info("charge settled", "state", string(r.State), "code", r.DeclineCode)

@@ -52,17 +52,17 @@ type agency struct {
 func New(db *pg.DB) *Areas { return &Areas{db: db, now: time.Now} }
 
 // At implements rental.Areas. The result is at most Within old.
-func (a *Areas) At(ctx context.Context, id telematics.AgencyID, at telematics.Position) ([]rental.Area, bool, error) {
+func (a *Areas) At(ctx context.Context, id telematics.AgencyID, at telematics.Position) ([]rental.Area, rental.AreaKind, error) {
 	current, err := a.current(ctx)
 	if err != nil {
-		return nil, false, unavailable.Wrap("read areas", err)
+		return nil, "", unavailable.Wrap("read areas", err)
 	}
 	its, ok := current.agencies[id]
 	if !ok {
-		return nil, false, nil
+		return nil, "", nil
 	}
-	in, defined := its.index.At(at)
-	return in, defined, nil
+	in, ends := its.index.At(at)
+	return in, ends, nil
 }
 
 // current returns the areas as they were read less than Within ago, or reads them: concurrent

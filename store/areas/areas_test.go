@@ -60,11 +60,11 @@ var munich = telematics.Position{Latitude: 48.14, Longitude: 11.56}
 // at returns the areas of an agency at a position, as an instance sees them after Within.
 func at(t *testing.T, a *Areas, agency telematics.AgencyID, p telematics.Position) string {
 	t.Helper()
-	in, defined, err := a.At(t.Context(), agency, p)
+	in, ends, err := a.At(t.Context(), agency, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprint(in, defined)
+	return fmt.Sprint(in, ends != "")
 }
 
 func code(err error) telematics.Code {
@@ -259,8 +259,8 @@ func TestAreas_AreSafeForConcurrentUse(t *testing.T) {
 					return
 				default:
 				}
-				if in, defined, err := a.At(t.Context(), 1, munich); err != nil || !defined || len(in) != 1 {
-					t.Error(in, defined, err)
+				if in, ends, err := a.At(t.Context(), 1, munich); err != nil || ends == "" || len(in) != 1 {
+					t.Error(in, ends, err)
 					return
 				}
 			}

@@ -36,6 +36,19 @@ type eventRow struct {
 	SeenMS   int64                     `json:"s,omitempty"`
 	Alarm    *eventAlarmRow            `json:"al,omitempty"`
 	Halt     *eventHaltRow             `json:"h,omitempty"`
+	Rental   *eventRentalRow           `json:"r,omitempty"`
+}
+
+type eventRentalRow struct {
+	Booking    int64           `json:"b"`
+	Reference  string          `json:"ref"`
+	Status     string          `json:"bs"`
+	Transition string          `json:"id"`
+	Kind       string          `json:"k"`
+	State      string          `json:"s"`
+	Step       string          `json:"st"`
+	Code       telematics.Code `json:"c,omitempty"`
+	NeedsStaff bool            `json:"n,omitempty"`
 }
 
 type eventHaltRow struct {
@@ -89,6 +102,9 @@ func encodeEvent(e *telematics.Event) ([]byte, error) {
 	}
 	if h := e.Halt; h != nil {
 		row.Halt = &eventHaltRow{Why: h.Why, By: h.By, SinceMS: millis(h.Since), InForce: h.InForce}
+	}
+	if e.Rental != nil {
+		row.Rental = new(eventRentalRow(*e.Rental))
 	}
 	return json.Marshal(row)
 }
@@ -198,6 +214,12 @@ func decodeEvent(text string) (telematics.Event, error) {
 		e.Halt = &telematics.HaltChange{InForce: row.Halt.InForce, Halt: telematics.Halt{
 			Agency: row.Agency, Why: row.Halt.Why, By: row.Halt.By, Since: instantOf(row.Halt.SinceMS),
 		}}
+		return e, nil
+	case telematics.RentalEvent:
+		if row.Rental == nil {
+			return e, fmt.Errorf("decode event: no rental in it")
+		}
+		e.Rental = new(telematics.RentalChange(*row.Rental))
 		return e, nil
 	case telematics.ResetEvent:
 		return e, nil

@@ -53,7 +53,8 @@ type detailsRow struct {
 	Dropoff    vehicles.StationRow `db:"dropoff"`
 	Card       cardRow             `db:"card"`
 
-	Charges []byte     `db:"charges"` // JSON; null: none
+	Charges []byte     `db:"charges"`    // JSON; null: none
+	Latest  []byte     `db:"transition"` // JSON; null: none
 	Next    *time.Time `db:"next_start"`
 	InOther bool       `db:"in_other"`
 	Before  bool       `db:"before"`
@@ -142,6 +143,13 @@ const selectDetailsOf = `
 			select json_agg(x order by x.created_at, x.id)
 			from (select ` + chargeColumns + ` from charges c where c.booking_id = b.id) x
 		) as charges,
+		(
+			select row_to_json(y)
+			from (
+				select ` + transitionColumns + `
+				from transitions x where x.booking_id = b.id order by x.requested_at desc, x.id desc limit 1
+			) y
+		) as transition,
 		o.next_start, coalesce(o.in_other, false) as in_other, coalesce(o.before, false) as before
 	from bookings b
 		join agencies a on a.id = b.agency_id
@@ -200,6 +208,17 @@ func (r detailsRow) details() (rental.BookingDetails, error) {
 		d.Charges = append(d.Charges, row.charge())
 	}
 	d.Card = r.card(d.Charges)
+	if r.Latest != nil {
+		var row transitionRow
+		if err := json.Unmarshal(r.Latest, &row); err != nil {
+			return rental.BookingDetails{}, fmt.Errorf("decode transition: %w", err)
+		}
+		latest, err := row.transition()
+		if err != nil {
+			return rental.BookingDetails{}, err
+		}
+		d.Transition = &latest
+	}
 	return d, nil
 }
 

@@ -1,0 +1,203 @@
+package httpapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"motorpool/httpapi/contract"
+	"motorpool/httpapi/request"
+	"motorpool/httpapi/resource"
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// transitions starts, pauses, resumes and ends rentals.
+type transitions struct {
+	rentals  Rentals
+	bookings bookings
+	budget   time.Duration // of a command
+}
+
+// open returns the handler that begins a transition. It answers with the booking once the
+// transition is done, with the error once it has failed, or, with Prefer: respond-async or if it
+// takes longer, with the transition.
+func (h transitions) open(kind rental.TransitionKind) request.Handler {
+	return func(c *request.Call) error {
+		ctx, cancel := c.Detached(openBudget)
+		defer cancel()
+		entry := c.Entry(rental.TransitionActivity(kind), 0)
+		err := h.bookings.checkClock(ctx)
+		var t rental.Transition
+		var replayed bool
+		if err == nil {
+			t, replayed, err = h.rentals.Open(ctx, rental.TransitionRequest{
+				Request: rental.Request{Booking: c.BookingID(), Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At},
+				Kind:    kind, Position: positionOf(c), Override: overrideOf(c),
+			})
+		}
+		if err = asFields(err); err != nil {
+			h.bookings.audit.bookingRefused(ctx, entry, c.BookingID(), rental.BookingDetails{}, err)
+			return err
+		}
+		c.MarkReplayed(replayed)
+		return h.await(c, t, entry.At)
+	}
+}
+
+// await answers with what became of a transition in the time that the caller waits.
+func (h transitions) await(c *request.Call, t rental.Transition, began time.Time) error {
+	preferences := readPreferences(c.Request().Header)
+	if !preferences.async {
+		var err error
+		wait := min(cmp.Or(preferences.wait, h.budget+transitionSlack), telematics.MaxBudget-c.Now().Sub(began))
+		if t, err = h.rentals.Await(c.Ctx(), t.ID, wait); err != nil {
+			return err
+		}
+	}
+	preferences.apply(c)
+	d, err := visibleBooking(c, h.bookings.record)
+	if err != nil {
+		return err
+	}
+	switch {
+	case t.State == rental.TransitionFailed:
+		return t.Failure.Err()
+	case t.State == rental.TransitionDone:
+		return answerBooking(c, http.StatusOK, describe(d), d)
+	}
+	c.SetHeader(echo.HeaderLocation, fmt.Sprintf("%s/transitions/%s", bookingPath(c, d.ID), t.ID))
+	return answerTransition(c, http.StatusAccepted, d, t)
+}
+
+func bookingPath(c *request.Call, id rental.BookingID) string {
+	side := "admin"
+	if c.Actor.Role == telematics.Client {
+		side = "client"
+	}
+	return fmt.Sprintf("/api/v1/%s/bookings/%d", side, id)
+}
+
+// answerTransition answers with a transition.
+func answerTransition(c *request.Call, status int, d rental.BookingDetails, t rental.Transition) error {
+	message := fmt.Sprintf("The %s of the rental %s is %s.", t.Kind, d.Reference, t.State)
+	if c.Actor.Role == telematics.Client {
+		return c.AnswerClient(status, message, resource.NewTransition(d, t))
+	}
+	return c.AnswerWith(status, message, resource.NewTransition(d, t), nil)
+}
+
+// get answers GET …/bookings/{booking}/transitions/{transition}.
+func (h transitions) get(c *request.Call) error {
+	d, t, err := h.find(c)
+	if err != nil {
+		return err
+	}
+	return answerTransition(c, http.StatusOK, d, t)
+}
+
+func (h transitions) find(c *request.Call) (rental.BookingDetails, rental.Transition, error) {
+	id, err := contract.ParseUUID(c.Param("transition"))
+	if err != nil {
+		return rental.BookingDetails{}, rental.Transition{}, contract.Invalid("transition", "must be a UUID")
+	}
+	d, err := visibleBooking(c, h.bookings.record)
+	if err != nil {
+		return rental.BookingDetails{}, rental.Transition{}, err
+	}
+	t, err := h.rentals.Transition(c.Ctx(), id)
+	if err == nil && t.Booking != d.ID {
+		err = rental.NoSuchTransition(id)
+	}
+	return d, t, err
+}
+
+// list answers GET /admin/bookings/{booking}/transitions.
+func (h transitions) list(c *request.Call) error {
+	d, err := visibleBooking(c, h.bookings.record)
+	if err != nil {
+		return err
+	}
+	all, err := h.rentals.OfBooking(c.Ctx(), d.ID)
+	if err != nil {
+		return err
+	}
+	return c.Answer(request.Plural(len(all), "transition"), resource.List(all, func(t rental.Transition) *resource.Transition {
+		return resource.NewTransition(d, t)
+	}))
+}
+
+// cancel answers POST …/transitions/{transition}/cancel: it gives up a start.
+func (h transitions) cancel(c *request.Call) error {
+	ctx, cancel := c.Detached(openBudget)
+	defer cancel()
+	entry := c.Entry(rental.TransitionCancel, 0)
+	d, t, err := h.find(c)
+	if err == nil {
+		err = h.rentals.Cancel(ctx, c.Actor, d.ID, t.ID)
+	}
+	if err != nil {
+		h.bookings.audit.bookingRefused(ctx, entry, c.BookingID(), d, err)
+		return err
+	}
+	entry.Booking, entry.Agency, entry.Vehicle, entry.Outcome = int64(d.ID), d.Agency, d.VehicleID, telematics.Executed
+	h.bookings.audit.RecordLater(ctx, entry)
+	if t, err = h.rentals.Await(c.Ctx(), t.ID, cancelWait); err != nil {
+		return err
+	}
+	if d, err = visibleBooking(c, h.bookings.record); err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if t.State == rental.TransitionOpen {
+		status = http.StatusAccepted
+	}
+	return answerTransition(c, status, d, t)
+}
+
+// positionOf returns the position of the body; nil: there is none.
+func positionOf(c *request.Call) *telematics.Position {
+	latitude, hasLatitude := c.Values["latitude"].(json.Number)
+	longitude, hasLongitude := c.Values["longitude"].(json.Number)
+	if !hasLatitude || !hasLongitude {
+		return nil
+	}
+	var p telematics.Position
+	p.Latitude, _ = latitude.Float64() // the contract has checked them
+	p.Longitude, _ = longitude.Float64()
+	return &p
+}
+
+// checkPosition checks that a position is whole.
+func checkPosition(c *request.Call, wrong *contract.FieldErrors) error {
+	_, hasLatitude := c.Values["latitude"]
+	_, hasLongitude := c.Values["longitude"]
+	if hasLatitude != hasLongitude {
+		wrong.AddIfValid("latitude", "must come with longitude")
+	}
+	return nil
+}
+
+// overrideOf returns why a person ends the rental whatever the vehicle reports; empty: none.
+func overrideOf(c *request.Call) string {
+	if c.Values["override"] == true {
+		return c.Text("reason")
+	}
+	return ""
+}
+
+// checkOverride checks that an override has a reason.
+func checkOverride(c *request.Call, wrong *contract.FieldErrors) error {
+	if c.Values["override"] == true {
+		if _, has := c.Values["reason"]; !has {
+			wrong.AddIfValid("reason", "is required with override: say why the return is not checked")
+			return nil
+		}
+		checkText(c, "reason", wrong)
+	}
+	return nil
+}

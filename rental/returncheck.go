@@ -1,0 +1,216 @@
+package rental
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Check is one condition of a return, and what the vehicle reported about it.
+type Check struct {
+	Name     CheckName `json:"name"`
+	OK       bool      `json:"ok"`
+	Expected string    `json:"expected"` // in words for a person: closed
+	Reported string    `json:"reported"` // likewise: front left open
+}
+
+// CheckName names a condition of a return.
+type CheckName string
+
+const (
+	CheckFresh    CheckName = "fresh"    // the vehicle has just reported
+	CheckIgnition CheckName = "ignition" // off
+	CheckParked   CheckName = "parked"   // gear P, or parking brake engaged
+	CheckDoors    CheckName = "doors"
+	CheckWindows  CheckName = "windows"
+	CheckTrunk    CheckName = "trunk"
+	CheckKey      CheckName = "key"
+	CheckCable    CheckName = "charging_cable"
+	CheckPlace    CheckName = "place" // at a station, or in an area
+)
+
+// CheckNames lists every name.
+var CheckNames = []CheckName{
+	CheckFresh, CheckIgnition, CheckParked, CheckDoors, CheckWindows, CheckTrunk, CheckKey, CheckCable, CheckPlace,
+}
+
+// FreshFor is how old the report may be by which a return is checked.
+const FreshFor = 30 * time.Second
+
+// Return is what decides about the return of a vehicle.
+type Return struct {
+	Rules   Rules
+	Plan    *Plan
+	Dropoff telematics.Station
+	State   telematics.Snapshot
+	// When the vehicle last reported, by our clock.
+	Reported time.Time
+	// The agency's areas at the vehicle's position, and the kind of those in which its rentals end;
+	// empty: it has none.
+	Areas []Area
+	Ends  AreaKind
+}
+
+// IsFresh reports whether the report is new enough to check a return.
+func (r Return) IsFresh(now time.Time) bool { return now.Sub(r.Reported) <= FreshFor }
+
+// Check returns the conditions of the return that apply to the vehicle: what it never reports is
+// not asked of it.
+func (r Return) Check(now time.Time) []Check {
+	checks := []Check{{
+		Name: CheckFresh, OK: r.IsFresh(now), Expected: fmt.Sprintf("a report of the last %s", telematics.Words(FreshFor)),
+		Reported: ago(now, r.Reported),
+	}}
+	add := func(c Check, applies bool) {
+		if applies {
+			checks = append(checks, c)
+		}
+	}
+	add(r.checkText(CheckIgnition, telematics.Ignition, "off", true))
+	add(r.checkParked())
+	add(r.checkClosed(CheckDoors, r.Rules.ReturnDoors, telematics.DoorFrontLeft, telematics.DoorFrontRight,
+		telematics.DoorRearLeft, telematics.DoorRearRight))
+	add(r.checkClosed(CheckTrunk, r.Rules.ReturnTrunk, telematics.DoorTrunk))
+	add(r.checkClosed(CheckWindows, r.Rules.ReturnWindows, telematics.WindowFrontLeft, telematics.WindowFrontRight,
+		telematics.WindowRearLeft, telematics.WindowRearRight, telematics.Sunroof))
+	add(r.checkText(CheckKey, telematics.KeyStatus, string(r.Rules.ReturnKey), r.Rules.ReturnKey != ""))
+	add(r.checkCable())
+	add(r.checkPlace())
+	return checks
+}
+
+// ago returns how long ago a time is, in words.
+func ago(now, then time.Time) string {
+	if then.IsZero() {
+		return "none"
+	}
+	return telematics.Words(max(0, now.Sub(then)).Truncate(time.Second)) + " ago"
+}
+
+// checkText checks a field that has one of some words. A vehicle that never reported it passes.
+func (r Return) checkText(name CheckName, f telematics.Field, want string, asked bool) (Check, bool) {
+	reading := r.State[f]
+	got := r.State.Text(f)
+	c := Check{Name: name, Expected: want, Reported: "unknown"}
+	if got != nil {
+		c.OK, c.Reported = *got == want, *got
+	}
+	return c, asked && reading.Ever()
+}
+
+func (r Return) checkParked() (Check, bool) {
+	gear, brake := r.State.Text(telematics.Gear), r.State.Text(telematics.ParkBrake)
+	c := Check{Name: CheckParked, Expected: "gear P, or parking brake engaged", Reported: "unknown"}
+	var said []string
+	if gear != nil {
+		said, c.OK = append(said, "gear "+*gear), *gear == "P"
+	}
+	if brake != nil {
+		said, c.OK = append(said, "parking brake "+*brake), c.OK || *brake == "engaged"
+	}
+	if said != nil {
+		c.Reported = strings.Join(said, ", ")
+	}
+	return c, r.State[telematics.Gear].Ever() || r.State[telematics.ParkBrake].Ever()
+}
+
+// checkClosed checks that those of the fields that the vehicle reports are closed.
+func (r Return) checkClosed(name CheckName, asked bool, fields ...telematics.Field) (Check, bool) {
+	c := Check{Name: name, OK: true, Expected: "closed", Reported: "closed"}
+	known := false
+	var not []string
+	for _, f := range fields {
+		if !r.State[f].Ever() {
+			continue
+		}
+		known = true
+		state := "unknown"
+		if text := r.State.Text(f); text != nil {
+			state = *text
+		}
+		if state != "closed" {
+			part := string(f[strings.LastIndexByte(string(f), '.')+1:])
+			not = append(not, strings.ReplaceAll(part, "_", " ")+" "+state)
+		}
+	}
+	if not != nil {
+		c.OK, c.Reported = false, strings.Join(not, ", ")
+	}
+	return c, asked && known
+}
+
+func (r Return) checkCable() (Check, bool) {
+	asked := r.Plan != nil && r.Plan.PluggedIn
+	got := r.State.Text(telematics.Charging)
+	c := Check{Name: CheckCable, Expected: "plugged in", Reported: "unknown"}
+	if got != nil {
+		c.OK, c.Reported = *got != "disconnected", *got
+	}
+	return c, asked
+}
+
+// checkPlace checks where the vehicle stands. No vehicle may be left where parking is forbidden.
+func (r Return) checkPlace() (Check, bool) {
+	position, known := r.State.Position()
+	c := Check{Name: CheckPlace, Reported: "unknown"}
+	forbidden := slices.IndexFunc(r.Areas, func(a Area) bool { return a.Kind == AreaNoParking })
+	switch {
+	case r.Rules.ReturnTo == ReturnToStation:
+		c.Expected = fmt.Sprintf("within %d m of %s", r.Rules.StationRadius, r.Dropoff.Name)
+		if known {
+			metres := position.WholeMetres(r.Dropoff.Position())
+			c.OK, c.Reported = metres <= r.Rules.StationRadius, fmt.Sprintf("%d m away", metres)
+		}
+		return c, true
+	case r.Rules.ReturnTo == ReturnToArea && r.Ends != "":
+		c.Expected = "in the area where rentals may end"
+		if known {
+			in := slices.IndexFunc(r.Areas, func(a Area) bool { return a.Kind == r.Ends })
+			switch {
+			case forbidden >= 0:
+				c.Reported = "where parking is forbidden: " + r.Areas[forbidden].Name
+			case in >= 0:
+				c.OK, c.Reported = true, r.Areas[in].Name
+			default:
+				c.Reported = "outside"
+			}
+		}
+		return c, true
+	case forbidden >= 0:
+		c.Expected, c.Reported = "not where parking is forbidden", r.Areas[forbidden].Name
+		return c, true
+	}
+	return c, false
+}
+
+// ReturnRefusal is the error for a vehicle that cannot be returned as it is.
+type ReturnRefusal struct{ Checks []Check }
+
+// Error returns the message.
+func (r *ReturnRefusal) Error() string { return r.Unwrap().Error() }
+
+// Unwrap returns the error with its code.
+func (r *ReturnRefusal) Unwrap() error {
+	var failed []string
+	for _, c := range r.Checks {
+		if !c.OK {
+			name := strings.ReplaceAll(string(c.Name), "_", " ")
+			failed = append(failed, fmt.Sprintf("%s: %s, expected %s", name, c.Reported, c.Expected))
+		}
+	}
+	return &telematics.Error{
+		Code: ReturnNotPossible, Outcome: telematics.NotExecuted, Retryable: true, RetryAfter: retryReturn,
+		Message: "The vehicle cannot be returned as it is: " + strings.Join(failed, "; ") + ". Nothing was sent.",
+	}
+}
+
+// RefusedReturn returns a *ReturnRefusal if a check has failed, else nil.
+func RefusedReturn(checks []Check) error {
+	if slices.ContainsFunc(checks, func(c Check) bool { return !c.OK }) {
+		return &ReturnRefusal{checks}
+	}
+	return nil
+}

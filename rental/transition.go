@@ -1,0 +1,288 @@
+package rental
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// TransitionID identifies a transition. Ids grow with time.
+type TransitionID = uuid.UUID
+
+// TransitionKind is what a transition does with a rental.
+type TransitionKind string
+
+const (
+	StartRental  TransitionKind = "start"  // pay, open the vehicle, enable driving
+	PauseRental  TransitionKind = "pause"  // lock, and keep the vehicle
+	ResumeRental TransitionKind = "resume" // unlock
+	EndRental    TransitionKind = "end"    // lock, disable driving, charge what is left
+)
+
+// TransitionKinds lists every kind.
+var TransitionKinds = []TransitionKind{StartRental, PauseRental, ResumeRental, EndRental}
+
+// TransitionState is the state of a transition: open → done, or open → failed.
+type TransitionState string
+
+const (
+	TransitionOpen   TransitionState = "open"
+	TransitionDone   TransitionState = "done"
+	TransitionFailed TransitionState = "failed" // the booking is as before
+)
+
+// TransitionStep is what a transition does now.
+type TransitionStep string
+
+const (
+	StepCheck   TransitionStep = "check"   // before there is a transition
+	StepPay     TransitionStep = "pay"     // waits for the payment, and for the hold of the deposit
+	StepCommand TransitionStep = "command" // waits for the vehicle
+	StepConfirm TransitionStep = "confirm" // it is not known whether the vehicle executed it
+	StepBook    TransitionStep = "book"    // writes the booking
+	StepUndo    TransitionStep = "undo"    // locks a vehicle that may have opened
+	StepRefund  TransitionStep = "refund"  // takes the payments of the start back
+)
+
+// transitionSteps are the steps of a transition that succeeds, in their order.
+var transitionSteps = map[TransitionKind][]TransitionStep{
+	StartRental:  {StepCheck, StepPay, StepCommand, StepBook},
+	PauseRental:  {StepCheck, StepCommand, StepBook},
+	ResumeRental: {StepCheck, StepCommand, StepBook},
+	EndRental:    {StepCheck, StepCommand, StepBook},
+}
+
+// Transition starts, pauses, resumes or ends a rental. Its row is the job that does so, and
+// survives the process that began it. A booking has at most one open transition.
+type Transition struct {
+	ID         TransitionID
+	Booking    BookingID
+	Kind       TransitionKind
+	State      TransitionState
+	Step       TransitionStep
+	By         telematics.Actor
+	Requested  time.Time
+	Ended      time.Time // zero: it is open
+	NeedsStaff bool      // a person should look at it
+	Due        time.Time // when a worker carries it on; zero: it has ended
+	Lease      uuid.UUID // of the worker that carries it on
+	Progress
+}
+
+// TransitionRequest is a caller's request for a transition.
+type TransitionRequest struct {
+	Request
+	Kind     TransitionKind
+	Position *telematics.Position // of the client; nil: not said
+	// Why a person ends the rental whatever the vehicle reports; empty: none does.
+	Override string
+}
+
+// Progress is what the steps of a transition know.
+type Progress struct {
+	RequestID uuid.UUID `json:"request_id"`
+	// Why a person ends the rental whatever the return check says; empty: none does.
+	Override string `json:"override,omitempty"`
+	// How often its command was ordered before. Each attempt has a command, however often it is
+	// ordered.
+	Attempt int                  `json:"attempt,omitempty"`
+	Command telematics.CommandID `json:"command"`
+	// Since when the present step waits.
+	Since time.Time `json:"since"`
+	// The vehicle may have executed a command that opens it.
+	MayBeOpen bool     `json:"may_be_open,omitempty"`
+	Failure   *Failure `json:"failure,omitempty"` // why it fails, or has failed
+	Wish      Wish     `json:"wish,omitempty"`
+	Checks    []Check  `json:"checks,omitempty"` // of the return
+	Steps     []Passed `json:"steps,omitempty"`
+}
+
+// Wish is what a client wants of a transition that waits for its vehicle.
+type Wish string
+
+const (
+	RepeatOrder Wish = "again"  // order the command again
+	GiveUp      Wish = "cancel" // undo it
+)
+
+// Passed is a step that has ended.
+type Passed struct {
+	Step TransitionStep  `json:"step"`
+	At   time.Time       `json:"at"`
+	Code telematics.Code `json:"code,omitempty"` // why it failed; empty: it did not
+}
+
+// Failure is the error of a transition, as it is stored.
+type Failure struct {
+	Code       telematics.Code      `json:"code"`
+	Message    string               `json:"message"`
+	Retryable  bool                 `json:"retryable,omitempty"`
+	RetryAfter int64                `json:"retry_after_ms,omitempty"`
+	Outcome    telematics.Outcome   `json:"outcome,omitempty"`
+	Reason     string               `json:"reason,omitempty"`
+	Detail     string               `json:"detail,omitempty"`
+	Command    telematics.CommandID `json:"command"`
+}
+
+// NewFailure returns an error as it is stored.
+func NewFailure(e *telematics.Error) *Failure {
+	return &Failure{
+		Code: e.Code, Message: e.Message, Retryable: e.Retryable, RetryAfter: e.RetryAfter.Milliseconds(), Outcome: e.Outcome,
+		Reason: e.Reason, Detail: e.Detail, Command: e.Command,
+	}
+}
+
+// Err returns the stored error.
+func (f *Failure) Err() *telematics.Error {
+	return &telematics.Error{
+		Code: f.Code, Message: f.Message, Retryable: f.Retryable, RetryAfter: time.Duration(f.RetryAfter) * time.Millisecond,
+		Outcome: f.Outcome, Reason: f.Reason, Detail: f.Detail, Command: f.Command,
+	}
+}
+
+// Action returns the control action that the present step orders.
+func (t Transition) Action() telematics.Action {
+	switch {
+	case t.Step == StepUndo, t.Kind == EndRental:
+		return telematics.LockAndDisableDriving
+	case t.Kind == StartRental:
+		return telematics.UnlockAndEnableDriving
+	case t.Kind == PauseRental:
+		return telematics.Lock
+	}
+	return telematics.Unlock
+}
+
+// CommandKey returns the idempotency key of the present attempt: the command is ordered once,
+// whatever process orders it, and however often.
+func (t Transition) CommandKey() string {
+	return fmt.Sprintf("transition-%s-%s-%d", t.ID, t.Step, t.Attempt)
+}
+
+// Enter ends the present step, and begins another.
+func (t *Transition) Enter(s TransitionStep, now time.Time) {
+	t.Steps = append(t.Steps, Passed{Step: t.Step, At: now})
+	t.Step, t.Since = s, now
+}
+
+// Fail ends the present step with an error, and begins the one that undoes what came before.
+func (t *Transition) Fail(because *telematics.Error, s TransitionStep, now time.Time) {
+	t.Enter(s, now)
+	t.Steps[len(t.Steps)-1].Code = because.Code
+	if t.Failure == nil {
+		t.Failure = NewFailure(because)
+	}
+}
+
+// End ends the transition.
+func (t *Transition) End(s TransitionState, now time.Time) {
+	t.Steps = append(t.Steps, Passed{Step: t.Step, At: now})
+	t.State, t.Ended, t.Due, t.NeedsStaff, t.Wish = s, now, time.Time{}, false, ""
+}
+
+// StepState is what became of a step of a transition.
+type StepState string
+
+const (
+	StepPending StepState = "pending"
+	StepRunning StepState = "running"
+	StepUnknown StepState = "unknown" // the vehicle has not said whether it executed the command
+	StepDone    StepState = "done"
+	StepFailed  StepState = "failed"
+)
+
+// ShownStep is a step of a transition as its client sees it.
+type ShownStep struct {
+	Step  TransitionStep
+	State StepState
+	At    time.Time // since when; zero: it has not begun
+}
+
+// ShownSteps returns the steps that the transition has taken, takes now, and, unless it has failed,
+// will take.
+func (t Transition) ShownSteps() []ShownStep {
+	shown := []ShownStep{{StepCheck, StepDone, t.Requested}}
+	for _, p := range t.Steps {
+		state := StepDone
+		if p.Code != "" {
+			state = StepFailed
+		}
+		shown = append(shown, ShownStep{p.Step, state, p.At})
+	}
+	if t.State != TransitionOpen {
+		return shown
+	}
+	state := StepRunning
+	if t.Step == StepConfirm {
+		state = StepUnknown
+	}
+	shown = append(shown, ShownStep{t.Step, state, t.Since})
+	if t.Failure != nil {
+		return shown
+	}
+	ahead := false
+	for _, s := range transitionSteps[t.Kind] {
+		if ahead {
+			shown = append(shown, ShownStep{Step: s, State: StepPending})
+		}
+		ahead = ahead || s == t.Step || s == StepCommand && t.Step == StepConfirm
+	}
+	return shown
+}
+
+// NextAction is what the client of an open transition can do.
+type NextAction string
+
+const (
+	NextWait    NextAction = "wait"
+	NextTryDoor NextAction = "try_door"
+	NextAsk     NextAction = "ask_again" // the same request again: the command is ordered again
+	NextCancel  NextAction = "cancel"
+	NextConfirm NextAction = "confirm_payment"
+	NextCard    NextAction = "change_card"
+	NextContact NextAction = "contact_agency"
+)
+
+// NextActions returns what the client of an open transition can do; nil: it has ended.
+func (d BookingDetails) NextActions(t Transition) []NextAction {
+	var next []NextAction
+	switch {
+	case t.State != TransitionOpen:
+		return nil
+	case t.Step == StepPay && d.StartPayment() == PaymentNeedsOwner:
+		next = []NextAction{NextConfirm, NextCard, NextCancel}
+	case t.Step == StepPay:
+		next = []NextAction{NextWait, NextCancel}
+	case t.Step == StepConfirm && t.Kind == StartRental:
+		next = []NextAction{NextTryDoor, NextAsk, NextCancel}
+	case t.Step == StepConfirm:
+		next = []NextAction{NextWait, NextAsk}
+	default:
+		next = []NextAction{NextWait}
+	}
+	if t.NeedsStaff {
+		next = append(next, NextContact)
+	}
+	return next
+}
+
+// inTransition reports whether a transition of the booking is open.
+func (d BookingDetails) inTransition() bool {
+	return d.Transition != nil && d.Transition.State == TransitionOpen
+}
+
+// errTransitionOpen is the error for a change of a booking while a transition of it is open.
+func (d BookingDetails) errTransitionOpen() *telematics.Error {
+	return &telematics.Error{
+		Code: TransitionIsOpen, Retryable: true, RetryAfter: retryTransition,
+		Message: fmt.Sprintf("The %s of the rental is still in progress; try again once it has ended.", d.Transition.Kind),
+	}
+}
+
+// NoSuchTransition is the error for a transition that is unknown, or not of the booking.
+func NoSuchTransition(id TransitionID) *telematics.Error {
+	return &telematics.Error{Code: TransitionNotFound, Message: fmt.Sprintf("There is no transition %s of this booking.", id)}
+}

@@ -1,0 +1,279 @@
+package rental
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"motorpool/telematics"
+)
+
+// Open decides to begin a transition: the result is what is written with it. The start of a rental
+// charges it, and holds the deposit; the booking is active once the vehicle has opened. Open fails
+// with a *telematics.Error that says why the transition is not possible.
+func (d BookingDetails) Open(now time.Time, k TransitionKind) (Change, error) {
+	if d.inTransition() {
+		return Change{}, d.errTransitionOpen()
+	}
+	switch k {
+	case StartRental:
+		begun, err := d.Begin(now)
+		if err != nil {
+			return Change{}, err
+		}
+		begun.Booking, begun.Charges = d.Booking, d.startCharges(now)
+		return begun, nil
+	case PauseRental:
+		return Change{Booking: d.Booking}, d.mayPause()
+	case ResumeRental:
+		return Change{Booking: d.Booking}, d.mayResume(now)
+	default:
+		return Change{Booking: d.Booking}, d.mayEnd()
+	}
+}
+
+func (d BookingDetails) mayPause() error {
+	switch {
+	case d.State != Active:
+		return Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; only an active one can be paused.", d.State))
+	case !d.PausedSince.IsZero():
+		return Forbids(BookingStateConflict, "The rental is paused already.")
+	}
+	return nil
+}
+
+func (d BookingDetails) mayResume(now time.Time) error {
+	if d.State == Active && d.PausedSince.IsZero() {
+		return Forbids(BookingStateConflict, "The rental is not paused.")
+	}
+	if refusal := d.Control(now, telematics.Unlock); refusal != nil {
+		return refusal
+	}
+	return nil
+}
+
+func (d BookingDetails) mayEnd() error {
+	if d.State != Active {
+		return Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; only an active one can be ended.", d.State))
+	}
+	return nil
+}
+
+// startCharges returns the charges of the start: by the agency's rules, the price of the booked
+// time, or only the hold of the deposit. There is always one of them.
+func (d BookingDetails) startCharges(now time.Time) []Charge {
+	var charges []Charge
+	if d.Terms.Rules.ChargeAtStart != ChargeNothing || d.Price.Deposit == 0 {
+		charges = append(charges, d.charge(StartCharge, d.Price.Rental(), now))
+	}
+	if d.Price.Deposit > 0 {
+		deposit := d.charge(DepositCharge, d.Price.Deposit, now)
+		deposit.Goal = Hold
+		charges = append(charges, deposit)
+	}
+	return charges
+}
+
+// PaymentProgress is how far the payment of a start has come.
+type PaymentProgress int
+
+const (
+	PaymentAwaits     PaymentProgress = iota // no result yet
+	PaymentNeedsOwner                        // the card's owner must confirm
+	PaymentRefused                           // the card was refused
+	PaymentMade                              // paid, and the deposit is held
+)
+
+// StartPayment returns how far the payment of the start has come.
+func (d BookingDetails) StartPayment() PaymentProgress {
+	progress := PaymentMade
+	for _, c := range d.startsOf() {
+		switch {
+		case c.isMade():
+		case c.isRefused():
+			return PaymentRefused
+		case c.State == RequiresAction:
+			progress = PaymentNeedsOwner
+		case progress == PaymentMade:
+			progress = PaymentAwaits
+		}
+	}
+	return progress
+}
+
+// startsOf returns the charges of the start that were not taken back.
+func (d BookingDetails) startsOf() []Charge {
+	return slices.DeleteFunc(slices.Clone(d.Charges), func(c Charge) bool {
+		return c.Kind != StartCharge && c.Kind != DepositCharge || c.Goal == Release || c.State == Released
+	})
+}
+
+// Activate decides that the rental has begun: its vehicle has opened. metres is its odometer; 0:
+// not known. It fails with a *telematics.Error where the booking is no longer upcoming.
+func (d BookingDetails) Activate(now time.Time, metres int64) (Change, error) {
+	if d.State != Upcoming {
+		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can be started.", d.State))
+	}
+	b := d.Booking
+	b.State, b.ActualStart, b.StartMetres, b.ReservedUntil = Active, now, metres, time.Time{}
+	return Change{Booking: b}, nil
+}
+
+// TakeBackStart decides what is still to be done so that a start that failed costs nothing: charges
+// that are not made are withdrawn, the deposit is released, what was paid is refunded. done reports
+// that nothing is left, and nothing can be taken any more.
+func (d BookingDetails) TakeBackStart(now time.Time) (c Change, done bool) {
+	c, done = Change{Booking: d.Booking}, true
+	left, _ := d.refundable()
+	for i, charge := range d.Charges {
+		if charge.Kind != StartCharge && charge.Kind != DepositCharge {
+			continue
+		}
+		if charge.isTaken() && left[i] > 0 {
+			refund := d.charge(RefundCharge, left[i], now)
+			refund.Refunds, refund.Reason = charge.ID, "the rental did not start"
+			c.Charges = append(c.Charges, refund)
+		}
+		if charge.Goal != Release {
+			charge.Goal, charge.NextAttempt = Release, now
+			c.Amended = append(c.Amended, charge)
+		}
+		done = done && charge.State.IsFinal()
+	}
+	return c, done
+}
+
+// Pause decides that the rental is paused since a time. It fails with a *telematics.Error where it
+// cannot be.
+func (d BookingDetails) Pause(since time.Time) (Change, error) {
+	if err := d.mayPause(); err != nil {
+		return Change{}, err
+	}
+	b := d.Booking
+	b.PausedSince = since
+	return Change{Booking: b}, nil
+}
+
+// Resume decides that the rental is not paused any more. It fails with a *telematics.Error where it
+// is not.
+func (d BookingDetails) Resume(now time.Time) (Change, error) {
+	if d.State != Active || d.PausedSince.IsZero() {
+		return Change{}, Forbids(BookingStateConflict, "The rental is not paused.")
+	}
+	return Change{Booking: d.Booking.resumed(now)}, nil
+}
+
+// resumed returns the booking with its pause ended.
+func (b Booking) resumed(now time.Time) Booking {
+	if !b.PausedSince.IsZero() {
+		b.PausedFor += max(0, now.Sub(b.PausedSince))
+		b.PausedSince = time.Time{}
+	}
+	return b
+}
+
+// Close decides to end the rental at its final price: what is owed in addition is charged, what was
+// paid in excess is refunded, and the deposit is released. metres is the odometer; 0: not known. It
+// fails with a *telematics.Error where the booking is not active, or the price is out of range.
+func (d BookingDetails) Close(now time.Time, metres int64) (Change, error) {
+	d.Booking = d.Booking.resumed(now)
+	c, err := d.finish(now)
+	if err != nil {
+		return Change{}, err
+	}
+	driven := int64(0)
+	if metres > d.StartMetres && d.StartMetres > 0 {
+		driven = metres - d.StartMetres
+	}
+	price, _, err := d.FinalPrice(now, driven)
+	if err != nil {
+		return Change{}, err
+	}
+	c.Booking.Price, c.Booking.EndMetres = price, metres
+	asked, taken := d.askedFor()
+	switch owed := price.Rental() - asked; {
+	case owed > 0:
+		c.Charges = append(c.Charges, d.charge(EndCharge, owed, now))
+	case owed < 0 && taken > 0:
+		back, err := d.Refund(now, min(-owed, taken), "the rental cost less than was charged at its start")
+		if err != nil {
+			return Change{}, err
+		}
+		c.Charges = append(c.Charges, back.Charges...)
+	}
+	return c, nil
+}
+
+// askedFor returns what the charges for the rental's time come to, less refunds, and how much of
+// that can be refunded.
+func (d BookingDetails) askedFor() (asked, taken Minor) {
+	left, _ := d.refundable()
+	for i, c := range d.Charges {
+		switch {
+		case c.Kind != StartCharge && c.Kind != ExtensionCharge && c.Kind != EndCharge:
+		case c.isTaken():
+			asked += left[i]
+			taken += left[i]
+		case c.State != Released && c.Goal != Release && c.State != Waived:
+			asked += c.Amount
+		}
+	}
+	return asked, taken
+}
+
+// TooFarToStart returns why a client at a position cannot start; nil: it can. A nil position was
+// not said.
+func (d BookingDetails) TooFarToStart(client *telematics.Position, vehicle telematics.Position) error {
+	limit := d.Terms.Rules.MaxDistance
+	if client == nil {
+		return newFieldError("latitude", fmt.Sprintf("is required, with longitude: you must be within %d m of the vehicle", limit))
+	}
+	if metres := client.WholeMetres(vehicle); metres > limit {
+		return &telematics.Error{
+			Code: TooFar, Outcome: telematics.NotExecuted, Retryable: true, RetryAfter: retryReturn,
+			Message: fmt.Sprintf("You are %d m away from the vehicle; come within %d m of it. Nothing was sent.", metres, limit),
+		}
+	}
+	return nil
+}
+
+// StartRefused returns the error of a start whose payment was refused.
+func (d BookingDetails) StartRefused() *telematics.Error {
+	why := "The payment was declined; the rental did not start, and nothing is charged. Set another default payment method and try again."
+	e := &telematics.Error{Code: PaymentRequired, Outcome: telematics.NotExecuted, Message: why}
+	for _, c := range d.startsOf() {
+		if c.isRefused() {
+			e.Reason = c.DeclineCode
+		}
+	}
+	return e
+}
+
+// StartUnpaid returns the error of a start whose payment has no result in time.
+func StartUnpaid(p PaymentProgress) *telematics.Error {
+	if p == PaymentNeedsOwner {
+		return &telematics.Error{
+			Code: PaymentRequired, Outcome: telematics.NotExecuted,
+			Message: "The payment was not confirmed in time; the rental did not start, and nothing is charged.",
+		}
+	}
+	return &telematics.Error{
+		Code: PaymentAwaited, Outcome: telematics.NotExecuted, Retryable: true, RetryAfter: retrySoon,
+		Message: "The payment had no result in time; the rental did not start, and nothing is charged.",
+	}
+}
+
+// StartCancelled returns the error of a start that its client has given up.
+func StartCancelled() *telematics.Error {
+	return &telematics.Error{
+		Code: TransitionCancelled, Message: "The start was cancelled; nothing is charged, and the vehicle stays locked.",
+	}
+}
+
+// StartOnItsWay returns the error for giving up a start whose command is on its way.
+func StartOnItsWay() *telematics.Error {
+	return &telematics.Error{
+		Code: TransitionIsOpen, Retryable: true, RetryAfter: retryTransition,
+		Message: "The vehicle is just being opened; look again in a few seconds.",
+	}
+}

@@ -1,0 +1,74 @@
+package transitions
+
+import (
+	"context"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// reportWithin is how long a vehicle has to report what a return is checked by.
+const reportWithin = 8 * time.Second
+
+// check checks what the vehicle must be like before a transition. It returns the conditions of a
+// return. It fails with a *telematics.Error, or a *rental.ReturnRefusal.
+func (r *Runner) check(
+	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin telematics.Twin,
+) ([]rental.Check, error) {
+	switch q.Kind {
+	case rental.StartRental:
+		return nil, r.checkStart(q, d, twin)
+	case rental.EndRental:
+		return r.checkReturn(ctx, q, d, twin)
+	default:
+		return nil, nil
+	}
+}
+
+func (r *Runner) checkStart(q rental.TransitionRequest, d rental.BookingDetails, twin telematics.Twin) error {
+	if twin.Contact.Unreachable(q.Now) {
+		return telematics.UnitOffline(twin.Contact, q.Now)
+	}
+	position, known := twin.Snapshot.Position()
+	if q.Actor.Role != telematics.Client || d.Terms.Rules.MaxDistance == 0 || !known {
+		return nil
+	}
+	return d.TooFarToStart(q.Position, position)
+}
+
+func (r *Runner) checkReturn(
+	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin telematics.Twin,
+) ([]rental.Check, error) {
+	if q.Override != "" {
+		return nil, nil
+	}
+	back := rental.Return{
+		Rules: d.Terms.Rules, Plan: d.Plan, Dropoff: d.Dropoff, State: twin.Snapshot, Reported: twin.Contact.LastSeen,
+	}
+	if !back.IsFresh(r.Now()) {
+		// Where the vehicle does not report, the check says so.
+		receipt, err := r.Cars.Send(ctx, &delivery.Order{
+			Vehicle: d.VehicleID, Action: telematics.ReportState, Budget: reportWithin, Actor: q.Actor,
+			RequestID: q.Activity.RequestID, Booking: int64(d.ID),
+		})
+		if err == nil && receipt.Command != nil && receipt.Command.Reported != nil {
+			back.State = telematics.Merge(back.State, *receipt.Command.Reported)
+			back.Reported = receipt.Command.Completed
+		}
+	}
+	if position, known := back.State.Position(); known && r.Areas != nil {
+		var err error
+		if back.Areas, back.Ends, err = r.Areas.At(ctx, d.Agency, position); err != nil {
+			return nil, err
+		}
+	}
+	checks := back.Check(r.Now())
+	for _, c := range checks {
+		if !c.OK {
+			r.metrics.refused.WithLabelValues(string(c.Name)).Inc()
+		}
+	}
+	return checks, rental.RefusedReturn(checks)
+}

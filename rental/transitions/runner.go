@@ -1,0 +1,403 @@
+// Package transitions starts, pauses, resumes and ends rentals: payment, command and booking, each
+// once, whatever fails. A transition is a row that any instance carries on.
+//
+//	start:   pay ─► command ─► booked          pause, resume, end: command ─► booked
+//	          │        ├─ not executed ─► refund ─► failed
+//	          │        └─ unknown ─► confirm ─► booked, or undo (lock) ─► refund ─► failed
+//	          └─ refused ─► refund ─► failed
+//
+// Each step may be repeated: charges are written with the transition, a command has the idempotency
+// key of its attempt, and the booking changes with the end of the transition.
+package transitions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"motorpool/guard"
+	"motorpool/rental"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// Store keeps transitions. Where a comment names no error, the error is the store's.
+type Store interface {
+	// BookingDetails returns a booking, or a *telematics.Error with rental.BookingNotFound.
+	BookingDetails(context.Context, rental.BookingID) (rental.BookingDetails, error)
+	// Transition returns a transition, or a *telematics.Error with rental.TransitionNotFound.
+	Transition(context.Context, rental.TransitionID) (rental.Transition, error)
+	// RequestedWith returns the transition that an earlier request with an idempotency key began.
+	// It fails with IdempotencyMismatch.
+	RequestedWith(context.Context, *telematics.IdempotencyKey) (rental.Transition, bool, error)
+	// OpenTransition writes a transition, whose lease the caller then has, and the change that
+	// decide returns. It returns true if an earlier request with the same key did so. It fails with
+	// the errors of decide.
+	OpenTransition(
+		ctx context.Context, r rental.Request, t rental.Transition, lease time.Duration, decide rental.Decision,
+	) (rental.BookingDetails, bool, error)
+	// TakeTransitions leases due transitions.
+	TakeTransitions(ctx context.Context, limit int, lease time.Duration) ([]rental.Transition, error)
+	// Keep writes a transition: with a wait it ends the lease until then, else it extends it. It
+	// returns false if the lease was lost.
+	Keep(ctx context.Context, t rental.Transition, lease, wait time.Duration) (bool, error)
+	// Carry is Keep with a change of the booking, which decide returns with the wait, in one
+	// transaction. It fails with the errors of decide.
+	Carry(
+		ctx context.Context, t *rental.Transition, lease time.Duration, entry func() telematics.Activity,
+		decide func(rental.BookingDetails) (rental.Change, time.Duration, error),
+	) (bool, error)
+	// Wish stores what is wanted of an open transition, and makes it due. It returns false if it is
+	// not open.
+	Wish(ctx context.Context, id rental.TransitionID, w rental.Wish, override string) (bool, error)
+}
+
+// Cars sends commands to vehicles, and reads what they report.
+type Cars interface {
+	// Twin returns the vehicle with its reported state, or a *telematics.Error.
+	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
+	// Send blocks until a command is settled. Its error is a *telematics.Error. An order with the
+	// idempotency key of an earlier one gets the result of that one.
+	Send(context.Context, *delivery.Order) (delivery.Receipt, error)
+	// Command returns a command as it is on record, or a *telematics.Error.
+	Command(context.Context, telematics.CommandID) (telematics.Command, error)
+}
+
+// Config assembles a runner. Store and Cars are required.
+type Config struct {
+	Store Store
+	Cars  Cars
+	Areas rental.Areas // nil: no agency has areas
+	// Nudge has charges collected now; nil: they are collected within a second.
+	Nudge func()
+	// Publish tells subscribers of a transition that has changed; nil: they are not told.
+	Publish func(rental.BookingDetails, rental.Transition)
+
+	Workers int           // transitions that are carried on concurrently. Defaults to 32.
+	Lease   time.Duration // of a transition. Defaults to 1 min.
+	Every   time.Duration // between two queries for due transitions. Defaults to 1 s.
+	Budget  time.Duration // of a command. Defaults to telematics.DefaultBudget.
+	Waits   Waits         // Defaults to DefaultWaits.
+	Logger  *slog.Logger  // Defaults to slog.Default().
+	Now     func() time.Time
+	Metrics prometheus.Registerer // Defaults to a new registry.
+	Guard   *guard.Guard
+}
+
+// Runner carries transitions on. Any number of runners may share one database. It is safe for
+// concurrent use.
+type Runner struct {
+	Config
+	metrics *metrics
+	hint    chan struct{}
+	working context.Context // of transitions that this runner carries on
+	stop    context.CancelFunc
+	carried sync.WaitGroup
+
+	mu      sync.Mutex
+	ended   bool
+	waiters map[rental.TransitionID][]chan struct{}
+	paying  map[rental.BookingID]chan struct{} // starts that wait for their payment here
+}
+
+// New assembles a runner.
+func New(c Config) *Runner {
+	c.Workers, c.Lease, c.Every = cmp.Or(c.Workers, 32), cmp.Or(c.Lease, time.Minute), cmp.Or(c.Every, time.Second)
+	c.Waits = cmp.Or(c.Waits, DefaultWaits)
+	c.Budget, c.Logger = cmp.Or(c.Budget, telematics.DefaultBudget), cmp.Or(c.Logger, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Metrics == nil {
+		c.Metrics = prometheus.NewRegistry()
+	}
+	r := &Runner{
+		Config: c, metrics: newMetrics(c.Metrics), hint: make(chan struct{}, 1),
+		waiters: map[rental.TransitionID][]chan struct{}{}, paying: map[rental.BookingID]chan struct{}{},
+	}
+	r.working, r.stop = context.WithCancel(context.Background())
+	return r
+}
+
+// Open begins a transition, and carries it on in the background. It returns true if an earlier
+// request with the same idempotency key has begun it. A request for one that waits for its vehicle
+// has the command ordered again; a person's override ends an end that waits.
+//
+// It fails with a *telematics.Error, or a *rental.ReturnRefusal, where nothing was begun.
+func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.Transition, bool, error) {
+	if earlier, made, err := r.Store.RequestedWith(ctx, q.Key); err != nil || made {
+		return earlier, made, err
+	}
+	d, err := r.visible(ctx, q)
+	if err != nil {
+		return rental.Transition{}, false, err
+	}
+	if t := d.Transition; t != nil && t.State == rental.TransitionOpen && t.Kind == q.Kind {
+		return r.join(ctx, q, *t)
+	}
+	twin, err := r.Cars.Twin(ctx, d.VehicleID)
+	if err != nil {
+		return rental.Transition{}, false, err
+	}
+	t := rental.Transition{
+		ID: uuid.Must(uuid.NewV7()), Booking: d.ID, Kind: q.Kind, State: rental.TransitionOpen, Step: firstStep(q.Kind), By: q.Actor,
+		Requested: q.Now, Lease: uuid.New(),
+		Progress: rental.Progress{RequestID: q.Activity.RequestID, Override: q.Override, Since: q.Now},
+	}
+	// What the booking forbids is said before the vehicle is asked.
+	if _, err := d.Open(q.Now, q.Kind); err != nil {
+		return rental.Transition{}, false, err
+	}
+	if t.Checks, err = r.check(ctx, q, d, twin); err != nil {
+		return rental.Transition{}, false, err
+	}
+	after, replayed, err := r.Store.OpenTransition(ctx, q.Request, t, r.Lease, func(d rental.BookingDetails) (rental.Change, error) {
+		return d.Open(q.Now, q.Kind)
+	})
+	if err != nil || replayed {
+		return r.openedBefore(ctx, q, replayed, err)
+	}
+	r.metrics.opened.WithLabelValues(string(t.Kind)).Inc()
+	r.publish(after, t)
+	if q.Kind == rental.StartRental && r.Nudge != nil {
+		r.Nudge()
+	}
+	r.carry(t)
+	return t, false, nil
+}
+
+// openedBefore returns the transition that a concurrent request with the same key has opened.
+func (r *Runner) openedBefore(ctx context.Context, q rental.TransitionRequest, replayed bool, err error) (rental.Transition, bool, error) {
+	if err != nil {
+		return rental.Transition{}, false, err
+	}
+	t, found, err := r.Store.RequestedWith(ctx, q.Key)
+	if err == nil && !found {
+		err = telematics.StillOpen(telematics.NoCommand)
+	}
+	return t, replayed, err
+}
+
+func firstStep(k rental.TransitionKind) rental.TransitionStep {
+	if k == rental.StartRental {
+		return rental.StepPay
+	}
+	return rental.StepCommand
+}
+
+func (r *Runner) visible(ctx context.Context, q rental.TransitionRequest) (rental.BookingDetails, error) {
+	d, err := r.Store.BookingDetails(ctx, q.Booking)
+	if err == nil && !d.VisibleTo(q.Actor) {
+		return rental.BookingDetails{}, rental.NoSuchBooking(q.Booking)
+	}
+	return d, err
+}
+
+// join returns the open transition that a request means.
+func (r *Runner) join(ctx context.Context, q rental.TransitionRequest, t rental.Transition) (rental.Transition, bool, error) {
+	var err error
+	switch {
+	case q.Override != "" && t.Kind == rental.EndRental:
+		_, err = r.Store.Wish(ctx, t.ID, "", q.Override)
+	case t.Step == rental.StepConfirm:
+		_, err = r.Store.Wish(ctx, t.ID, rental.RepeatOrder, "")
+	}
+	r.wake()
+	return t, false, err
+}
+
+// Cancel gives up the open start of a rental. It fails with a *telematics.Error where there is
+// none, or its command is on its way.
+func (r *Runner) Cancel(ctx context.Context, by telematics.Actor, booking rental.BookingID, id rental.TransitionID) error {
+	d, err := r.visible(ctx, rental.TransitionRequest{Request: rental.Request{Booking: booking, Actor: by}})
+	if err != nil {
+		return err
+	}
+	t := d.Transition
+	switch {
+	case t == nil || t.ID != id:
+		return rental.NoSuchTransition(id)
+	case t.State != rental.TransitionOpen || t.Kind != rental.StartRental:
+		return rental.Forbids(rental.BookingStateConflict, "Only a start that is still in progress can be cancelled.")
+	case t.Step == rental.StepCommand:
+		return rental.StartOnItsWay()
+	}
+	if _, err := r.Store.Wish(ctx, id, rental.GiveUp, ""); err != nil {
+		return err
+	}
+	r.wake()
+	return nil
+}
+
+// Await waits until a transition has ended, for at most a time, and returns it as it is then.
+func (r *Runner) Await(ctx context.Context, id rental.TransitionID, wait time.Duration) (rental.Transition, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		ended := r.waiter(id)
+		t, err := r.Store.Transition(context.WithoutCancel(ctx), id)
+		if err != nil || t.State != rental.TransitionOpen {
+			r.forget(id, ended)
+			return t, err
+		}
+		look := time.NewTimer(awaitEvery)
+		select {
+		case <-ended:
+		case <-look.C: // another instance may carry it on
+		case <-ctx.Done():
+			look.Stop()
+			r.forget(id, ended)
+			return t, nil
+		}
+		look.Stop()
+		r.forget(id, ended)
+	}
+}
+
+func (r *Runner) waiter(id rental.TransitionID) chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ended := make(chan struct{})
+	r.waiters[id] = append(r.waiters[id], ended)
+	return ended
+}
+
+func (r *Runner) forget(id rental.TransitionID, ended chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := r.waiters[id][:0]
+	for _, other := range r.waiters[id] {
+		if other != ended {
+			left = append(left, other)
+		}
+	}
+	if r.waiters[id] = left; len(left) == 0 {
+		delete(r.waiters, id)
+	}
+}
+
+// changed tells waiters and subscribers of a transition.
+func (r *Runner) changed(d rental.BookingDetails, t rental.Transition) {
+	r.publish(d, t)
+	if t.State == rental.TransitionOpen {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, ended := range r.waiters[t.ID] {
+		close(ended)
+	}
+	delete(r.waiters, t.ID)
+}
+
+func (r *Runner) publish(d rental.BookingDetails, t rental.Transition) {
+	if r.Publish != nil {
+		r.Publish(d, t)
+	}
+}
+
+// Settled notes that a charge of a booking has a new state: a start may wait for it. It does not
+// block.
+func (r *Runner) Settled(b rental.BookingID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if settled, waits := r.paying[b]; waits {
+		select {
+		case settled <- struct{}{}:
+		default: // it is noted already
+		}
+	}
+}
+
+// awaitPayment notes that a start waits for its payment, until end is called.
+func (r *Runner) awaitPayment(b rental.BookingID) (settled <-chan struct{}, end func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wait := make(chan struct{}, 1)
+	r.paying[b] = wait
+	return wait, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.paying, b)
+	}
+}
+
+func (r *Runner) wake() {
+	select {
+	case r.hint <- struct{}{}:
+	default: // the hint is set already
+	}
+}
+
+// carry carries a leased transition on, in the background.
+func (r *Runner) carry(t rental.Transition) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return // it is due again when its lease has expired
+	}
+	r.carried.Go(func() {
+		_ = r.Guard.Do("carry transition on", func() { newCarrier(r, t).run(r.working) })
+	})
+}
+
+// Run carries due transitions on until the context ends, and then waits for those in flight, for a
+// command's budget at most. It returns nil. Unfinished ones are due again when their lease has
+// expired.
+func (r *Runner) Run(ctx context.Context) error {
+	tick := time.NewTicker(r.Every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		due, err := r.Store.TakeTransitions(ctx, r.Workers, r.Lease)
+		if err != nil && ctx.Err() == nil {
+			r.Logger.Warn("due transitions not read", "err", err)
+		}
+		for _, t := range due {
+			r.carry(t)
+		}
+		if len(due) == r.Workers {
+			continue // there may be more
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-r.hint:
+		}
+	}
+	r.drain()
+	return nil
+}
+
+func (r *Runner) drain() {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = r.Guard.Do("await transitions", r.carried.Wait)
+	}()
+	over := time.NewTimer(r.Budget + time.Second)
+	defer over.Stop()
+	select {
+	case <-ended:
+	case <-over.C:
+	}
+	r.stop()
+	<-ended
+}
+
+// asError returns an error of the cars as one with a code.
+func asError(err error) *telematics.Error {
+	var known *telematics.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return telematics.Unavailable("The service", err)
+}

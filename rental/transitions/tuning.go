@@ -1,0 +1,48 @@
+package transitions
+
+import "time"
+
+// Waits are how long transitions wait for what.
+type Waits struct {
+	// Pay is between two looks at a payment that another instance carries out; PayLong, once it
+	// waits for a person. Half doubles the queries; double delays the opening of a vehicle.
+	Pay, PayLong time.Duration
+	// PayAtLeast is how long a start waits for its payment where the agency's payment wait is
+	// shorter. Half gives up on processors that are slow for a moment; double has a client who went
+	// away keep the vehicle for longer.
+	PayAtLeast time.Duration
+	// Confirm is between two looks at a command whose result is unknown.
+	Confirm time.Duration
+	// StartUnknown is how long a start waits for the result of its command, and for the client who
+	// can try the door. Then the vehicle is locked, and nothing is charged. Half takes the vehicle
+	// from clients with a bad connection; double keeps their money for longer.
+	StartUnknown time.Duration
+	// PauseUnknown likewise for a pause or resumption, which then has failed.
+	PauseUnknown time.Duration
+	// EndUnknown is after how long the command of an end is ordered again. Half orders it while an
+	// answer of a slow network may still come; double leaves vehicles open for longer.
+	EndUnknown time.Duration
+	// OrderAgain is after how long a command that must be executed, and was not, is ordered again.
+	OrderAgain time.Duration
+	// Refund is between two looks at payments that are taken back.
+	Refund time.Duration
+	// Staff is after how long a person should look at a transition.
+	Staff time.Duration
+	// Broken is after how long a step is taken again that a store has failed.
+	Broken time.Duration
+}
+
+// DefaultWaits are the waits of the service.
+var DefaultWaits = Waits{
+	Pay: 250 * time.Millisecond, PayLong: 2 * time.Second, PayAtLeast: time.Minute,
+	Confirm: time.Second, StartUnknown: 5 * time.Minute,
+	PauseUnknown: time.Minute, EndUnknown: 10 * time.Second, OrderAgain: 15 * time.Second, Refund: time.Second,
+	Staff: 5 * time.Minute, Broken: 5 * time.Second,
+}
+
+// payHere is for how long the carrier of a start itself waits for the payment: most processors
+// answer within it. Half writes the row more often; double keeps its lease for longer.
+const payHere = 10 * time.Second
+
+// awaitEvery is between two looks at a transition that another instance may carry on.
+const awaitEvery = 500 * time.Millisecond

@@ -1,0 +1,304 @@
+package rentals
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/rental"
+	"motorpool/store/activity"
+	"motorpool/store/idempotency"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// transitionColumns are those of a transitionRow, of transitions under the name x.
+const transitionColumns = `x.id, x.booking_id, x.kind, x.state, x.step, x.requested_at, x.requested_by, x.content, x.due_at, x.lease,
+	x.needs_staff, x.ended_at`
+
+// transitionRow is a row of transitions, also as JSON.
+type transitionRow struct {
+	ID          uuid.UUID       `db:"id" json:"id"`
+	BookingID   int64           `db:"booking_id" json:"booking_id"`
+	Kind        string          `db:"kind" json:"kind"`
+	State       string          `db:"state" json:"state"`
+	Step        string          `db:"step" json:"step"`
+	RequestedAt time.Time       `db:"requested_at" json:"requested_at"`
+	RequestedBy json.RawMessage `db:"requested_by" json:"requested_by"`
+	Content     json.RawMessage `db:"content" json:"content"`
+	DueAt       *time.Time      `db:"due_at" json:"due_at"`
+	Lease       *uuid.UUID      `db:"lease" json:"lease"`
+	NeedsStaff  bool            `db:"needs_staff" json:"needs_staff"`
+	EndedAt     *time.Time      `db:"ended_at" json:"ended_at"`
+}
+
+// actorRow is the JSON of the actor of a transition.
+type actorRow struct {
+	Subject string              `json:"subject"`
+	Role    telematics.Role     `json:"role"`
+	Agency  telematics.AgencyID `json:"agency,omitempty"`
+}
+
+func (r transitionRow) transition() (rental.Transition, error) {
+	t := rental.Transition{
+		ID: r.ID, Booking: rental.BookingID(r.BookingID), Kind: rental.TransitionKind(r.Kind), State: rental.TransitionState(r.State),
+		Step: rental.TransitionStep(r.Step), Requested: r.RequestedAt.UTC(), Ended: pg.FromTimestamp(r.EndedAt),
+		NeedsStaff: r.NeedsStaff, Due: pg.FromTimestamp(r.DueAt), Lease: pg.Deref(r.Lease),
+	}
+	var by actorRow
+	if err := errors.Join(json.Unmarshal(r.RequestedBy, &by), json.Unmarshal(r.Content, &t.Progress)); err != nil {
+		return rental.Transition{}, fmt.Errorf("decode transition %s: %w", r.ID, err)
+	}
+	t.By = telematics.Actor{Subject: by.Subject, Role: by.Role, Agency: by.Agency}
+	return t, nil
+}
+
+// Transitions stores starts, pauses, resumptions and ends of rentals, each with the change of its
+// booking. It is safe for concurrent use.
+type Transitions struct{ DB *pg.DB }
+
+// Transition returns a transition, or a *telematics.Error with rental.TransitionNotFound.
+func (p Transitions) Transition(ctx context.Context, id rental.TransitionID) (rental.Transition, error) {
+	found, err := p.find(ctx, `x.id = $1`, id)
+	if err == nil && len(found) == 0 {
+		return rental.Transition{}, rental.NoSuchTransition(id)
+	}
+	if err != nil {
+		return rental.Transition{}, unavailable.Wrap("read transition", err)
+	}
+	return found[0], nil
+}
+
+// OfBooking returns the transitions of a booking, the newest first.
+func (p Transitions) OfBooking(ctx context.Context, id rental.BookingID) ([]rental.Transition, error) {
+	found, err := p.find(ctx, `x.booking_id = $1`, id)
+	return found, unavailable.Wrap("read transitions", err)
+}
+
+func (p Transitions) find(ctx context.Context, where string, args ...any) ([]rental.Transition, error) {
+	var rows []transitionRow
+	err := p.DB.Clients.Select(ctx, &rows, `
+		select `+transitionColumns+` from transitions x where `+where+` order by x.requested_at desc, x.id desc`, args...)
+	if err != nil {
+		return nil, err
+	}
+	return transitionsOf(rows)
+}
+
+func transitionsOf(rows []transitionRow) ([]rental.Transition, error) {
+	all := make([]rental.Transition, len(rows))
+	for i, row := range rows {
+		var err error
+		if all[i], err = row.transition(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// RequestedWith returns the transition that an earlier request with an idempotency key began;
+// false: there was none. It fails with IdempotencyMismatch.
+func (p Transitions) RequestedWith(ctx context.Context, key *telematics.IdempotencyKey) (rental.Transition, bool, error) {
+	if made, err := idempotency.Find(ctx, p.DB.Pool, key); err != nil || made == nil {
+		return rental.Transition{}, false, unavailable.Wrap("read idempotency key", err)
+	}
+	found, err := p.find(ctx, `x.key = $1 and x.requested_by ->> 'subject' = $2`, key.Key, key.Subject)
+	if err != nil || len(found) == 0 {
+		return rental.Transition{}, false, unavailable.Wrap("read transition", err)
+	}
+	return found[0], true, nil
+}
+
+// OpenTransition locks the booking, calls decide, and writes the transition with the change, in one
+// transaction: a booking has at most one open transition, and decide refuses another. The caller
+// has the transition's lease. It reports true, and changes nothing, where an earlier request with
+// the same idempotency key has opened one.
+//
+// It fails with rental.BookingNotFound for a booking that does not exist, or is hidden from the
+// actor, and with the errors of decide.
+func (p Transitions) OpenTransition(
+	ctx context.Context, r rental.Request, t rental.Transition, lease time.Duration, decide rental.Decision,
+) (rental.BookingDetails, bool, error) {
+	var after rental.BookingDetails
+	var replayed bool
+	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
+		after, replayed, err = openTransition(ctx, tx, r, t, lease, decide)
+		return err
+	})
+	if err != nil {
+		return rental.BookingDetails{}, false, unavailable.Wrap("open transition", err)
+	}
+	return after, replayed, nil
+}
+
+func openTransition(
+	ctx context.Context, tx *sqlx.Tx, r rental.Request, t rental.Transition, lease time.Duration, decide rental.Decision,
+) (rental.BookingDetails, bool, error) {
+	before, err := lockedDetails(ctx, tx, r)
+	if err != nil {
+		return rental.BookingDetails{}, false, err
+	}
+	if made, err := idempotency.Find(ctx, tx, r.Key); err != nil || made != nil {
+		return before, made != nil, err
+	}
+	change, err := decide(before)
+	if err != nil {
+		return rental.BookingDetails{}, false, err
+	}
+	key := ""
+	if r.Key != nil {
+		key = r.Key.Key
+	}
+	_, err = tx.ExecContext(ctx, `
+		insert into transitions (id, booking_id, kind, state, step, key, requested_at, requested_by, content, due_at, lease, lease_until)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp(), $10, clock_timestamp() + $11 * interval '1 microsecond')`,
+		t.ID, r.Booking, t.Kind, t.State, t.Step, key, pg.Timestamp(t.Requested),
+		pg.JSON(actorRow{Subject: t.By.Subject, Role: t.By.Role, Agency: t.By.Agency}), pg.JSON(t.Progress), t.Lease, lease.Microseconds())
+	if err != nil {
+		return rental.BookingDetails{}, false, err
+	}
+	if err := insertCharges(ctx, tx, r.Actor, before, change.Charges); err != nil {
+		return rental.BookingDetails{}, false, err
+	}
+	if err := keepKey(ctx, tx, r.Key, before.ID); err != nil {
+		return rental.BookingDetails{}, false, err
+	}
+	after, err := readDetails(ctx, tx, r.Booking, r.Now)
+	return after, false, err
+}
+
+// lockedDetails locks a booking and returns it, if the actor may see it.
+func lockedDetails(ctx context.Context, tx *sqlx.Tx, r rental.Request) (rental.BookingDetails, error) {
+	if err := lockBooking(ctx, tx, r.Booking); err != nil {
+		return rental.BookingDetails{}, err
+	}
+	d, err := readDetails(ctx, tx, r.Booking, r.Now)
+	if err == nil && !d.VisibleTo(r.Actor) {
+		return rental.BookingDetails{}, rental.NoSuchBooking(r.Booking)
+	}
+	return d, err
+}
+
+// TakeTransitions leases up to limit due transitions, each to one worker, by Postgres's clock.
+func (p Transitions) TakeTransitions(ctx context.Context, limit int, lease time.Duration) ([]rental.Transition, error) {
+	var rows []transitionRow
+	err := p.DB.Pool.SelectContext(ctx, &rows, `
+		with due as (
+			select id from transitions
+			where due_at <= now() and (lease_until is null or lease_until <= now())
+			order by due_at limit $1
+			for update skip locked
+		)
+		update transitions x
+		set lease = gen_random_uuid(), lease_until = clock_timestamp() + $2 * interval '1 microsecond'
+		from due where x.id = due.id
+		returning `+transitionColumns, limit, lease.Microseconds())
+	if err != nil {
+		return nil, unavailable.Wrap("take transitions", err)
+	}
+	return transitionsOf(rows)
+}
+
+// Keep writes a transition, and extends its lease; or, if it waits, ends the lease until it is due.
+// It reports false, and writes nothing, where the lease was lost.
+func (p Transitions) Keep(ctx context.Context, t rental.Transition, lease time.Duration, wait time.Duration) (bool, error) {
+	kept, err := writeTransition(ctx, p.DB.Pool, t, lease, wait)
+	return kept, unavailable.Wrap("write transition", err)
+}
+
+func writeTransition(
+	ctx context.Context, db sqlx.ExecerContext, t rental.Transition, lease, wait time.Duration,
+) (bool, error) {
+	result, err := db.ExecContext(ctx, `
+		update transitions
+		set state = $3, step = $4, content = $5, needs_staff = $6, ended_at = $7,
+			due_at = case when $3 = 'open' then clock_timestamp() + $8 * interval '1 microsecond' end,
+			lease = case when $3 = 'open' and $8 = 0 then lease end,
+			lease_until = case when $3 = 'open' and $8 = 0 then clock_timestamp() + $9 * interval '1 microsecond' end
+		where id = $1 and lease = $2 and state = 'open'`,
+		t.ID, t.Lease, t.State, t.Step, pg.JSON(t.Progress), t.NeedsStaff, pg.Timestamp(t.Ended),
+		wait.Microseconds(), lease.Microseconds())
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n == 1, err
+}
+
+// Carry writes a transition with the change of its booking and an audit log entry, in one
+// transaction. It reports false, and writes nothing, where the lease was lost. entry is
+// called after decide, which may change the transition; an entry without an action is not written.
+//
+// It fails with the errors of decide.
+func (p Transitions) Carry(
+	ctx context.Context, t *rental.Transition, lease time.Duration, entry func() telematics.Activity,
+	decide func(rental.BookingDetails) (rental.Change, time.Duration, error),
+) (bool, error) {
+	kept := false
+	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
+		r := rental.Request{Booking: t.Booking, Actor: rental.System(), Now: time.Now()}
+		d, err := lockedDetails(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		change, wait, err := decide(d)
+		if err != nil {
+			return err
+		}
+		if kept, err = writeTransition(ctx, tx, *t, lease, wait); err != nil || !kept {
+			return err
+		}
+		r.Actor, r.Activity = t.By, entry()
+		return writeCarried(ctx, tx, r, d, change)
+	})
+	return kept && err == nil, unavailable.Wrap("carry transition on", err)
+}
+
+func writeCarried(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rental.BookingDetails, c rental.Change) error {
+	if c.Booking != before.Booking {
+		if err := updateBooking(ctx, tx, c.Booking); err != nil {
+			return err
+		}
+	}
+	if err := insertCharges(ctx, tx, r.Actor, before, c.Charges); err != nil {
+		return err
+	}
+	if err := amendCharges(ctx, tx, r, before.ID, c.Amended); err != nil {
+		return err
+	}
+	if c.Booking.State != before.State {
+		if err := followBookings(ctx, tx, before.VehicleID, r.Now); err != nil {
+			return err
+		}
+	}
+	if r.Activity.Action == "" {
+		return nil
+	}
+	line := r.Activity
+	line.Booking, line.Agency, line.Vehicle = int64(before.ID), before.Agency, before.VehicleID
+	return activity.Insert(ctx, tx, line)
+}
+
+// Wish stores what is wanted of the open transition of a booking, and makes it due: its worker, if
+// there is one, loses its lease. override is why a person ends the rental whatever the vehicle
+// reports; empty: none does. It reports false where no such transition is open.
+func (p Transitions) Wish(ctx context.Context, id rental.TransitionID, w rental.Wish, override string) (bool, error) {
+	var kept rental.TransitionID
+	err := p.DB.Pool.GetContext(ctx, &kept, `
+		update transitions
+		set content = content || jsonb_strip_nulls(jsonb_build_object('wish', nullif($2::text, ''), 'override', nullif($3::text, ''))),
+			due_at = clock_timestamp(), lease = null, lease_until = null
+		where id = $1 and state = 'open'
+		returning id`, id, w, override)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, unavailable.Wrap("change transition", err)
+}

@@ -1,0 +1,476 @@
+package rentals
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/rental"
+	"motorpool/rental/charging"
+	"motorpool/rental/rentaltest"
+	"motorpool/rental/transitions"
+	"motorpool/simulator/sandbox"
+	"motorpool/store/storetest"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// cars are vehicles in memory that execute each command once, by its idempotency key.
+type cars struct {
+	mu       sync.Mutex
+	made     map[string]*telematics.Command
+	actions  []telematics.Action // executed, in order
+	snapshot telematics.Snapshot
+	reported time.Time
+	// answer decides what becomes of an order; nil: it is executed.
+	answer func(delivery.Order) telematics.State
+}
+
+func newCars() *cars {
+	c := &cars{made: map[string]*telematics.Command{}, snapshot: telematics.Snapshot{}}
+	c.report(map[telematics.Field]any{
+		telematics.Ignition: "off", telematics.Gear: "P", telematics.DoorFrontLeft: "closed", telematics.DoorTrunk: "closed",
+		telematics.IsLocked: true, telematics.MileageKm: 1000.0, telematics.Latitude: 48.12, telematics.Longitude: 11.6,
+	})
+	return c
+}
+
+func (c *cars) report(values map[telematics.Field]any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reported = time.Now()
+	for f, v := range values {
+		c.snapshot[f] = telematics.Reading{Value: v, At: c.reported}
+	}
+}
+
+func (c *cars) Twin(_ context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return telematics.Twin{
+		Vehicle: telematics.Vehicle{ID: id, AgencyID: 1}, Snapshot: telematics.Join(c.snapshot, nil),
+		Contact: telematics.Contact{Status: telematics.Online, LastSeen: c.reported},
+	}, nil
+}
+
+func (c *cars) Send(_ context.Context, o *delivery.Order) (delivery.Receipt, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o.Action == telematics.ReportState {
+		return delivery.Receipt{}, telematics.UnitOffline(telematics.Contact{}, time.Now())
+	}
+	command, again := c.made[o.Idempotency.Key]
+	if !again {
+		now := time.Now()
+		command = &telematics.Command{
+			ID: uuid.New(), Vehicle: o.Vehicle, Action: o.Action, State: telematics.Succeeded, Requested: now, SentAt: now, Completed: now,
+		}
+		if c.answer != nil {
+			command.State = c.answer(*o)
+		}
+		if c.made[o.Idempotency.Key] = command; command.State == telematics.Succeeded {
+			c.actions = append(c.actions, o.Action)
+		}
+	}
+	if err := command.Err(); err != nil {
+		return delivery.Receipt{Command: command, Replayed: again}, err
+	}
+	return delivery.Receipt{Command: command, Replayed: again}, nil
+}
+
+func (c *cars) Command(_ context.Context, id telematics.CommandID) (telematics.Command, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, made := range c.made {
+		if made.ID == id {
+			return *made, nil
+		}
+	}
+	return telematics.Command{}, telematics.NoSuchCommand(id)
+}
+
+// settle gives each command without a result one, as a late answer does.
+func (c *cars) settle(s telematics.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, made := range c.made {
+		if made.State == telematics.Unknown {
+			made.State, made.Completed = s, time.Now()
+			if s == telematics.Succeeded {
+				c.actions = append(c.actions, made.Action)
+			}
+		}
+	}
+}
+
+func (c *cars) script(answer func(delivery.Order) telematics.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer = answer
+}
+
+func (c *cars) done() []telematics.Action {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.actions)
+}
+
+// drive is a world with a bank, a car, and two instances that carry transitions on.
+type drive struct {
+	*rentalWorld
+	bank *rentaltest.Bank
+	cars *cars
+	run  []*transitions.Runner
+	id   rental.BookingID
+}
+
+type bothStores struct {
+	Bookings
+	Transitions
+}
+
+func (w *rentalWorld) runner(p *fixture, c transitions.Cars, nudge func()) *transitions.Runner {
+	return transitions.New(transitions.Config{
+		Store: bothStores{Bookings{p.DB}, Transitions{p.DB}}, Cars: c, Nudge: nudge, Every: 20 * time.Millisecond,
+		Lease: 2 * time.Second, Budget: time.Second, Logger: slog.New(slog.DiscardHandler),
+		Waits: transitions.Waits{
+			Pay: 20 * time.Millisecond, PayLong: 50 * time.Millisecond, PayAtLeast: 10 * time.Second,
+			Confirm: 20 * time.Millisecond, StartUnknown: 400 * time.Millisecond,
+			PauseUnknown: 300 * time.Millisecond, EndUnknown: 60 * time.Millisecond, OrderAgain: 40 * time.Millisecond,
+			Refund: 20 * time.Millisecond, Staff: 150 * time.Millisecond, Broken: 50 * time.Millisecond,
+		},
+	})
+}
+
+// newDrive makes a booking of anna that begins now.
+func newDrive(t *testing.T, behave sandbox.Behaviour) *drive {
+	t.Helper()
+	w := newRentalWorld(t)
+	d := &drive{rentalWorld: w, bank: rentaltest.NewBank(t), cars: newCars()}
+	w.exec(`update clients set default_payment_method_id = null; delete from payment_methods`)
+	d.card(behave)
+	for _, p := range []*fixture{w.here, w.there} {
+		collector := charging.NewCollector(charging.Config{
+			Ledger: p, Notices: p, Cards: p, Processor: d.bank, Every: 20 * time.Millisecond, Lease: 2 * time.Second,
+			Logger: slog.New(slog.DiscardHandler), Settled: func(b rental.BookingID) {
+				for _, r := range d.run {
+					r.Settled(b)
+				}
+			},
+		})
+		d.run = append(d.run, w.runner(p, d.cars, collector.Nudge))
+		d.background(collector.Run)
+	}
+	for _, r := range d.run {
+		d.background(r.Run)
+	}
+	d.id = d.bookNow()
+	return d
+}
+
+func (d *drive) background(run func(context.Context) error) {
+	ctx, stop := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() { _ = run(ctx) })
+	d.t.Cleanup(func() { stop(); ended.Wait() })
+}
+
+// card gives anna a card, which becomes the default.
+func (d *drive) card(behave sandbox.Behaviour) {
+	d.t.Helper()
+	var client rental.ClientID
+	if err := d.here.Pool.Get(&client, `select id from clients where subject = 'anna' and agency_id = 1`); err != nil {
+		d.t.Fatal(err)
+	}
+	customer := rentaltest.CustomerOf(client)
+	card := d.bank.Issue(rentaltest.NewCard(), customer, behave)
+	d.exec(`update clients set customer = $2 where id = $1`, client, customer)
+	d.exec(`with m as (
+			insert into payment_methods (client_id, token, brand, last_four, exp_month, exp_year, fingerprint, created_at)
+			values ($1, $2, 'visa', '4242', 12, 2040, $2, now()) returning id
+		) update clients set default_payment_method_id = (select id from m) where id = $1`, client, card.Token)
+}
+
+func (d *drive) bookNow() rental.BookingID {
+	d.t.Helper()
+	now := time.Now()
+	made, _, err := d.here.OpenBooking(d.t.Context(), rental.Draft{
+		Agency: 1, Client: "anna", Vehicle: 1, Start: now, End: now.Add(2 * time.Hour), Pickup: 1, Dropoff: 2,
+	}, asks(operator, rental.BookingCreate, 0, now))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return made.ID
+}
+
+func (d *drive) ask(kind rental.TransitionKind, override string) (rental.Transition, error) {
+	now := time.Now()
+	by := anna
+	if override != "" {
+		by = operator
+	}
+	t, _, err := d.run[0].Open(d.t.Context(), rental.TransitionRequest{
+		Request: asks(by, rental.TransitionActivity(kind), d.id, now), Kind: kind, Override: override,
+	})
+	return t, err
+}
+
+// do begins a transition, and waits until it has ended.
+func (d *drive) do(kind rental.TransitionKind) rental.Transition {
+	d.t.Helper()
+	t, err := d.ask(kind, "")
+	if err != nil {
+		d.t.Fatalf("%s: %v", kind, err)
+	}
+	return d.await(t)
+}
+
+func (d *drive) await(t rental.Transition) rental.Transition {
+	d.t.Helper()
+	ended, err := d.run[1].Await(d.t.Context(), t.ID, 20*time.Second)
+	if err != nil || ended.State == rental.TransitionOpen {
+		d.t.Fatalf("%s: %s at %s, %v; want an end", t.Kind, ended.State, ended.Step, err)
+	}
+	return ended
+}
+
+func (d *drive) details() rental.BookingDetails {
+	d.t.Helper()
+	b, err := d.here.BookingDetails(d.t.Context(), d.id)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return b
+}
+
+// wants checks the state of the booking, and what was charged less what was refunded, and is held.
+func (d *drive) wants(state rental.BookingState, kept, held rental.Minor) {
+	d.t.Helper()
+	var b rental.BookingDetails
+	var p rental.Payment
+	ok := func() bool {
+		b = d.details()
+		p = b.Payment()
+		return b.State == state && p.Charged-p.Refunded == kept && p.Held == held
+	}
+	for range 200 {
+		if ok() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	d.t.Errorf("booking %s, kept %d, held %d; want %s, %d, %d\n%+v", b.State, p.Charged-p.Refunded, p.Held, state, kept, held, b.Charges)
+}
+
+func (d *drive) wantsActions(want ...telematics.Action) {
+	d.t.Helper()
+	if got := d.cars.done(); !slices.Equal(got, want) {
+		d.t.Errorf("executed %v, want %v", got, want)
+	}
+}
+
+func (d *drive) wantsFailed(t rental.Transition, code telematics.Code) {
+	d.t.Helper()
+	if t.State != rental.TransitionFailed || t.Failure == nil || t.Failure.Code != code {
+		d.t.Errorf("%s is %s, %+v; want failed with %s", t.Kind, t.State, t.Failure, code)
+	}
+}
+
+func TestTransitions_AWholeRental(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	start := d.do(rental.StartRental)
+	d.wants(rental.Active, 3300, 20000)
+	d.do(rental.PauseRental)
+	if b := d.details(); b.PausedSince.IsZero() {
+		t.Error("not paused")
+	}
+	if _, err := d.ask(rental.PauseRental, ""); codeOf(err) != rental.BookingStateConflict {
+		t.Errorf("second pause: %v", err)
+	}
+	d.do(rental.ResumeRental)
+	d.cars.report(map[telematics.Field]any{telematics.DoorFrontLeft: "open"})
+	_, err := d.ask(rental.EndRental, "")
+	if codeOf(err) != rental.ReturnNotPossible || !strings.Contains(err.Error(), "front left open") {
+		t.Errorf("end with an open door: %v", err)
+	}
+	d.cars.report(map[telematics.Field]any{telematics.DoorFrontLeft: "closed", telematics.MileageKm: 1012.5})
+	end := d.do(rental.EndRental)
+	d.wants(rental.Completed, 3300, 0)
+	d.wantsActions(telematics.UnlockAndEnableDriving, telematics.Lock, telematics.Unlock, telematics.LockAndDisableDriving)
+	b := d.details()
+	if b.PausedFor <= 0 || b.StartMetres != 1_000_000 || b.EndMetres != 1_012_500 || !b.ActualEnd.Equal(end.Requested) {
+		t.Errorf("booking %+v", b.Booking)
+	}
+	var got []string
+	for _, s := range start.ShownSteps() {
+		got = append(got, fmt.Sprint(s.Step, " ", s.State))
+	}
+	if want := "check done, pay done, command done, book done"; strings.Join(got, ", ") != want {
+		t.Errorf("steps %s, want %s", strings.Join(got, ", "), want)
+	}
+	entries := map[string]telematics.Outcome{}
+	for _, l := range d.lines(d.id) {
+		entries[l.Action] = l.Outcome
+	}
+	for _, k := range rental.TransitionKinds {
+		if entries[rental.TransitionActivity(k)] != telematics.Executed {
+			t.Errorf("audit entries %v, want one of %s", entries, k)
+		}
+	}
+}
+
+func TestTransitions_ADeclinedCardStartsNothing(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{Decline: "insufficient_funds"})
+	d.wantsFailed(d.do(rental.StartRental), rental.PaymentRequired)
+	d.wants(rental.Upcoming, 0, 0)
+	d.wantsActions()
+	d.card(sandbox.Behaviour{})
+	d.do(rental.StartRental)
+	d.wants(rental.Active, 3300, 20000)
+}
+
+func TestTransitions_ACarThatRefusesCostsNothing(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	for _, s := range []telematics.State{telematics.Rejected, telematics.Expired} {
+		d.cars.script(func(delivery.Order) telematics.State { return s })
+		if failed := d.do(rental.StartRental); failed.State != rental.TransitionFailed {
+			t.Errorf("start is %s", failed.State)
+		}
+		d.wants(rental.Upcoming, 0, 0)
+		d.wantsActions()
+	}
+	d.cars.script(nil)
+	d.do(rental.StartRental)
+	d.wants(rental.Active, 3300, 20000)
+}
+
+// unknownTo makes commands of an action have no result.
+func unknownTo(a telematics.Action) func(delivery.Order) telematics.State {
+	return func(o delivery.Order) telematics.State {
+		if o.Action == a {
+			return telematics.Unknown
+		}
+		return telematics.Succeeded
+	}
+}
+
+func TestTransitions_AStartOfUnknownResult(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string]struct {
+		do      func(*drive, rental.Transition)
+		state   rental.BookingState
+		kept    rental.Minor
+		held    rental.Minor
+		actions []telematics.Action
+	}{
+		"answers late": {func(d *drive, _ rental.Transition) { d.cars.settle(telematics.Succeeded) },
+			rental.Active, 3300, 20000, []telematics.Action{telematics.UnlockAndEnableDriving}},
+		"refuses late": {func(d *drive, _ rental.Transition) { d.cars.settle(telematics.Rejected) },
+			rental.Upcoming, 0, 0, []telematics.Action{telematics.LockAndDisableDriving}},
+		"has opened": {func(d *drive, _ rental.Transition) {
+			d.cars.report(map[telematics.Field]any{telematics.IsLocked: false})
+		},
+			rental.Active, 3300, 20000, nil},
+		"stays unknown": {func(*drive, rental.Transition) {},
+			rental.Upcoming, 0, 0, []telematics.Action{telematics.LockAndDisableDriving}},
+		"is ordered again": {func(d *drive, _ rental.Transition) {
+			d.cars.script(nil)
+			if _, err := d.ask(rental.StartRental, ""); err != nil {
+				d.t.Error(err)
+			}
+		}, rental.Active, 3300, 20000, []telematics.Action{telematics.UnlockAndEnableDriving}},
+		"is given up": {func(d *drive, s rental.Transition) {
+			if err := d.run[1].Cancel(d.t.Context(), anna, d.id, s.ID); err != nil {
+				d.t.Error(err)
+			}
+		}, rental.Upcoming, 0, 0, []telematics.Action{telematics.LockAndDisableDriving}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDrive(t, sandbox.Behaviour{})
+			d.cars.script(unknownTo(telematics.UnlockAndEnableDriving))
+			start, err := d.ask(rental.StartRental, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			storetest.Eventually(t, "the result is unknown", func() bool { return d.details().Transition.Step == rental.StepConfirm })
+			then.do(d, start)
+			d.await(start)
+			d.wants(then.state, then.kept, then.held)
+			d.wantsActions(then.actions...)
+		})
+	}
+}
+
+func TestTransitions_AnEndGoesOnUntilTheCarHasDoneIt(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.do(rental.StartRental)
+	lost := 0
+	d.cars.script(func(delivery.Order) telematics.State {
+		lost++
+		if lost < 5 {
+			return []telematics.State{telematics.Unknown, telematics.Expired}[lost%2]
+		}
+		return telematics.Succeeded
+	})
+	d.do(rental.EndRental)
+	d.wants(rental.Completed, 3300, 0)
+	d.wantsActions(telematics.UnlockAndEnableDriving, telematics.LockAndDisableDriving)
+}
+
+func TestTransitions_StaffEndWhatWaits(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.do(rental.StartRental)
+	d.cars.script(unknownTo(telematics.LockAndDisableDriving))
+	end, err := d.ask(rental.EndRental, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, "a person is called", func() bool { return d.details().Transition.NeedsStaff })
+	if _, err := d.ask(rental.EndRental, "towed to the yard"); err != nil {
+		t.Fatal(err)
+	}
+	ended := d.await(end)
+	if ended.State != rental.TransitionDone || ended.Override != "towed to the yard" {
+		t.Errorf("end %+v", ended)
+	}
+	d.wants(rental.Completed, 3300, 0)
+}
+
+func TestTransitions_ConcurrentRequestsAreOne(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	ids := make([]rental.TransitionID, 12)
+	var all sync.WaitGroup
+	for i := range ids {
+		all.Go(func() {
+			now := time.Now()
+			made, _, err := d.run[i%2].Open(t.Context(), rental.TransitionRequest{
+				Request: named(asks(anna, "rental.start", d.id, now), "k", "start"), Kind: rental.StartRental,
+			})
+			if err != nil && codeOf(err) != rental.TransitionIsOpen && codeOf(err) != telematics.IdempotencyInProgress {
+				t.Error(err)
+			}
+			ids[i] = made.ID
+		})
+	}
+	all.Wait()
+	d.await(*d.details().Transition)
+	d.wants(rental.Active, 3300, 20000)
+	d.wantsActions(telematics.UnlockAndEnableDriving)
+	if n := d.count(`select count(*) from transitions`); n != 1 {
+		t.Errorf("%d transitions, want 1", n)
+	}
+}
