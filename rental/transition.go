@@ -246,8 +246,9 @@ const (
 	NextContact NextAction = "contact_agency"
 )
 
-// NextActions returns what the client of an open transition can do; nil: it has ended.
-func (d BookingDetails) NextActions(t Transition) []NextAction {
+// Next returns what the client of the booking can do while the transition is open; nil: it has
+// ended.
+func (t Transition) Next(d BookingDetails) []NextAction {
 	var next []NextAction
 	switch {
 	case t.State != TransitionOpen:

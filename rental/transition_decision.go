@@ -223,8 +223,8 @@ func (d BookingDetails) askedFor() (asked, taken Minor) {
 
 // TooFarToStart returns why a client at a position cannot start; nil: it can. A nil position was
 // not said.
-func (d BookingDetails) TooFarToStart(client *telematics.Position, vehicle telematics.Position) error {
-	limit := d.Terms.Rules.MaxDistance
+func (r Rules) TooFarToStart(client *telematics.Position, vehicle telematics.Position) error {
+	limit := r.MaxDistance
 	if client == nil {
 		return newFieldError("latitude", fmt.Sprintf("is required, with longitude: you must be within %d m of the vehicle", limit))
 	}

@@ -41,7 +41,7 @@ type TransitionError struct {
 func NewTransition(d rental.BookingDetails, t rental.Transition) *Transition {
 	body := &Transition{
 		ID: t.ID.String(), BookingID: int64(t.Booking), Kind: t.Kind, State: t.State, NeedsStaff: t.NeedsStaff,
-		Next: append([]rental.NextAction{}, d.NextActions(t)...), Checks: append([]rental.Check{}, t.Checks...),
+		Next: append([]rental.NextAction{}, t.Next(d)...), Checks: append([]rental.Check{}, t.Checks...),
 		RequestedAt: Timestamp(t.Requested), RequestedBy: t.By.Subject, Override: OrNull(t.Override), EndedAt: TimestampOrNull(t.Ended),
 	}
 	if t.State == rental.TransitionOpen {

@@ -35,7 +35,7 @@ func (r *Runner) checkStart(q rental.TransitionRequest, d rental.BookingDetails,
 	if q.Actor.Role != telematics.Client || d.Terms.Rules.MaxDistance == 0 || !known {
 		return nil
 	}
-	return d.TooFarToStart(q.Position, position)
+	return d.Terms.Rules.TooFarToStart(q.Position, position)
 }
 
 func (r *Runner) checkReturn(
