@@ -188,7 +188,7 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 	err := tx.GetContext(ctx, &vehicle, `
 		select v.id, v.agency_id, v.status, v.hourly_rate, v.deposit, coalesce(u.serial, '') as serial, coalesce(u.protocol,
 		'') as protocol,
-			coalesce(u.installation, '{}') as installation, a.best_effort_unlock, a.currency, (`+planOf+`) as tariff
+			coalesce(u.installation, '{}') as installation, a.best_effort_unlock, a.currency, (`+tariffOf+`) as tariff
 		from vehicles v
 			join agencies a on a.id = v.agency_id
 			left join units u on u.vehicle_id = v.id
@@ -241,16 +241,6 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 	}
 	return nil
 }
-
-// planOf selects the tariff of the category of a vehicle v of an agency a, else the agency's for
-// other categories; null: none, or one in another currency.
-const planOf = `
-	select t.tariff || jsonb_build_object('version', t.version, 'category', t.category)
-	from tariffs t
-	where t.agency_id = a.id and t.category in (v.category, '') and t.tariff is not null and t.currency = a.currency
-		and t.version = (select max(n.version) from tariffs n where n.agency_id = t.agency_id and n.category = t.category)
-	order by t.category desc
-	limit 1`
 
 // identityOf returns the identity of a new booking. The caller has locked the client and the
 // vehicle.

@@ -138,9 +138,7 @@ func (p Bookings) readAgencyOffer(ctx context.Context, agency telematics.AgencyI
 	err := p.DB.Clients.Select(ctx, &rows, `
 		select `+termsColumns+`, a.best_effort_unlock,
 			(
-				select json_object_agg(t.category, t.tariff) from tariffs t
-				where t.agency_id = a.id and t.tariff is not null and t.currency = a.currency
-					and t.version = (select max(n.version) from tariffs n where n.agency_id = t.agency_id and n.category = t.category)
+				select json_object_agg(t.category, t.tariff) from (`+currentTariffs+`) t
 			) as plans,
 			(
 				select json_agg(json_build_object('ID', id, 'AgencyID', agency_id, 'Name', name, 'Address', address,

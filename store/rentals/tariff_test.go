@@ -48,6 +48,10 @@ func TestBook_ByTheNewestTariffOfTheCategory(t *testing.T) {
 			}
 		}
 	}
+	offered, err := w.there.readAgencyOffer(t.Context(), 1)
+	if err != nil || *offered.plan("compact") != compact || *offered.plan("van") != (rental.Plan{Version: 1, Hour: 500}) {
+		t.Errorf("offered by %+v, %v", offered.plans, err)
+	}
 	// A booking keeps its version when it is extended.
 	made := w.book(draft(1, 14, 15))
 	w.setTariffs(map[string]*rental.Plan{"compact": {Category: "compact", Hour: 5_000}, "": nil})
