@@ -25,6 +25,7 @@ type Booking struct {
 	Fees          []Fee               `json:"fees"`
 	CanCancel     bool                `json:"can_cancel"`
 	CanExtend     bool                `json:"can_extend"`
+	ReservedUntil *string             `json:"reserved_until"` // null: it does not lapse
 	Paused        bool                `json:"paused"`
 	Transition    *Transition         `json:"transition"` // the newest one; null: none
 	CreatedAt     string              `json:"created_at"`
@@ -86,7 +87,8 @@ func NewBooking(d rental.BookingDetails, now time.Time) Booking {
 		},
 		Pickup: newBookingStation(d.Pickup), Dropoff: newBookingStation(d.Dropoff), Pricing: NewPricing(d.Booking),
 		Payment: newBookingPayment(payment, d.Price.Currency), Fees: newFees(d.Charges), CanCancel: d.CanCancel(now),
-		CanExtend: d.CanExtend(now), Paused: !d.PausedSince.IsZero(), CreatedAt: Timestamp(d.Created),
+		CanExtend: d.CanExtend(now), ReservedUntil: TimestampOrNull(d.ReservedUntil), Paused: !d.PausedSince.IsZero(),
+		CreatedAt: Timestamp(d.Created),
 	}
 	if d.Transition != nil {
 		body.Transition = NewTransition(d, *d.Transition)

@@ -79,6 +79,10 @@ var bookingFields = []shown{
 	{"can_cancel", "boolean", false},
 	{"can_extend", "boolean", false},
 	{"created_at", "datetime", false},
+	// These say how far a rental is that its client does alone.
+	{"reserved_until", "datetime", true},
+	{"paused", "boolean", false},
+	{"transition", "string", true},
 }
 
 // methodFields are the fields of section 2.4; chosenFields are those of the response that sets a
