@@ -3,12 +3,10 @@ import type { components } from './contract.js';
 type Details = components['schemas']['Error'];
 
 /** One condition of a return, in words that an app can show. */
-export interface Check {
-  name: string;
-  ok: boolean;
-  expected?: unknown;
-  reported?: unknown;
-}
+export type Check = components['schemas']['ReturnCheck'];
+
+/** What an answer, or a transition that has failed, says of the error. */
+export type Failure = Omit<Partial<Details>, 'code' | 'outcome'> & { code?: string; outcome?: string | null };
 
 /** What the service answered instead of a result, or that it has not answered: `code` is `no_answer`, `status` 0. */
 export class MotorpoolError extends Error {
@@ -18,7 +16,7 @@ export class MotorpoolError extends Error {
   readonly retryable: boolean;
   readonly retryAfter: number | null; // seconds
   /** not_executed, failed, or unknown: the vehicle may have done it. Look before you repeat it with another key. */
-  readonly outcome: Details['outcome'];
+  readonly outcome: Details['outcome'] | (string & {});
   readonly commandId: string | null;
   readonly reason: string | null;
   readonly detail: string | null;
@@ -27,7 +25,7 @@ export class MotorpoolError extends Error {
   readonly requestId: string | null;
   readonly timestamp: string | null; // the clock of the service
 
-  constructor(message: string, error: Partial<Details> & { checks?: Check[] }, answer: {
+  constructor(message: string, error: Failure, answer: {
     status?: number; fields?: Record<string, string[]>; requestId?: string; timestamp?: string; cause?: unknown;
   } = {}) {
     super(message, { cause: answer.cause });

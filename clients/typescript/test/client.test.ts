@@ -149,20 +149,20 @@ test('the app can stop a request that waits', async () => {
 });
 
 const transition = (change: Partial<Transition>): Transition => ({
-  id: 't', booking_id: 7, kind: 'end', state: 'open', step: 'check', needs_staff: false, steps: [], next: ['wait'],
-  error: null, checks: [], requested_at: about.timestamp, ended_at: null, ...change,
+  id: 't', booking_id: 7, kind: 'end', state: 'open', step: 'command', needs_staff: false, steps: [], next: ['wait'], error: null,
+  checks: [], command_id: null, requested_at: about.timestamp, requested_by: 'client-1', override: null, ended_at: null, ...change,
 });
 const there = { Location: '/api/v1/client/bookings/7/transitions/t' };
 
 test('a transition that takes longer is followed until it is done', async () => {
   const { api, sent, done } = client([
-    ok(transition({}), 202, there), ok(transition({})), ok(transition({ step: 'command' })), ok(transition({ state: 'done' })),
+    ok(transition({}), 202, there), ok(transition({})), ok(transition({ step: 'confirm' })), ok(transition({ state: 'done', step: null })),
     ok({ id: 7, status: 'completed' }),
   ]);
   const steps: string[] = [];
-  const booking = await move(api, 'end', 7, undefined, { onChange: (t) => steps.push(t.step + t.state) });
+  const booking = await move(api, 'end', 7, undefined, { onChange: (t) => steps.push(`${t.step} ${t.state}`) });
   assert.equal(booking.status, 'completed');
-  assert.deepEqual(steps, ['checkopen', 'commandopen', 'checkdone']);
+  assert.deepEqual(steps, ['command open', 'confirm open', 'null done']);
   assert.deepEqual(sent.map((s) => s.method + new URL(s.url).pathname.slice('/api/v1/client/bookings/7'.length)),
     ['POST/end', 'GET/transitions/t', 'GET/transitions/t', 'GET/transitions/t', 'GET']);
   assert.equal(sent[0]!.headers.Prefer, 'respond-async');
@@ -170,8 +170,9 @@ test('a transition that takes longer is followed until it is done', async () => 
 });
 
 test('a transition that fails is an error, and one that stays open, too', async () => {
-  const error = { code: 'return_not_possible', message: 'Close the doors.' } as unknown as NonNullable<Transition['error']>;
-  const failing = client([ok(transition({ state: 'failed', error, checks: [{ name: 'doors', ok: false }] }), 202, there)]);
+  const error = { code: 'return_not_possible', message: 'Close the doors.', retryable: true, outcome: 'not_executed', reason: null };
+  const open = { name: 'doors', ok: false, expected: 'closed', reported: 'rear left open' } as const;
+  const failing = client([ok(transition({ state: 'failed', error, checks: [open] }), 202, there)]);
   await assert.rejects(move(failing.api, 'end', 7, undefined),
     (e) => e instanceof MotorpoolError && e.checks.length === 1 && code('return_not_possible')(e));
   const pending = client([ok(transition({}), 202, there)]);
