@@ -198,6 +198,7 @@ func (b bookings) open(c *request.Call) error {
 func (b bookings) openOwn(c *request.Call) error {
 	draft := newDraft(c)
 	draft.Self, draft.Agency, draft.Client = true, c.Actor.Agency, c.Actor.Subject
+	draft.QuoteID, _ = contract.ParseUUID(c.Text("quote_id")) // zero where it is absent
 	return b.make(c, draft, "/api/v1/client/bookings/")
 }
 
@@ -236,6 +237,23 @@ func newDraft(c *request.Call) rental.Draft {
 		),
 		Dropoff: telematics.StationID(c.WholeNumber("dropoff_station_id")),
 		Method:  rental.MethodID(c.WholeNumber("payment_method_id")),
+	}
+}
+
+// checkOwnDraft checks what the contract cannot express.
+func checkOwnDraft(c *request.Call, wrong *contract.FieldErrors) error {
+	if c.Values["quote_id"] == nil {
+		requireFields(c, wrong, "is required, unless quote_id is sent", "vehicle_id", "start_date", "end_date")
+	}
+	return nil
+}
+
+// requireFields adds an error for each field of the body that is absent.
+func requireFields(c *request.Call, wrong *contract.FieldErrors, message string, names ...string) {
+	for _, name := range names {
+		if _, sent := c.Values[name]; !sent {
+			wrong.AddIfValid(name, message)
+		}
 	}
 }
 

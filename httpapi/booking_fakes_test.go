@@ -32,12 +32,21 @@ type bookings struct {
 	next         rental.OfferMark
 	wanted       rental.OfferQuery
 	free         []rental.Span
+	quoted       rental.QuoteRequest
 }
 
 // FindOffers implements httpapi.Offers.
 func (b *bookings) FindOffers(_ context.Context, q rental.OfferQuery) ([]rental.Offer, rental.OfferMark, error) {
 	b.wanted = q
 	return b.offers[:min(q.Limit, len(b.offers))], b.next, b.err
+}
+
+// Quote implements httpapi.Offers.
+func (b *bookings) Quote(_ context.Context, r rental.QuoteRequest) (rental.Quote, error) {
+	b.quoted = r
+	d := details(func(*rental.BookingDetails) {})
+	d.Booking.Start, d.Booking.End = r.Start, r.End
+	return rental.Quote{ID: uuid.NameSpaceURL, Booking: d.Booking, Created: now, Expires: now.Add(rental.QuoteFor)}, b.err
 }
 
 // FreeTimes implements httpapi.Offers.

@@ -23,8 +23,9 @@ import (
 
 // offers answers what clients can book.
 type offers struct {
-	record Offers
-	areas  rental.Areas
+	record     Offers
+	areas      rental.Areas
+	readBudget time.Duration // of a quote
 }
 
 // offerList is the name of the list of free vehicles.
@@ -41,7 +42,8 @@ func (o offers) find(c *request.Call) error {
 		radius = defaultRadius
 	}
 	found, next, err := o.record.FindOffers(c.Ctx(), rental.OfferQuery{
-		Agency: c.Actor.Agency, Near: telematics.Position{Latitude: latitude, Longitude: longitude}, HasNear: hasNear, Radius: radius,
+		Agency: c.Actor.Agency, Near: telematics.Position{Latitude: latitude, Longitude: longitude}, HasNear: hasNear,
+		Radius:  int64(math.Ceil(radius)),
 		Station: telematics.StationID(c.QueryInteger("station_id")), From: c.QueryTime("from"), To: c.QueryTime("to"),
 		Category: c.QueryParam("category"), Features: listOf(c.QueryParam("feature")),
 		MinEnergyPercent: int(c.QueryInteger("min_energy_percent")), MinRangeKm: int(c.QueryInteger("min_range_km")),
@@ -100,6 +102,38 @@ func (o offers) freeTimes(c *request.Call) error {
 	}
 	body := resource.List(free, resource.NewFreeTime)
 	return answerTagged(c, body, nil, request.Plural(len(body), "free time"))
+}
+
+// quote answers POST /client/quotes.
+func (o offers) quote(c *request.Call) error {
+	ctx, cancel := c.Detached(o.readBudget)
+	defer cancel()
+	q, err := o.record.Quote(ctx, rental.QuoteRequest{
+		Agency: c.Actor.Agency, Client: c.Actor.Subject, Vehicle: telematics.VehicleID(c.WholeNumber("vehicle_id")),
+		Category: c.Text("category"), Station: telematics.StationID(c.WholeNumber("station_id")),
+		Start: c.Time("start_date"), End: c.Time("end_date"), Now: c.Now(),
+	})
+	if err = asFields(err); err != nil {
+		return err
+	}
+	return c.AnswerClient(http.StatusCreated, "The price is valid until "+resource.Timestamp(q.Expires)+".", resource.NewQuote(q))
+}
+
+// checkQuote checks what the contract cannot express.
+func checkQuote(c *request.Call, wrong *contract.FieldErrors) error {
+	const either = "must not be combined with vehicle_id: send that, or category and station_id"
+	_, named := c.Values["vehicle_id"]
+	for _, name := range []string{"category", "station_id"} {
+		if _, sent := c.Values[name]; sent && named {
+			wrong.AddIfValid(name, either)
+		}
+	}
+	if _, byCategory := c.Values["category"]; byCategory && !named {
+		requireFields(c, wrong, "is required with category", "station_id")
+	} else if !named {
+		requireFields(c, wrong, "is required, or category and station_id", "vehicle_id")
+	}
+	return nil
 }
 
 // answerTagged answers a client with data and its entity tag, or 304 if the client has it.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/httpapi"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -19,7 +21,7 @@ func anOffer(change ...func(*rental.Offer)) rental.Offer {
 	d := details(func(*rental.BookingDetails) {})
 	o := rental.Offer{
 		Candidate: rental.Candidate{
-			Vehicle: d.Vehicle, Energy: new(80.6), Position: telematics.Position{Latitude: 48.14, Longitude: 11.56}, Metres: 120,
+			Vehicle: d.Vehicle, Energy: new(81), Position: telematics.Position{Latitude: 48.14, Longitude: 11.56}, Metres: 120,
 		},
 		Station: &d.Pickup, Booking: rental.Booking{Price: d.Price, Start: d.Start, End: d.End},
 	}
@@ -58,7 +60,7 @@ func TestOffers_HaveWhatARenterNeeds(t *testing.T) {
 		"&min_energy_percent=30&min_range_km=100&limit=2&from=2026-01-03T10:00:00Z&to=2026-01-03T12:00:00Z").wants(200, "")
 	start := time.Date(2026, 1, 3, 10, 0, 0, 0, time.UTC)
 	want = rental.OfferQuery{
-		Agency: 1, Station: 7, Radius: 300.5, Category: "van", Features: []string{"isofix", "navigation"}, MinEnergyPercent: 30,
+		Agency: 1, Station: 7, Radius: 301, Category: "van", Features: []string{"isofix", "navigation"}, MinEnergyPercent: 30,
 		MinRangeKm: 100, Limit: 3, From: start, To: start.Add(2 * time.Hour), Now: now,
 	}
 	same(t, a.bookings.wanted, want, "query")
@@ -137,4 +139,48 @@ func TestAvailability_HasTheFreeTimes(t *testing.T) {
 	a.asClient(http.MethodGet, path+"?to=2026-01-02T10:00:00Z").invalid("to")
 	a.asClient(http.MethodGet, path+"?to=2027-01-04T10:00:00Z").invalid("to")
 	a.asClient(http.MethodGet, strings.Replace(path, "42", "43", 1)).wants(404, "vehicle_not_found")
+}
+
+const quotesPath = "/api/v1/client/quotes"
+
+func TestQuote_HasThePriceOfAVehicle(t *testing.T) {
+	a := newBookingAPI(t)
+	r := a.asClient(http.MethodPost, quotesPath, withJSON(ownNewBooking)).wants(201, "")
+	r.has("id", "6ba7b811-9dad-11d1-80b4-00c04fd430c8", "vehicle_id", 42.0, "expires_at", "2026-01-02T10:10:00.250Z",
+		"start_date", "2026-01-02T11:00:00.000Z", "end_date", "2026-01-02T18:00:00.000Z").meta("agency_id", 1.0)
+	same(t, r.at("pricing", "subtotal"), any(120.0), "subtotal")
+	start := time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC)
+	want := rental.QuoteRequest{Agency: 1, Client: "client-1", Vehicle: 42, Start: start, End: start.Add(7 * time.Hour), Now: now}
+	same(t, a.bookings.quoted, want, "request")
+	byCategory := strings.Replace(ownNewBooking, `"vehicle_id":42`, `"category":"van","station_id":3`, 1)
+	a.asClient(http.MethodPost, quotesPath, withJSON(byCategory)).wants(201, "")
+	want.Vehicle, want.Category, want.Station = 0, "van", 3
+	same(t, a.bookings.quoted, want, "request")
+	for body, field := range map[string]string{
+		strings.Replace(ownNewBooking, "{", `{"category":"van",`, 1):            "category",
+		strings.Replace(ownNewBooking, "{", `{"station_id":1,`, 1):              "station_id",
+		strings.Replace(ownNewBooking, `"vehicle_id":42,`, "", 1):               "vehicle_id",
+		strings.Replace(ownNewBooking, `"vehicle_id":42`, `"station_id":3`, 1):  "vehicle_id",
+		strings.Replace(ownNewBooking, `"vehicle_id":42`, `"category":"v"`, 1):  "station_id",
+		replaceField(ownNewBooking, "end_date", `"soon"`):                       "end_date",
+		strings.Replace(ownNewBooking, "{", `{"payment_method_id":1,`, 1):       "payment_method_id",
+		strings.Replace(ownNewBooking, `"vehicle_id":42`, `"vehicle_id":""`, 1): "vehicle_id",
+	} {
+		a.asClient(http.MethodPost, quotesPath, withJSON(body)).invalid(field)
+	}
+	a.bookings.err = rental.NotAvailable("The vehicle has another booking in that time.")
+	a.asClient(http.MethodPost, quotesPath, withJSON(ownNewBooking)).wants(409, "vehicle_not_available")
+}
+
+func TestQuote_IsBooked(t *testing.T) {
+	a := newBookingAPI(t)
+	const id = "6ba7b811-9dad-11d1-80b4-00c04fd430c8"
+	a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(`{"quote_id":"`+id+`"}`)).wants(201, "")
+	same(t, a.bookings.draft, rental.Draft{Self: true, Agency: 1, Client: "client-1", QuoteID: uuid.MustParse(id)}, "draft")
+	a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(`{"quote_id":"7"}`)).invalid("quote_id")
+	for _, field := range []string{"vehicle_id", "start_date", "end_date"} {
+		a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(`{}`)).invalid(field)
+	}
+	a.bookings.err = &telematics.Error{Code: rental.QuoteExpired, Message: "The quote has expired; ask for another one."}
+	a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(`{"quote_id":"`+id+`"}`)).wants(409, "quote_expired")
 }

@@ -175,6 +175,8 @@ type Offers interface {
 	// FreeTimes returns when a vehicle of an agency is free between two times, or a
 	// *telematics.Error with VehicleNotFound.
 	FreeTimes(_ context.Context, _ telematics.AgencyID, _ telematics.VehicleID, from, to time.Time) ([]rental.Span, error)
+	// Quote stores and returns the price of a vehicle for a time.
+	Quote(context.Context, rental.QuoteRequest) (rental.Quote, error)
 }
 
 // Rentals starts, pauses, resumes and ends rentals.

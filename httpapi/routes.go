@@ -69,11 +69,12 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, commands.orderMany, checkedBy(checkBulk))
 	r.get("/api/v1/admin/commands", commands.list, listed(fleetCommands))
 
-	market := offers{record: s.Offers, areas: s.AreasAt}
+	market := offers{record: s.Offers, areas: s.AreasAt, readBudget: s.ReadBudget}
 	r.get("/api/v1/client/vehicles", market.find, ofClient, listed(offerList), checkedBy(checkOffers))
 	r.get("/api/v1/client/vehicles/{vehicle}/availability", market.freeTimes, ofClient)
+	r.post("/api/v1/client/quotes", rental.QuoteCreate, market.quote, ofClient, checkedBy(checkQuote))
 	r.get("/api/v1/client/bookings", bookings.ofClient, ofClient, listed("bookings"))
-	r.post("/api/v1/client/bookings", rental.BookingCreate, bookings.openOwn, ofClient)
+	r.post("/api/v1/client/bookings", rental.BookingCreate, bookings.openOwn, ofClient, checkedBy(checkOwnDraft))
 	r.get("/api/v1/client/bookings/{booking}", bookings.get, ofClient)
 	amend("/api/v1/client/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking, ofClient)
 	amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient)

@@ -4,6 +4,7 @@ import "motorpool/telematics"
 
 // Names of activities in the audit log. A change of a charge is charge.start, charge.deposit etc.
 const (
+	QuoteCreate    = "quote.create" // only a refusal is recorded
 	BookingCreate  = "booking.create"
 	BookingCancel  = "booking.cancel"
 	BookingLapse   = "booking.lapse" // reserved, and not started in time

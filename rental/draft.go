@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/telematics"
 )
 
@@ -20,6 +22,9 @@ type Draft struct {
 	Pickup  telematics.StationID
 	Dropoff telematics.StationID
 	Method  MethodID // zero: the default
+	// QuoteID names a quote of the client, by whose price the booking is made. Vehicle and times
+	// that are zero are those of the quote. Nil: none.
+	QuoteID uuid.UUID
 }
 
 // Facts is the stored data that decides about a draft.
@@ -34,8 +39,9 @@ type Facts struct {
 	Methods []Method // of the client
 	// NotOpened reports that no client may open the vehicle, by a rule of its agency.
 	NotOpened bool
-	Open      int // upcoming and active bookings of the client
-	Owed      int // payments of the client that were refused, or wait for the card's owner
+	Open      int    // upcoming and active bookings of the client
+	Owed      int    // payments of the client that were refused, or wait for the card's owner
+	Quote     *Quote // of the client, that the draft names; nil: there is none
 }
 
 // MaxLate is how far in the past the start of a new booking may be: filling in a form takes time.
@@ -43,8 +49,8 @@ type Facts struct {
 // kept for Rules.HoldFor.
 const MaxLate = 5 * time.Minute
 
-// Book returns the requested booking at the current price. The store assigns an id and a reference,
-// and checks whether the vehicle is free at that time. Book fails with
+// Book returns the requested booking at the current price, or that of its quote. The store assigns
+// an id and a reference, and checks whether the vehicle is free at that time. Book fails with
 //
 //   - a *FieldError for a time or a station that is not valid,
 //   - telematics.VehicleNotFound for a vehicle that is unknown, or another agency's: the message is
@@ -59,12 +65,15 @@ func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 	if err := d.check(now, f); err != nil {
 		return Booking{}, err
 	}
-	b, err := f.priced(Booking{
+	b := Booking{
 		State: Upcoming, Agency: d.Agency, Client: f.Client.ID, VehicleID: d.Vehicle, PickupID: d.Pickup, DropoffID: d.Dropoff,
 		Start: d.Start, End: d.End, Method: d.Method, Created: now,
-	})
-	if err != nil {
-		return Booking{}, newFieldError("end_date", "makes the booking cost more than can be charged")
+	}
+	var err error
+	if f.Quote != nil {
+		b.Price, b.Plan = f.Quote.Booking.Price, f.Quote.Booking.Plan
+	} else if b, err = f.priced(b); err != nil {
+		return Booking{}, errTooExpensive
 	}
 	if hold := f.Terms.Rules.HoldFor; d.Self && hold > 0 && !d.Start.After(now.Add(MaxLate)) {
 		b.ReservedUntil = truncateToMillis(now.Add(hold))
@@ -84,8 +93,37 @@ func (f Facts) priced(b Booking) (Booking, error) {
 	return b, err
 }
 
+var errTooExpensive = newFieldError("end_date", "makes the booking cost more than can be charged")
+
 func (d Draft) check(now time.Time, f Facts) error {
 	ofAgency := func(s *telematics.Station) bool { return s != nil && s.AgencyID == d.Agency }
+	if f.Quote != nil {
+		now = f.Quote.Created // the start was checked then
+	}
+	if err := d.checkTimes(now); err != nil {
+		return err
+	}
+	if !ofAgency(f.Pickup) {
+		return newFieldError("pickup_station_id", "must be a station of the agency")
+	}
+	if !ofAgency(f.Dropoff) {
+		return newFieldError("dropoff_station_id", "must be a station of the agency")
+	}
+	if err := d.checkVehicle(f); err != nil {
+		return err
+	}
+	switch {
+	case len(f.Methods) == 0:
+		return NoMethod()
+	case d.Method != 0 && !slices.ContainsFunc(f.Methods, func(m Method) bool { return m.ID == d.Method }):
+		return NotTheirMethod(d.Method)
+	case d.Self:
+		return d.checkRules(f)
+	}
+	return nil
+}
+
+func (d Draft) checkTimes(now time.Time) error {
 	switch {
 	case d.Start.Before(now.Add(-MaxLate)):
 		return newFieldError("start_date", "must not be in the past")
@@ -93,10 +131,12 @@ func (d Draft) check(now time.Time, f Facts) error {
 		return newFieldError("end_date", "must be after start_date")
 	case d.End.Sub(d.Start) > MaxLength:
 		return newFieldError("end_date", fmt.Sprintf("must be at most %d days after start_date", MaxLength/(24*time.Hour)))
-	case !ofAgency(f.Pickup):
-		return newFieldError("pickup_station_id", "must be a station of the agency")
-	case !ofAgency(f.Dropoff):
-		return newFieldError("dropoff_station_id", "must be a station of the agency")
+	}
+	return nil
+}
+
+func (d Draft) checkVehicle(f Facts) error {
+	switch {
 	case f.Vehicle.ID != d.Vehicle || f.Vehicle.AgencyID != d.Agency:
 		return telematics.NoSuchVehicle(d.Vehicle)
 	case f.Vehicle.Withdrawn():
@@ -108,27 +148,29 @@ func (d Draft) check(now time.Time, f Facts) error {
 	case f.NotOpened:
 		return NotAvailable("Clients cannot open the vehicle: its unit checks no expiry, and the agency does not allow that. " +
 			"Set best_effort_unlock of the agency to allow if you accept late openings, or choose another vehicle.")
-	case len(f.Methods) == 0:
-		return NoMethod()
-	case d.Method != 0 && !slices.ContainsFunc(f.Methods, func(m Method) bool { return m.ID == d.Method }):
-		return NotTheirMethod(d.Method)
-	case d.Self:
-		return d.checkRules(f)
 	}
 	return nil
 }
 
 // checkRules checks a booking that a client requests itself by the agency's rules.
 func (d Draft) checkRules(f Facts) error {
+	if err := d.checkLength(f); err != nil {
+		return err
+	}
 	switch r := f.Terms.Rules; {
-	case d.End.Sub(d.Start) < r.MinLength:
-		return newFieldError("end_date", fmt.Sprintf("must be at least %s after start_date", telematics.Words(r.MinLength)))
 	case r.MaxOpenBookings > 0 && f.Open >= r.MaxOpenBookings:
 		return &telematics.Error{Code: BookingLimit,
 			Message: fmt.Sprintf("There are %d upcoming and active bookings already, the maximum; cancel or end one first.", f.Open)}
 	case r.MaxUnpaid > 0 && f.Owed >= r.MaxUnpaid:
 		return &telematics.Error{Code: UnpaidLimit,
 			Message: "A payment of an earlier booking is owed. Confirm it, or set another default payment method, then book."}
+	}
+	return nil
+}
+
+func (d Draft) checkLength(f Facts) error {
+	if shortest := f.Terms.Rules.MinLength; d.End.Sub(d.Start) < shortest {
+		return newFieldError("end_date", fmt.Sprintf("must be at least %s after start_date", telematics.Words(shortest)))
 	}
 	return nil
 }

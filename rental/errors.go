@@ -14,6 +14,7 @@ const (
 	VehicleNotAvailable   telematics.Code = "vehicle_not_available"
 	BookingLimit          telematics.Code = "booking_limit"
 	UnpaidLimit           telematics.Code = "unpaid_limit"
+	QuoteExpired          telematics.Code = "quote_expired"
 	TariffNotFound        telematics.Code = "tariff_not_found"
 	BookingNotCancellable telematics.Code = "booking_not_cancellable"
 	BookingNotExtendable  telematics.Code = "booking_not_extendable"

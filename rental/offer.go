@@ -14,7 +14,7 @@ type OfferQuery struct {
 	Near     telematics.Position
 	Station  telematics.StationID // only vehicles that stand there; without Near, it is the place
 	HasNear  bool
-	Radius   float64   // metres around Near, unless a station is named
+	Radius   int64     // metres around Near, unless a station is named
 	From, To time.Time // zero: now, and the agency's shortest time later
 	Category string
 	Features []string // all of them
@@ -65,8 +65,8 @@ type Candidate struct {
 	Connectivity telematics.PresenceStatus
 	NotOpened    bool // by a rule of its agency, no client may open it
 	Taken        bool // by another booking in that time
-	Energy       *float64
-	Range        *float64
+	Energy       *int // percent, rounded down; nil: not reported
+	Range        *int // km, likewise
 	Lamps        []string
 	Position     telematics.Position // rounded as its agency wants
 	Metres       int64
@@ -95,8 +95,8 @@ var criticalLamps = []string{
 // agency's, withdrawn, without a price, taken, not online, cannot be opened by clients, has little
 // energy or a lit lamp of a critical fault, or is not what is wanted.
 func (q OfferQuery) Offer(c Candidate, t Terms, from, to time.Time) (Offer, bool) {
-	atLeast := func(is *float64, least int) bool { return least == 0 || is != nil && *is >= float64(least) }
-	low := c.Energy != nil && *c.Energy < float64(t.Rules.MinEnergyPercent)
+	atLeast := func(is *int, least int) bool { return least == 0 || is != nil && *is >= least }
+	low := c.Energy != nil && *c.Energy < t.Rules.MinEnergyPercent
 	switch v := c.Vehicle; {
 	case v.AgencyID != q.Agency, v.Withdrawn(), c.Rate == nil && c.Plan == nil, c.Taken, c.NotOpened, low,
 		c.Connectivity != telematics.Online,

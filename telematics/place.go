@@ -31,8 +31,8 @@ func radians(degrees float64) float64 { return degrees * math.Pi / 180 }
 
 // Around returns a box that contains all places within a distance, in metres. It crosses the 180th
 // meridian where West is more than East.
-func (p Position) Around(metres float64) Box {
-	north := metres / earthRadius * 180 / math.Pi * 1.001
+func (p Position) Around(metres int64) Box {
+	north := float64(metres) / earthRadius * 180 / math.Pi * 1.001
 	box := Box{West: -180, South: max(p.Latitude-north, -90), East: 180, North: min(p.Latitude+north, 90)}
 	// A circle is widest towards the nearer pole.
 	east := north / math.Cos(radians(max(-box.South, box.North)))
@@ -63,18 +63,18 @@ func (s Snapshot) Position() (Position, bool) {
 
 // NearestStation returns the station that is nearest to a position, or false if none is
 // within the distance, in metres.
-func NearestStation(stations []Station, to Position, within float64) (Station, bool) {
+func NearestStation(stations []Station, to Position, within int) (Station, bool) {
 	var nearest Station
-	found := false
-	degrees := within / earthRadius * 180 / math.Pi
+	found, closest := false, float64(within)
+	degrees := closest / earthRadius * 180 / math.Pi
 	for i := range stations {
 		s := &stations[i]
 		// Most stations are far away, which their latitude alone shows.
 		if math.Abs(s.Latitude-to.Latitude) > degrees*1.001 {
 			continue
 		}
-		if d := to.Metres(s.Position()); d <= within {
-			nearest, within, found = *s, d, true
+		if d := to.Metres(s.Position()); d <= closest {
+			nearest, closest, found = *s, d, true
 		}
 	}
 	return nearest, found

@@ -96,11 +96,11 @@ func TestAround_ContainsTheCircle(t *testing.T) {
 	for _, p := range []Position{
 		{}, {48.14, 11.56}, {-18, 179.999}, {-18, -179.999}, {70, 25}, {89.9, 0}, {-89.99, 100}, {90, 0},
 	} {
-		for _, metres := range []float64{1, 400, 50_000} {
+		for _, metres := range []int64{1, 400, 50_000} {
 			box := p.Around(metres)
 			for angle := range 360 {
 				// A place at the distance in a direction (great circle).
-				d, a := metres/6_371_008.8, float64(angle)*math.Pi/180
+				d, a := float64(metres)/6_371_008.8, float64(angle)*math.Pi/180
 				lat := p.Latitude * math.Pi / 180
 				north := math.Asin(math.Sin(lat)*math.Cos(d) + math.Cos(lat)*math.Sin(d)*math.Cos(a))
 				east := math.Atan2(math.Sin(a)*math.Sin(d)*math.Cos(lat), math.Cos(d)-math.Sin(lat)*math.Sin(north))
@@ -110,11 +110,11 @@ func TestAround_ContainsTheCircle(t *testing.T) {
 					inside = at.Longitude >= box.West || at.Longitude <= box.East
 				}
 				if !inside || at.Latitude < box.South || at.Latitude > box.North {
-					t.Fatalf("%v is %g m from %v, and not in %+v", at, metres, p, box)
+					t.Fatalf("%v is %d m from %v, and not in %+v", at, metres, p, box)
 				}
 			}
-			if p.Latitude < 60 && box.North-box.South > 2.1*metres/111_195 {
-				t.Errorf("%v, %g m: the box %+v is too large", p, metres, box)
+			if p.Latitude < 60 && box.North-box.South > 2.1*float64(metres)/111_195 {
+				t.Errorf("%v, %d m: the box %+v is too large", p, metres, box)
 			}
 		}
 	}

@@ -1,8 +1,6 @@
 package resource
 
 import (
-	"math"
-
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -20,8 +18,8 @@ type Offer struct {
 	Image         *string               `json:"image"`
 	Features      []string              `json:"features"`
 	Powertrain    telematics.Powertrain `json:"powertrain"`
-	EnergyPercent *float64              `json:"energy_percent"`
-	RangeKm       *float64              `json:"range_km"`
+	EnergyPercent *int                  `json:"energy_percent"`
+	RangeKm       *int                  `json:"range_km"`
 	Location      OfferLocation         `json:"location"`
 	Pricing       Pricing               `json:"pricing"`
 }
@@ -45,7 +43,7 @@ func NewOffer(o rental.Offer, area string) Offer {
 	body := Offer{
 		ID: int64(o.Vehicle.ID), DistanceM: o.Metres, Brand: d.Brand, Model: d.Model, Year: d.Year, Color: d.Color, Category: d.Category,
 		Image: d.Image, Features: d.Features, Powertrain: o.Vehicle.Powertrain,
-		EnergyPercent: rounded(o.Energy), RangeKm: rounded(o.Range),
+		EnergyPercent: o.Energy, RangeKm: o.Range,
 		Location: OfferLocation{Latitude: o.Position.Latitude, Longitude: o.Position.Longitude, Area: OrNull(area)},
 		Pricing:  NewPricing(o.Booking),
 	}
@@ -53,14 +51,6 @@ func NewOffer(o rental.Offer, area string) Offer {
 		body.Location.Station = &OfferStation{ID: int64(o.Station.ID), Name: o.Station.Name}
 	}
 	return body
-}
-
-// rounded returns a number without decimals: an app that asks often learns nothing more from them.
-func rounded(n *float64) *float64 {
-	if n == nil {
-		return nil
-	}
-	return new(math.Round(*n))
 }
 
 // FreeTime is a time at which a vehicle is free.
@@ -71,3 +61,21 @@ type FreeTime struct {
 
 // NewFreeTime returns a free time.
 func NewFreeTime(s rental.Span) FreeTime { return FreeTime{Timestamp(s.From), Timestamp(s.To)} }
+
+// Quote is a price that is valid for some minutes.
+type Quote struct {
+	ID        string  `json:"id"`
+	ExpiresAt string  `json:"expires_at"`
+	VehicleID int64   `json:"vehicle_id"`
+	StartDate string  `json:"start_date"`
+	EndDate   string  `json:"end_date"`
+	Pricing   Pricing `json:"pricing"`
+}
+
+// NewQuote returns a quote.
+func NewQuote(q rental.Quote) Quote {
+	return Quote{
+		ID: q.ID.String(), ExpiresAt: Timestamp(q.Expires), VehicleID: int64(q.Booking.VehicleID),
+		StartDate: Timestamp(q.Booking.Start), EndDate: Timestamp(q.Booking.End), Pricing: NewPricing(q.Booking),
+	}
+}

@@ -295,6 +295,7 @@ func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 	}{
 		{"idempotency keys", idempotency.Forget},
 		{"notices of the payment processor", rentals.ForgetNotices},
+		{"quotes", rentals.ForgetQuotes},
 		{"used signatures", agencykeys.ForgetSignatures},
 		{"bookings that were never started", rentals.FreeVehicles},
 		{"unknown units", vehicles.ForgetUnknownUnits},

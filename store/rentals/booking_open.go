@@ -61,6 +61,14 @@ func openBooking(
 		d, err := readDetails(ctx, tx, made.Booking, r.Now)
 		return d, true, err
 	}
+	if draft.QuoteID != uuid.Nil {
+		if facts.Quote, err = readQuote(ctx, tx, draft); err != nil {
+			return rental.BookingDetails{}, false, err
+		}
+		if draft, err = draft.By(facts.Quote, r.Now); err != nil {
+			return rental.BookingDetails{}, false, err
+		}
+	}
 	if draft.Self {
 		if err := readOwn(ctx, tx, &draft, &facts, r.Now); err != nil {
 			return rental.BookingDetails{}, false, err
@@ -99,23 +107,13 @@ func openBooking(
 // holdClient returns the agency's terms and the client. It creates the client at first use, and
 // locks its row.
 func holdClient(ctx context.Context, tx *sqlx.Tx, installation string, draft rental.Draft) (rental.Facts, error) {
-	var row struct {
-		Terms termsRow `db:"terms"`
-	}
-	err := tx.GetContext(ctx, &row, `select `+termsColumns+` from agencies a where a.id = $1`, draft.Agency)
-	if errors.Is(err, sql.ErrNoRows) {
-		return rental.Facts{}, &rental.FieldError{Field: "agency_id", Message: "must be the id of an agency"}
-	}
+	terms, err := readTerms(ctx, tx, draft.Agency)
 	if err != nil {
 		return rental.Facts{}, err
 	}
 	if _, err := tx.ExecContext(ctx, `
 		insert into clients (agency_id, subject, customer_key) values ($1, $2, $3) on conflict (agency_id, subject) do nothing`,
 		draft.Agency, draft.Client, rental.CustomerKey(installation, draft.Agency, draft.Client)); err != nil {
-		return rental.Facts{}, err
-	}
-	terms, err := row.Terms.terms()
-	if err != nil {
 		return rental.Facts{}, err
 	}
 	facts := rental.Facts{Terms: terms, Client: rental.Client{Agency: draft.Agency, Subject: draft.Client}}
@@ -128,6 +126,21 @@ func holdClient(ctx context.Context, tx *sqlx.Tx, installation string, draft ren
 		draft.Agency, draft.Client)
 	facts.Client.ID, facts.Client.Default = client.ID, pg.Deref(client.Default)
 	return facts, err
+}
+
+// readTerms returns an agency's terms, or a *rental.FieldError where there is no such agency.
+func readTerms(ctx context.Context, tx *sqlx.Tx, agency telematics.AgencyID) (rental.Terms, error) {
+	var row struct {
+		Terms termsRow `db:"terms"`
+	}
+	err := tx.GetContext(ctx, &row, `select `+termsColumns+` from agencies a where a.id = $1`, agency)
+	if errors.Is(err, sql.ErrNoRows) {
+		return rental.Terms{}, &rental.FieldError{Field: "agency_id", Message: "must be the id of an agency"}
+	}
+	if err != nil {
+		return rental.Terms{}, err
+	}
+	return row.Terms.terms()
 }
 
 // readOwn reads what a client's own booking needs in addition: how many bookings and payments the

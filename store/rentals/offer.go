@@ -6,11 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 	"time"
-
-	"github.com/lib/pq"
 
 	"motorpool/rental"
 	"motorpool/store/pg"
@@ -62,7 +58,7 @@ func (p Bookings) findOffers(ctx context.Context, q rental.OfferQuery) ([]rental
 		if !known {
 			return nil, rental.OfferMark{}, &rental.FieldError{Field: "station_id", Message: "must be a station of the agency"}
 		}
-		s.around, s.q.Radius = at.Position(), float64(common.terms.Rules.StationRadius)
+		s.around, s.q.Radius = at.Position(), int64(common.terms.Rules.StationRadius)
 		if !q.HasNear {
 			s.q.Near = s.around
 		}
@@ -71,7 +67,7 @@ func (p Bookings) findOffers(ctx context.Context, q rental.OfferQuery) ([]rental
 	after, looked, chunk := q.After, 0, 2*max(q.Limit, 1)
 	radius := s.q.Radius
 	if q.Station == 0 {
-		radius = min(radius, max(firstRadius, float64(after.Metres)))
+		radius = min(radius, max(firstRadius, after.Metres))
 	}
 	for {
 		candidates, err := p.candidates(ctx, s, radius, after, chunk, common)
@@ -81,7 +77,7 @@ func (p Bookings) findOffers(ctx context.Context, q rental.OfferQuery) ([]rental
 		for _, c := range candidates {
 			after = rental.OfferMark{Metres: c.Metres, Vehicle: c.Vehicle.ID}
 			if o, ok := q.Offer(c, common.terms, from, to); ok {
-				if at, stands := telematics.NearestStation(common.stations, o.Position, float64(common.terms.Rules.StationRadius)); stands {
+				if at, stands := telematics.NearestStation(common.stations, o.Position, common.terms.Rules.StationRadius); stands {
 					o.Station = &at
 				}
 				if offers = append(offers, o); len(offers) == q.Limit {
@@ -175,23 +171,28 @@ type search struct {
 
 // candidateRow is a vehicle with what decides about offering it.
 type candidateRow struct {
-	Vehicle      vehicles.Row   `db:"vehicle"`
-	Rate         *rental.Minor  `db:"hourly_rate"`
-	Deposit      rental.Minor   `db:"deposit"`
-	Connectivity *string        `db:"connectivity"`
-	Taken        bool           `db:"taken"`
-	Energy       sql.NullString `db:"energy"`
-	Range        sql.NullString `db:"range"`
-	Lamps        []byte         `db:"lamps"` // JSON
-	Latitude     float64        `db:"latitude"`
-	Longitude    float64        `db:"longitude"`
-	Metres       int64          `db:"metres"`
+	Vehicle      vehicles.Row  `db:"vehicle"`
+	Rate         *rental.Minor `db:"hourly_rate"`
+	Deposit      rental.Minor  `db:"deposit"`
+	Connectivity *string       `db:"connectivity"`
+	Taken        bool          `db:"taken"`
+	Energy       *int          `db:"energy"`
+	Range        *int          `db:"range"`
+	Lamps        []byte        `db:"lamps"` // JSON
+	telematics.Position
+	Metres int64 `db:"metres"`
 }
 
 // haversine is the SQL of telematics.Position.Metres, between a position and columns lat and lon.
 func haversine(latitude, longitude string) string {
 	return `2 * 6371008.8 * asin(sqrt(least(1, sind((lat - ` + latitude + `) / 2) ^ 2 +
 		cosd(` + latitude + `) * cosd(lat) * sind((lon - ` + longitude + `) / 2) ^ 2)))`
+}
+
+// wholeNumber is the SQL of a number in JSON, rounded down; null: it is none, or far too large.
+func wholeNumber(json string) string {
+	return `case when jsonb_typeof(` + json + `) = 'number' and ` + json + ` between '-1000000' and '1000000'
+		then floor((` + json + `)::numeric)::int end`
 }
 
 // selectCandidates selects vehicles by their distance from $1, $2, after $3, $4, within $6 metres
@@ -202,23 +203,24 @@ var selectCandidates = `
 	select near.metres, near.lat as latitude, near.lon as longitude, v.hourly_rate, v.deposit, ` + vehicleColumns + `,
 		u.serial as "vehicle.serial", u.protocol as "vehicle.protocol", u.installation as "vehicle.installation",
 		case when u.serial is not null then ` + vehicles.Connectivity(`$14`, `$15`) + ` end as connectivity,
-		s.fields->case v.powertrain
-			when 'electric' then 'telemetry.battery_level_percent' else 'telemetry.fuel_level_percent' end->>'v' as energy,
-		s.fields->'telemetry.remaining_range_km'->>'v' as range, s.fields->'diagnostics.warning_lamps'->'v' as lamps,
+		` + wholeNumber(`s.fields->case v.powertrain
+			when 'electric' then 'telemetry.battery_level_percent' else 'telemetry.fuel_level_percent' end->'v'`) + ` as energy,
+		` + wholeNumber(`s.fields->'telemetry.remaining_range_km'->'v'`) + ` as range,
+		s.fields->'diagnostics.warning_lamps'->'v' as lamps,
 		exists (
 			select from bookings b
 			where b.vehicle_id = v.id and b.state in ('upcoming', 'active')
 				and least(b.start_at, b.started_at) < $17::timestamptz
-				and (b.end_at > $16::timestamptz or b.state = 'active' and $16 <= $19::timestamptz) -- overdue: not back yet
+				and (b.end_at > $16::timestamptz or b.state = 'active' and $16 <= $20::timestamptz) -- overdue: not back yet
 		) as taken
 	from (
 		select vehicle_id, lat, lon, metres
 		from (
 			select vehicle_id, lat, lon, round(` + haversine(`$1::float8`, `$2::float8`) + `)::bigint as metres
 			from (
-				select vehicle_id, round(latitude * $9::float8) / $9 as lat, round(longitude * $9) / $9 as lon
+				select vehicle_id, round(latitude * 10 ^ $9::int) / 10 ^ $9 as lat, round(longitude * 10 ^ $9) / 10 ^ $9 as lon
 				from positions
-				where band = any ($18::smallint[])
+				where band = any (array(select generate_series(floor($18::float8 * 50)::int, floor($19::float8 * 50)::int)::smallint))
 					and (longitude between $10::float8 and $11::float8 or longitude between $12::float8 and $13::float8)
 			) rounded
 			where ` + haversine(`$7::float8`, `$8::float8`) + ` <= $6::float8
@@ -234,14 +236,14 @@ var selectCandidates = `
 
 // candidates returns up to limit of the vehicles within a radius, after a mark.
 func (p Bookings) candidates(
-	ctx context.Context, s search, radius float64, after rental.OfferMark, limit int, m agencyOffer,
+	ctx context.Context, s search, radius int64, after rental.OfferMark, limit int, m agencyOffer,
 ) ([]rental.Candidate, error) {
-	scale := math.Pow10(s.decimals)
-	box := s.around.Around(radius + metresPerDegree/scale) // where what is rounded into it may be
-	var bands []int64
-	for b := band(box.South); b <= band(box.North); b++ {
-		bands = append(bands, b)
+	// By how much a position may be rounded into the circle, at most.
+	rounding := int64(metresPerDegree)
+	for range s.decimals {
+		rounding /= 10
 	}
+	box := s.around.Around(radius + rounding + 1)
 	// A box across the 180th meridian is two.
 	west, east := box.West, box.East
 	if box.West > box.East {
@@ -251,8 +253,8 @@ func (p Bookings) candidates(
 	}
 	var rows []candidateRow
 	err := p.DB.Lists.SelectContext(ctx, &rows, selectCandidates, s.q.Near.Latitude, s.q.Near.Longitude, after.Metres, after.Vehicle, limit,
-		radius, s.around.Latitude, s.around.Longitude, scale, west, east, box.West, 180, pg.Timestamp(s.q.Now),
-		int64(telematics.OnlineFor.Seconds()), pg.Timestamp(s.from), pg.Timestamp(s.to), pq.Array(bands),
+		radius, s.around.Latitude, s.around.Longitude, s.decimals, west, east, box.West, 180, pg.Timestamp(s.q.Now),
+		int64(telematics.OnlineFor.Seconds()), pg.Timestamp(s.from), pg.Timestamp(s.to), box.South, box.North,
 		pg.Timestamp(s.q.Now.Add(rental.MaxLate)))
 	if err != nil {
 		return nil, err
@@ -266,16 +268,12 @@ func (p Bookings) candidates(
 	return found, nil
 }
 
-// band returns the band of positions in which a latitude is.
-func band(latitude float64) int64 { return int64(math.Floor(latitude * 50)) }
-
 func (r candidateRow) candidate(m agencyOffer) (rental.Candidate, error) {
 	v := r.Vehicle.Vehicle()
 	c := rental.Candidate{
 		Vehicle: v, Plan: m.plan(v.Category), Taken: r.Taken, Connectivity: telematics.PresenceStatus(pg.Deref(r.Connectivity)),
 		NotOpened: !m.bestEffort && dialects.Spoken.OpensLate(v, telematics.Unlock),
-		Energy:    number(r.Energy), Range: number(r.Range),
-		Position: telematics.Position{Latitude: r.Latitude, Longitude: r.Longitude}, Metres: r.Metres,
+		Energy:    r.Energy, Range: r.Range, Position: r.Position, Metres: r.Metres,
 	}
 	if r.Rate != nil {
 		c.Rate = &rental.Rate{Hourly: *r.Rate, Deposit: r.Deposit}
@@ -286,15 +284,6 @@ func (r candidateRow) candidate(m agencyOffer) (rental.Candidate, error) {
 		}
 	}
 	return c, nil
-}
-
-// number returns nil for a text that is no number.
-func number(text sql.NullString) *float64 {
-	n, err := strconv.ParseFloat(text.String, 64)
-	if err != nil {
-		return nil
-	}
-	return &n
 }
 
 // FreeTimes returns the times between from and to at which a vehicle has no booking; none for one

@@ -384,6 +384,7 @@ export const de: Texts = {
     'operator.remove': 'Person entfernt',
     'operator.password': 'Passwort gesetzt oder beendet',
     'answer.unrecorded': 'Antwort ohne Eintrag',
+    'quote.create': 'Preis angefragt',
     'booking.create': 'Buchung angelegt',
     'booking.cancel': 'Buchung storniert',
     'booking.lapse': 'Reservierung storniert, die nicht rechtzeitig begonnen wurde',

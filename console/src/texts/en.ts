@@ -384,6 +384,7 @@ export const en = {
     'operator.remove': 'Removed a person',
     'operator.password': 'Set or ended a password',
     'answer.unrecorded': 'Answer without an entry',
+    'quote.create': 'Asked for a price',
     'booking.create': 'Made a booking',
     'booking.cancel': 'Cancelled a booking',
     'booking.lapse': 'Cancelled a reservation that was not started in time',

@@ -38,6 +38,7 @@ export const de: Refusals = {
     vehicle_not_available: 'Das Fahrzeug ist in dieser Zeit nicht frei.',
     booking_limit: 'Der Kunde hat so viele offene Buchungen, wie die Agentur erlaubt.',
     unpaid_limit: 'Der Kunde schuldet Zahlungen früherer Buchungen.',
+    quote_expired: 'Das Angebot ist abgelaufen.',
     booking_not_cancellable: 'Diese Buchung kann nicht mehr storniert werden.',
     booking_not_extendable: 'Diese Buchung kann nicht verlängert werden.',
     booking_not_active: 'Diese Buchung läuft nicht.',

@@ -46,6 +46,7 @@ export const en: Refusals = {
     vehicle_not_available: 'The vehicle is not free in this time.',
     booking_limit: 'The client has as many open bookings as the agency allows.',
     unpaid_limit: 'The client owes payments of earlier bookings.',
+    quote_expired: 'The quote has expired.',
     booking_not_cancellable: 'This booking cannot be cancelled any more.',
     booking_not_extendable: 'This booking cannot be extended.',
     booking_not_active: 'This booking is not active.',

@@ -1,0 +1,77 @@
+package rental
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/telematics"
+)
+
+// QuoteFor is how long a quote is valid.
+const QuoteFor = 10 * time.Minute
+
+// Quote is a price that a client was offered for a vehicle and a time. It does not reserve the
+// vehicle.
+type Quote struct {
+	ID      uuid.UUID
+	Booking Booking // that it would be: vehicle, time, price and plan
+	Created time.Time
+	Expires time.Time
+}
+
+// QuoteRequest is what a client wants the price of: a vehicle, or one of a category at a station.
+type QuoteRequest struct {
+	Agency     telematics.AgencyID
+	Client     string // subject of its token
+	Vehicle    telematics.VehicleID
+	Category   string
+	Station    telematics.StationID
+	Start, End time.Time
+	Now        time.Time
+}
+
+// Quote returns the price of a draft, by the facts about its vehicle. It fails as Book does, but
+// needs neither a client nor its card.
+func (d Draft) Quote(now time.Time, f Facts) (Quote, error) {
+	d.Start, d.End = truncateToMillis(d.Start), truncateToMillis(d.End)
+	for _, err := range []error{d.checkTimes(now), d.checkVehicle(f), d.checkLength(f)} {
+		if err != nil {
+			return Quote{}, err
+		}
+	}
+	b, err := f.priced(Booking{VehicleID: d.Vehicle, Agency: d.Agency, Start: d.Start, End: d.End})
+	if err != nil {
+		return Quote{}, errTooExpensive
+	}
+	return Quote{ID: uuid.New(), Booking: b, Created: now, Expires: truncateToMillis(now.Add(QuoteFor))}, nil
+}
+
+// By returns the draft with what it leaves to its quote; nil: there is no such quote of the client.
+// It fails with QuoteExpired, or with a *FieldError for a field that differs from the quote.
+func (d Draft) By(q *Quote, now time.Time) (Draft, error) {
+	if q == nil {
+		return d, newFieldError("quote_id", "must be the id of a quote of this client")
+	}
+	b := q.Booking
+	if d.Vehicle == 0 {
+		d.Vehicle = b.VehicleID
+	}
+	if d.Start.IsZero() {
+		d.Start = b.Start
+	}
+	if d.End.IsZero() {
+		d.End = b.End
+	}
+	switch {
+	case !now.Before(q.Expires):
+		return d, &telematics.Error{Code: QuoteExpired, Message: "The quote has expired; ask for another one."}
+	case d.Vehicle != b.VehicleID:
+		return d, newFieldError("vehicle_id", "must be that of the quote")
+	case !d.Start.Equal(b.Start):
+		return d, newFieldError("start_date", "must be that of the quote")
+	case !d.End.Equal(b.End):
+		return d, newFieldError("end_date", "must be that of the quote")
+	}
+	return d, nil
+}

@@ -1,0 +1,140 @@
+package rentals
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// quotesKept is how long a quote is kept after it has expired. Half would do; double: more rows. It
+// lets a client know that its quote has expired, and not that there is none.
+const quotesKept = 24 * time.Hour
+
+// quoteRow is the JSON of a quote.
+type quoteRow struct {
+	Vehicle telematics.VehicleID `json:"vehicle"`
+	Start   time.Time            `json:"start"`
+	End     time.Time            `json:"end"`
+	Created time.Time            `json:"created"`
+	Price   rental.Price         `json:"price"`
+	Plan    *rental.Plan         `json:"plan,omitempty"`
+}
+
+// Quote stores and returns the price of a vehicle for a time: of the named one, or of the one
+// nearest to the station that is free and has the category. It fails as rental.Draft.Quote does,
+// and with rental.VehicleNotAvailable where the vehicle is booked, or none of the category is free.
+func (p Bookings) Quote(ctx context.Context, r rental.QuoteRequest) (rental.Quote, error) {
+	quote, err := p.quote(ctx, r)
+	return quote, unavailable.Wrap("quote", err)
+}
+
+func (p Bookings) quote(ctx context.Context, r rental.QuoteRequest) (quote rental.Quote, err error) {
+	if r.Vehicle == 0 {
+		offers, _, err := p.findOffers(ctx, rental.OfferQuery{
+			Agency: r.Agency, Station: r.Station, Category: r.Category, From: r.Start, To: r.End, Limit: 1, Now: r.Now,
+		})
+		if err != nil {
+			return rental.Quote{}, asQuoteField(err)
+		}
+		if len(offers) == 0 {
+			return rental.Quote{}, rental.NotAvailable("No vehicle of this category is free at the station in that time.")
+		}
+		r.Vehicle = offers[0].Vehicle.ID
+	}
+	err = retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
+		quote, err = makeQuote(ctx, tx, r)
+		return err
+	})
+	return quote, err
+}
+
+// asQuoteField names the fields of a quote in an error about a search.
+func asQuoteField(err error) error {
+	var field *rental.FieldError
+	if !errors.As(err, &field) {
+		return err
+	}
+	switch field.Field {
+	case "from":
+		return &rental.FieldError{Field: "start_date", Message: field.Message}
+	case "to":
+		return &rental.FieldError{Field: "end_date", Message: "must be after start_date, and at most 366 days later"}
+	}
+	return err
+}
+
+func makeQuote(ctx context.Context, tx *sqlx.Tx, r rental.QuoteRequest) (rental.Quote, error) {
+	draft := rental.Draft{Self: true, Agency: r.Agency, Client: r.Client, Vehicle: r.Vehicle, Start: r.Start, End: r.End}
+	terms, err := readTerms(ctx, tx, r.Agency)
+	if err != nil {
+		return rental.Quote{}, err
+	}
+	facts := rental.Facts{Terms: terms}
+	if err := readFacts(ctx, tx, draft, &facts); err != nil {
+		return rental.Quote{}, err
+	}
+	q, err := draft.Quote(r.Now, facts)
+	if err != nil {
+		return rental.Quote{}, err
+	}
+	var taken bool
+	b := q.Booking
+	if err := tx.GetContext(ctx, &taken, `
+		select exists (
+			select from bookings where vehicle_id = $1 and state in ('upcoming', 'active')
+				and least(start_at, started_at) < $3::timestamptz and end_at > $2::timestamptz
+		)`, b.VehicleID, pg.Timestamp(b.Start), pg.Timestamp(b.End)); err != nil {
+		return rental.Quote{}, err
+	}
+	if taken {
+		return rental.Quote{}, rental.NotAvailable("The vehicle has another booking in that time.")
+	}
+	_, err = tx.ExecContext(ctx, `insert into quotes (id, agency_id, subject, quote, expires_at) values ($1, $2, $3, $4, $5)`,
+		q.ID, r.Agency, r.Client, pg.JSON(quoteRow{b.VehicleID, b.Start, b.End, q.Created, b.Price, b.Plan}), pg.Timestamp(q.Expires))
+	return q, err
+}
+
+// readQuote returns the quote that a draft names; nil: its client has none with the id.
+func readQuote(ctx context.Context, tx *sqlx.Tx, draft rental.Draft) (*rental.Quote, error) {
+	var row struct {
+		Quote   []byte    `db:"quote"`
+		Expires time.Time `db:"expires_at"`
+	}
+	err := tx.GetContext(ctx, &row, `select quote, expires_at from quotes where id = $1 and agency_id = $2 and subject = $3`,
+		draft.QuoteID, draft.Agency, draft.Client)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var stored quoteRow
+	if err := json.Unmarshal(row.Quote, &stored); err != nil {
+		return nil, fmt.Errorf("decode quote %s: %w", draft.QuoteID, err)
+	}
+	return &rental.Quote{
+		ID: draft.QuoteID, Created: stored.Created, Expires: row.Expires.UTC(), Booking: rental.Booking{
+			Agency: draft.Agency, VehicleID: stored.Vehicle, Start: stored.Start, End: stored.End, Price: stored.Price, Plan: stored.Plan,
+		},
+	}, nil
+}
+
+// ForgetQuotes removes quotes that expired long ago, up to limit of them, and reports whether there
+// may be others.
+func ForgetQuotes(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
+	return db.Forget(ctx, "forget quotes", `
+		delete from quotes
+		where id in (
+			select id from quotes where expires_at <= now() - `+pg.Interval(quotesKept)+`
+			order by expires_at limit $1 for update skip locked)`, limit)
+}
