@@ -56,6 +56,11 @@ func TestImport_PrintsEachChange(t *testing.T) {
 	if got, want := run(change), lines+"added or changed: 1 agency, 1 vehicle\n"; got != want {
 		t.Errorf("the import prints %q, want %q", got, want)
 	}
+	const offer = `{"agencies":[{"id":1,"tariffs":{"van":{"per_hour":9}},"rental_rules":{"hold_minutes":20}}]}`
+	if got, want := run(offer), "agency 1: rental rules none → hold_minutes 20\nagency 1: tariff van none → 9.00 EUR an hour\n"+
+		"added or changed: 1 tariff, 1 set of rental rules\n"; got != want {
+		t.Errorf("the import prints %q, want %q", got, want)
+	}
 	if got, want := run(change), "nothing to import: all of the file is on record already\n"; got != want {
 		t.Errorf("the import again prints %q, want %q", got, want)
 	}

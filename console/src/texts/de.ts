@@ -924,6 +924,7 @@ export const de: Texts = {
     until: (from, to) => `${from} – ${to}`,
     now: 'jetzt',
     price: (hours, rate, tax, total) => `${hours} h × ${rate} + ${tax} Steuer = ${total}`,
+    lines: { reservation: 'Reservierung', time: 'Zeit', pause: 'Pause', distance: 'Strecke', minimum: 'Mindestpreis', tax: 'Steuer' },
     deposit: (amount) => `und ${amount} Kaution`,
     noCard: 'keine',
     extended: (n) => (n === 1 ? 'einmal verlängert' : `${n}-mal verlängert`),

@@ -895,6 +895,7 @@ export const en = {
     until: (from: string, to: string) => `${from} – ${to}`,
     now: 'now',
     price: (hours: string, rate: string, tax: string, total: string) => `${hours} h × ${rate} + ${tax} tax = ${total}`,
+    lines: { reservation: 'reservation', time: 'time', pause: 'pause', distance: 'distance', minimum: 'minimum', tax: 'tax' },
     deposit: (amount: string) => `and a deposit of ${amount}`,
     noCard: 'none',
     extended: (n: number) => (n === 1 ? 'extended once' : `extended ${n} times`),
