@@ -18,7 +18,7 @@ import (
 // The tests of a package may import the contract suites of its ports.
 var arrows = map[string][]string{
 	"telematics": {}, "telematics/delivery": {"telematics"}, "telematics/dialecttest": {"telematics"},
-	"telematics/wiretest": {},
+	"telematics/wiretest": {}, "clients/go/rent": {},
 	"telematics/dialects": {"telematics", "telematics/ovms", "telematics/teltonika", "telematics/v1"},
 	"telematics/ovms":     {"telematics"}, "telematics/v1": {"telematics"},
 	"telematics/teltonika": {"telematics"}, "simulator/teltonika": {"telematics", "simulator"},

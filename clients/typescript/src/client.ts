@@ -94,7 +94,7 @@ export class Motorpool {
       try {
         return await this.attempt<T>(method, url, headers, body, mended.has('unauthenticated'), input.signal);
       } catch (failure) {
-        if (!(failure instanceof MotorpoolError) || input.signal?.aborted) throw failure;
+        if (!(failure instanceof MotorpoolError)) throw failure;
         if (anew.includes(failure.code) && !mended.has(failure.code)) {
           mended.add(failure.code);
           if (failure.timestamp) this.ahead = Math.round((Date.parse(failure.timestamp) - Date.now()) / 1000);
