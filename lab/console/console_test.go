@@ -54,6 +54,7 @@ func TestConsole(t *testing.T) {
 			"a page that is closed while it reads": d.leavesAPageThatReads,
 			"an interrupted network":               d.saysThatItIsNotLive,
 			"a browser without WebGL":              d.worksWithoutWebGL,
+			"an area that is drawn":                d.drawsAnArea,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -124,6 +125,29 @@ func (p *Page) Click(selector string, text ...string) {
 	if err := chromedp.Do(p.ctx, chromedp.MouseEvent(chromedp.MouseMoved, at.X, at.Y), chromedp.MouseClickXY(at.X, at.Y)); err != nil {
 		p.Fatalf("click %s: %v", selector, err)
 	}
+}
+
+// Drag presses the mouse at a part of what a selector finds (0.5, 0.5 is its middle), moves to
+// another part, and releases. From and to the same part it clicks.
+func (p *Page) Drag(selector string, fromX, fromY, toX, toY float64) {
+	p.Helper()
+	p.See(selector)
+	box := Value[struct{ X, Y, Width, Height float64 }](
+		p, fmt.Sprintf("document.querySelector(%s).getBoundingClientRect().toJSON()", quote(selector)),
+	)
+	at := func(kind string, x, y float64, buttons int64) {
+		call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{
+			Type: input.DispatchMouseEventType(kind), X: box.X + x*box.Width, Y: box.Y + y*box.Height, Button: input.MouseButtonLeft,
+			Buttons: buttons, ClickCount: 1,
+		})
+	}
+	const steps = 8
+	at("mouseMoved", fromX, fromY, 0)
+	at("mousePressed", fromX, fromY, 1)
+	for i := 1.0; i <= steps && (fromX != toX || fromY != toY); i++ {
+		at("mouseMoved", fromX+(toX-fromX)*i/steps, fromY+(toY-fromY)*i/steps, 1)
+	}
+	at("mouseReleased", toX, toY, 0)
 }
 
 // Fill replaces what a field has by a text, as typing does.
