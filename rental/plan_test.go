@@ -421,3 +421,45 @@ func TestLines_AlwaysSumUpToThePrice(t *testing.T) {
 		t.Errorf("final price without a tariff: %+v, %+v, %v; want it as agreed", price, lines, err)
 	}
 }
+
+// closed ends a rental by a tariff an hour after its start, which was paid, and a refund since.
+func closed(t *testing.T, metres int64, goodwill rental.Minor) (charged, refunded rental.Minor) {
+	t.Helper()
+	d := planned()
+	d = after(d, do(t)(d.Begin(start)))
+	d.StartMetres = 1_000_000
+	for i := range d.Charges {
+		carryOut(&d.Charges[i], start)
+	}
+	if goodwill > 0 {
+		d = after(d, do(t)(d.Refund(start, goodwill, "the heating was broken")))
+	}
+	d = after(d, do(t)(d.Close(start.Add(time.Hour), 1_000_000+metres)))
+	for _, c := range d.Charges {
+		switch {
+		case c.Kind == rental.RefundCharge:
+			refunded += c.Amount
+		case c.Kind != rental.DepositCharge:
+			charged += c.Amount
+		}
+	}
+	return charged, refunded
+}
+
+// The start charged a day, 86.90 with tax; an hour is 13.20, and with 300 km too
+// many 12.00 + 75.00 + 8.70 = 95.70. What staff gave back is not charged again.
+func TestClose_ChargesTheRestOrRefundsTheExcess(t *testing.T) {
+	for what, c := range map[string]struct {
+		metres, goodwill, charged, refunded rental.Minor
+	}{
+		"an hour":                                {50_000, 0, 8_690, 8_690 - 1_320},
+		"an hour, and 300 km too many":           {400_000, 0, 8_690 + 880, 0},
+		"an hour, after a refund":                {50_000, 500, 8_690, 8_690 - 1_320 + 500},
+		"an hour, 300 km too many, and a refund": {400_000, 500, 8_690 + 880, 500},
+		"an hour, after all was refunded":        {50_000, 8_690, 8_690, 8_690},
+	} {
+		if charged, refunded := closed(t, int64(c.metres), c.goodwill); charged != c.charged || refunded != c.refunded {
+			t.Errorf("%s: charged %d, refunded %d; want %d and %d", what, charged, refunded, c.charged, c.refunded)
+		}
+	}
+}

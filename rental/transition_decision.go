@@ -204,15 +204,16 @@ func (d BookingDetails) Close(now time.Time, metres int64) (Change, error) {
 	return c, nil
 }
 
-// askedFor returns what the charges for the rental's time come to, less refunds, and how much of
-// that can be refunded.
+// askedFor returns what the charges for the rental's time come to, and how much of that can still
+// be refunded. What staff gave back since was asked for, and is not again; what a start took that
+// failed is taken back, and was not.
 func (d BookingDetails) askedFor() (asked, taken Minor) {
 	left, _ := d.refundable()
 	for i, c := range d.Charges {
 		switch {
 		case c.Kind != StartCharge && c.Kind != ExtensionCharge && c.Kind != EndCharge:
-		case c.isTaken():
-			asked += left[i]
+		case c.isTaken() && c.Goal != Release:
+			asked += c.Settled
 			taken += left[i]
 		case c.State != Released && c.Goal != Release && c.State != Waived:
 			asked += c.Amount
