@@ -45,7 +45,7 @@ func (b *bookings) FindOffers(_ context.Context, q rental.OfferQuery) ([]rental.
 func (b *bookings) Quote(_ context.Context, r rental.QuoteRequest) (rental.Quote, error) {
 	b.quoted = r
 	d := details(func(*rental.BookingDetails) {})
-	d.Booking.Start, d.Booking.End = r.Start, r.End
+	d.Start, d.End = r.Start, r.End
 	return rental.Quote{ID: uuid.NameSpaceURL, Booking: d.Booking, Created: now, Expires: now.Add(rental.QuoteFor)}, b.err
 }
 

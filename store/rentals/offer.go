@@ -197,8 +197,8 @@ func wholeNumber(json string) string {
 
 // selectCandidates selects vehicles by their distance from $1, $2, after $3, $4, within $6 metres
 // around $7, $8, up to $5. Positions are rounded before anything is computed of them, so that no
-// distance tells more than they do. The nearest ones are selected first, so that all other data is
-// read for them alone.
+// distance tells more than they do. The nearest ones of the agency and the category are selected
+// first, so that all other data is read for them alone.
 var selectCandidates = `
 	select near.metres, near.lat as latitude, near.lon as longitude, v.hourly_rate, v.deposit, ` + vehicleColumns + `,
 		u.serial as "vehicle.serial", u.protocol as "vehicle.protocol", u.installation as "vehicle.installation",
@@ -218,8 +218,10 @@ var selectCandidates = `
 		from (
 			select vehicle_id, lat, lon, round(` + haversine(`$1::float8`, `$2::float8`) + `)::bigint as metres
 			from (
-				select vehicle_id, round(latitude * 10 ^ $9::int) / 10 ^ $9 as lat, round(longitude * 10 ^ $9) / 10 ^ $9 as lon
-				from positions
+				select p.vehicle_id, round(latitude * 10 ^ $9::int) / 10 ^ $9 as lat, round(longitude * 10 ^ $9) / 10 ^ $9 as lon
+				from positions p
+					join vehicles v on v.id = p.vehicle_id and v.agency_id = $21 and v.status not in ('maintenance', 'inactive')
+						and $22::text in ('', v.category)
 				where band = any (array(select generate_series(floor($18::float8 * 50)::int, floor($19::float8 * 50)::int)::smallint))
 					and (longitude between $10::float8 and $11::float8 or longitude between $12::float8 and $13::float8)
 			) rounded
@@ -255,7 +257,7 @@ func (p Bookings) candidates(
 	err := p.DB.Lists.SelectContext(ctx, &rows, selectCandidates, s.q.Near.Latitude, s.q.Near.Longitude, after.Metres, after.Vehicle, limit,
 		radius, s.around.Latitude, s.around.Longitude, s.decimals, west, east, box.West, 180, pg.Timestamp(s.q.Now),
 		int64(telematics.OnlineFor.Seconds()), pg.Timestamp(s.from), pg.Timestamp(s.to), box.South, box.North,
-		pg.Timestamp(s.q.Now.Add(rental.MaxLate)))
+		pg.Timestamp(s.q.Now.Add(rental.MaxLate)), s.q.Agency, s.q.Category)
 	if err != nil {
 		return nil, err
 	}

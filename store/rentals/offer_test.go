@@ -13,19 +13,19 @@ import (
 
 // Searches of these tests are around a place, at noon.
 var (
-	center = telematics.Position{Latitude: 48.14, Longitude: 11.56}
-	nearby = rental.OfferQuery{Agency: 1, Near: center, HasNear: true, Radius: 5000, Limit: 10, Now: noon}
+	middle = telematics.Position{Latitude: 48.14, Longitude: 11.56}
+	nearby = rental.OfferQuery{Agency: 1, Near: middle, HasNear: true, Radius: 5000, Limit: 10, Now: noon}
 )
 
 // newOfferWorld is a rental world whose vehicles can be offered: vehicle n is n × 111 m north of
-// the center.
+// the middle.
 func newOfferWorld(t *testing.T) *rentalWorld {
 	t.Helper()
 	w := newRentalWorld(t)
 	w.exec(`insert into rental_rules (agency_id, rules) values (1, '{"station_radius_m": 1000}')`)
 	w.exec(`update units set status = 'online', last_seen = $1, changed_at = $1`, noon)
 	for id := telematics.VehicleID(1); id <= 4; id++ {
-		w.places(id, center.Latitude+0.001*float64(id), center.Longitude)
+		w.places(id, middle.Latitude+0.001*float64(id), middle.Longitude)
 		w.report(id, `{"telemetry.battery_level_percent": {"v": 80}, "telemetry.remaining_range_km": {"v": 200}}`)
 	}
 	return w
@@ -89,8 +89,8 @@ func TestFindOffers_NearestFirst(t *testing.T) {
 
 func TestFindOffers_PagesFollowEachOther(t *testing.T) {
 	w := newOfferWorld(t)
-	w.places(2, center.Latitude+0.001, center.Longitude) // as far as vehicle 1
-	w.places(4, center.Latitude+0.03, center.Longitude)  // beyond the first two searches
+	w.places(2, middle.Latitude+0.001, middle.Longitude) // as far as vehicle 1
+	w.places(4, middle.Latitude+0.03, middle.Longitude)  // beyond the first two searches
 	var all []telematics.VehicleID
 	q := nearby
 	for q.Limit = 1; ; {
@@ -198,11 +198,11 @@ func TestFindOffers_ByWhatTheClientWants(t *testing.T) {
 func TestFindOffers_PositionsAreRounded(t *testing.T) {
 	w := newOfferWorld(t)
 	w.exec(`update rental_rules set rules = '{"position_decimals": 2}'`)
-	w.places(1, 48.1378, 11.5561) // 48.14, 11.56 is the center
+	w.places(1, 48.1378, 11.5561) // 48.14, 11.56 is the middle
 	found, _, err := w.here.FindOffers(t.Context(), rental.OfferQuery{
-		Agency: 1, Near: center, HasNear: true, Radius: 1, Limit: 10, Now: noon})
-	if err != nil || len(found) == 0 || found[0].Vehicle.ID != 1 || found[0].Position != center || found[0].Metres != 0 {
-		t.Errorf("offers %+v, %v; want vehicle 1 at the center", found, err)
+		Agency: 1, Near: middle, HasNear: true, Radius: 1, Limit: 10, Now: noon})
+	if err != nil || len(found) == 0 || found[0].Vehicle.ID != 1 || found[0].Position != middle || found[0].Metres != 0 {
+		t.Errorf("offers %+v, %v; want vehicle 1 at the middle", found, err)
 	}
 }
 
