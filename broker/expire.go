@@ -151,7 +151,14 @@ func (b *Broker) expireUnsent(ctx context.Context, w *waiter) (*telematics.Comma
 	)
 	settled := b.expire(ctx, w)
 	err := settled.Err()
-	if settled.State == telematics.Expired {
+	var refused *telematics.Error
+	switch {
+	case settled.State != telematics.Expired:
+	case errors.As(w.refused, &refused):
+		because := *refused
+		because.Command, because.Outcome = c.ID, telematics.NotExecuted
+		err = &because
+	default:
 		err.Message, err.Cause = telematics.Unavailable(missing, cause).Message, cause
 	}
 	return settled, err

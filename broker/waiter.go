@@ -35,7 +35,8 @@ type waiter struct {
 	// Why the command is not published.
 	wrongClock error  // it was dated by a wrong clock
 	halted     bool   // by an operator
-	unsent     error  // a server or a key is unavailable
+	unsent     error  // a server or a key is unavailable, or it is refused
+	refused    error  // its order does not allow it any more
 	missing    string // likewise, in words for the caller
 
 	mu           sync.Mutex

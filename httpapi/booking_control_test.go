@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,4 +189,28 @@ func TestBooking_NotChangedByAWrongClock(t *testing.T) {
 	}
 	wrong = nil
 	a.post("/api/v1/admin/bookings/43/start").wants(200, "")
+}
+
+func TestClientControl_IsCheckedAgainOnceItHasTheLane(t *testing.T) {
+	a := newBookingAPI(t)
+	var asked *delivery.Order
+	a.controller.send = func(_ context.Context, o delivery.Order) (telematics.Command, error) {
+		asked = &o
+		return settled(o, telematics.Succeeded), nil
+	}
+	a.asClient(http.MethodPost, ownBooking+"/control/unlock").wants(200, "")
+	if err := asked.Allowed(t.Context()); err != nil {
+		t.Errorf("while the booking is active: %v", err)
+	}
+	a.set(42, func(d *rental.BookingDetails) {
+		d.Transition = &rental.Transition{Kind: rental.EndRental, State: rental.TransitionOpen, Step: rental.StepCommand}
+	})
+	if err := asked.Allowed(t.Context()); err == nil || !strings.Contains(err.Error(), "transition_open") {
+		t.Errorf("while the rental is being ended: %v", err)
+	}
+	a.asClient(http.MethodPost, ownBooking+"/control/unlock").wants(409, "transition_open")
+	a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(200, "")
+	if asked.Allowed != nil {
+		t.Error("a lock is checked again: it is always allowed")
+	}
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -99,7 +100,7 @@ func (k clientControl) order(a telematics.Action) request.Handler {
 		preferences.async = false
 		receipt, err := k.controller.Send(c.Ctx(), &delivery.Order{
 			Vehicle: d.VehicleID, Action: a, Actor: c.Actor, RequestID: c.ID, Idempotency: c.Key, Lookup: c.Lookup, Booking: int64(d.ID),
-			Budget: cmp.Or(preferences.wait, k.budget),
+			Budget: cmp.Or(preferences.wait, k.budget), Allowed: k.stillAllowed(c, d.ID, a),
 		})
 		preferences.ordered(c, receipt, err)
 		if err != nil {
@@ -130,6 +131,24 @@ func (k clientControl) mayControl(c *request.Call, d rental.BookingDetails, a te
 		return refusal
 	}
 	return k.limits.PassVehicle(c, d.VehicleID, d.Vehicle.AgencyID)
+}
+
+// stillAllowed returns the check of a command that has its lane: the rental may have ended since,
+// by a command that had the lane before. Nil: there is nothing to check.
+func (k clientControl) stillAllowed(c *request.Call, id rental.BookingID, a telematics.Action) func(context.Context) error {
+	if a == telematics.Lock {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		d, err := k.record.BookingDetails(ctx, id)
+		if err != nil {
+			return telematics.Unavailable("Postgres", err)
+		}
+		if refusal := d.Control(c.Now(), a); refusal != nil {
+			return refusal
+		}
+		return nil
+	}
 }
 
 // ordered returns the command of an earlier request with the call's key; false: there is none, or

@@ -52,6 +52,8 @@ func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *te
 			fmt.Sprintf("The booking is %s; its vehicle can be locked and unlocked only while it is active. Nothing was sent.", d.State))
 	case a == telematics.Lock:
 		return nil
+	case d.inTransition() && d.Transition.Kind == EndRental:
+		return d.errTransitionOpen()
 	case !now.Before(d.End.Add(d.Terms.UnlockGrace)):
 		return Forbids(
 			BookingOverdue,

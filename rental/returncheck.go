@@ -84,10 +84,13 @@ func (r Return) Check(now time.Time) []Check {
 
 // ago returns how long ago a time is, in words.
 func ago(now, then time.Time) string {
-	if then.IsZero() {
+	switch {
+	case then.IsZero():
 		return "none"
+	case now.Sub(then) < time.Second:
+		return "just now"
 	}
-	return telematics.Words(max(0, now.Sub(then)).Truncate(time.Second)) + " ago"
+	return telematics.Words(now.Sub(then).Truncate(time.Second)) + " ago"
 }
 
 // checkText checks a field that has one of some words. A vehicle that never reported it passes.

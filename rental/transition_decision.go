@@ -8,15 +8,23 @@ import (
 	"motorpool/telematics"
 )
 
+// startsEarly is how long before its start a client can start a booking. Staff are free to.
+const startsEarly = 15 * time.Minute
+
 // Open decides to begin a transition: the result is what is written with it. The start of a rental
 // charges it, and holds the deposit; the booking is active once the vehicle has opened. Open fails
 // with a *telematics.Error that says why the transition is not possible.
-func (d BookingDetails) Open(now time.Time, k TransitionKind) (Change, error) {
+func (d BookingDetails) Open(now time.Time, k TransitionKind, by telematics.Role) (Change, error) {
 	if d.inTransition() {
 		return Change{}, d.errTransitionOpen()
 	}
 	switch k {
 	case StartRental:
+		if early := d.Start.Sub(now); by == telematics.Client && d.State == Upcoming && early > startsEarly {
+			return Change{}, Forbids(BookingStateConflict, fmt.Sprintf(
+				"The booking begins in %v; it can be started %v before.", telematics.Words(early.Truncate(time.Second)),
+				telematics.Words(startsEarly)))
+		}
 		begun, err := d.Begin(now)
 		if err != nil {
 			return Change{}, err

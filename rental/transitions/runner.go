@@ -151,14 +151,14 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 		Progress: rental.Progress{RequestID: q.Activity.RequestID, Override: q.Override, Since: q.Now},
 	}
 	// What the booking forbids is said before the vehicle is asked.
-	if _, err := d.Open(q.Now, q.Kind); err != nil {
+	if _, err := d.Open(q.Now, q.Kind, q.Actor.Role); err != nil {
 		return rental.Transition{}, false, err
 	}
 	if t.Checks, err = r.check(ctx, q, d, twin); err != nil {
 		return rental.Transition{}, false, err
 	}
 	after, replayed, err := r.Store.OpenTransition(ctx, q.Request, t, r.Lease, func(d rental.BookingDetails) (rental.Change, error) {
-		return d.Open(q.Now, q.Kind)
+		return d.Open(q.Now, q.Kind, q.Actor.Role)
 	})
 	if err != nil || replayed {
 		return r.openedBefore(ctx, q, replayed, err)

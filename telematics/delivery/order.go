@@ -25,6 +25,10 @@ type Order struct {
 	Lookup      *KeyLookup                 // a recent look-up of that key; nil: there was none
 	Bulk        telematics.BulkID          // the bulk that it is part of; uuid.Nil: none
 	Booking     int64                      // on behalf of which it is ordered; zero: none
+	// Allowed is asked once the command has its lane, before it is published: what it reads then
+	// cannot be changed by an earlier command of the lane any more. Its error, a *telematics.Error,
+	// expires the command. Nil: it is allowed.
+	Allowed func(context.Context) error
 }
 
 // BulkOrder is a caller's request for one action on many vehicles.

@@ -1,0 +1,185 @@
+package rental_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// kept returns what the client has paid and did not get back, and what is held.
+func kept(d rental.BookingDetails) (net, held rental.Minor) {
+	p := d.Payment()
+	return p.Charged - p.Refunded, p.Held
+}
+
+// settleAll carries out what is due, as a processor does that refuses nothing.
+func settleAll(d *rental.BookingDetails, now time.Time) {
+	for i := range d.Charges {
+		if !d.Charges[i].NextAttempt.IsZero() && !d.Charges[i].State.IsFinal() {
+			carryOut(&d.Charges[i], now)
+		}
+	}
+}
+
+// A rental by a tariff or by the hour, with starts that fail, pauses and extensions, is charged
+// once for what it was, and a start that fails costs nothing, whenever its payments come through.
+func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := upcoming()
+		d.Terms.Rules = rental.DefaultRules
+		if rapid.Bool().Draw(t, "nothing at the start") {
+			d.Terms.Rules.ChargeAtStart = rental.ChargeNothing
+		}
+		if rapid.Bool().Draw(t, "by a tariff") {
+			d.Plan = &rental.Plan{
+				Version: 1, Minute: rental.Minor(rapid.Int64Range(0, 50).Draw(t, "minute")), Hour: 1_200,
+				Day: rental.Minor(rapid.Int64Range(0, 9_000).Draw(t, "day")), Kilometer: 25, PauseMinute: 5,
+				Minimum: rental.Minor(rapid.Int64Range(0, 900).Draw(t, "minimum")), Deposit: d.Price.Deposit,
+			}
+			price, _, err := d.Plan.Price("EUR", d.Price.Tax, rental.Usage{Time: d.End.Sub(d.Start)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.Price = price
+		}
+		if rapid.Bool().Draw(t, "without a deposit") {
+			d.Price.Deposit = 0
+		}
+		now := start
+		for range rapid.IntRange(0, 3).Draw(t, "failed starts") {
+			failStart(t, &d, now)
+		}
+		change, err := d.Open(now, rental.StartRental, telematics.Client)
+		if err != nil || change.Booking != d.Booking || len(change.Charges) == 0 {
+			t.Fatalf("start: %+v, %v", change, err)
+		}
+		d = after(d, change)
+		settleAll(&d, now)
+		if p := d.StartPayment(); p != rental.PaymentMade {
+			t.Fatalf("payment %v of %+v", p, d.Charges)
+		}
+		d = after(d, must(d.Activate(now, 1_000_000)))
+		if net, held := kept(d); net == 0 && held == 0 && d.Price.Total() > 0 {
+			t.Fatalf("a rental without a charge or a hold: %+v", d.Charges)
+		}
+		for range rapid.IntRange(0, 4).Draw(t, "events") {
+			now = now.Add(time.Duration(rapid.Int64Range(1, 100).Draw(t, "minutes")) * time.Minute)
+			if rapid.Bool().Draw(t, "extend") && d.CanExtend(now) {
+				d = after(d, must(d.Extend(now, d.End.Add(time.Hour))))
+				settleAll(&d, now)
+			} else if d.PausedSince.IsZero() {
+				d = after(d, must(d.Pause(now)))
+			} else {
+				d = after(d, must(d.Resume(now)))
+			}
+		}
+		now = now.Add(time.Duration(rapid.Int64Range(1, 1_500).Draw(t, "minutes")) * time.Minute)
+		metres := 1_000_000 + rapid.Int64Range(0, 300_000).Draw(t, "metres")
+		d = after(d, must(d.Close(now, metres)))
+		settleAll(&d, now)
+		if net, held := kept(d); net != d.Price.Rental() || held != 0 || d.State != rental.Completed || !d.PausedSince.IsZero() {
+			t.Fatalf("the client paid %d, of %d is held, for %+v: %+v", net, held, d.Booking, d.Charges)
+		}
+	})
+}
+
+func must(c rental.Change, err error) rental.Change {
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// failStart begins a start and takes it back, while its payments may still come through.
+func failStart(t *rapid.T, d *rental.BookingDetails, now time.Time) {
+	*d = after(*d, must(d.Open(now, rental.StartRental, telematics.Client)))
+	comeThrough := func() {
+		for i := range d.Charges {
+			c := &d.Charges[i]
+			if c.State.IsFinal() || c.NextAttempt.IsZero() {
+				continue
+			}
+			switch outcome := rapid.IntRange(0, 3).Draw(t, "outcome"); {
+			case outcome == 0 && c.Kind == rental.StartCharge: // requested before it was taken back
+				c.State, c.Settled, c.PaidAt, c.NextAttempt = rental.Paid, c.Amount, now, time.Time{}
+			case outcome == 1 && c.Goal != rental.Release && c.Kind != rental.RefundCharge:
+				c.State = rental.Declined
+			case outcome > 1:
+				carryOut(c, now)
+			}
+		}
+	}
+	comeThrough()
+	for range 100 {
+		c, done := d.TakeBackStart(now)
+		if *d = after(*d, c); done {
+			break
+		}
+		comeThrough()
+	}
+	if i := slices.IndexFunc(d.Charges, func(c rental.Charge) bool { return c.Goal == rental.Hold }); i >= 0 {
+		t.Fatalf("a deposit is still wanted: %+v", d.Charges[i])
+	}
+	settleAll(d, now) // refunds
+	if net, held := kept(*d); net != 0 || held != 0 {
+		t.Fatalf("a start that failed costs %d, and holds %d: %+v", net, held, d.Charges)
+	}
+}
+
+func TestOpen_OnlyWhatTheBookingAllows(t *testing.T) {
+	early := start.Add(-16 * time.Minute)
+	started := active(t)
+	paused := after(started, must(started.Pause(start.Add(time.Hour))))
+	moving := upcoming()
+	moving.Transition = &rental.Transition{Kind: rental.StartRental, State: rental.TransitionOpen, Step: rental.StepPay}
+	for name, c := range map[string]struct {
+		d    rental.BookingDetails
+		kind rental.TransitionKind
+		at   time.Time
+		by   telematics.Role
+		want telematics.Code
+	}{
+		"a start":                    {upcoming(), rental.StartRental, start, telematics.Client, ""},
+		"a start that is too early":  {upcoming(), rental.StartRental, early, telematics.Client, rental.BookingStateConflict},
+		"an early start by staff":    {upcoming(), rental.StartRental, early, telematics.Admin, ""},
+		"a second start":             {started, rental.StartRental, start, telematics.Client, rental.BookingStateConflict},
+		"a start in progress":        {moving, rental.StartRental, start, telematics.Client, rental.TransitionIsOpen},
+		"an end before the start":    {upcoming(), rental.EndRental, start, telematics.Client, rental.BookingNotActive},
+		"a pause before the start":   {upcoming(), rental.PauseRental, start, telematics.Client, rental.BookingNotActive},
+		"a second pause":             {paused, rental.PauseRental, start, telematics.Client, rental.BookingStateConflict},
+		"a resumption without pause": {started, rental.ResumeRental, start, telematics.Client, rental.BookingStateConflict},
+		"a resumption":               {paused, rental.ResumeRental, start.Add(2 * time.Hour), telematics.Client, ""},
+		"an end of a paused rental":  {paused, rental.EndRental, start.Add(2 * time.Hour), telematics.Client, ""},
+		"a late end":                 {started, rental.EndRental, start.Add(90 * time.Hour), telematics.Client, ""},
+	} {
+		_, err := c.d.Open(c.at, c.kind, c.by)
+		if codeOf(err) != c.want {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	for name, err := range map[string]error{
+		"begin": second(moving.Begin(start)), "cancel": second(moving.Cancel(start.Add(-3 * time.Hour))),
+		"extend": second(moving.Extend(start, moving.End.Add(time.Hour))),
+	} {
+		if codeOf(err) != rental.TransitionIsOpen {
+			t.Errorf("%s while a transition is open: %v", name, err)
+		}
+	}
+}
+
+func second(_ rental.Change, err error) error { return err }
+
+// codeOf returns the code of an error; empty: none.
+func codeOf(err error) telematics.Code {
+	var known *telematics.Error
+	if !errors.As(err, &known) {
+		return ""
+	}
+	return known.Code
+}
