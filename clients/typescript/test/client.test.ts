@@ -178,3 +178,16 @@ test('a transition that fails is an error, and one that stays open, too', async 
   const pending = client([ok(transition({}), 202, there)]);
   await assert.rejects(move(pending.api, 'end', 7, undefined, { within: -1 }), code('transition_open'));
 });
+
+// Is only compiled: what the contract does not have is an error.
+export async function compiled(api: Motorpool): Promise<string> {
+  const { data } = await api.get('vehicles', { query: { latitude: 48.1, longitude: 11.5 } });
+  await api.post('bookings/{booking}/transitions/{transition}/cancel', { path: { booking: 1, transition: 't' } });
+  // @ts-expect-error there is no such path
+  await api.get('nothing');
+  // @ts-expect-error the path has a parameter
+  await api.get('bookings/{booking}');
+  // @ts-expect-error the body has no such member
+  await api.post('quotes', { body: { vehicle: 1 } });
+  return data[0]!.pricing.currency;
+}
