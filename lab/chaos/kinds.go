@@ -83,6 +83,9 @@ var kinds = []kind{
 		is: func(f flags) bool { return f.Bookings > 0 }, takes: []string{"--bookings", "--duration"},
 		round: func(flags) runner.Kind { return money.Round(money.Plan{}) },
 	}, {
+		is: func(f flags) bool { return f.Rentals > 0 }, takes: []string{"--rentals", "--duration"},
+		round: func(flags) runner.Kind { return money.Rentals(money.Plan{}) },
+	}, {
 		is: func(f flags) bool { return f.Day }, takes: []string{"--day", "--commands", "--duration", "--print"},
 		complete: func(f *flags) error {
 			f.Vehicles, f.OVMS, f.Teltonika = dayVehicles, dayShare, dayShare
@@ -118,6 +121,7 @@ func (f flags) shape() []shape {
 		{"--commands", f.Commands != 0, fmt.Sprint(f.Commands), "COMMANDS"},
 		{"--duration", f.Duration != 0, f.Duration.String(), "DURATION"},
 		{"--bookings", f.Bookings != 0, fmt.Sprint(f.Bookings), ""},
+		{"--rentals", f.Rentals != 0, fmt.Sprint(f.Rentals), ""},
 		{"--fault", f.Fault != "", f.Fault, ""},
 		{"--day", f.Day, "", ""},
 		{"--rollout", f.Rollout, "", ""},

@@ -49,6 +49,7 @@ type flags struct {
 	Instances   int           `default:"3" placeholder:"N" help:"Processes of the service (default ${default})."`
 	Callers     int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
 	Bookings    int           `default:"0" placeholder:"N" help:"Run a round of money instead; takes --duration."`
+	Rentals     int           `default:"0" placeholder:"N" help:"Run a round of rentals by clients instead; takes --duration."`
 	Fault       string        `default:"" placeholder:"NAME" help:"Run a round of one fault instead; all: of each that is in no other."`
 	Rollout     bool          `help:"Run a rolling restart behind HAProxy instead: no command fails."`
 	Shards      bool          `help:"Run a round of several MQTT brokers instead, of which one is killed; takes --commands."`
@@ -194,7 +195,7 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (*run
 	var built *world.World
 	var res runner.Result
 	c := runner.Config{
-		Seed: f.Seed, Instances: f.Instances, Commands: f.Commands, Bookings: f.Bookings, Duration: f.Duration,
+		Seed: f.Seed, Instances: f.Instances, Commands: f.Commands, Bookings: f.Bookings, Rentals: f.Rentals, Duration: f.Duration,
 		Alerts: true, Progress: progress,
 	}
 	err := world.Run(ctx, dir, f.Binary, log, func(ctx context.Context, w *world.World) (err error) {

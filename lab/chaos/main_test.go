@@ -48,7 +48,9 @@ func TestFlags_DayIsOf24HoursOrASlice(t *testing.T) {
 	if err := f.complete(); err != nil || f.Duration != 2*time.Minute || f.Commands != 960 {
 		t.Errorf("a part of a day: %v, %+v", err, f)
 	}
-	for _, other := range []flags{{Fault: RedisCluster}, {Rollout: true}, {Shards: true}, {Maintenance: true}, {Bookings: 7}} {
+	for _, other := range []flags{
+		{Fault: RedisCluster}, {Rollout: true}, {Shards: true}, {Maintenance: true}, {Bookings: 7}, {Rentals: 7},
+	} {
 		other.Day, other.Instances, other.Callers = true, 3, 96
 		if other.complete() == nil {
 			t.Errorf("the flags were not refused: %+v", other)

@@ -38,6 +38,14 @@ func TestMoney_EachChargeIsMadeOnceWhateverDies(t *testing.T) {
 	}
 }
 
+// A round with thousands of rentals runs with: make chaos ARGS="--rentals 2000".
+func TestRentals_EachIsChargedOnceAndItsCarObeys(t *testing.T) {
+	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer)
+	c := runner.Config{Seed: 5, Rentals: 60, Instances: 2, Duration: 12 * time.Second}
+	result, _ := run(t, money.Rentals(money.Plan{Hurry: true}), c)
+	valid(t, result)
+}
+
 // The same round runs with more vehicles with: make chaos ARGS=--fault=postgres-async.
 func TestFailover_ForgetsNothingThatWasExecuted(t *testing.T) {
 	t.Parallel()

@@ -136,9 +136,9 @@ type bothStores struct {
 	Transitions
 }
 
-func (w *rentalWorld) runner(p *fixture, c transitions.Cars, nudge func()) *transitions.Runner {
+func newRunner(s transitions.Store, c transitions.Cars, nudge func()) *transitions.Runner {
 	return transitions.New(transitions.Config{
-		Store: bothStores{Bookings{p.DB}, Transitions{p.DB}}, Cars: c, Nudge: nudge, Every: 20 * time.Millisecond,
+		Store: s, Cars: c, Nudge: nudge, Every: 20 * time.Millisecond,
 		Lease: 2 * time.Second, Budget: time.Second, Logger: slog.New(slog.DiscardHandler),
 		Waits: transitions.Waits{
 			Pay: 20 * time.Millisecond, PayLong: 50 * time.Millisecond, PayAtLeast: 10 * time.Second,
@@ -165,7 +165,7 @@ func newDrive(t *testing.T, behave sandbox.Behaviour) *drive {
 				}
 			},
 		})
-		d.run = append(d.run, w.runner(p, d.cars, collector.Nudge))
+		d.run = append(d.run, newRunner(bothStores{Bookings{p.DB}, Transitions{p.DB}}, d.cars, collector.Nudge))
 		d.background(collector.Run)
 	}
 	for _, r := range d.run {

@@ -27,7 +27,24 @@ const (
 // Check compares the accounts.
 func Check(e Evidence) verdict.Report {
 	a := newAudit(e)
-	for _, c := range e.Charges {
+	a.money()
+	for _, d := range e.Operations {
+		a.operation(d)
+	}
+	a.requested()
+	for _, b := range e.Bookings {
+		a.booking(b)
+	}
+	if len(e.Shown) > 0 {
+		a.AddLaw(lawNames, 0)
+		a.names()
+	}
+	return a.Report
+}
+
+// money compares the charges on record with the processor's ledger.
+func (a *audit) money() {
+	for _, c := range a.Charges {
 		a.settled(c)
 		switch c.Kind {
 		case rental.RefundCharge:
@@ -40,19 +57,7 @@ func Check(e Evidence) verdict.Report {
 		a.chargeEntries(c)
 	}
 	a.recorded()
-	for _, d := range e.Operations {
-		a.operation(d)
-	}
-	a.requested()
-	for _, b := range e.Bookings {
-		a.booking(b)
-	}
 	a.sums()
-	if len(e.Shown) > 0 {
-		a.AddLaw(lawNames, 0)
-		a.names()
-	}
-	return a.Report
 }
 
 // names checks that each reference and id that a caller was shown, lost or not, is of one booking.

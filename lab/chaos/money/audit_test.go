@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/lab/chaos/runner"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
 	"motorpool/telematics"
@@ -188,7 +189,7 @@ func TestDrawOperations_SameSeedSameOperations(t *testing.T) {
 }
 
 func TestResult_EmptyRoundIsNotValid(t *testing.T) {
-	if (&round{}).worthless(nil) == "" {
+	if newRound(nil, runner.Config{}, Plan{}).worthless(nil) == "" {
 		t.Error("an empty round counts as valid")
 	}
 }

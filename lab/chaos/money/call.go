@@ -1,7 +1,9 @@
 package money
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -26,9 +28,11 @@ const (
 
 // call is a request to any instance.
 type call struct {
+	method string // Defaults to POST
 	path   string
 	body   []byte
 	key    string
+	prefer string  // how long the service waits
 	client *client // nil: an administrator
 }
 
@@ -38,6 +42,7 @@ type answer struct {
 	code   telematics.Code
 
 	replayed bool // the answer to an earlier attempt
+	data     json.RawMessage
 }
 
 // definite reports whether an answer says that the request was performed, or that it was not.
@@ -79,23 +84,25 @@ func (r *round) callOnce(ctx context.Context, c call, at *instance, patience tim
 		r.seen.Add(seen{answerGroup, name})
 	}()
 	var body struct {
+		Data  json.RawMessage
 		Error struct{ Code telematics.Code }
 	}
 	status, header, err := r.request(c, at).Do(ctx, world.Callers, &body)
 	if err != nil {
 		return answer{}
 	}
-	return answer{status: status, code: body.Error.Code, replayed: header.Get("Idempotency-Replayed") == "true"}
+	return answer{status: status, code: body.Error.Code, replayed: header.Get("Idempotency-Replayed") == "true", data: body.Data}
 }
 
 func (r *round) request(c call, at *instance) world.Request {
 	request := world.Request{
-		URL: at.Public + c.path, Token: r.admin, Body: c.body, Header: map[string]string{"Idempotency-Key": c.key},
+		Method: c.method, URL: at.Public + c.path, Token: r.admin, Body: c.body,
+		Header: map[string]string{"Idempotency-Key": c.key, "Prefer": c.prefer},
 	}
 	if c.client != nil {
 		request.Token = c.client.token
 		key := r.agencyKeys[c.client.actor.Agency]
-		signed := rental.SignedRequest{Method: http.MethodPost, Path: c.path, Body: c.body, Token: request.Token}
+		signed := rental.SignedRequest{Method: cmp.Or(c.method, http.MethodPost), Path: c.path, Body: c.body, Token: request.Token}
 		request.Header[rental.SignatureHeader] = signed.Sign(key.ID, key.Secret, time.Now(), crand.Text()).String()
 	}
 	return request

@@ -23,7 +23,7 @@ type fault struct {
 // lease is how long a worker of the service holds a charge.
 const lease = time.Minute
 
-var faults = []fault{
+var moneyFaults = []fault{
 	{
 		name: "instance killed", every: 7 * time.Second, least: 2,
 		do: onInstance(func(_ *round, ctx context.Context, rng *rand.Rand, n *instance) error {
@@ -90,7 +90,7 @@ func (r *round) injectFaults(ctx context.Context) error {
 	}
 	begin := time.Now()
 	var work sync.WaitGroup
-	for i, s := range faults {
+	for i, s := range r.faults {
 		rng := rand.New(rand.NewPCG(r.Seed, 1<<34+uint64(i)))
 		work.Go(func() {
 			n := s.howOften(r.Duration)

@@ -65,6 +65,7 @@ func (c ChargeRow) String() string {
 
 // Entry is one of the audit log.
 type Entry struct {
+	At      time.Time
 	Booking rental.BookingID
 	Action  string
 	Outcome telematics.Outcome
@@ -87,7 +88,7 @@ func (r *round) read(ctx context.Context) (record Record, err error) {
 				coalesce((select coalesce(p.payment_key, p.id)::text from charges p where p.id = charges.refunds_charge_id), '') as refunds
 			from charges order by id`),
 		r.db.SelectContext(ctx, &record.Entries, `
-			select booking_id as booking, action, outcome, code, note, coalesce((parameters->>'number')::int, 0) as number,
+			select at, booking_id as booking, action, outcome, code, note, coalesce((parameters->>'number')::int, 0) as number,
 				coalesce(parameters->>'state', '') as state
 			from activity where booking_id is not null order by id`))
 	return record, err

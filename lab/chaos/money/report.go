@@ -66,16 +66,8 @@ func (r *round) worthless(counts map[string]map[string]int) string {
 		}
 		return ""
 	}
-	for _, s := range faults {
-		if want := s.howOften(r.Duration); counts[faultGroup][s.name] < want {
-			return fmt.Sprintf("%q happened less than %d times", s.name, want)
-		}
-	}
-	fired := r.processor.Fired()
-	for _, f := range processorFaults {
-		if fired[f.Kind] == 0 {
-			return fmt.Sprintf("the processor's fault %q never happened", f.Kind)
-		}
+	if why := r.faultless(counts); why != "" {
+		return why
 	}
 	done := map[OperationKind]int{}
 	for _, d := range r.Operations {
@@ -86,6 +78,22 @@ func (r *round) worthless(counts map[string]map[string]int) string {
 	for kind := range activities {
 		if done[kind] == 0 {
 			return fmt.Sprintf("no %s was done", kind)
+		}
+	}
+	return ""
+}
+
+// faultless returns which fault never happened, or happened too seldom, or "".
+func (r *round) faultless(counts map[string]map[string]int) string {
+	for _, s := range r.faults {
+		if want := s.howOften(r.Duration); counts[faultGroup][s.name] < want {
+			return fmt.Sprintf("%q happened less than %d times", s.name, want)
+		}
+	}
+	fired := r.processor.Fired()
+	for _, f := range processorFaults {
+		if fired[f.Kind] == 0 {
+			return fmt.Sprintf("the processor's fault %q never happened", f.Kind)
 		}
 	}
 	return ""

@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,10 +55,7 @@ func Round(p Plan) runner.Kind {
 		case c.Instances < 2:
 			return runner.Round{}, errors.New("a round of money needs two instances, or more: so that one takes over charges from another")
 		}
-		r := &round{
-			Config: c, Plan: p, World: w,
-			agencyKeys: map[telematics.AgencyID]rental.AgencyKey{}, lost: make(chan struct{}),
-		}
+		r := newRound(w, c, p)
 		faults := r.injectFaults
 		if p.LostCommits {
 			faults = r.loseCommits
@@ -69,6 +67,13 @@ func Round(p Plan) runner.Kind {
 			},
 			Load: r.load, Faults: faults, Settle: r.collect, Check: r.result,
 		}, nil
+	}
+}
+
+func newRound(w *world.World, c runner.Config, p Plan) *round {
+	return &round{
+		Config: c, Plan: p, World: w, faults: slices.Clone(moneyFaults),
+		agencyKeys: map[telematics.AgencyID]rental.AgencyKey{}, lost: make(chan struct{}),
 	}
 }
 

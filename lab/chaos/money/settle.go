@@ -23,10 +23,12 @@ const (
 // checked, once a day.
 const openSQL = `(next_attempt_at is not null or lease is not null or coalesce(look_at < clock_timestamp() + interval '30 minutes', false))`
 
-// dueSQL counts what is due, or in progress. A refund that has failed, or was returned, is final.
+// dueSQL counts what is due, or in progress, transitions of rentals included. A refund that has
+// failed, or was returned, is final.
 const dueSQL = `
 	select (select count(*) from charges where ` + openSQL + ` or state in ('pending', 'unknown'))
-		+ (select count(*) from processor_notices where due_at is not null)`
+		+ (select count(*) from processor_notices where due_at is not null)
+		+ (select count(*) from transitions where state = 'open')`
 
 // hurrySQL ends pauses and leases that would end some minutes later.
 var hurrySQL = []string{
@@ -35,6 +37,10 @@ var hurrySQL = []string{
 	`update charges set look_at = clock_timestamp() where look_at > clock_timestamp() and ` + openSQL,
 	`update charges set lease_until = clock_timestamp()
 		where lease_until > clock_timestamp() and taken_at < clock_timestamp() - interval '3 seconds'`,
+	`update transitions set due_at = clock_timestamp(),
+			content = jsonb_set(content, '{since}', to_jsonb((content ->> 'since')::timestamptz - interval '30 seconds'))
+		where state = 'open' and lease is null`,
+	`update transitions set lease_until = clock_timestamp() where lease_until < clock_timestamp() + interval '40 seconds'`,
 	`update processor_notices set due_at = clock_timestamp() where due_at > clock_timestamp() + interval '1 second'`,
 }
 

@@ -68,7 +68,15 @@ func clientsOf(bookings int) int {
 
 // createBookings stores vehicles, clients, cards and bookings, without the service.
 func (r *round) createBookings(ctx context.Context) error {
-	if err := errors.Join(r.Migrate(ctx), r.Import(ctx, r.fleet())); err != nil {
+	if err := r.createClients(ctx, r.fleet()); err != nil {
+		return err
+	}
+	return r.withDB(func(db *pg.DB) error { return r.addBookings(ctx, rentals.Bookings{DB: db}) })
+}
+
+// createClients stores vehicles, clients and cards, without the service.
+func (r *round) createClients(ctx context.Context, f vehicles.FleetFile) error {
+	if err := errors.Join(r.Migrate(ctx), r.Import(ctx, f)); err != nil {
 		return err
 	}
 	for agency := range agencies {
@@ -77,18 +85,22 @@ func (r *round) createBookings(ctx context.Context) error {
 			return err
 		}
 	}
+	processor := stripe.New(stripe.Config{Key: r.PaymentsKey, BaseURL: r.processor.URL()})
+	defer processor.Close()
+	return r.withDB(func(db *pg.DB) error {
+		return r.addClients(ctx, wallet.New(wallet.Config{
+			Cards: rentals.Cards{DB: db}, Processor: processor, Log: slog.New(slog.DiscardHandler),
+		}))
+	})
+}
+
+func (r *round) withDB(do func(*pg.DB) error) error {
 	db, err := pg.New(pg.Config{URL: r.Postgres.URL(), Timeout: time.Minute}) // for a busy machine
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	processor := stripe.New(stripe.Config{Key: r.PaymentsKey, BaseURL: r.processor.URL()})
-	defer processor.Close()
-	wallet := wallet.New(wallet.Config{Cards: rentals.Cards{DB: db}, Processor: processor, Log: slog.New(slog.DiscardHandler)})
-	if err := r.addClients(ctx, wallet); err != nil {
-		return err
-	}
-	return r.addBookings(ctx, rentals.Bookings{DB: db})
+	return do(db)
 }
 
 // fleet is a vehicle for each booking, the odd ones of agency 2.

@@ -33,6 +33,8 @@ type round struct {
 	instances  []*instance
 	db         *sqlx.DB // does not use the service's connections
 
+	faults     []fault
+	units      []telematics.Unit // that may connect
 	clients    []*client
 	bookings   []booking
 	operations [][]*Operation // of each booking
@@ -52,7 +54,7 @@ type instance struct {
 }
 
 func (r *round) startServers(ctx context.Context) error {
-	err := r.StartServers(ctx, world.ServersConfig{})
+	err := r.StartServers(ctx, world.ServersConfig{Units: r.units})
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ type Config struct {
 	Vehicles  int
 	Commands  int
 	Bookings  int
+	Rentals   int
 	Duration  time.Duration // of the load
 	Alerts    bool          // check the shipped alerts, with a Prometheus
 	Progress  func(string)  // is called at each step. Defaults to nothing

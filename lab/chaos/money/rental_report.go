@@ -1,0 +1,62 @@
+package money
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"motorpool/lab/chaos/runner"
+	"motorpool/lab/chaos/verdict"
+	"motorpool/rental"
+)
+
+func (r *driving) result(took time.Duration) runner.Result {
+	counts := counted(r.seen.All())
+	ended := 0
+	for _, b := range r.accounts.Rentals {
+		if b.State == rental.Completed {
+			ended++
+		}
+	}
+	result := runner.Result{Report: CheckRentals(r.accounts), Done: ended}
+	result.Summary = func(t io.Writer) { r.summaryOfRentals(t, took, counts) }
+	result.Worthless = r.faultless(counts)
+	switch unchecked := result.Unchecked(); {
+	case result.Worthless != "":
+	case ended < r.Rentals/2:
+		result.Worthless = fmt.Sprintf("only %d rentals have ended", ended)
+	case len(unchecked) > 0:
+		result.Worthless = fmt.Sprintf("%q were never checked", unchecked)
+	}
+	return result
+}
+
+func (r *driving) summaryOfRentals(t io.Writer, took time.Duration, counts map[string]map[string]int) {
+	fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
+	fmt.Fprintf(
+		t, "rentals\t%d wanted, %d booked, on %d cars; %d instances\n", r.Rentals, len(r.accounts.Rentals), len(r.cars), r.Instances,
+	)
+	fmt.Fprintf(
+		t, "time\t%v: %v of load, %v until nothing was open or due\n", took.Round(time.Second), r.loaded.Round(time.Second),
+		r.settled.Round(time.Second),
+	)
+	verdict.WriteCounts(t, "booking", "times", verdict.Count(r.accounts.Rentals, func(b RentalRow) rental.BookingState { return b.State }))
+	verdict.WriteCounts(t, "transition", "times", verdict.Count(r.accounts.Transitions, func(row TransitionRow) string {
+		name := fmt.Sprintf("%s %s", row.Kind, row.State)
+		if row.Override != "" {
+			name += " by override"
+		}
+		if row.NeedsStaff {
+			name += ", needs staff"
+		}
+		return name
+	}))
+	verdict.WriteCounts(
+		t, "charge", "times",
+		verdict.Count(r.accounts.Charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) }),
+	)
+	verdict.WriteCounts(t, "fault of the processor", "times", r.processor.Fired())
+	for _, group := range []string{faultGroup, noticeGroup, answerGroup} {
+		verdict.WriteCounts(t, group, "times", counts[group])
+	}
+}

@@ -1,0 +1,200 @@
+package rentals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/rental/transitions"
+	"motorpool/simulator/sandbox"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// mortal is the store and the cars of an instance that dies in one of its calls: before the call is
+// made, or after, without its result. What it calls later does not happen.
+type mortal struct {
+	store bothStores
+	*cars
+	mu    sync.Mutex // guards what follows
+	left  int        // calls until it dies
+	after bool       // it dies after that call
+	dead  bool
+}
+
+// mortalLease is how long others wait for an instance that has died.
+const mortalLease = 150 * time.Millisecond
+
+var errDead = errors.New("this instance has died")
+
+// live makes a call, as long as the instance lives.
+func live[T any](m *mortal, do func() (T, error)) (T, error) {
+	var none T
+	m.mu.Lock()
+	if m.left--; m.left <= 0 && !m.after {
+		m.dead = true
+	}
+	before := m.dead
+	m.mu.Unlock()
+	if before {
+		return none, errDead
+	}
+	result, err := do()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead = m.dead || m.left <= 0; m.dead {
+		return none, errDead
+	}
+	return result, err
+}
+
+func (m *mortal) isDead() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
+
+func (m *mortal) BookingDetails(ctx context.Context, id rental.BookingID) (rental.BookingDetails, error) {
+	return live(m, func() (rental.BookingDetails, error) { return m.store.BookingDetails(ctx, id) })
+}
+
+func (m *mortal) Transition(ctx context.Context, id rental.TransitionID) (rental.Transition, error) {
+	return live(m, func() (rental.Transition, error) { return m.store.Transition(ctx, id) })
+}
+
+func (m *mortal) RequestedWith(ctx context.Context, key *telematics.IdempotencyKey) (t rental.Transition, made bool, err error) {
+	made, err = live(m, func() (bool, error) {
+		t, made, err = m.store.RequestedWith(ctx, key)
+		return made, err
+	})
+	return t, made, err
+}
+
+func (m *mortal) OpenTransition(
+	ctx context.Context, r rental.Request, t rental.Transition, _ time.Duration, decide rental.Decision,
+) (d rental.BookingDetails, replayed bool, err error) {
+	replayed, err = live(m, func() (bool, error) {
+		d, replayed, err = m.store.OpenTransition(ctx, r, t, mortalLease, decide)
+		return replayed, err
+	})
+	return d, replayed, err
+}
+
+func (m *mortal) TakeTransitions(ctx context.Context, limit int, lease time.Duration) ([]rental.Transition, error) {
+	return live(m, func() ([]rental.Transition, error) { return m.store.TakeTransitions(ctx, limit, lease) })
+}
+
+func (m *mortal) Keep(ctx context.Context, t rental.Transition, _, wait time.Duration) (bool, error) {
+	return live(m, func() (bool, error) { return m.store.Keep(ctx, t, mortalLease, wait) })
+}
+
+func (m *mortal) Carry(
+	ctx context.Context, t *rental.Transition, _ time.Duration, entry func() telematics.Activity,
+	decide func(rental.BookingDetails) (rental.Change, time.Duration, error),
+) (bool, error) {
+	return live(m, func() (bool, error) { return m.store.Carry(ctx, t, mortalLease, entry, decide) })
+}
+
+func (m *mortal) Wish(ctx context.Context, id rental.TransitionID, w rental.Wish, override string) (bool, error) {
+	return live(m, func() (bool, error) { return m.store.Wish(ctx, id, w, override) })
+}
+
+func (m *mortal) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+	return live(m, func() (telematics.Twin, error) { return m.cars.Twin(ctx, id) })
+}
+
+func (m *mortal) Send(ctx context.Context, o *delivery.Order) (delivery.Receipt, error) {
+	return live(m, func() (delivery.Receipt, error) { return m.cars.Send(ctx, o) })
+}
+
+func (m *mortal) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
+	return live(m, func() (telematics.Command, error) { return m.cars.Command(ctx, id) })
+}
+
+// by begins a transition at an instance, under a key.
+func (d *drive) by(at *transitions.Runner, kind rental.TransitionKind, key string) (rental.Transition, error) {
+	t, _, err := at.Open(d.t.Context(), rental.TransitionRequest{
+		Request: named(asks(anna, rental.TransitionActivity(kind), d.id, time.Now()), key, key), Kind: kind,
+	})
+	return t, err
+}
+
+// Each call of an instance that carries a transition on is its last, once before it is made and
+// once after it. Another instance, and a client who repeats the request, carry on: the rental is
+// charged once, and each command executed once.
+func TestTransitions_AnInstanceDiesBetweenAnyTwoSteps(t *testing.T) {
+	t.Parallel()
+	before := map[rental.TransitionKind][]rental.TransitionKind{
+		rental.StartRental: nil, rental.PauseRental: {rental.StartRental},
+		rental.ResumeRental: {rental.StartRental, rental.PauseRental}, rental.EndRental: {rental.StartRental},
+	}
+	actions := map[rental.TransitionKind]telematics.Action{
+		rental.StartRental: telematics.UnlockAndEnableDriving, rental.PauseRental: telematics.Lock,
+		rental.ResumeRental: telematics.Unlock, rental.EndRental: telematics.LockAndDisableDriving,
+	}
+	for kind, earlier := range before {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			d := newDrive(t, sandbox.Behaviour{})
+			d.exec(`update bookings set state = 'cancelled'`) // each rental has its booking
+			deaths := 0
+			for call := 1; ; call++ {
+				died := false
+				for _, after := range []bool{false, true} {
+					m := &mortal{store: bothStores{Bookings{d.here.DB}, Transitions{d.here.DB}}, cars: newCars(), left: call, after: after}
+					died = d.withDeath(m, kind, slices.Clone(earlier), actions) || died
+				}
+				if !died {
+					break
+				}
+				deaths++
+			}
+			if deaths < 8 {
+				t.Errorf("the instance had only %d calls", deaths)
+			}
+		})
+	}
+}
+
+// withDeath makes a rental with an instance that may die during one of its transitions, and reports
+// whether it did.
+func (d *drive) withDeath(
+	m *mortal, kind rental.TransitionKind, kinds []rental.TransitionKind, actions map[rental.TransitionKind]telematics.Action,
+) bool {
+	d.t.Helper()
+	*d.cars = cars{made: map[string]*telematics.Command{}, snapshot: m.cars.snapshot, reported: time.Now()}
+	m.cars, d.id = d.cars, d.bookNow()
+	dying := newRunner(m, m, nil)
+	if kinds = append(kinds, kind); kind != rental.EndRental {
+		kinds = append(kinds, rental.EndRental)
+	}
+	var want []telematics.Action
+	for _, k := range kinds {
+		want = append(want, actions[k])
+		key, at := fmt.Sprintf("%d-%s", d.id, k), d.run[1]
+		if k == kind {
+			at = dying
+		}
+		made, err := d.by(at, k, key)
+		if at == dying && err != nil {
+			made, err = d.by(d.run[1], k, key)
+		}
+		if err != nil {
+			d.t.Fatalf("%s: %v", k, err)
+		}
+		if ended := d.await(made); ended.State != rental.TransitionDone {
+			d.t.Errorf("%s is %s: %+v", k, ended.State, ended.Failure)
+		}
+	}
+	d.wants(rental.Completed, 3300, 0)
+	d.wantsActions(want...)
+	if n := d.count(`select count(*) from transitions where booking_id = $1 and state = 'done'`, d.id); n != len(kinds) {
+		d.t.Errorf("%d transitions are done, want %d", n, len(kinds))
+	}
+	return m.isDead()
+}
