@@ -278,9 +278,14 @@ func TestPlanPrice_RefusesAPriceOutOfRange(t *testing.T) {
 		tax   rental.TaxRate
 		usage rental.Usage
 	}{
-		"two minutes":       {dear, 0, rental.Usage{Time: 2 * time.Minute}},
-		"its tax":           {dear, 1, rental.Usage{Time: time.Minute}},
-		"the longest usage": {huge, rental.FullTax, rental.Usage{Reserved: 1<<63 - 1, Time: 1<<63 - 1, Paused: 1 << 62, Metres: 1<<63 - 1}},
+		"two minutes": {dear, 0, rental.Usage{Time: 2 * time.Minute}},
+		"its tax":     {dear, 1, rental.Usage{Time: time.Minute}},
+		// Their product is 2 to the power of 64.
+		"time that overflows":     {rental.Plan{Minute: 1 << 39}, 0, rental.Usage{Time: 1 << 25 * time.Minute}},
+		"distance that overflows": {rental.Plan{Kilometer: 1 << 39}, 0, rental.Usage{Metres: 1 << 25 * 1000}},
+		"the longest usage": {
+			huge, rental.FullTax, rental.Usage{Reserved: 1<<63 - 1, Time: 1<<63 - 1, Paused: 1 << 62, Metres: 1<<63 - 1},
+		},
 	} {
 		if price, lines, err := c.plan.Price("EUR", c.tax, c.usage); err == nil || price != (rental.Price{}) || lines != nil {
 			t.Errorf("%s: price %+v, lines %+v; want an error", what, price, lines)
@@ -409,7 +414,10 @@ func TestLines_AlwaysSumUpToThePrice(t *testing.T) {
 	agreed.State, agreed.ActualStart, agreed.ActualEnd = rental.Completed, start, start.Add(time.Hour)
 	other := planned()
 	other.Price.Subtotal, other.Price.TaxDue = 5_000, 500
+	taxed := planned()
+	taxed.Price.TaxDue++
 	for want, d := range map[string]rental.BookingDetails{
+		"time 79.00, tax 7.91":                    taxed,
 		"time 8 hour × 15.00 = 120.00, tax 12.00": byHours, "time 1 day × 79.00 = 79.00, tax 7.90": agreed,
 		"time 50.00, tax 5.00": other,
 	} {

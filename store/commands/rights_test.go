@@ -49,10 +49,10 @@ func TestAllowed_NamesTheMissingRights(t *testing.T) {
 		`grant delete on addresses, payment_methods, processor_notices to before_keys`,
 	)
 	err := p.Allowed(t.Context())
-	if err == nil || !strings.HasSuffix(err.Error(), "lacks delete on detachments, "+
+	if err == nil || !strings.HasSuffix(err.Error(), "lacks delete on areas, delete on detachments, "+
 		"select on halts, insert on halts, update on halts, delete on halts, "+
 		"select on idempotency_keys, insert on idempotency_keys, update on idempotency_keys, delete on idempotency_keys, "+
-		"delete on instances, delete on "+unknownUnitsTable+", delete on unit_clocks, delete on unit_counts, "+
+		"delete on instances, delete on quotes, delete on "+unknownUnitsTable+", delete on unit_clocks, delete on unit_counts, "+
 		"delete on unrecorded_payments, delete on used_signatures") {
 		t.Errorf("Allowed = %v, want an error with the missing rights", err)
 	}
