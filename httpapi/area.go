@@ -172,7 +172,7 @@ func (a areaHandlers) warnings(ctx context.Context, change areas.Change) []strin
 	}
 	nearest := math.Inf(1)
 	for _, s := range stations {
-		nearest = min(nearest, change.Shape.Center().Metres(telematics.Position{Latitude: s.Latitude, Longitude: s.Longitude}))
+		nearest = min(nearest, change.Shape.Middle().Metres(telematics.Position{Latitude: s.Latitude, Longitude: s.Longitude}))
 	}
 	if nearest < farArea {
 		return []string{}

@@ -20,6 +20,9 @@ func TestDocument_ObjectsOfRequestBodiesAreClosed(t *testing.T) {
 			strings.HasSuffix(name, ".installation") {
 			return // its unit's protocol checks the names
 		}
+		if strings.HasSuffix(name, "/areas/{area}.geometry") || strings.HasSuffix(name, "/areas/{area}.properties") {
+			return // package areas checks the geometry; a GeoJSON Feature has any properties
+		}
 		if s.Type.Is(openapi3.TypeObject) && (s.AdditionalProperties.Has == nil || *s.AdditionalProperties.Has) {
 			t.Errorf("%s accepts unknown members", name)
 		}

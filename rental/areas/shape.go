@@ -213,10 +213,10 @@ func (s Shape) Contains(at telematics.Position) bool {
 	return geom.Intersects(geom.XY{X: at.Longitude, Y: at.Latitude}.AsPoint().AsGeometry(), s.polygons.AsGeometry())
 }
 
-// Center returns the middle of the box around the shape.
-func (s Shape) Center() telematics.Position {
-	xy, _ := s.polygons.Envelope().Center().XY()
-	return telematics.Position{Latitude: xy.Y, Longitude: xy.X}
+// Middle returns the middle of the box around the shape.
+func (s Shape) Middle() telematics.Position {
+	low, high, _ := s.polygons.Envelope().MinMaxXYs()
+	return telematics.Position{Latitude: (low.Y + high.Y) / 2, Longitude: (low.X + high.X) / 2}
 }
 
 // Points returns the number of positions of the borders.

@@ -77,6 +77,9 @@ func TestDemoFleet_HasTermsAndRates(t *testing.T) {
 		},
 	} {
 		want.Rules = rental.DefaultRules
+		if id == 1 {
+			want.Rules.ReturnTo = rental.ReturnToArea
+		}
 		if file.Terms[id] != want {
 			t.Errorf("agency %d: %+v, want %+v", id, file.Terms[id], want)
 		}

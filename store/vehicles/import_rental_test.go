@@ -75,15 +75,15 @@ func TestImport_SetsTermsAndRates(t *testing.T) {
 			t.Errorf("stored terms %+v and rates %+v, want %+v and %+v", terms, rates, file.Terms, file.Rates)
 		}
 	}
-	check(Imported{Agencies: 2, Stations: 5, Vehicles: 12, Units: 12})
+	check(Imported{Agencies: 2, Tariffs: 1, Rules: 1, Areas: 2, Stations: 5, Vehicles: 12, Units: 12})
 	check(Imported{})
 	file.Terms[1] = rental.Terms{
 		Currency: "JPY", Tax: rental.FullTax, CancelCutoff: rental.MaxLength, Buffer: time.Minute,
 		UnlockGrace: time.Minute, PaymentWait: 0, FeeLimit: 50_000, Rules: rental.Rules{ReturnTo: rental.ReturnToStation, StationRadius: 1},
 	}
 	file.Rates[1], file.Rates[2] = rental.Rate{Hourly: rental.MaxAmount, Deposit: rental.MaxAmount}, rental.Rate{}
-	delete(file.Rates, 3) // no longer for rent
-	check(Imported{Agencies: 1, Rules: 1, Vehicles: 3})
+	delete(file.Rates, 3)                                           // no longer for rent
+	check(Imported{Agencies: 1, Tariffs: 1, Rules: 1, Vehicles: 3}) // its tariff, in yen
 	check(Imported{})
 	// A code that becomes free can be used by another agency.
 	file.Agencies[0].Code, file.Agencies[1].Code = "OLD", "MUC"
@@ -93,7 +93,7 @@ func TestImport_SetsTermsAndRates(t *testing.T) {
 	file.Terms, file.Rates = map[telematics.AgencyID]rental.Terms{
 		1: {Currency: rental.DefaultCurrency, Rules: rules}, 2: {Currency: rental.DefaultCurrency, Rules: rental.DefaultRules},
 	}, map[telematics.VehicleID]rental.Rate{}
-	check(Imported{Agencies: 2, Vehicles: 11})
+	check(Imported{Agencies: 2, Tariffs: 1, Vehicles: 11})
 	file.Terms = nil // an import without terms changes nothing
 	if got, err := p.Import(t.Context(), file); err != nil || got != (Imported{}) {
 		t.Errorf("Import = %+v, %v; want no change", got, err)

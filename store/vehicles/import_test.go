@@ -11,7 +11,7 @@ import (
 func TestImport_RepeatedChangesNothing(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
-	for _, want := range []Imported{{Agencies: 2, Stations: 5, Vehicles: 12, Units: 12}, {}} {
+	for _, want := range []Imported{{Agencies: 2, Tariffs: 1, Rules: 1, Areas: 2, Stations: 5, Vehicles: 12, Units: 12}, {}} {
 		got, err := p.Import(t.Context(), file)
 		if err != nil || got != want {
 			t.Fatalf("Import = %+v, %v; want %+v", got, err, want)
