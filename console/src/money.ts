@@ -36,7 +36,8 @@ export function amountText(amount: number, currency: string, locale: string): st
 }
 
 /** Whether a charge has taken money. */
-export const isTaken = (c: Charge) => (['start', 'extension', 'fee'].includes(c.kind) && c.state === 'paid') || c.state === 'captured';
+export const isTaken = (c: Charge) =>
+  (['start', 'extension', 'end', 'fee'].includes(c.kind) && c.state === 'paid') || c.state === 'captured';
 
 /** What of a charge can still be given back. */
 export function refundable(c: Charge, charges: Charge[]): number {

@@ -20,6 +20,8 @@ export type BookingTrack = Schemas['BookingTrack'];
 export type Unit = Schemas['Unit'];
 export type UnknownUnit = Schemas['UnknownUnit'];
 export type Charge = Schemas['Charge'];
+export type Transition = Schemas['Transition'];
+export type ReturnCheck = Schemas['ReturnCheck'];
 export type BookedCharge = Schemas['BookedCharge'];
 
 interface Envelope<Data, Meta> {
@@ -39,6 +41,8 @@ export class ApiError extends Error {
     message: string,
     /** Of a command that failed: what may be believed about the vehicle. */
     readonly outcome: Schemas['Error']['outcome'] = null,
+    /** Of a return that is not possible: each of its conditions. */
+    readonly checks: ReturnCheck[] = [],
   ) {
     super(message);
   }
@@ -53,7 +57,7 @@ export function translateRefusals(by: typeof translated) {
 
 function refusal(status: number, { error, message }: Envelope<unknown, unknown>): ApiError {
   const code = error?.code ?? 'unknown';
-  return new ApiError(status, code, error ? translated(error, message) : message, error?.outcome ?? null);
+  return new ApiError(status, code, error ? translated(error, message) : message, error?.outcome ?? null, error?.checks ?? []);
 }
 
 export interface Answer<Data, Meta> {
@@ -146,6 +150,13 @@ export const orderMany = (vehicles: number[], action: Action, key: string) =>
 /** Changes a booking: start, end, refund and so on. The key identifies the change: sent again, it is made once. */
 export const changeBooking = (id: number, change: string, key: string, body?: unknown) =>
   call<AdminBooking>('POST', `api/v1/admin/bookings/${id}/${change}`, { headers: { 'Idempotency-Key': key }, body });
+
+/** Starts, pauses, resumes or ends a rental, or gives a start up. What becomes of it comes as events, and with the booking. */
+export const moveRental = (id: number, path: string, key: string, body?: unknown) =>
+  call<unknown>('POST', `api/v1/admin/bookings/${id}/${path}`, {
+    headers: { Prefer: 'respond-async', 'Idempotency-Key': key },
+    body,
+  });
 
 export const halt = (reason: string, agency: number | null) =>
   call<Halt>('PUT', 'api/v1/admin/halts', { body: { reason, agency_id: agency } });

@@ -17,12 +17,19 @@ export interface StatusChange {
   too_large?: string[];
 }
 
+/** What has become of a start, pause, resumption or end of a rental. */
+export interface RentalChange {
+  booking_id: number;
+  transition: { id: string; state: string; needs_staff: boolean };
+}
+
 export interface Handlers {
   command(command: Command, at: string): void;
   status(change: StatusChange): void;
   presence(vehicle: number, connectivity: { status: string; last_seen: string | null }): void;
   alarm(vehicle: number, at: string, alarm: { kind: string; text: string | null }): void;
   halt(inForce: boolean, halt: Halt): void;
+  rental(change: RentalChange): void;
   /** Events may be missing: read again what is shown. Also after the first connection. */
   reset(): void;
   /** An event could not be handled: what is shown may be old until it is read again. reset() follows. */
@@ -148,6 +155,8 @@ function handle({ event, data }: ServerEvent, handlers: Handlers) {
       return handlers.alarm(d.vehicle_id, d.at, d.alarm);
     case 'halt':
       return handlers.halt(d.in_force, d.halt);
+    case 'rental':
+      return handlers.rental(d);
     case 'reset':
       return handlers.reset();
     case 'stalled':

@@ -59,6 +59,8 @@ export function whyOf(c: Charge, booking: AdminBooking, entries: Activity[], w: 
       const end = cause?.parameters?.end_date;
       return why.extension(by, typeof end === 'string' ? w.time(end) : '');
     }
+    case 'end':
+      return why.end(by);
     case 'fee':
       return why.fee(by);
     case 'refund':

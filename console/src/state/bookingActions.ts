@@ -1,16 +1,45 @@
 // What may be done to a booking, and why not.
-import type { AdminBooking, Me } from '../api/client';
+import type { AdminBooking, Me, Transition } from '../api/client';
 import type { Texts } from '../texts/en';
+import { openOf } from './rental';
 
-export type Change = 'start' | 'end' | 'refund' | 'capture' | 'fee';
+/** What the vehicle takes part in: it goes on until that has done it. */
+export type Move = 'rental/start' | 'rental/pause' | 'rental/resume' | 'rental/end' | 'override' | 'giveUp';
+/** Those, and what changes the booking alone. */
+export type Change = 'start' | 'end' | 'refund' | 'capture' | 'fee' | Move;
 
 export const changes: Change[] = ['start', 'end', 'refund', 'capture', 'fee'];
 
-/** Where each change is sent. */
-export const pathOf: Record<Change, string> = { start: 'start', end: 'end', refund: 'refund', capture: 'deposit/capture', fee: 'fees' };
+/** The moves that a booking has buttons for. */
+export function movesOf(booking: AdminBooking): Move[] {
+  if (booking.status !== 'upcoming' && booking.status !== 'active') return [];
+  return [
+    'rental/start',
+    booking.paused ? 'rental/resume' : 'rental/pause',
+    'rental/end',
+    'override',
+    ...(openOf(booking)?.kind === 'start' ? (['giveUp'] as const) : []),
+  ];
+}
 
-/** Whether a change needs an amount and a reason. */
+export const isMove = (change: Change): change is Move => change.startsWith('rental/') || change === 'override' || change === 'giveUp';
+
+/** Where each change is sent; that of giveUp names a transition. */
+export function pathOf({ change, transition }: Ordered): string {
+  const paths: Partial<Record<Change, string>> = {
+    capture: 'deposit/capture',
+    fee: 'fees',
+    override: 'rental/end',
+    giveUp: `transitions/${transition}/cancel`,
+  };
+  return paths[change] ?? change;
+}
+
+/** Whether a change needs an amount. */
 export const movesMoney = (change: Change) => change === 'refund' || change === 'capture' || change === 'fee';
+
+/** Whether a change needs a reason. */
+export const isReasoned = (change: Change) => movesMoney(change) || change === 'override';
 
 /** The most that a change may move. */
 export const limitOf = (change: Change, booking: AdminBooking) =>
@@ -22,11 +51,24 @@ export function whyNotChanged(change: Change, booking: AdminBooking, me: Me | nu
   if (movesMoney(change) && me?.level !== 'administrator') return off.administrator;
   if (me?.level === 'viewer') return texts.off.viewer;
   const status = texts.bookings.status[booking.status];
+  const open = openOf(booking);
+  if (open && !movesMoney(change) && change !== 'giveUp' && !joins(change, open)) {
+    return off.inTransition(texts.rental.kinds[open.kind]);
+  }
   switch (change) {
+    case 'giveUp':
+      return open?.step === 'command' ? off.onItsWay : open?.step === 'pay' || open?.step === 'confirm' ? '' : off.givenUp;
+    case 'rental/pause':
+    case 'rental/resume':
+      return booking.status === 'active' ? '' : off.notInUse(status);
     case 'start':
+    case 'rental/start':
+      if (open) return '';
       if (booking.status !== 'upcoming') return off.notUpcoming(status);
       return Date.parse(booking.end_date) <= now ? off.over : '';
     case 'end':
+    case 'rental/end':
+    case 'override':
       return booking.status === 'active' ? '' : off.notActive(status);
     case 'refund':
       if (booking.limits.refund > 0) return '';
@@ -41,8 +83,14 @@ export function whyNotChanged(change: Change, booking: AdminBooking, me: Me | nu
   }
 }
 
+/** Whether a move goes on with an open transition: it has the command ordered again, or ends without the vehicle. */
+export const joins = (change: Change, open: Transition) =>
+  change === 'override' ? open.kind === 'end' : change === `rental/${open.kind}` && open.step === 'confirm';
+
 /** A change with what it needs. */
 export interface Ordered {
   change: Change;
+  /** The start that is given up. */
+  transition?: string;
   body?: Record<string, unknown>;
 }

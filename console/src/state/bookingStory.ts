@@ -23,13 +23,21 @@ export interface Happening {
 }
 
 const requestOf = {
-  start: 'booking.start',
-  deposit: 'booking.start',
-  extension: 'booking.extend',
-  fee: 'booking.fee',
-  refund: 'booking.refund',
+  start: ['booking.start', 'rental.start'],
+  deposit: ['booking.start', 'rental.start'],
+  extension: ['booking.extend'],
+  end: ['booking.end', 'rental.end'],
+  fee: ['booking.fee'],
+  refund: ['booking.refund'],
+};
+const subjectOf = {
+  start: 'payments',
+  extension: 'payments',
+  end: 'payments',
+  fee: 'fees',
+  deposit: 'deposit',
+  refund: 'refunds',
 } as const;
-const subjectOf = { start: 'payments', extension: 'payments', fee: 'fees', deposit: 'deposit', refund: 'refunds' } as const;
 export const toneOf: Record<Charge['state'], Tone> = {
   pending: 'open',
   unknown: 'warn',
@@ -50,16 +58,18 @@ const isDone = (e: Activity) => e.outcome === 'executed' && e.code === null;
 
 /** The request that made a charge; undefined: its entry is not in the audit log any more. */
 export function causeOf(charge: Charge, entries: Activity[]): Activity | undefined {
-  const distance = (e: Activity) => Math.abs(time(e.at) - time(charge.created_at));
+  // The entry of a start is written at its end, and the charge at its beginning.
+  const made = (e: Activity) => time(e.at) - (e.action === 'rental.start' ? (e.latency_ms ?? 0) : 0);
+  const distance = (e: Activity) => Math.abs(made(e) - time(charge.created_at));
   return entries
-    .filter((e) => e.action === requestOf[charge.kind] && isDone(e) && distance(e) <= sameWithin)
+    .filter((e) => requestOf[charge.kind].includes(e.action) && isDone(e) && distance(e) <= sameWithin)
     .sort((a, b) => distance(a) - distance(b))[0];
 }
 
 /** The request by which a deposit was taken, in part, or released; undefined: there is none yet. */
 export function endOfDeposit(deposit: Charge, entries: Activity[]): Activity | undefined {
-  const action = deposit.goal === 'capture' ? 'booking.deposit_capture' : deposit.goal === 'release' ? 'booking.end' : '';
-  return entries.find((e) => e.action === action && isDone(e));
+  const actions: Record<string, string[]> = { capture: ['booking.deposit_capture'], release: ['booking.end', 'rental.end'] };
+  return entries.find((e) => actions[deposit.goal ?? '']?.includes(e.action) && isDone(e));
 }
 
 /** What became of a charge, time after time; the last one is how it is now. */
@@ -109,7 +119,7 @@ export function bookingStory(booking: AdminBooking, entries: Activity[], command
   }
   for (const entry of entries) {
     const subject = entry.action.startsWith('command.') ? 'client' : 'booking';
-    if (!entry.action.startsWith('booking.') && subject !== 'client') continue; // what became of charges follows
+    if (!/^(booking|rental)\./.test(entry.action) && subject !== 'client') continue; // what became of charges follows
     if (commands.some((c) => c.id === entry.command_id)) continue;
     if (entry.code === 'idempotency_replayed') add({ at: entry.at, subject: 'booking', tone: 'plain', kind: 'repeated', entry });
     else if (isDone(entry)) add({ at: entry.at, subject, tone: 'good', kind: 'request', entry });

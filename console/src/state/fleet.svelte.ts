@@ -11,7 +11,7 @@ import {
   type VehicleStatus,
   type VehicleSummary,
 } from '../api/client';
-import { follow, type StatusChange } from '../api/events';
+import { follow, type RentalChange, type StatusChange } from '../api/events';
 import { unique } from '../unique';
 import { serverTime } from '../api/servertime';
 import { markers } from './markers.svelte';
@@ -30,6 +30,7 @@ export interface Alarm {
 // Of a larger fleet the console holds the newest vehicles, and asks the service for others.
 const pagesHeld = 10;
 const commandsHeld = 5000;
+const rentalsHeld = 5000;
 const readAgainAfter = 3000;
 const askAfterEvery = 3000;
 
@@ -38,6 +39,8 @@ export class Fleet {
   vehicles = new SvelteMap<number, VehicleSummary>();
   /** Commands that are known, by id. */
   commands = new SvelteMap<string, Command>();
+  /** The last event of the rental of a booking, by the booking's id, since everything was read. */
+  rentals = new SvelteMap<number, RentalChange>();
   halts = $state<Halt[]>([]);
   alarms = $state<Alarm[]>([]);
   connected = $state(false);
@@ -91,7 +94,15 @@ export class Fleet {
         this.alarms = [{ ...alarm, serial: ++this.#alarms, vehicle, at }, ...this.alarms].slice(0, 20);
       },
       halt: () => void this.readHalts(),
-      reset: () => void this.#read(),
+      rental: (change) => {
+        this.rentals.set(change.booking_id, change);
+        const [first] = this.rentals.keys();
+        if (this.rentals.size > rentalsHeld && first !== undefined) this.rentals.delete(first);
+      },
+      reset: () => {
+        this.rentals.clear(); // later events may have been missed
+        void this.#read();
+      },
       failed: (error) => (this.fault = error instanceof Error ? error.message : String(error)),
       connected: (yes, why, since) => {
         this.connected = yes;
