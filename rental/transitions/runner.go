@@ -235,14 +235,15 @@ func (r *Runner) Cancel(ctx context.Context, by telematics.Actor, booking rental
 	return nil
 }
 
-// Await waits until a transition has ended, for at most a time, and returns it as it is then.
+// Await waits until a transition has ended, or its client must confirm the payment, for at most a
+// time, and returns it as it is then.
 func (r *Runner) Await(ctx context.Context, id rental.TransitionID, wait time.Duration) (rental.Transition, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	for {
+	for looked := false; ; looked = true {
 		ended := r.waiter(id)
 		t, err := r.Store.Transition(context.WithoutCancel(ctx), id)
-		if err != nil || t.State != rental.TransitionOpen {
+		if err != nil || t.State != rental.TransitionOpen || looked && r.needsOwner(ctx, t) {
 			r.forget(id, ended)
 			return t, err
 		}
@@ -258,6 +259,15 @@ func (r *Runner) Await(ctx context.Context, id rental.TransitionID, wait time.Du
 		look.Stop()
 		r.forget(id, ended)
 	}
+}
+
+// needsOwner reports whether the transition waits for the owner of the card.
+func (r *Runner) needsOwner(ctx context.Context, t rental.Transition) bool {
+	if t.Step != rental.StepPay {
+		return false
+	}
+	d, err := r.Store.BookingDetails(ctx, t.Booking)
+	return err == nil && d.StartPayment() == rental.PaymentNeedsOwner
 }
 
 func (r *Runner) waiter(id rental.TransitionID) chan struct{} {
