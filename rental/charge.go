@@ -78,8 +78,8 @@ func FinalChargeStates() []ChargeState {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(chargeStates)), func(s ChargeState) bool { return !s.IsFinal() })
 }
 
-// Goal is the intended result of a deposit. The start of a rental that did not begin has the goal
-// Release.
+// Goal is the intended result of a deposit. The start of a rental that did not begin, and an
+// extension of one that ended before it was paid, have the goal Release.
 type Goal string
 
 const (
@@ -102,7 +102,7 @@ type Charge struct {
 	// The amount that the processor has taken or refunded; of an authorized deposit: that is held.
 	Settled Minor
 
-	Goal          Goal  // of a deposit, or of a start that is taken back; else empty
+	Goal          Goal  // of a deposit, or of a start or extension that is taken back; else empty
 	CaptureAmount Minor // with the goal capture
 
 	Refunds ChargeID // of a refund: the charge that it refunds

@@ -442,7 +442,11 @@ func closed(t *testing.T, metres int64, goodwill rental.Minor) (charged, refunde
 	if goodwill > 0 {
 		d = after(d, do(t)(d.Refund(start, goodwill, "the heating was broken")))
 	}
-	d = after(d, do(t)(d.Close(start.Add(time.Hour), 1_000_000+metres)))
+	ended, done, err := d.Close(start.Add(time.Hour), 1_000_000+metres)
+	if !done {
+		t.Error("the end waits, with nothing in progress")
+	}
+	d = after(d, do(t)(ended, err))
 	for _, c := range d.Charges {
 		switch {
 		case c.Kind == rental.RefundCharge:
@@ -468,6 +472,43 @@ func TestClose_ChargesTheRestOrRefundsTheExcess(t *testing.T) {
 	} {
 		if charged, refunded := closed(t, int64(c.metres), c.goodwill); charged != c.charged || refunded != c.refunded {
 			t.Errorf("%s: charged %d, refunded %d; want %d and %d", what, charged, refunded, c.charged, c.refunded)
+		}
+	}
+}
+
+// An extension whose payment has no result when the rental ends, and that is not needed any more,
+// is withdrawn first: it may have been paid.
+func TestClose_AnExtensionWithoutAResultIsWithdrawnFirst(t *testing.T) {
+	for name, test := range map[string]struct {
+		settle func(*rental.Charge)
+		back   rental.Minor // of 86.90 for a day, and as much for another; an hour is 13.20
+	}{
+		"not paid": {func(c *rental.Charge) { carryOut(c, start) }, 7370},
+		"paid":     {func(c *rental.Charge) { c.State, c.Settled, c.PaidAt = rental.Paid, c.Amount, start }, 2*8690 - 1320},
+	} {
+		d := planned()
+		d = after(d, do(t)(d.Begin(start)))
+		for i := range d.Charges {
+			carryOut(&d.Charges[i], start)
+		}
+		d = after(d, do(t)(d.Extend(start, d.Start.Add(48*time.Hour))))
+		end := start.Add(time.Hour)
+		waits, done, err := d.Close(end, 0)
+		if err != nil || done || waits.Booking != d.Booking || len(waits.Amended) != 1 || waits.Amended[0].Goal != rental.Release {
+			t.Fatalf("%s: the end is %+v, done %v, %v; want the extension withdrawn", name, waits, done, err)
+		}
+		d = after(d, waits)
+		if again, done, err := d.Close(end, 0); err != nil || done || len(again.Amended) > 0 || again.Booking != d.Booking {
+			t.Errorf("%s: then the end is %+v, done %v, %v; want it to wait", name, again, done, err)
+		}
+		test.settle(&d.Charges[len(d.Charges)-1])
+		c, done, err := d.Close(end, 0)
+		var back rental.Minor
+		for _, charge := range c.Charges {
+			back += charge.Amount
+		}
+		if err != nil || !done || c.Booking.State != rental.Completed || back != test.back {
+			t.Errorf("%s: %d are refunded, done %v, %v; want %d: %+v", name, back, done, err, test.back, c)
 		}
 	}
 }

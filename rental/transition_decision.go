@@ -181,13 +181,16 @@ func (b Booking) resumed(now time.Time) Booking {
 }
 
 // Close decides to end the rental at its final price: what is owed in addition is charged, what was
-// paid in excess is refunded, and the deposit is released. metres is the odometer; 0: not known. It
-// fails with a *telematics.Error where the booking is not active, or the price is out of range.
-func (d BookingDetails) Close(now time.Time, metres int64) (Change, error) {
+// paid in excess is refunded, and the deposit is released. metres is the odometer; 0: not known.
+// Where an extension that costs too much by now has no result, the change withdraws its payment;
+// done is false: Close decides again once it has one. It fails with a *telematics.Error where the
+// booking is not active, or the price is out of range.
+func (d BookingDetails) Close(now time.Time, metres int64) (c Change, done bool, err error) {
+	before := d.Booking
 	d.Booking = d.Booking.resumed(now)
-	c, err := d.finish(now)
+	c, err = d.finish(now)
 	if err != nil {
-		return Change{}, err
+		return Change{}, false, err
 	}
 	driven := int64(0)
 	if metres > d.StartMetres && d.StartMetres > 0 {
@@ -195,21 +198,40 @@ func (d BookingDetails) Close(now time.Time, metres int64) (Change, error) {
 	}
 	price, _, err := d.FinalPrice(now, driven)
 	if err != nil {
-		return Change{}, err
+		return Change{}, false, err
 	}
 	c.Booking.Price, c.Booking.EndMetres = price, metres
 	asked, taken := d.askedFor()
+	if withdrawn, open := d.withdrawExtensions(now, price.Rental() < asked); open {
+		return Change{Booking: before, Amended: withdrawn}, false, nil
+	}
 	switch owed := price.Rental() - asked; {
 	case owed > 0:
 		c.Charges = append(c.Charges, d.charge(EndCharge, owed, now))
 	case owed < 0 && taken > 0:
 		back, err := d.Refund(now, min(-owed, taken), "the rental cost less than was charged at its start")
 		if err != nil {
-			return Change{}, err
+			return Change{}, false, err
 		}
 		c.Charges = append(c.Charges, back.Charges...)
 	}
-	return c, nil
+	return c, true, nil
+}
+
+// withdrawExtensions returns the payments of extensions that are to be withdrawn, if too much was
+// asked for. open reports that one that is withdrawn has no result yet: it may have been paid.
+func (d BookingDetails) withdrawExtensions(now time.Time, tooMuch bool) (withdrawn []Charge, open bool) {
+	for _, c := range d.Charges {
+		switch {
+		case c.Kind != ExtensionCharge || c.State.IsFinal():
+		case c.Goal == Release:
+			open = true
+		case tooMuch:
+			c.Goal, c.NextAttempt, open = Release, now, true
+			withdrawn = append(withdrawn, c)
+		}
+	}
+	return withdrawn, open
 }
 
 // askedFor returns what the charges for the rental's time come to, and how much of that can still
@@ -220,7 +242,7 @@ func (d BookingDetails) askedFor() (asked, taken Minor) {
 	for i, c := range d.Charges {
 		switch {
 		case c.Kind != StartCharge && c.Kind != ExtensionCharge && c.Kind != EndCharge:
-		case c.isTaken() && c.Goal != Release:
+		case c.isTaken() && (c.Kind != StartCharge || c.Goal != Release):
 			asked += c.Settled
 			taken += left[i]
 		case c.State != Released && c.Goal != Release && c.State != Waived:

@@ -356,7 +356,10 @@ func (c *carrier) book(ctx context.Context, at time.Time) (bool, error) {
 		case rental.ResumeRental:
 			change, err = d.Resume(at)
 		default:
-			change, err = d.Close(latest(c.t.Requested, d.ActualStart), metres)
+			done := false
+			if change, done, err = d.Close(latest(c.t.Requested, d.ActualStart), metres); err == nil && !done {
+				return change, c.Waits.Refund, nil
+			}
 		}
 		if err == nil {
 			c.t.End(rental.TransitionDone, now)

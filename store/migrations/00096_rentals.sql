@@ -106,13 +106,13 @@ create trigger snapshots_note_position after update of fields on snapshots for e
     execute function snapshots_note_position();
 
 -- A rental that a client starts is charged before its vehicle opens, and the charges are taken back where it does not:
--- so a start has a goal as a deposit has, and may be charged again. The end of a rental charges what it cost in addition.
+-- so a start has a goal as a deposit has (and an extension that was not paid when its rental ended), and may be charged again. The end of a rental charges what it cost in addition.
 alter table charges drop constraint charges_kind_known;
 alter table charges add constraint charges_kind_known
     check (kind in ('start', 'deposit', 'extension', 'fee', 'refund', 'end')) not valid;
 alter table charges drop constraint charges_goal_of_deposits;
 alter table charges add constraint charges_goal_of_deposits
-    check ((goal is not null) = (kind = 'deposit') or kind = 'start' and goal = 'release') not valid;
+    check ((goal is not null) = (kind = 'deposit') or kind in ('start', 'extension') and goal = 'release') not valid;
 alter table charges drop constraint charges_start_once;
 
 -- Roles that write payment methods (those of instances) write these, too.

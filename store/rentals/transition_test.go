@@ -474,3 +474,24 @@ func TestTransitions_ConcurrentRequestsAreOne(t *testing.T) {
 		t.Errorf("%d transitions, want 1", n)
 	}
 }
+
+func TestTransitions_AnExtensionThatIsNotPaidBeforeTheEndCostsNothing(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.do(rental.StartRental)
+	d.wants(rental.Active, 3300, 20000)
+	d.exec(`update bookings set tariff = '{"minute": 100}' where id = $1`, d.id)
+	d.bank.FailAll("CreateIntent", sandbox.TooMany)
+	now := time.Now()
+	d.amend(rental.BookingExtend, d.id, now, func(b rental.BookingDetails) (rental.Change, error) {
+		return b.Extend(now, b.End.Add(time.Hour))
+	})
+	end, err := d.ask(rental.EndRental, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, "the car is locked", func() bool { return len(d.cars.done()) == 2 })
+	d.bank.FailWith(nil)
+	d.await(end)
+	d.wants(rental.Completed, 110, 0)
+}

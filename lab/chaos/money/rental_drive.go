@@ -31,7 +31,7 @@ type Told struct {
 }
 
 const (
-	bookWithin = time.Minute
+	bookWithin = 2 * time.Minute
 	// moveWithin is for how long a client tries to make a transition; endWithin, the end.
 	moveWithin = 30 * time.Second
 	endWithin  = 5 * time.Minute

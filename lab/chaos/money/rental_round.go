@@ -28,8 +28,8 @@ type driving struct {
 }
 
 const (
-	rentalsASecond = 3
-	rentalsPerCar  = 6 // so that clients compete
+	rentalsASecond = 2
+	rentalsPerCar  = 4 // so that clients compete
 	leastCars      = 8
 	mostCars       = 120
 
@@ -59,7 +59,7 @@ var rentalPlans = map[telematics.AgencyID]map[string]*rental.Plan{
 }
 
 // Rentals returns rounds of rentals, of three instances by default. Rentals begin and faults happen
-// for the duration, by default a second for three rentals, and at least 15 s.
+// for the duration, by default a second for two rentals, and at least 15 s.
 func Rentals(p Plan) runner.Kind {
 	return func(w *world.World, c runner.Config) (runner.Round, error) {
 		c.Bookings, c.Instances = c.Rentals, cmp.Or(c.Instances, 3)
