@@ -35,6 +35,7 @@ const (
 	// moveWithin is for how long a client tries to make a transition; endWithin, the end.
 	moveWithin = 30 * time.Second
 	endWithin  = 5 * time.Minute
+	startTries = 5
 	pollEvery  = 400 * time.Millisecond
 	awayFor    = 6 * time.Second // a client that has lost interest
 )
@@ -81,7 +82,7 @@ func (r *driving) book(ctx context.Context, rng *rand.Rand, i int, rent *Rent) b
 			rent.Booking = made.ID
 			return true
 		}
-		world.Pause(ctx, time.Second/2+rand.N(time.Second))
+		world.Pause(ctx, time.Second+rand.N(2*time.Second))
 	}
 	return false
 }
@@ -96,9 +97,10 @@ func (r *driving) rent(ctx context.Context, rng *rand.Rand, rent *Rent) {
 		}
 		return
 	}
-	if !r.move(ctx, rng, rent, rental.StartRental, moveWithin) {
-		if r.read1(ctx, rng, rent).Status != rental.Active {
-			r.ask(ctx, rng, rent, "cancel", nil)
+	for n := 0; !r.move(ctx, rng, rent, rental.StartRental, moveWithin); n++ {
+		// A start that is still in progress goes on without its client.
+		if s := r.ask(ctx, rng, rent, "cancel", nil); s.status == http.StatusOK || n == startTries {
+			return
 		}
 	}
 	if chance(30) {

@@ -30,7 +30,7 @@ type driving struct {
 const (
 	rentalsASecond = 2
 	rentalsPerCar  = 4 // so that clients compete
-	leastCars      = 8
+	leastCars      = 24
 	mostCars       = 120
 
 	reportEvery = 5 * time.Second
