@@ -47,6 +47,7 @@ func TestConsole(t *testing.T) {
 			"a viewer and an operator":             d.knowsItsRoles,
 			"a refund whose answer is lost":        d.refundsOnce,
 			"two operators":                        d.showsWhatOthersDo,
+			"a rental, for its client":             d.rentsForAClient,
 			"the demo's tour":                      d.leadsThroughTheTour,
 			"every page":                           d.showsEveryPage,
 			"a wrong clock":                        d.countsByTheServicesClock,
@@ -428,6 +429,10 @@ var pages = []struct {
 	{
 		"booking, refund", "#/bookings/{booking}", `tr[data-charge]`,
 		func(p *consoletest.Page) { p.Click(`[data-action="refund"]`); p.See("dialog[open]") },
+	},
+	{
+		"booking, end without the check", "#/bookings/{booking}", `tr[data-charge]`,
+		func(p *consoletest.Page) { p.Click(`[data-action="override"]`); p.See("dialog[open] [name=reason]") },
 	},
 	{"charges", "#/charges", `h1`, func(p *consoletest.Page) { p.Gone("main", "Reading…") }},
 	{"units", "#/units", `h1`, func(p *consoletest.Page) { p.Gone("main", "Reading…") }},

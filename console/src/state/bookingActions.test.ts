@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { AdminBooking, Me } from '../api/client';
 import { en } from '../texts/en';
-import { changes, whyNotChanged, type Change } from './bookingActions';
+import { changes, movesOf, pathOf, whyNotChanged, type Change } from './bookingActions';
 
 const now = Date.parse('2026-01-02T10:00:00.000Z');
 const booking = (change: object) =>
@@ -35,3 +35,36 @@ it.each([
 ] as [Change, object, string][])('says why %s is off', (change, state, want) =>
   expect(whyNotChanged(change, booking(state), me('administrator'), now, en)).toBe(want),
 );
+
+const moves = (change: object = {}) =>
+  movesOf(booking(change)).filter((c) => whyNotChanged(c, booking(change), me('operator'), now, en) === '');
+const open = (kind: string, step: string) => ({ transition: { id: 't1', kind, step, state: 'open' } });
+
+it.each([
+  ['before the rental', { status: 'upcoming' }, ['rental/start']],
+  ['in the rental', {}, ['rental/pause', 'rental/end', 'override']],
+  ['in a pause', { paused: true }, ['rental/resume', 'rental/end', 'override']],
+  ['after the rental', { status: 'completed' }, []],
+  ['while a start is paid', { status: 'upcoming', ...open('start', 'pay') }, ['giveUp']],
+  ['while a start is on its way', { status: 'upcoming', ...open('start', 'command') }, []],
+  ['while a start is not known', { status: 'upcoming', ...open('start', 'confirm') }, ['rental/start', 'giveUp']],
+  ['while an end is on its way', open('end', 'command'), ['override']],
+  ['while an end is not known', open('end', 'confirm'), ['rental/end', 'override']],
+  ['while a pause is not known', open('pause', 'confirm'), ['rental/pause']],
+] as [string, object, string[]][])('lets staff do for the client what is possible %s', (_, state, want) =>
+  expect(moves(state)).toEqual(want),
+);
+
+it('does nothing by hand while a transition is open', () => {
+  const state = { status: 'upcoming', ...open('start', 'confirm') };
+  expect(whyNotChanged('start', booking(state), me('administrator'), now, en)).toBe(en.booking.off.inTransition('Start'));
+  expect(whyNotChanged('rental/start', booking(state), me('viewer'), now, en)).toBe(en.off.viewer);
+});
+
+it('sends each change to its address', () => {
+  expect(pathOf({ change: 'override' })).toBe('rental/end');
+  expect(pathOf({ change: 'giveUp', transition: 't1' })).toBe('transitions/t1/cancel');
+  expect(pathOf({ change: 'rental/pause' })).toBe('rental/pause');
+  expect(pathOf({ change: 'start' })).toBe('start');
+  expect(pathOf({ change: 'capture' })).toBe('deposit/capture');
+});

@@ -46,6 +46,16 @@ it('finds who caused each charge', () => {
   expect(causeOf(charge({ kind: 'fee' }), entries)).toBeUndefined();
 });
 
+it('finds the transition that made a charge, whose entry is written at its end', () => {
+  const entries = [
+    entry({ action: 'rental.start', actor: 'anna', at: at(40), latency_ms: 40_000 }),
+    entry({ action: 'rental.end', actor: 'anna', at: at(900), latency_ms: 3000 }),
+  ];
+  expect(causeOf(charge({ created_at: at(0.1) }), entries)).toBe(entries[0]);
+  expect(causeOf(charge({ kind: 'end', created_at: at(900) }), entries)).toBe(entries[1]);
+  expect(endOfDeposit(charge({ kind: 'deposit', goal: 'release' }), entries)).toBe(entries[1]);
+});
+
 it('finds who ended a deposit', () => {
   const entries = [entry({ action: 'booking.end', actor: 'eva' }), entry({ action: 'booking.deposit_capture', actor: 'zoe' })];
   expect(endOfDeposit(charge({ kind: 'deposit', goal: 'hold' }), entries)).toBeUndefined();
