@@ -33,7 +33,7 @@ func (s *server) routes(e *echo.Echo) {
 	own := clientControl{
 		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.pipeline.Limits, audit: audit, budget: s.Budget,
 	}
-	moves := transitions{rentals: s.Rentals, bookings: bookings, budget: s.Budget}
+	moves := transitions{rentals: s.Rentals, bookings: bookings, limits: s.pipeline.Limits, budget: s.Budget}
 	edits := fleetEdits{editor: s.Editor, fleet: s.Fleet, audit: audit, budget: s.ReadBudget}
 	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: audit}
 	units := units{record: s.Units, audit: audit, signingKey: s.SigningKey}

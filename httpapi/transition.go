@@ -20,6 +20,7 @@ import (
 type transitions struct {
 	rentals  Rentals
 	bookings bookings
+	limits   *request.Limits
 	budget   time.Duration // of a command
 }
 
@@ -38,6 +39,7 @@ func (h transitions) open(kind rental.TransitionKind) request.Handler {
 			t, replayed, err = h.rentals.Open(ctx, rental.TransitionRequest{
 				Request: rental.Request{Booking: c.BookingID(), Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At},
 				Kind:    kind, Position: positionOf(c), Override: overrideOf(c),
+				Admit: func(d rental.BookingDetails) error { return h.limits.PassVehicle(c, d.VehicleID, d.Agency) },
 			})
 		}
 		if err = asFields(err); err != nil {

@@ -79,6 +79,9 @@ type TransitionRequest struct {
 	Position *telematics.Position // of the client; nil: not said
 	// Why a person ends the rental whatever the vehicle reports; empty: none does.
 	Override string
+	// Admit may refuse a transition before it is opened, for example by a limit of its vehicle. It
+	// is not asked about a repetition, which sends nothing. Nil: it refuses nothing.
+	Admit func(BookingDetails) error
 }
 
 // Progress is what the steps of a transition know.

@@ -157,6 +157,11 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	if t.Checks, err = r.check(ctx, q, d, twin); err != nil {
 		return rental.Transition{}, false, err
 	}
+	if q.Admit != nil {
+		if err := q.Admit(d); err != nil {
+			return rental.Transition{}, false, err
+		}
+	}
 	after, replayed, err := r.Store.OpenTransition(ctx, q.Request, t, r.Lease, func(d rental.BookingDetails) (rental.Change, error) {
 		return d.Open(q.Now, q.Kind, q.Actor.Role)
 	})
@@ -203,7 +208,7 @@ func (r *Runner) visible(ctx context.Context, q rental.TransitionRequest) (renta
 func (r *Runner) join(ctx context.Context, q rental.TransitionRequest, t rental.Transition) (rental.Transition, bool, error) {
 	var err error
 	switch {
-	case q.Override != "" && t.Kind == rental.EndRental:
+	case q.Override != "" && (t.Kind == rental.EndRental || t.Step == rental.StepUndo):
 		_, err = r.Store.Wish(ctx, t.ID, "", q.Override)
 	case t.Step == rental.StepConfirm:
 		_, err = r.Store.Wish(ctx, t.ID, rental.RepeatOrder, "")

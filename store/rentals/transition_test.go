@@ -449,6 +449,44 @@ func TestTransitions_StaffEndWhatWaits(t *testing.T) {
 	d.wants(rental.Completed, 3300, 0)
 }
 
+func TestTransitions_StaffEndWhatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.do(rental.StartRental)
+	d.cars.script(func(delivery.Order) telematics.State { return telematics.Expired })
+	end, err := d.ask(rental.EndRental, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, "it was ordered again", func() bool { return d.details().Transition.Attempt > 1 })
+	if _, err := d.ask(rental.EndRental, "burnt out"); err != nil {
+		t.Fatal(err)
+	}
+	if ended := d.await(end); ended.State != rental.TransitionDone {
+		t.Errorf("end %+v", ended)
+	}
+	d.wants(rental.Completed, 3300, 0)
+}
+
+func TestTransitions_StaffGiveUpLockingAVehicleThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.cars.script(func(delivery.Order) telematics.State { return telematics.Unknown })
+	start, err := d.ask(rental.StartRental, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, "it is being undone", func() bool {
+		is := d.details().Transition
+		return is.Step == rental.StepUndo && is.NeedsStaff
+	})
+	if _, err := d.ask(rental.StartRental, "a colleague has locked it"); err != nil {
+		t.Fatal(err)
+	}
+	d.wantsFailed(d.await(start), telematics.CommandTimeout)
+	d.wants(rental.Upcoming, 0, 0)
+}
+
 func TestTransitions_ConcurrentRequestsAreOne(t *testing.T) {
 	t.Parallel()
 	d := newDrive(t, sandbox.Behaviour{})
