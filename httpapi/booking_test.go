@@ -59,7 +59,7 @@ func TestBooking_HasAllFieldsOfTheInterface(t *testing.T) {
 func TestBooking_ByATariffHasItsLines(t *testing.T) {
 	a := newBookingAPI(t)
 	a.set(43, func(d *rental.BookingDetails) {
-		plan := rental.Plan{Version: 2, Minute: 30, Hour: 1200, Day: 7900, Kilometer: 25, IncludedKm: 100, Deposit: 5000}
+		plan := rental.Plan{Version: 2, Minute: 30, Hour: 1200, Day: 7900, Kilometre: 25, IncludedKm: 100, Deposit: 5000}
 		price, _, err := plan.Price("EUR", 100_000, rental.Usage{Time: d.End.Sub(d.Start)})
 		if err != nil {
 			t.Fatal(err)

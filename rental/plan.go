@@ -20,8 +20,8 @@ type Plan struct {
 	Minute Minor `json:"minute"`
 	Hour   Minor `json:"hour"`
 	Day    Minor `json:"day"`
-	// Kilometer is what each started kilometer costs beyond those included in each started day.
-	Kilometer  Minor `json:"kilometer"`
+	// Kilometre is what each started kilometre costs beyond those included in each started day.
+	Kilometre  Minor `json:"kilometre"`
 	IncludedKm int   `json:"included_km"`
 	// PauseMinute is charged instead of Minute while the rental is paused; zero: as if it was not.
 	PauseMinute Minor `json:"pause_minute"`
@@ -96,7 +96,7 @@ const (
 	PerMinute    LineUnit = "minute"
 	PerHour      LineUnit = "hour"
 	PerDay       LineUnit = "day"
-	PerKilometer LineUnit = "km"
+	PerKilometre LineUnit = "km"
 )
 
 // Price returns the price of a rental, and its lines: their amounts are the subtotal, and that of
@@ -144,15 +144,15 @@ func (p Plan) timeLines(u Usage) []Line {
 	return lines
 }
 
-// distance prices the started kilometers beyond those included.
+// distance prices the started kilometres beyond those included.
 func (p Plan) distance(u Usage) []Line {
-	const day, kilometer = 24 * time.Hour, 1000
+	const day, kilometre = 24 * time.Hour, 1000
 	included := int64(p.IncludedKm) * max(1, started(u.Time, day))
-	driven := u.Metres / kilometer
-	if u.Metres%kilometer > 0 {
+	driven := u.Metres / kilometre
+	if u.Metres%kilometre > 0 {
 		driven++
 	}
-	return units(DistanceLine, driven-included, PerKilometer, p.Kilometer)
+	return units(DistanceLine, driven-included, PerKilometre, p.Kilometre)
 }
 
 // span is a length of time that has a price.
@@ -259,8 +259,8 @@ func (p Plan) Words(c Currency) string {
 	}
 	add(p.PauseMinute > 0, "%s a minute while it is paused", money(p.PauseMinute))
 	add(p.ReserveMinute > 0, "%s a minute of reservation after %d minutes", money(p.ReserveMinute), minutesOf(p.FreeReserve))
-	add(p.Kilometer > 0 && p.IncludedKm > 0, "%d km a day included, then %s a km", p.IncludedKm, money(p.Kilometer))
-	add(p.Kilometer > 0 && p.IncludedKm == 0, "%s a km", money(p.Kilometer))
+	add(p.Kilometre > 0 && p.IncludedKm > 0, "%d km a day included, then %s a km", p.IncludedKm, money(p.Kilometre))
+	add(p.Kilometre > 0 && p.IncludedKm == 0, "%s a km", money(p.Kilometre))
 	add(p.Minimum > 0, "%s at least", money(p.Minimum))
 	add(p.Deposit > 0, "a deposit of %s", money(p.Deposit))
 	add(p.PluggedIn, "to be returned plugged in")

@@ -14,7 +14,7 @@ import (
 
 // city is a tariff of car sharing in a city, in cents.
 var city = rental.Plan{
-	Category: "compact", Version: 3, Minute: 30, Hour: 1_200, Day: 7_900, Kilometer: 25, IncludedKm: 100,
+	Category: "compact", Version: 3, Minute: 30, Hour: 1_200, Day: 7_900, Kilometre: 25, IncludedKm: 100,
 	PauseMinute: 10, ReserveMinute: 5, FreeReserve: 15 * time.Minute, Minimum: 200, Deposit: 10_000,
 }
 
@@ -38,10 +38,10 @@ func TestPlanPrice_TableMadeByHand(t *testing.T) {
 		day    = 24 * hour
 	)
 	hours := rental.Plan{Hour: 1_000, Day: 6_000}
-	days := rental.Plan{Day: 5_000, Kilometer: 20, IncludedKm: 200}
+	days := rental.Plan{Day: 5_000, Kilometre: 20, IncludedKm: 200}
 	// Yen have no decimals, dinars three.
 	yen := rental.Plan{Minute: 45, Hour: 1_500, Day: 9_800, Minimum: 300, Deposit: 20_000}
-	dinar := rental.Plan{Minute: 55, Hour: 2_250, Day: 14_500, Kilometer: 75, Deposit: 50_000}
+	dinar := rental.Plan{Minute: 55, Hour: 2_250, Day: 14_500, Kilometre: 75, Deposit: 50_000}
 	for _, c := range []struct {
 		what     string
 		plan     rental.Plan
@@ -97,7 +97,7 @@ func TestPlanPrice_TableMadeByHand(t *testing.T) {
 		{"begun early", city, "EUR", 0, rental.Usage{Reserved: -hour, Time: 10 * minute},
 			"time 10 minute × 0.30 = 3.00, tax 0.00", 1200, 17},
 
-		// Distance: started kilometers beyond 100 for each started day.
+		// Distance: started kilometres beyond 100 for each started day.
 		{"included distance", city, "EUR", 0, rental.Usage{Time: 2 * hour, Metres: 100_000},
 			"time 2 hour × 12.00 = 24.00, tax 0.00", 1200, 200},
 		{"a metre more", city, "EUR", 0, rental.Usage{Time: 2 * hour, Metres: 100_001},
@@ -116,7 +116,7 @@ func TestPlanPrice_TableMadeByHand(t *testing.T) {
 			"time 2 day × 50.00 = 100.00, distance 100 km × 0.20 = 20.00, tax 0.00", 5000, 2402},
 		{"an hour that is no cap", rental.Plan{Minute: 10, Hour: 700}, "EUR", 0, rental.Usage{Time: 61 * minute},
 			"time 61 minute × 0.10 = 6.10, tax 0.00", 600, 102},
-		{"distance alone", rental.Plan{Kilometer: 50}, "EUR", 0, rental.Usage{Time: day, Metres: 2_000},
+		{"distance alone", rental.Plan{Kilometre: 50}, "EUR", 0, rental.Usage{Time: day, Metres: 2_000},
 			"distance 2 km × 0.50 = 1.00, tax 0.00", 0, 2400},
 
 		// Yen: 1,500 × 10 % = 150; 33 × 45 = 1,485 × 10 % = 148.5.
@@ -185,7 +185,7 @@ func drawPlan(t *rapid.T) rental.Plan {
 	}
 	return rental.Plan{
 		Minute: amount("minute", 1_000), Hour: amount("hour", 20_000), Day: amount("day", 200_000),
-		Kilometer: amount("kilometer", 1_000), IncludedKm: rapid.IntRange(0, 300).Draw(t, "included"),
+		Kilometre: amount("kilometre", 1_000), IncludedKm: rapid.IntRange(0, 300).Draw(t, "included"),
 		PauseMinute: amount("pause", 1_000), ReserveMinute: amount("reserve", 1_000),
 		FreeReserve: time.Duration(rapid.IntRange(0, 60).Draw(t, "free")) * time.Minute, Minimum: amount("minimum", 5_000),
 	}
@@ -270,7 +270,7 @@ func TestPlanPrice_RefusesAPriceOutOfRange(t *testing.T) {
 		t.Errorf("price %+v, %v; want the largest amount", price, err)
 	}
 	huge := rental.Plan{
-		Minute: rental.MaxAmount, Hour: rental.MaxAmount, Day: rental.MaxAmount, Kilometer: rental.MaxAmount, PauseMinute: rental.MaxAmount,
+		Minute: rental.MaxAmount, Hour: rental.MaxAmount, Day: rental.MaxAmount, Kilometre: rental.MaxAmount, PauseMinute: rental.MaxAmount,
 		ReserveMinute: rental.MaxAmount, Minimum: rental.MaxAmount,
 	}
 	for what, c := range map[string]struct {
@@ -282,7 +282,7 @@ func TestPlanPrice_RefusesAPriceOutOfRange(t *testing.T) {
 		"its tax":     {dear, 1, rental.Usage{Time: time.Minute}},
 		// Their product is 2 to the power of 64.
 		"time that overflows":     {rental.Plan{Minute: 1 << 39}, 0, rental.Usage{Time: 1 << 25 * time.Minute}},
-		"distance that overflows": {rental.Plan{Kilometer: 1 << 39}, 0, rental.Usage{Metres: 1 << 25 * 1000}},
+		"distance that overflows": {rental.Plan{Kilometre: 1 << 39}, 0, rental.Usage{Metres: 1 << 25 * 1000}},
 		"the longest usage": {
 			huge, rental.FullTax, rental.Usage{Reserved: 1<<63 - 1, Time: 1<<63 - 1, Paused: 1 << 62, Metres: 1<<63 - 1},
 		},
@@ -303,7 +303,7 @@ func TestPlanWords(t *testing.T) {
 			"a deposit of 100.00 EUR": {city, "EUR"},
 		"1500 JPY an hour, at most 9800 JPY a day": {rental.Plan{Hour: 1_500, Day: 9_800}, "JPY"},
 		"14.500 BHD a day, 0.075 BHD a km, to be returned plugged in": {
-			rental.Plan{Day: 14_500, Kilometer: 75, PluggedIn: true}, "BHD"},
+			rental.Plan{Day: 14_500, Kilometre: 75, PluggedIn: true}, "BHD"},
 		"0.10 EUR a minute": {rental.Plan{Minute: 10, Hour: 700}, "EUR"},
 	} {
 		if got := c.plan.Words(c.currency); got != want {

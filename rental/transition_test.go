@@ -39,7 +39,7 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 		if rapid.Bool().Draw(t, "by a tariff") {
 			d.Plan = &rental.Plan{
 				Version: 1, Minute: rental.Minor(rapid.Int64Range(0, 50).Draw(t, "minute")), Hour: 1_200,
-				Day: rental.Minor(rapid.Int64Range(0, 9_000).Draw(t, "day")), Kilometer: 25, PauseMinute: 5,
+				Day: rental.Minor(rapid.Int64Range(0, 9_000).Draw(t, "day")), Kilometre: 25, PauseMinute: 5,
 				Minimum: rental.Minor(rapid.Int64Range(0, 900).Draw(t, "minimum")), Deposit: d.Price.Deposit,
 			}
 			price, _, err := d.Plan.Price("EUR", d.Price.Tax, rental.Usage{Time: d.End.Sub(d.Start)})

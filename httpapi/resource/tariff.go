@@ -38,7 +38,7 @@ func NewTariff(p rental.Plan, c rental.Currency) Tariff {
 	return Tariff{
 		Category: cmp.Or(p.Category, rental.DefaultCategory), Version: p.Version, Currency: c,
 		PerMinute: amount(p.Minute), PerHour: amount(p.Hour), PerDay: amount(p.Day),
-		PerKm: amount(p.Kilometer), IncludedKm: p.IncludedKm, PerPauseMinute: amount(p.PauseMinute),
+		PerKm: amount(p.Kilometre), IncludedKm: p.IncludedKm, PerPauseMinute: amount(p.PauseMinute),
 		PerReservation: amount(p.ReserveMinute), FreeMinutes: int64(p.FreeReserve / time.Minute),
 		Minimum: amount(p.Minimum), Deposit: amount(p.Deposit), PluggedIn: p.PluggedIn, Description: p.Words(c),
 	}

@@ -30,7 +30,7 @@ func byQuote(q rental.Quote) rental.Draft {
 func TestQuote_IsThePriceOfItsBooking(t *testing.T) {
 	w := newRentalWorld(t)
 	w.exec(`insert into tariffs (agency_id, category, version, tariff, currency)
-		values (1, 'compact', 1, '{"category": "compact", "version": 1, "minute": 30, "kilometer": 20, "deposit": 5000}', 'EUR')`)
+		values (1, 'compact', 1, '{"category": "compact", "version": 1, "minute": 30, "kilometre": 20, "deposit": 5000}', 'EUR')`)
 	q, err := w.quote(1, 0, 2)
 	if err != nil || q.Booking.Price.Subtotal != 120*30 || q.Expires != noon.Add(10*time.Minute) || q.Booking.VehicleID != 1 {
 		t.Fatalf("quote %+v, %v", q, err)

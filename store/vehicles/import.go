@@ -123,7 +123,7 @@ func (f *Fleet) Apply(ctx context.Context, plan FleetPlan, by telematics.Author)
 			return FleetFile{}, err
 		}
 		return changes.over(on)
-	}, by.Actor.Subject)
+	}, by.Subject)
 	return imported, unavailable.Wrap("import fleet", errors.Join(err, f.recordImport(ctx, by, imported, err)))
 }
 

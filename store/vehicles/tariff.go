@@ -68,7 +68,7 @@ func (p *part) tariff(category string, c rental.Currency) *rental.Plan {
 	earlier := len(*p.problems)
 	amount := func(key string) rental.Minor { return pg.Deref(p.amount(key, c, nil)) }
 	plan := rental.Plan{
-		Category: category, Minute: amount("per_minute"), Hour: amount("per_hour"), Day: amount("per_day"), Kilometer: amount("per_km"),
+		Category: category, Minute: amount("per_minute"), Hour: amount("per_hour"), Day: amount("per_day"), Kilometre: amount("per_km"),
 		IncludedKm:    p.whole("included_km", 0, maxIncludedKm, 0),
 		PauseMinute:   amount("per_pause_minute"),
 		ReserveMinute: amount("per_reservation_minute"), FreeReserve: p.minutes("free_reservation_minutes", 0, 0),
@@ -89,7 +89,7 @@ func (p *part) tariff(category string, c rental.Currency) *rental.Plan {
 	need(plan.Hour == 0 || plan.Hour >= plan.Minute, "per_hour", "is less than per_minute")
 	need(plan.Day == 0 || plan.Day >= max(plan.Hour, plan.Minute), "per_day", "is less than per_hour or per_minute")
 	need(plan.Minute == 0 || plan.PauseMinute <= plan.Minute, "per_pause_minute", "is more than per_minute")
-	need(plan.IncludedKm == 0 || plan.Kilometer > 0, "included_km", "needs a per_km")
+	need(plan.IncludedKm == 0 || plan.Kilometre > 0, "included_km", "needs a per_km")
 	need(plan.FreeReserve == 0 || plan.ReserveMinute > 0, "free_reservation_minutes", "needs a per_reservation_minute")
 	return &plan
 }

@@ -67,7 +67,7 @@ func TestTariffs_EachChangeIsAVersion(t *testing.T) {
 	equal(t, "tariffs", tariffsOf(t, p, 1), want)
 	plans, _, err := p.RentalTerms(t.Context(), 1)
 	if err != nil || len(plans) != 2 || plans[1] != (rental.Plan{
-		Category: "compact", Version: 1, Minute: 30, Hour: 1200, Day: 7900, Kilometer: 25, IncludedKm: 100, PauseMinute: 10,
+		Category: "compact", Version: 1, Minute: 30, Hour: 1200, Day: 7900, Kilometre: 25, IncludedKm: 100, PauseMinute: 10,
 		ReserveMinute: 5, FreeReserve: 15 * time.Minute, Minimum: 200, Deposit: 10_000, PluggedIn: true,
 	}) {
 		t.Errorf("tariffs %+v, %v", plans, err)
