@@ -38,7 +38,7 @@ type areasAt struct {
 }
 
 func (a areasAt) At(context.Context, telematics.AgencyID, telematics.Position) ([]rental.Area, rental.AreaKind, error) {
-	return []rental.Area{{Name: "center", Kind: a.kind}}, rental.AreaOperating, a.err
+	return []rental.Area{{Name: "centre", Kind: a.kind}}, rental.AreaOperating, a.err
 }
 
 func TestOffers_HaveWhatARenterNeeds(t *testing.T) {
@@ -69,7 +69,7 @@ func TestOffers_HaveWhatARenterNeeds(t *testing.T) {
 
 func TestOffers_NameTheArea(t *testing.T) {
 	for in, want := range map[areasAt]any{
-		{kind: rental.AreaOperating}: "center", {kind: rental.AreaNoParking}: nil,
+		{kind: rental.AreaOperating}: "centre", {kind: rental.AreaNoParking}: nil,
 		{kind: rental.AreaOperating, err: context.DeadlineExceeded}: nil,
 	} {
 		a := newBookingAPI(t, func(c *httpapi.Config) { c.AreasAt = in })

@@ -66,10 +66,10 @@ func (h transitions) await(c *request.Call, t rental.Transition, began time.Time
 	if err != nil {
 		return err
 	}
-	switch {
-	case t.State == rental.TransitionFailed:
+	switch t.State {
+	case rental.TransitionFailed:
 		return t.Failure.Err()
-	case t.State == rental.TransitionDone:
+	case rental.TransitionDone:
 		return answerBooking(c, http.StatusOK, describe(d), d)
 	}
 	c.SetHeader(echo.HeaderLocation, fmt.Sprintf("%s/transitions/%s", bookingPath(c, d.ID), t.ID))

@@ -168,7 +168,7 @@ func (d BookingDetails) Resume(now time.Time) (Change, error) {
 	if d.State != Active || d.PausedSince.IsZero() {
 		return Change{}, Forbids(BookingStateConflict, "The rental is not paused.")
 	}
-	return Change{Booking: d.Booking.resumed(now)}, nil
+	return Change{Booking: d.resumed(now)}, nil
 }
 
 // resumed returns the booking with its pause ended.
@@ -187,7 +187,7 @@ func (b Booking) resumed(now time.Time) Booking {
 // booking is not active, or the price is out of range.
 func (d BookingDetails) Close(now time.Time, metres int64) (c Change, done bool, err error) {
 	before := d.Booking
-	d.Booking = d.Booking.resumed(now)
+	d.Booking = d.resumed(now)
 	c, err = d.finish(now)
 	if err != nil {
 		return Change{}, false, err
