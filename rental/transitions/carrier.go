@@ -65,7 +65,7 @@ func (c *carrier) step(ctx context.Context) (bool, error) {
 
 // wait writes the transition, which is due again after a time.
 func (c *carrier) wait(ctx context.Context, d time.Duration) (bool, error) {
-	staff := c.Now().Sub(c.t.Requested) > c.Waits.Staff && c.t.Step != rental.StepPay
+	staff := c.isLong() && c.t.Step != rental.StepPay
 	told := staff != c.t.NeedsStaff
 	c.t.NeedsStaff = staff
 	kept, err := c.Store.Keep(ctx, c.t, c.Lease, d)
@@ -78,6 +78,9 @@ func (c *carrier) wait(ctx context.Context, d time.Duration) (bool, error) {
 	}
 	return false, err
 }
+
+// isLong reports whether the transition has been open for Waits.Staff: a person should look at it.
+func (c *carrier) isLong() bool { return c.Now().Sub(c.t.Requested) > c.Waits.Staff }
 
 // tell publishes the transition.
 func (c *carrier) tell(ctx context.Context) {
@@ -423,7 +426,9 @@ func (c *carrier) carryOn(
 	kept, err := c.Store.Carry(ctx, &c.t, c.Lease, c.entry, func(d rental.BookingDetails) (rental.Change, time.Duration, error) {
 		seen = d
 		c.t = before
-		return decide(d, c.Now())
+		change, wait, err := decide(d, c.Now())
+		c.t.NeedsStaff = wait > 0 && c.isLong()
+		return change, wait, err
 	})
 	switch {
 	case err != nil:
@@ -441,6 +446,8 @@ func (c *carrier) carryOn(
 		if d, err := c.Store.BookingDetails(ctx, c.t.Booking); err == nil {
 			seen = d
 		}
+		c.changed(seen, c.t)
+	} else if c.t.NeedsStaff && !before.NeedsStaff {
 		c.changed(seen, c.t)
 	}
 	return false, nil

@@ -167,7 +167,7 @@ func (d *drive) withDeath(
 	m *mortal, kind rental.TransitionKind, kinds []rental.TransitionKind, actions map[rental.TransitionKind]telematics.Action,
 ) bool {
 	d.t.Helper()
-	*d.cars = cars{made: map[string]*telematics.Command{}, snapshot: m.cars.snapshot, reported: time.Now()}
+	*d.cars = cars{made: map[string]*telematics.Command{}, snapshot: m.snapshot, reported: time.Now()}
 	m.cars, d.id = d.cars, d.bookNow()
 	dying := newRunner(m, m, nil)
 	if kinds = append(kinds, kind); kind != rental.EndRental {
