@@ -26,6 +26,7 @@ type bookings struct {
 	payments   Payments
 	audit      audit
 	nudge      func()                      // nil: no collector
+	changed    func(rental.Booking)        // tells subscribers; nil: they are not told
 	clock      func(context.Context) error // nil: it is not compared
 	readBudget time.Duration               // of a change
 }
@@ -52,11 +53,21 @@ func (b bookings) changeHandler(activity string, decide amendment) request.Handl
 		}
 		if replayed {
 			b.audit.bookingReplayed(ctx, entry, after)
-		} else if b.nudge != nil {
-			b.nudge()
+		} else {
+			if b.nudge != nil {
+				b.nudge()
+			}
+			b.tell(after.Booking)
 		}
 		c.MarkReplayed(replayed)
 		return answerBooking(c, http.StatusOK, changed(activity, after), after)
+	}
+}
+
+// tell tells subscribers of a booking that was made or changed.
+func (b bookings) tell(is rental.Booking) {
+	if b.changed != nil {
+		b.changed(is)
 	}
 }
 
@@ -220,6 +231,8 @@ func (b bookings) make(c *request.Call, draft rental.Draft, path string) error {
 	}
 	if replayed {
 		b.audit.bookingReplayed(ctx, entry, d)
+	} else {
+		b.tell(d.Booking)
 	}
 	c.MarkReplayed(replayed)
 	c.SetHeader(echo.HeaderLocation, path+strconv.FormatInt(int64(d.ID), 10))

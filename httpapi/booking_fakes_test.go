@@ -174,6 +174,7 @@ type bookingAPI struct {
 	rentals  *rentals
 	payments *payments
 	nudges   int
+	told     []rental.Booking // of BookingChanged
 }
 
 func newBookingAPI(t *testing.T, change ...func(*httpapi.Config)) *bookingAPI {
@@ -201,6 +202,7 @@ func newBookingAPI(t *testing.T, change ...func(*httpapi.Config)) *bookingAPI {
 	b.api = newAPI(t, append([]func(*httpapi.Config){func(c *httpapi.Config) {
 		c.Offers, c.Bookings, c.Rentals = b.bookings, b.bookings, b.rentals
 		c.Payments, c.Nudge = b.payments, func() { b.nudges++ }
+		c.BookingChanged = func(is rental.Booking) { b.told = append(b.told, is) }
 	}}, change...)...)
 	return b
 }

@@ -51,8 +51,13 @@ func TestStream_SendsEvents(t *testing.T) {
 	}, telematics.Event{Kind: telematics.AlarmEvent, Vehicle: 42, Agency: 1, At: now, Alarm: &telematics.Alarm{Kind: "towing"}},
 		telematics.HaltChange{Halt: telematics.Halt{Agency: 1, Why: "recall", By: "eva", Since: now}, InForce: true}.Event(now),
 		telematics.HaltChange{Halt: telematics.Halt{Why: "theft", By: "tom", Since: now}}.Event(now),
+		ofRental(telematics.BookingEvent, telematics.RentalChange{Booking: 7, Reference: "BK-2026-00007", Status: "upcoming"}),
+		ofRental(telematics.RentalEvent, telematics.RentalChange{
+			Booking: 7, Reference: "BK-2026-00007", Status: "active", Transition: "t1", Kind: "end", State: "open", Step: "confirm",
+			NeedsStaff: true,
+		}),
 		telematics.Event{Kind: telematics.ResetEvent, At: now})
-	got := s.await(t, 7)
+	got := s.await(t, 9)
 	for i, want := range []struct{ event, data string }{
 		{"command", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","command":{"id":"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9",` +
 			`"vehicle_id":42,"booking_id":null,"action":"lock","parameters":null,"state":"succeeded","outcome":"executed",` +
@@ -74,12 +79,19 @@ func TestStream_SendsEvents(t *testing.T) {
 			`"by":"eva","since":"2026-01-02T10:00:00.250Z"}}`},
 		{"halt", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","in_force":false,"halt":{"agency_id":null,"reason":"theft",` +
 			`"by":"tom","since":"2026-01-02T10:00:00.250Z"}}`},
+		{"booking", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","booking_id":7,"reference":"BK-2026-00007","status":"upcoming"}`},
+		{"rental", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","booking_id":7,"reference":"BK-2026-00007","status":"active",` +
+			`"transition":{"id":"t1","kind":"end","state":"open","step":"confirm","code":null,"needs_staff":true}}`},
 		{"reset", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","reason":"events_missing"}`},
 	} {
 		if got[i].event != want.event || got[i].data != want.data || got[i].id == "" {
 			t.Errorf("event %d\n got %+v\nwant %+v", i, got[i], want)
 		}
 	}
+}
+
+func ofRental(kind telematics.EventKind, change telematics.RentalChange) telematics.Event {
+	return telematics.Event{Kind: kind, Vehicle: 42, Agency: 1, At: now, Rental: &change}
 }
 
 func TestStream_MatchesTheContract(t *testing.T) {

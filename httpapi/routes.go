@@ -27,7 +27,7 @@ func (s *server) routes(e *echo.Echo) {
 		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.pipeline.Limits, audit: audit, budget: s.Budget,
 	}
 	bookings := bookings{
-		record: s.Bookings, payments: s.Payments, audit: audit, nudge: s.Nudge, clock: s.CompareClock,
+		record: s.Bookings, payments: s.Payments, audit: audit, nudge: s.Nudge, changed: s.BookingChanged, clock: s.CompareClock,
 		readBudget: s.ReadBudget,
 	}
 	own := clientControl{

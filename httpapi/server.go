@@ -82,6 +82,8 @@ type Config struct {
 	CompareClock func(context.Context) error
 	// Nudge is called when charges or notices may be due. Defaults to no call.
 	Nudge func()
+	// BookingChanged is called with each booking that was made or changed. Defaults to no call.
+	BookingChanged func(rental.Booking)
 
 	// CORSOrigins are the origins whose pages may call the API from a browser, such as
 	// https://console.example.com. Defaults to none.

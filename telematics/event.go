@@ -21,6 +21,8 @@ const (
 	// RentalEvent: a start, pause, resumption or end of a rental has begun, has ended, or needs a
 	// person.
 	RentalEvent EventKind = "rental"
+	// BookingEvent: a booking was made or changed, or its state has.
+	BookingEvent EventKind = "booking"
 	// ResetEvent: events before this one may be missing, so subscribers must reload
 	// their state. It belongs to no vehicle.
 	ResetEvent EventKind = "reset"
@@ -37,7 +39,7 @@ type Event struct {
 	Change  *Change   // of a status: its Fields; of a presence: its Presence and LastSeen
 	Alarm   *Alarm    // of an alarm
 	Halt    *HaltChange
-	Rental  *RentalChange // of a rental event
+	Rental  *RentalChange // of a rental event; of a booking event, without a transition
 }
 
 // RentalChange is a start, pause, resumption or end of a rental, in the words of package rental.

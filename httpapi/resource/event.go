@@ -47,6 +47,15 @@ type RentalEvent struct {
 	Transition TransitionChange `json:"transition"`
 }
 
+// BookingEvent is the data of a booking event.
+type BookingEvent struct {
+	VehicleID int64  `json:"vehicle_id"`
+	At        string `json:"at"`
+	BookingID int64  `json:"booking_id"`
+	Reference string `json:"reference"`
+	Status    string `json:"status"`
+}
+
 // TransitionChange is what an event says of a transition.
 type TransitionChange struct {
 	ID         string           `json:"id"`
@@ -82,6 +91,11 @@ func NewEvent(e telematics.Event) any {
 			Transition: TransitionChange{
 				ID: r.Transition, Kind: r.Kind, State: r.State, Step: r.Step, Code: OrNull(r.Code), NeedsStaff: r.NeedsStaff,
 			},
+		}
+	case telematics.BookingEvent:
+		r := e.Rental
+		return BookingEvent{
+			VehicleID: int64(e.Vehicle), At: Timestamp(e.At), BookingID: r.Booking, Reference: r.Reference, Status: r.Status,
 		}
 	case telematics.StatusEvent:
 		body := newChanged(e.Change.Fields)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/broker"
+	"motorpool/rental"
 	"motorpool/store/agencykeys"
 	"motorpool/store/commands"
 	"motorpool/store/idempotency"
@@ -263,7 +264,7 @@ const (
 )
 
 // lapse cancels reservations that were not started in time, repeatedly, until the context ends.
-func lapse(ctx context.Context, db *pg.DB, log *slog.Logger) error {
+func lapse(ctx context.Context, db *pg.DB, lapsing func(rental.Booking), log *slog.Logger) error {
 	tick := time.NewTicker(lapseEvery)
 	defer tick.Stop()
 	for {
@@ -275,6 +276,7 @@ func lapse(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 		lapsed, err := rentals.Lapse(ctx, db, lapseBatch)
 		for _, b := range lapsed {
 			log.Info("reservation lapsed: it was not started in time", "booking", int64(b.ID), "vehicle", int64(b.VehicleID))
+			lapsing(b)
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Warn("reservations not cancelled that lapse", "err", err)

@@ -259,7 +259,7 @@ func (s *service) assembleAPI() error {
 		Telemetry: history.Reader{DB: s.postgres, Days: s.config.TelemetryRetention},
 		Bookings:  rentals.Bookings{DB: s.postgres}, Rentals: rentalAPI{s.transitions, rentals.Transitions{DB: s.postgres}},
 		Wallet: s.money.wallet, Payments: s.money, Webhooks: s.money,
-		LiveMoney: s.money.Live(), Nudge: s.money.collector.Nudge,
+		LiveMoney: s.money.Live(), Nudge: s.money.collector.Nudge, BookingChanged: s.publishBooking,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Areas: areaRegistry{s.places}, AreasAt: s.places,
 		Signatures: agencykeys.NewSignatures(s.postgres, max(minSignatures, signatureMinutes*s.config.ClientRate)),
 		Limiter:    limits,
@@ -312,7 +312,7 @@ func (s *service) runParts(run func(doing string, part func(context.Context) err
 	run("run broker", s.broker.Run)
 	run("forget", s.whileRight(func(ctx context.Context) error { return forget(ctx, s.postgres, s.log) }))
 	run("cancel reservations that lapse", s.withSchema(s.whileRight(func(ctx context.Context) error {
-		return lapse(ctx, s.postgres, s.log)
+		return lapse(ctx, s.postgres, s.publishBooking, s.log)
 	})))
 	run("add partitions of the audit log", s.withSchema(s.whileRight(func(ctx context.Context) error {
 		return activity.KeepPartitions(ctx, s.postgres, s.log)

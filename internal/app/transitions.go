@@ -34,6 +34,17 @@ func (s *service) publishRental(d rental.BookingDetails, t rental.Transition) {
 	s.broker.Publish(telematics.Event{
 		Kind: telematics.RentalEvent, Vehicle: d.VehicleID, Agency: d.Agency, At: time.Now().UTC(), Rental: change,
 	})
+	if t.State == rental.TransitionDone {
+		s.publishBooking(d.Booking)
+	}
+}
+
+// publishBooking publishes the event of a booking that was made or changed.
+func (s *service) publishBooking(b rental.Booking) {
+	s.broker.Publish(telematics.Event{
+		Kind: telematics.BookingEvent, Vehicle: b.VehicleID, Agency: b.Agency, At: time.Now().UTC(),
+		Rental: &telematics.RentalChange{Booking: int64(b.ID), Reference: b.Reference, Status: string(b.State)},
+	})
 }
 
 type transitionStore struct {

@@ -215,7 +215,7 @@ func decodeEvent(text string) (telematics.Event, error) {
 			Agency: row.Agency, Why: row.Halt.Why, By: row.Halt.By, Since: instantOf(row.Halt.SinceMS),
 		}}
 		return e, nil
-	case telematics.RentalEvent:
+	case telematics.RentalEvent, telematics.BookingEvent:
 		if row.Rental == nil {
 			return e, fmt.Errorf("decode event: no rental in it")
 		}

@@ -81,7 +81,12 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 		"a presence": {
 			Kind: telematics.PresenceEvent, Vehicle: 42, At: at, Change: &telematics.Change{Vehicle: 42, Presence: telematics.Online},
 		},
-		"a reset": {Kind: telematics.ResetEvent, At: at},
+		"a rental": {Kind: telematics.RentalEvent, Vehicle: 42, Agency: 7, At: at, Rental: &telematics.RentalChange{
+			Booking: 17, Reference: "BK-2026-00017", Status: "upcoming", Transition: "t1", Kind: "start", State: "failed", Step: "refund",
+			Code: telematics.VehicleOffline, NeedsStaff: true,
+		}},
+		"a booking": {Kind: telematics.BookingEvent, Vehicle: 42, At: at, Rental: &telematics.RentalChange{Booking: 17, Status: "cancelled"}},
+		"a reset":   {Kind: telematics.ResetEvent, At: at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := encodeEvent(&e)
