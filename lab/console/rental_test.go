@@ -35,7 +35,7 @@ func move(p *consoletest.Page, action, kind string) {
 	p.See(fmt.Sprintf(`section[data-transition][data-kind="%s"][data-state="done"] [data-step="book"][data-state="done"]`, kind))
 }
 
-// Car 4 stands in a station's area. Another person's page follows by events.
+// Car 4 is in no other test. Another person's page follows by events.
 func (d *desk) rentsForAClient(t *testing.T) {
 	p, theirs := d.page(t, d.operator), d.page(t, d.viewer)
 	p.NeedAxe()

@@ -34,7 +34,7 @@ func (d *desk) saysWhatFailed(t *testing.T) {
 	p.See(`tr[data-vehicle="12"]`) // the console retries automatically
 	p.Gone(`[role="alert"]`)
 
-	p.Open("#/vehicles/4")
+	p.Open("#/vehicles/12")
 	p.See("dd")
 	p.Answer("POST", "/control/lock", 500, failure)
 	p.Click(`[data-action="lock"]`)
