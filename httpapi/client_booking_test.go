@@ -34,7 +34,7 @@ func TestClientBooking_IsMade(t *testing.T) {
 		ownNewBooking, "{", `{"pickup_station_id":null,"payment_method_id":null,`, 1))).wants(201, "")
 	same(t, a.bookings.draft.Pickup, 0, "pickup station")
 	same(t, a.nudges, 0, "nudges")
-	same(t, len(a.told), 3, "bookings of which subscribers were told, without the repetition")
+	same(t, len(a.told), 3, "bookings that were published, without the repetition")
 }
 
 func TestClientBooking_SaysUntilWhenItIsReserved(t *testing.T) {

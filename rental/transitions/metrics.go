@@ -34,6 +34,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	for _, k := range rental.TransitionKinds {
 		m.opened.WithLabelValues(string(k))
 		m.ended.WithLabelValues(string(k), "done")
+		m.took.WithLabelValues(string(k))
 	}
 	for _, c := range rental.CheckNames {
 		m.refused.WithLabelValues(string(c))

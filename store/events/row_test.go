@@ -85,8 +85,10 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 			Booking: 17, Reference: "BK-2026-00017", Status: "upcoming", Transition: "t1", Kind: "start", State: "failed", Step: "refund",
 			Code: telematics.VehicleOffline, NeedsStaff: true,
 		}},
-		"a booking": {Kind: telematics.BookingEvent, Vehicle: 42, At: at, Rental: &telematics.RentalChange{Booking: 17, Status: "cancelled"}},
-		"a reset":   {Kind: telematics.ResetEvent, At: at},
+		"a booking": {
+			Kind: telematics.BookingEvent, Vehicle: 42, At: at, Rental: &telematics.RentalChange{Booking: 17, Status: "cancelled"},
+		},
+		"a reset": {Kind: telematics.ResetEvent, At: at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := encodeEvent(&e)
