@@ -60,6 +60,7 @@ var transitionSteps = map[TransitionKind][]TransitionStep{
 type Transition struct {
 	ID         TransitionID
 	Booking    BookingID
+	Vehicle    telematics.VehicleID // of the booking
 	Kind       TransitionKind
 	State      TransitionState
 	Step       TransitionStep
@@ -93,6 +94,8 @@ type Progress struct {
 	// ordered.
 	Attempt int                  `json:"attempt,omitempty"`
 	Command telematics.CommandID `json:"command"`
+	// What the vehicle's odometer read when the transition was opened; 0: not known.
+	Metres int64 `json:"metres,omitempty"`
 	// Since when the present step waits.
 	Since time.Time `json:"since"`
 	// The vehicle may have executed a command that opens it.

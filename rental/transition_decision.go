@@ -132,13 +132,12 @@ func (d BookingDetails) Activate(now time.Time, metres int64) (Change, error) {
 // that nothing is left, and nothing can be taken any more.
 func (d BookingDetails) TakeBackStart(now time.Time) (c Change, done bool) {
 	c, done = Change{Booking: d.Booking}, true
-	left, _ := d.refundable()
-	for i, charge := range d.Charges {
+	for _, charge := range d.Charges {
 		if charge.Kind != StartCharge && charge.Kind != DepositCharge {
 			continue
 		}
-		if charge.isTaken() && left[i] > 0 {
-			refund := d.charge(RefundCharge, left[i], now)
+		if left := d.notReturned(charge); left > 0 {
+			refund := d.charge(RefundCharge, left, now)
 			refund.Refunds, refund.Reason = charge.ID, "the rental did not start"
 			c.Charges = append(c.Charges, refund)
 		}
@@ -149,6 +148,21 @@ func (d BookingDetails) TakeBackStart(now time.Time) (c Change, done bool) {
 		done = done && charge.State.IsFinal()
 	}
 	return c, done
+}
+
+// notReturned returns what a charge took and no refund was requested for. A refund that failed is
+// not requested again by itself: its card's bank has returned it, which an administrator mends.
+func (d BookingDetails) notReturned(c Charge) Minor {
+	if !c.isTaken() {
+		return 0
+	}
+	left := c.Settled
+	for _, refund := range d.Charges {
+		if refund.Refunds == c.ID {
+			left -= refund.Amount
+		}
+	}
+	return max(0, left)
 }
 
 // Pause decides that the rental is paused since a time. It fails with a *telematics.Error where it

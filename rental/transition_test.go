@@ -147,6 +147,33 @@ func failStart(t *rapid.T, d *rental.BookingDetails, now time.Time) {
 	}
 }
 
+// A refund that the bank returns is an administrator's: neither the same start nor a later one
+// requests it again.
+func TestTakeBackStart_RefundsAChargeOnce(t *testing.T) {
+	d := upcoming()
+	d.Terms.Rules = rental.DefaultRules
+	for n := range 2 {
+		d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
+		settleAll(&d, start)
+		for range 3 { // the deposit is not released yet
+			c, done := d.TakeBackStart(start)
+			if d = after(d, c); done {
+				t.Fatal("done while the deposit is held")
+			}
+			for i := range d.Charges {
+				if d.Charges[i].Kind == rental.RefundCharge {
+					d.Charges[i].State, d.Charges[i].NextAttempt = rental.Failed, time.Time{}
+				}
+			}
+		}
+		settleAll(&d, start)
+		refunds := slices.DeleteFunc(slices.Clone(d.Charges), func(c rental.Charge) bool { return c.Kind != rental.RefundCharge })
+		if len(refunds) != n+1 {
+			t.Errorf("%d starts failed, and %d refunds were requested: %+v", n+1, len(refunds), refunds)
+		}
+	}
+}
+
 func TestOpen_OnlyWhatTheBookingAllows(t *testing.T) {
 	early := start.Add(-16 * time.Minute)
 	started := active(t)

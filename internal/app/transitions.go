@@ -66,7 +66,7 @@ type rentedCars struct {
 
 // Twin returns a vehicle with what it has reported.
 func (c rentedCars) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	return c.fleet.Twin(ctx, id)
+	return c.fleet.twins.Twin(ctx, id)
 }
 
 // Command returns a command as it is on record.

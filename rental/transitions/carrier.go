@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
-	"math"
 	"time"
 
 	"motorpool/rental"
@@ -138,7 +137,6 @@ func (c *carrier) command(ctx context.Context) (bool, error) {
 	case err != nil:
 		return c.noResult(ctx, err)
 	case failure == nil:
-		c.t.Enter(rental.StepBook, c.Now())
 		return c.book(ctx, completed)
 	}
 	return c.commandFailed(ctx, failure)
@@ -163,13 +161,9 @@ func (c *carrier) noResult(ctx context.Context, err error) (bool, error) {
 // order orders the command of the present step and attempt, and waits for its result. It returns
 // when it was executed, or why it was not. Its error means that the result comes later.
 func (c *carrier) order(ctx context.Context) (completed time.Time, failure *telematics.Error, err error) {
-	d, err := c.Store.BookingDetails(ctx, c.t.Booking)
-	if err != nil {
-		return time.Time{}, nil, err
-	}
 	key := c.t.CommandKey()
 	receipt, err := c.Cars.Send(ctx, &delivery.Order{
-		Vehicle: d.VehicleID, Action: c.t.Action(), Actor: c.t.By, RequestID: c.t.RequestID, Booking: int64(c.t.Booking), Budget: c.Budget,
+		Vehicle: c.t.Vehicle, Action: c.t.Action(), Actor: c.t.By, RequestID: c.t.RequestID, Booking: int64(c.t.Booking), Budget: c.Budget,
 		Idempotency: &telematics.IdempotencyKey{Subject: rental.System().Subject, Key: key, Fingerprint: sha256.Sum256([]byte(key))},
 	})
 	if receipt.Command != nil {
@@ -196,13 +190,12 @@ func (c *carrier) commandFailed(ctx context.Context, failure *telematics.Error) 
 	case failure.Outcome == telematics.MayHave && c.t.Override == "":
 		c.t.MayBeOpen = c.t.MayBeOpen || opens
 		c.t.Enter(rental.StepConfirm, now)
-		if kept, err := c.next(ctx); !kept {
-			return false, err
+		_, err := c.wait(ctx, c.Waits.Confirm)
+		if err == nil {
+			c.tell(ctx)
 		}
-		c.tell(ctx)
-		return c.wait(ctx, c.Waits.Confirm)
+		return false, err
 	case c.t.Kind == rental.EndRental && c.t.Override != "": // the vehicle was asked to
-		c.t.Enter(rental.StepBook, now)
 		return c.book(ctx, now)
 	case c.t.Kind == rental.EndRental && c.mustEnd(failure):
 		c.t.Attempt++
@@ -232,7 +225,6 @@ func (c *carrier) mustEnd(failure *telematics.Error) bool {
 func (c *carrier) confirm(ctx context.Context) (bool, error) {
 	now := c.Now()
 	if c.t.Kind == rental.EndRental && c.t.Override != "" {
-		c.t.Enter(rental.StepBook, now)
 		return c.book(ctx, now)
 	}
 	made, err := c.Cars.Command(ctx, c.t.Command)
@@ -243,7 +235,6 @@ func (c *carrier) confirm(ctx context.Context) (bool, error) {
 	c.t.Wish = ""
 	switch {
 	case made.State == telematics.Succeeded:
-		c.t.Enter(rental.StepBook, now)
 		return c.book(ctx, made.Completed)
 	case made.State.Outcome() == telematics.NotExecuted, made.State.Outcome() == telematics.HasFailed:
 		return c.commandFailed(ctx, made.Err())
@@ -258,7 +249,6 @@ func (c *carrier) confirm(ctx context.Context) (bool, error) {
 	if opened, err := c.hasOpened(ctx, made); err != nil {
 		return c.wait(ctx, c.Waits.Broken)
 	} else if opened {
-		c.t.Enter(rental.StepBook, now)
 		return c.book(ctx, now)
 	}
 	return c.stillUnknown(ctx, made)
@@ -289,11 +279,7 @@ func (c *carrier) hasOpened(ctx context.Context, made telematics.Command) (bool,
 	if c.t.Kind == rental.EndRental {
 		return false, nil
 	}
-	d, err := c.Store.BookingDetails(ctx, c.t.Booking)
-	if err != nil {
-		return false, err
-	}
-	twin, err := c.Cars.Twin(ctx, d.VehicleID)
+	twin, err := c.Cars.Twin(ctx, c.t.Vehicle)
 	if err != nil {
 		return false, err
 	}
@@ -309,7 +295,6 @@ func (c *carrier) undo(ctx context.Context) (bool, error) {
 		return false, err
 	} else if driven { // the client has the vehicle: the rental has begun
 		c.t.Failure = nil
-		c.t.Enter(rental.StepBook, c.Now())
 		return c.book(ctx, c.Now())
 	}
 	_, failure, err := c.order(ctx)
@@ -330,11 +315,7 @@ func (c *carrier) undo(ctx context.Context) (bool, error) {
 
 // isDriven reports whether the vehicle has reported its ignition on since the start was requested.
 func (c *carrier) isDriven(ctx context.Context) (bool, error) {
-	d, err := c.Store.BookingDetails(ctx, c.t.Booking)
-	if err != nil {
-		return false, err
-	}
-	twin, err := c.Cars.Twin(ctx, d.VehicleID)
+	twin, err := c.Cars.Twin(ctx, c.t.Vehicle)
 	if err != nil {
 		return false, err
 	}
@@ -368,21 +349,20 @@ func (c *carrier) book(ctx context.Context, at time.Time) (bool, error) {
 	if c.t.Step != rental.StepBook {
 		c.t.Enter(rental.StepBook, c.Now())
 	}
-	metres := c.odometer(ctx)
 	return c.carryOn(ctx, func(d rental.BookingDetails, now time.Time) (change rental.Change, _ time.Duration, err error) {
 		if at.IsZero() || at.After(now) {
 			at = now
 		}
 		switch c.t.Kind {
 		case rental.StartRental:
-			change, err = d.Activate(at, metres)
+			change, err = d.Activate(at, c.t.Metres)
 		case rental.PauseRental:
 			change, err = d.Pause(at)
 		case rental.ResumeRental:
 			change, err = d.Resume(at)
 		default:
 			done := false
-			if change, done, err = d.Close(latest(c.t.Requested, d.ActualStart), metres); err == nil && !done {
+			if change, done, err = d.Close(latest(c.t.Requested, d.ActualStart), c.t.Metres); err == nil && !done {
 				return change, c.Waits.Refund, nil
 			}
 		}
@@ -400,23 +380,6 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// odometer returns what the vehicle's odometer reads, in metres; 0: not known.
-func (c *carrier) odometer(ctx context.Context) int64 {
-	d, err := c.Store.BookingDetails(ctx, c.t.Booking)
-	if err != nil {
-		return 0
-	}
-	twin, err := c.Cars.Twin(ctx, d.VehicleID)
-	if err != nil {
-		return 0
-	}
-	km := twin.Snapshot.Number(telematics.MileageKm)
-	if km == nil {
-		return 0
-	}
-	return int64(math.Round(*km * 1000))
-}
-
 // carryOn writes the transition with a change of its booking, and tells of its end.
 func (c *carrier) carryOn(
 	ctx context.Context, decide func(rental.BookingDetails, time.Time) (rental.Change, time.Duration, error),
@@ -428,6 +391,7 @@ func (c *carrier) carryOn(
 		c.t = before
 		change, wait, err := decide(d, c.Now())
 		c.t.NeedsStaff = wait > 0 && c.isLong()
+		seen.Booking = change.Booking
 		return change, wait, err
 	})
 	switch {
@@ -443,11 +407,8 @@ func (c *carrier) carryOn(
 	if c.t.State != rental.TransitionOpen {
 		c.metrics.end(c.t)
 		c.log.Info("transition ended", "state", string(c.t.State), "code", string(c.code()))
-		if d, err := c.Store.BookingDetails(ctx, c.t.Booking); err == nil {
-			seen = d
-		}
-		c.changed(seen, c.t)
-	} else if c.t.NeedsStaff && !before.NeedsStaff {
+	}
+	if c.t.State != rental.TransitionOpen || c.t.NeedsStaff && !before.NeedsStaff {
 		c.changed(seen, c.t)
 	}
 	return false, nil

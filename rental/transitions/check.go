@@ -12,10 +12,11 @@ import (
 // reportWithin is how long a vehicle has to report what a return is checked by.
 const reportWithin = 8 * time.Second
 
-// check checks what the vehicle must be like before a transition. It returns the conditions of a
-// return. It fails with a *telematics.Error, or a *rental.ReturnRefusal.
+// check checks what the vehicle must be like before a transition. What a vehicle reports for it is
+// added to twin. It returns the conditions of a return. It fails with a *telematics.Error, or a
+// *rental.ReturnRefusal.
 func (r *Runner) check(
-	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin telematics.Twin,
+	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin *telematics.Twin,
 ) ([]rental.Check, error) {
 	switch q.Kind {
 	case rental.StartRental:
@@ -27,7 +28,7 @@ func (r *Runner) check(
 	}
 }
 
-func (r *Runner) checkStart(q rental.TransitionRequest, d rental.BookingDetails, twin telematics.Twin) error {
+func (r *Runner) checkStart(q rental.TransitionRequest, d rental.BookingDetails, twin *telematics.Twin) error {
 	if twin.Contact.Unreachable(q.Now) {
 		return telematics.UnitOffline(twin.Contact, q.Now)
 	}
@@ -39,7 +40,7 @@ func (r *Runner) checkStart(q rental.TransitionRequest, d rental.BookingDetails,
 }
 
 func (r *Runner) checkReturn(
-	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin telematics.Twin,
+	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin *telematics.Twin,
 ) ([]rental.Check, error) {
 	if q.Override != "" {
 		return nil, nil
@@ -54,8 +55,8 @@ func (r *Runner) checkReturn(
 			RequestID: q.Activity.RequestID, Booking: int64(d.ID),
 		})
 		if err == nil && receipt.Command != nil && receipt.Command.Reported != nil {
-			back.State = telematics.Merge(back.State, *receipt.Command.Reported)
-			back.Reported = receipt.Command.Completed
+			twin.Snapshot = telematics.Merge(twin.Snapshot, *receipt.Command.Reported)
+			back.State, back.Reported = twin.Snapshot, receipt.Command.Completed
 		}
 	}
 	if position, known := back.State.Position(); known && r.Areas != nil {

@@ -15,6 +15,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,7 +43,7 @@ type Store interface {
 	// the errors of decide.
 	OpenTransition(
 		ctx context.Context, r rental.Request, t rental.Transition, lease time.Duration, decide rental.Decision,
-	) (rental.BookingDetails, bool, error)
+	) (replayed bool, err error)
 	// TakeTransitions leases due transitions.
 	TakeTransitions(ctx context.Context, limit int, lease time.Duration) ([]rental.Transition, error)
 	// Keep writes a transition: with a wait it ends the lease until then, else it extends it. It
@@ -102,7 +104,7 @@ type Runner struct {
 
 	mu      sync.Mutex
 	ended   bool
-	waiters map[rental.TransitionID][]chan struct{}
+	waiters map[rental.TransitionID][]chan rental.Transition
 	paying  map[rental.BookingID]chan struct{} // starts that wait for their payment here
 }
 
@@ -119,7 +121,7 @@ func New(c Config) *Runner {
 	}
 	r := &Runner{
 		Config: c, metrics: newMetrics(c.Metrics), hint: make(chan struct{}, 1),
-		waiters: map[rental.TransitionID][]chan struct{}{}, paying: map[rental.BookingID]chan struct{}{},
+		waiters: map[rental.TransitionID][]chan rental.Transition{}, paying: map[rental.BookingID]chan struct{}{},
 	}
 	r.working, r.stop = context.WithCancel(context.Background())
 	return r
@@ -146,7 +148,8 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 		return rental.Transition{}, false, err
 	}
 	t := rental.Transition{
-		ID: uuid.Must(uuid.NewV7()), Booking: d.ID, Kind: q.Kind, State: rental.TransitionOpen, Step: firstStep(q.Kind), By: q.Actor,
+		ID: uuid.Must(uuid.NewV7()), Booking: d.ID, Vehicle: d.VehicleID, Kind: q.Kind, By: q.Actor,
+		State: rental.TransitionOpen, Step: firstStep(q.Kind),
 		Requested: q.Now, Lease: uuid.New(),
 		Progress: rental.Progress{RequestID: q.Activity.RequestID, Override: q.Override, Since: q.Now},
 	}
@@ -154,22 +157,25 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	if _, err := d.Open(q.Now, q.Kind, q.Actor.Role); err != nil {
 		return rental.Transition{}, false, err
 	}
-	if t.Checks, err = r.check(ctx, q, d, twin); err != nil {
+	if t.Checks, err = r.check(ctx, q, d, &twin); err != nil {
 		return rental.Transition{}, false, err
+	}
+	if km := twin.Snapshot.Number(telematics.MileageKm); km != nil {
+		t.Metres = int64(math.Round(*km * 1000))
 	}
 	if q.Admit != nil {
 		if err := q.Admit(d); err != nil {
 			return rental.Transition{}, false, err
 		}
 	}
-	after, replayed, err := r.Store.OpenTransition(ctx, q.Request, t, r.Lease, func(d rental.BookingDetails) (rental.Change, error) {
+	replayed, err := r.Store.OpenTransition(ctx, q.Request, t, r.Lease, func(d rental.BookingDetails) (rental.Change, error) {
 		return d.Open(q.Now, q.Kind, q.Actor.Role)
 	})
 	if err != nil || replayed {
 		return r.openedBefore(ctx, q, replayed, err)
 	}
 	r.metrics.opened.WithLabelValues(string(t.Kind)).Inc()
-	r.publish(after, t)
+	r.publish(d, t)
 	if q.Kind == rental.StartRental && r.Nudge != nil {
 		r.Nudge()
 	}
@@ -254,14 +260,15 @@ func (r *Runner) Await(ctx context.Context, id rental.TransitionID, wait time.Du
 		}
 		look := time.NewTimer(awaitEvery)
 		select {
-		case <-ended:
+		case t := <-ended:
+			look.Stop()
+			return t, nil
 		case <-look.C: // another instance may carry it on
 		case <-ctx.Done():
 			look.Stop()
 			r.forget(id, ended)
 			return t, nil
 		}
-		look.Stop()
 		r.forget(id, ended)
 	}
 }
@@ -275,23 +282,18 @@ func (r *Runner) needsOwner(ctx context.Context, t rental.Transition) bool {
 	return err == nil && d.StartPayment() == rental.PaymentNeedsOwner
 }
 
-func (r *Runner) waiter(id rental.TransitionID) chan struct{} {
+func (r *Runner) waiter(id rental.TransitionID) chan rental.Transition {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ended := make(chan struct{})
+	ended := make(chan rental.Transition, 1)
 	r.waiters[id] = append(r.waiters[id], ended)
 	return ended
 }
 
-func (r *Runner) forget(id rental.TransitionID, ended chan struct{}) {
+func (r *Runner) forget(id rental.TransitionID, ended chan rental.Transition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := r.waiters[id][:0]
-	for _, other := range r.waiters[id] {
-		if other != ended {
-			left = append(left, other)
-		}
-	}
+	left := slices.DeleteFunc(r.waiters[id], func(other chan rental.Transition) bool { return other == ended })
 	if r.waiters[id] = left; len(left) == 0 {
 		delete(r.waiters, id)
 	}
@@ -306,7 +308,7 @@ func (r *Runner) changed(d rental.BookingDetails, t rental.Transition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, ended := range r.waiters[t.ID] {
-		close(ended)
+		ended <- t
 	}
 	delete(r.waiters, t.ID)
 }

@@ -20,13 +20,14 @@ import (
 )
 
 // transitionColumns are those of a transitionRow, of transitions under the name x.
-const transitionColumns = `x.id, x.booking_id, x.kind, x.state, x.step, x.requested_at, x.requested_by, x.content, x.due_at, x.lease,
-	x.needs_staff, x.ended_at`
+const transitionColumns = `x.id, x.booking_id, (select of.vehicle_id from bookings of where of.id = x.booking_id) as vehicle_id,
+	x.kind, x.state, x.step, x.requested_at, x.requested_by, x.content, x.due_at, x.lease, x.needs_staff, x.ended_at`
 
 // transitionRow is a row of transitions, also as JSON.
 type transitionRow struct {
 	ID          uuid.UUID       `db:"id" json:"id"`
 	BookingID   int64           `db:"booking_id" json:"booking_id"`
+	VehicleID   int64           `db:"vehicle_id" json:"vehicle_id"`
 	Kind        string          `db:"kind" json:"kind"`
 	State       string          `db:"state" json:"state"`
 	Step        string          `db:"step" json:"step"`
@@ -48,7 +49,8 @@ type actorRow struct {
 
 func (r transitionRow) transition() (rental.Transition, error) {
 	t := rental.Transition{
-		ID: r.ID, Booking: rental.BookingID(r.BookingID), Kind: rental.TransitionKind(r.Kind), State: rental.TransitionState(r.State),
+		ID: r.ID, Booking: rental.BookingID(r.BookingID), Vehicle: telematics.VehicleID(r.VehicleID),
+		Kind: rental.TransitionKind(r.Kind), State: rental.TransitionState(r.State),
 		Step: rental.TransitionStep(r.Step), Requested: r.RequestedAt.UTC(), Ended: pg.FromTimestamp(r.EndedAt),
 		NeedsStaff: r.NeedsStaff, Due: pg.FromTimestamp(r.DueAt), Lease: pg.Deref(r.Lease),
 	}
@@ -125,32 +127,27 @@ func (p Transitions) RequestedWith(ctx context.Context, key *telematics.Idempote
 // actor, and with the errors of decide.
 func (p Transitions) OpenTransition(
 	ctx context.Context, r rental.Request, t rental.Transition, lease time.Duration, decide rental.Decision,
-) (rental.BookingDetails, bool, error) {
-	var after rental.BookingDetails
-	var replayed bool
-	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
-		after, replayed, err = openTransition(ctx, tx, r, t, lease, decide)
+) (replayed bool, err error) {
+	err = retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
+		replayed, err = openTransition(ctx, tx, r, t, lease, decide)
 		return err
 	})
-	if err != nil {
-		return rental.BookingDetails{}, false, unavailable.Wrap("open transition", err)
-	}
-	return after, replayed, nil
+	return replayed && err == nil, unavailable.Wrap("open transition", err)
 }
 
 func openTransition(
 	ctx context.Context, tx *sqlx.Tx, r rental.Request, t rental.Transition, lease time.Duration, decide rental.Decision,
-) (rental.BookingDetails, bool, error) {
+) (replayed bool, err error) {
 	before, err := lockedDetails(ctx, tx, r)
 	if err != nil {
-		return rental.BookingDetails{}, false, err
+		return false, err
 	}
 	if made, err := idempotency.Find(ctx, tx, r.Key); err != nil || made != nil {
-		return before, made != nil, err
+		return made != nil, err
 	}
 	change, err := decide(before)
 	if err != nil {
-		return rental.BookingDetails{}, false, err
+		return false, err
 	}
 	key := ""
 	if r.Key != nil {
@@ -162,16 +159,12 @@ func openTransition(
 		t.ID, r.Booking, t.Kind, t.State, t.Step, key, pg.Timestamp(t.Requested),
 		pg.JSON(actorRow{Subject: t.By.Subject, Role: t.By.Role, Agency: t.By.Agency}), pg.JSON(t.Progress), t.Lease, lease.Microseconds())
 	if err != nil {
-		return rental.BookingDetails{}, false, err
+		return false, err
 	}
 	if err := insertCharges(ctx, tx, r.Actor, before, change.Charges); err != nil {
-		return rental.BookingDetails{}, false, err
+		return false, err
 	}
-	if err := keepKey(ctx, tx, r.Key, before.ID); err != nil {
-		return rental.BookingDetails{}, false, err
-	}
-	after, err := readDetails(ctx, tx, r.Booking, r.Now)
-	return after, false, err
+	return false, keepKey(ctx, tx, r.Key, before.ID)
 }
 
 // lockedDetails locks a booking and returns it, if the actor may see it.

@@ -77,12 +77,8 @@ func (m *mortal) RequestedWith(ctx context.Context, key *telematics.IdempotencyK
 
 func (m *mortal) OpenTransition(
 	ctx context.Context, r rental.Request, t rental.Transition, _ time.Duration, decide rental.Decision,
-) (d rental.BookingDetails, replayed bool, err error) {
-	replayed, err = live(m, func() (bool, error) {
-		d, replayed, err = m.store.OpenTransition(ctx, r, t, mortalLease, decide)
-		return replayed, err
-	})
-	return d, replayed, err
+) (bool, error) {
+	return live(m, func() (bool, error) { return m.store.OpenTransition(ctx, r, t, mortalLease, decide) })
 }
 
 func (m *mortal) TakeTransitions(ctx context.Context, limit int, lease time.Duration) ([]rental.Transition, error) {
@@ -154,7 +150,7 @@ func TestTransitions_AnInstanceDiesBetweenAnyTwoSteps(t *testing.T) {
 				}
 				deaths++
 			}
-			if deaths < 8 {
+			if deaths < 6 { // what opens a transition, orders its command and writes its end
 				t.Errorf("the instance had only %d calls", deaths)
 			}
 		})
