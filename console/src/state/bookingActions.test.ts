@@ -48,6 +48,8 @@ it.each([
   ['while a start is paid', { status: 'upcoming', ...open('start', 'pay') }, ['giveUp']],
   ['while a start is on its way', { status: 'upcoming', ...open('start', 'command') }, []],
   ['while a start is not known', { status: 'upcoming', ...open('start', 'confirm') }, ['rental/start', 'giveUp']],
+  ['while a start is undone', { status: 'upcoming', ...open('start', 'undo') }, ['overrideStart']],
+  ['while a start is refunded', { status: 'upcoming', ...open('start', 'refund') }, []],
   ['while an end is on its way', open('end', 'command'), ['override']],
   ['while an end is not known', open('end', 'confirm'), ['rental/end', 'override']],
   ['while a pause is not known', open('pause', 'confirm'), ['rental/pause']],
@@ -63,6 +65,7 @@ it('does nothing by hand while a transition is open', () => {
 
 it('sends each change to its address', () => {
   expect(pathOf({ change: 'override' })).toBe('rental/end');
+  expect(pathOf({ change: 'overrideStart' })).toBe('rental/start');
   expect(pathOf({ change: 'giveUp', transition: 't1' })).toBe('transitions/t1/cancel');
   expect(pathOf({ change: 'rental/pause' })).toBe('rental/pause');
   expect(pathOf({ change: 'start' })).toBe('start');

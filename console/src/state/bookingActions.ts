@@ -4,7 +4,7 @@ import type { Texts } from '../texts/en';
 import { openOf } from './rental';
 
 /** What the vehicle takes part in: it goes on until that has done it. */
-export type Move = 'rental/start' | 'rental/pause' | 'rental/resume' | 'rental/end' | 'override' | 'giveUp';
+export type Move = 'rental/start' | 'rental/pause' | 'rental/resume' | 'rental/end' | 'override' | 'giveUp' | 'overrideStart';
 /** Those, and what changes the booking alone. */
 export type Change = 'start' | 'end' | 'refund' | 'capture' | 'fee' | Move;
 
@@ -13,16 +13,20 @@ export const changes: Change[] = ['start', 'end', 'refund', 'capture', 'fee'];
 /** The moves that a booking has buttons for. */
 export function movesOf(booking: AdminBooking): Move[] {
   if (booking.status !== 'upcoming' && booking.status !== 'active') return [];
+  const open = openOf(booking);
   return [
     'rental/start',
     booking.paused ? 'rental/resume' : 'rental/pause',
     'rental/end',
     'override',
-    ...(openOf(booking)?.kind === 'start' ? (['giveUp'] as const) : []),
+    ...(open?.kind !== 'start' ? [] : ([open.step === 'undo' ? 'overrideStart' : 'giveUp'] as const)),
   ];
 }
 
-export const isMove = (change: Change): change is Move => change.startsWith('rental/') || change === 'override' || change === 'giveUp';
+/** Whether a move goes on whatever the vehicle reports or answers. */
+export const isOverride = (change: Change) => change === 'override' || change === 'overrideStart';
+
+export const isMove = (change: Change): change is Move => change.startsWith('rental/') || isOverride(change) || change === 'giveUp';
 
 /** Where each change is sent; that of giveUp names a transition. */
 export function pathOf({ change, transition }: Ordered): string {
@@ -30,6 +34,7 @@ export function pathOf({ change, transition }: Ordered): string {
     capture: 'deposit/capture',
     fee: 'fees',
     override: 'rental/end',
+    overrideStart: 'rental/start',
     giveUp: `transitions/${transition}/cancel`,
   };
   return paths[change] ?? change;
@@ -39,7 +44,7 @@ export function pathOf({ change, transition }: Ordered): string {
 export const movesMoney = (change: Change) => change === 'refund' || change === 'capture' || change === 'fee';
 
 /** Whether a change needs a reason. */
-export const isReasoned = (change: Change) => movesMoney(change) || change === 'override';
+export const isReasoned = (change: Change) => movesMoney(change) || isOverride(change);
 
 /** The most that a change may move. */
 export const limitOf = (change: Change, booking: AdminBooking) =>
@@ -56,6 +61,8 @@ export function whyNotChanged(change: Change, booking: AdminBooking, me: Me | nu
     return off.inTransition(texts.rental.kinds[open.kind]);
   }
   switch (change) {
+    case 'overrideStart':
+      return open?.step === 'undo' ? '' : off.givenUp;
     case 'giveUp':
       return open?.step === 'command' ? off.onItsWay : open?.step === 'pay' || open?.step === 'confirm' ? '' : off.givenUp;
     case 'rental/pause':
@@ -83,9 +90,17 @@ export function whyNotChanged(change: Change, booking: AdminBooking, me: Me | nu
   }
 }
 
-/** Whether a move goes on with an open transition: it has the command ordered again, or ends without the vehicle. */
-export const joins = (change: Change, open: Transition) =>
-  change === 'override' ? open.kind === 'end' : change === `rental/${open.kind}` && open.step === 'confirm';
+/** Whether a move goes on with an open transition: it has the command ordered again, or does without the vehicle. */
+export function joins(change: Change, open: Transition): boolean {
+  switch (change) {
+    case 'override':
+      return open.kind === 'end';
+    case 'overrideStart':
+      return open.step === 'undo';
+    default:
+      return change === `rental/${open.kind}` && open.step === 'confirm';
+  }
+}
 
 /** A change with what it needs. */
 export interface Ordered {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { AdminBooking, ReturnCheck, Transition } from '../api/client';
 import { de } from '../texts/de';
 import { en } from '../texts/en';
-import { checkText, needsStaff, sinceOf, toneOfTransition, waitsFor } from './rental';
+import { checkText, needsStaff, overrideText, sinceOf, toDo, toneOfTransition, waitsFor } from './rental';
 
 const transition = (change: Partial<Transition> = {}) =>
   ({
@@ -23,6 +23,18 @@ it('says what a transition waits for, and since when', () => {
   expect(waitsFor(transition({ step: 'pay', next: ['confirm_payment', 'cancel'] }), en)).toBe(en.rental.waits.owner);
   expect(waitsFor(transition({ state: 'done', step: null }), en)).toBe('');
   expect(sinceOf(transition({ steps: [] }))).toBeNull();
+});
+
+it('says what a person can do, and has done', () => {
+  const words = en.rental.todo;
+  expect(toDo(transition(), en)).toBe(words.start);
+  expect(toDo(transition({ step: 'undo' }), en)).toBe(words.undo);
+  expect(toDo(transition({ step: 'refund' }), en)).toBe(words.payments);
+  expect(toDo(transition({ kind: 'end' }), en)).toBe(words.end);
+  expect(toDo(transition({ kind: 'end', step: 'book' }), en)).toBe(words.payments);
+  expect(overrideText(transition({ override: null }), en)).toBe('');
+  expect(overrideText(transition({ override: 'It is locked.' }), en)).toBe('Given up without the vehicle: It is locked.');
+  expect(overrideText(transition({ kind: 'end', override: 'It was towed.' }), en)).toBe('Without the return check: It was towed.');
 });
 
 it('marks what is not known, and what waits for a person', () => {

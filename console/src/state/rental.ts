@@ -37,6 +37,19 @@ export function waitsFor(t: Transition, texts: Texts): string {
   return t.step === 'confirm' && t.kind === 'end' ? words.confirmEnd : words[t.step];
 }
 
+/** What a person can do about an open transition that needs one. */
+export function toDo(t: Transition, texts: Texts): string {
+  const words = texts.rental.todo;
+  if (t.step === 'undo') return words.undo;
+  return t.step === 'refund' || t.step === 'book' ? words.payments : words[t.kind];
+}
+
+/** Why a person did without the vehicle; empty: none did. */
+export function overrideText(t: Transition, texts: Texts): string {
+  if (!t.override) return '';
+  return t.kind === 'start' ? texts.rental.overrideStart(t.override) : texts.rental.override(t.override);
+}
+
 /** Since when the present step lasts; null: it has ended. */
 export const sinceOf = (t: Transition): string | null => t.steps.find((s) => s.state === 'running' || s.state === 'unknown')?.at ?? null;
 

@@ -60,6 +60,38 @@ it('shows the steps of a rental, and reads it again when something becomes of it
   expect(pages.errors).toEqual([]);
 });
 
+it('lets staff give a start up whose vehicle does not lock, and not once it has ended', async () => {
+  const stuck = transition(7, { kind: 'start', step: 'undo', needs_staff: true });
+  const sent: unknown[] = [];
+  const giveUp = async () => {
+    document.querySelector<HTMLElement>('[data-action="overrideStart"]')?.click();
+    await pages.until(() => document.querySelector('dialog[open] [name="reason"]'));
+    const reason = document.querySelector<HTMLInputElement>('dialog[open] [name="reason"]')!;
+    reason.value = 'I have locked it.';
+    reason.dispatchEvent(new Event('input', { bubbles: true }));
+  };
+  const send = () => document.querySelector<HTMLElement>('[data-send="overrideStart"]')?.click();
+  answers['bookings/1'] = booking(1, { status: 'upcoming', transition: stuck });
+  answers['bookings/1/rental/start'] = (_: string, init: RequestInit) => {
+    sent.push(JSON.parse(String(init.body)));
+    return stuck;
+  };
+  await pages.open('#/bookings/1', 'section[data-transition]');
+  expect(pages.texts('.alarm')[0]).toContain('Then give the start up without the vehicle.');
+  await giveUp();
+  send();
+  await pages.until(() => document.querySelector('dialog[open]') === null);
+  expect(sent).toEqual([{ override: true, reason: 'I have locked it.' }]);
+
+  await giveUp();
+  answers['bookings/1'] = booking(1, { status: 'upcoming', transition: { ...stuck, state: 'failed', step: null } });
+  await pages.send('rental', event(7, { kind: 'start', state: 'failed' }));
+  await pages.until(() => document.querySelector('section[data-transition][data-state="failed"]'));
+  send(); // it would begin another start
+  await pages.until(() => pages.texts('dialog[open] .problem').length === 1);
+  expect(sent).toHaveLength(1);
+});
+
 it('marks a rental that needs a person in the list of bookings', async () => {
   await pages.open('#/bookings', 'tr[data-booking]');
   expect(pages.texts('tr[data-booking="1"] td')[0]).toMatch(/^active paused/);

@@ -1093,6 +1093,7 @@ export const de: Texts = {
       'rental/end': 'Miete beenden',
       override: 'Ohne Rückgabeprüfung beenden',
       giveUp: 'Beginn abbrechen',
+      overrideStart: 'Beginn ohne das Fahrzeug abbrechen',
       start: 'Von Hand beginnen',
       end: 'Von Hand beenden',
       refund: 'Erstatten',
@@ -1108,6 +1109,7 @@ export const de: Texts = {
       'rental/end': (reference) => `Miete ${reference} für den Kunden beenden?`,
       override: (reference) => `Miete ${reference} beenden, was das Fahrzeug auch meldet?`,
       giveUp: (reference) => `Beginn von ${reference} abbrechen?`,
+      overrideStart: (reference) => `Beginn von ${reference} abbrechen, ob das Fahrzeug verriegelt ist oder nicht?`,
       start: (reference) => `Buchung ${reference} von Hand beginnen?`,
       end: (reference) => `Buchung ${reference} von Hand beenden?`,
       refund: (reference) => `Erstattung zu ${reference}`,
@@ -1136,6 +1138,8 @@ export const de: Texts = {
       repeats: 'Der Befehl wird noch einmal gesendet: Das Ergebnis des letzten ist nicht bekannt.',
       givesUp: 'Ist das Fahrzeug vielleicht offen, wird es wieder verriegelt. Dann geht alles zurück, was für den Beginn berechnet ' +
         'oder vorgemerkt wurde.',
+      unlocked: 'Auf das Fahrzeug wird nicht mehr gewartet: Sehen Sie nach, ob es verriegelt ist.',
+      givesBack: 'Was für den Beginn berechnet oder vorgemerkt wurde, geht zurück, und andere können das Fahrzeug buchen.',
       start: (rental, card) =>
         `${rental} werden von ${card} abgebucht. Es geht kein Befehl hinaus: Öffnen Sie das Fahrzeug auf seiner Seite.`,
       hold: (deposit) => `${deposit} werden auf der Karte vorgemerkt, nicht abgebucht.`,
@@ -1159,6 +1163,7 @@ export const de: Texts = {
       'rental/end': 'Das Ende ist verlangt: Was daraus wird, steht unten.',
       override: 'Das Ende ist verlangt: Was daraus wird, steht unten.',
       giveUp: 'Der Beginn ist abgebrochen: Was daraus wird, steht unten.',
+      overrideStart: 'Der Beginn ist abgebrochen: Was daraus wird, steht unten.',
       start: 'Begonnen. Die Zahlung dauert einige Sekunden.',
       end: 'Beendet.',
       refund: 'Die Erstattung ist angeordnet: Die letzte Zeile der Tabelle sagt, ob das Geld zurück ist.',
@@ -1216,10 +1221,14 @@ export const de: Texts = {
       resume: 'Sehen Sie auf der Seite des Fahrzeugs, was es meldet, und fragen Sie den Kunden.',
       end: 'Sehen Sie auf der Seite des Fahrzeugs, was es meldet. Ist es verriegelt, oder ist jemand dort? Dann beenden Sie die Miete ' +
         'ohne Rückgabeprüfung.',
+      undo: 'Sehen Sie auf der Seite des Fahrzeugs, was es meldet. Ist es verriegelt, oder ist jemand dort? Dann brechen Sie den Beginn ' +
+        'ohne das Fahrzeug ab.',
+      payments: 'Eine Zahlung hat noch kein Ergebnis: Sehen Sie unten, welche, und suchen Sie sie beim Zahlungsdienst.',
     },
     vehicle: 'Das Fahrzeug',
     command: 'Sein Befehl',
     override: (reason) => `Ohne Rückgabeprüfung: ${reason}`,
+    overrideStart: (reason) => `Ohne das Fahrzeug abgebrochen: ${reason}`,
     checksMet: (n) => `Rückgabeprüfung: alle ${n} Bedingungen waren erfüllt`,
     checksFailed: (n) => `Rückgabeprüfung: ${n === 1 ? '1 Bedingung ist' : `${n} Bedingungen sind`} nicht erfüllt`,
     checkColumns: { what: 'Was', expected: 'Erwartet', reported: 'Gemeldet' },
