@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"motorpool/httpapi/errorcode"
@@ -59,6 +60,15 @@ func (a audit) recordList(c *request.Call, agency telematics.AgencyID, visible b
 	}
 	entry.Outcome, entry.Details = telematics.Executed, map[string]any{"filter": filter, things: n}
 	return a.recordDurably(c, entry)
+}
+
+// refused records that a request has changed nothing, or that this is unknown, and returns its
+// error.
+func (a audit) refused(ctx context.Context, entry telematics.Activity, refusal error) error {
+	entry.Code = request.AsError(refusal).Code
+	entry.Outcome = notChanged(entry.Code)
+	a.RecordLimited(ctx, entry)
+	return refusal
 }
 
 // notChanged returns the outcome of a change that failed.

@@ -66,8 +66,11 @@ func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 	written := []string{
 		telematics.StatusRead, telematics.VehiclesRead, telematics.CommandsRead, telematics.EventsRead, telematics.CommandsHalt,
 		telematics.CommandsResume, telematics.BulkOrder, telematics.AnswerUnrecorded,
-		rental.BookingCreate, rental.BookingCancel, rental.BookingExtend, rental.BookingStart, rental.BookingEnd, rental.BookingFee,
-		rental.BookingRefund, rental.BookingCapture,
+		telematics.HistoryRead, telematics.VehicleAdd, telematics.VehicleChange, telematics.StationAdd, telematics.StationChange,
+		telematics.FleetImport, rental.AreaPut, rental.AreaRemove, rental.TariffChange, rental.RulesChange,
+		rental.QuoteCreate, rental.BookingCreate, rental.BookingCancel, rental.BookingLapse,
+		rental.BookingExtend, rental.BookingStart, rental.BookingEnd, rental.BookingFee,
+		rental.BookingRefund, rental.BookingCapture, rental.TransitionCancel,
 		rental.MethodAdd, rental.MethodRemove, rental.MethodDefault, rental.MethodDropped,
 		rental.AgencyKeyAdd, rental.AgencyKeyRetire, rental.AgencyKeyRevoke,
 		rental.ChargeActivity(rental.StartCharge), rental.ChargeActivity(rental.DepositCharge),
@@ -76,6 +79,9 @@ func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 	}
 	for _, action := range append(telematics.ControlActions, telematics.ReportState) {
 		written = append(written, telematics.CommandActivity(action))
+	}
+	for _, kind := range rental.TransitionKinds {
+		written = append(written, rental.TransitionActivity(kind))
 	}
 	for _, action := range written {
 		a.get("/api/v1/admin/activity?action="+action).wants(200, "")

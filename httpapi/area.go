@@ -126,10 +126,8 @@ func (a areaHandlers) change(c *request.Call, activity string, complete func(*ar
 	change.Entry = c.Entry(activity, 0)
 	now, added, err := a.carryOut(ctx, c, &change, complete)
 	if err = asFields(err); err != nil {
-		change.Entry.Code, change.Entry.Agency = request.AsError(err).Code, cmp.Or(change.Agency, change.Entry.Agency)
-		change.Entry.Outcome = notChanged(change.Entry.Code)
-		a.audit.RecordLimited(ctx, change.Entry)
-		return err
+		change.Entry.Agency = cmp.Or(change.Agency, change.Entry.Agency)
+		return a.audit.refused(ctx, change.Entry, err)
 	}
 	if change.Shape == nil {
 		return c.Answer(fmt.Sprintf("The area %s is removed.", change.Name), nil)

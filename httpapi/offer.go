@@ -25,6 +25,7 @@ import (
 type offers struct {
 	record     Offers
 	areas      rental.Areas
+	audit      audit
 	readBudget time.Duration // of a quote
 }
 
@@ -108,13 +109,14 @@ func (o offers) freeTimes(c *request.Call) error {
 func (o offers) quote(c *request.Call) error {
 	ctx, cancel := c.Detached(o.readBudget)
 	defer cancel()
+	entry := c.Entry(rental.QuoteCreate, telematics.VehicleID(c.WholeNumber("vehicle_id")))
 	q, err := o.record.Quote(ctx, rental.QuoteRequest{
-		Agency: c.Actor.Agency, Client: c.Actor.Subject, Vehicle: telematics.VehicleID(c.WholeNumber("vehicle_id")),
+		Agency: c.Actor.Agency, Client: c.Actor.Subject, Vehicle: entry.Vehicle,
 		Category: c.Text("category"), Station: telematics.StationID(c.WholeNumber("station_id")),
-		Start: c.Time("start_date"), End: c.Time("end_date"), Now: c.Now(),
+		Start: c.Time("start_date"), End: c.Time("end_date"), Now: entry.At,
 	})
 	if err = asFields(err); err != nil {
-		return err
+		return o.audit.refused(ctx, entry, err)
 	}
 	return c.AnswerClient(http.StatusCreated, "The price is valid until "+resource.Timestamp(q.Expires)+".", resource.NewQuote(q))
 }

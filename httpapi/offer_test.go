@@ -170,6 +170,10 @@ func TestQuote_HasThePriceOfAVehicle(t *testing.T) {
 	}
 	a.bookings.err = rental.NotAvailable("The vehicle has another booking in that time.")
 	a.asClient(http.MethodPost, quotesPath, withJSON(ownNewBooking)).wants(409, "vehicle_not_available")
+	like(t, a.lastEntry(), logged{
+		Action: rental.QuoteCreate, Code: rental.VehicleNotAvailable, Outcome: telematics.NotExecuted, Vehicle: 42, Agency: 1,
+		Actor: telematics.Actor{Subject: "client-1"},
+	}, "entry")
 }
 
 func TestQuote_IsBooked(t *testing.T) {

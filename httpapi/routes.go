@@ -69,7 +69,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, commands.orderMany, checkedBy(checkBulk))
 	r.get("/api/v1/admin/commands", commands.list, listed(fleetCommands))
 
-	market := offers{record: s.Offers, areas: s.AreasAt, readBudget: s.ReadBudget}
+	market := offers{record: s.Offers, areas: s.AreasAt, audit: audit, readBudget: s.ReadBudget}
 	r.get("/api/v1/client/vehicles", market.find, ofClient, listed(offerList), checkedBy(checkOffers))
 	r.get("/api/v1/client/vehicles/{vehicle}/availability", market.freeTimes, ofClient)
 	r.post("/api/v1/client/quotes", rental.QuoteCreate, market.quote, ofClient, checkedBy(checkQuote))

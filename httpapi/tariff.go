@@ -56,9 +56,11 @@ func (f fleetEdits) setTariff(c *request.Call) error {
 
 // removeTariff answers DELETE /admin/agencies/{agency}/tariffs/{category}.
 func (f fleetEdits) removeTariff(c *request.Call) error {
-	return f.editTariff(c, json.RawMessage("null"), func(_ context.Context, done telematics.FleetEdited) error {
+	return f.editTariff(c, json.RawMessage("null"), func(ctx context.Context, done telematics.FleetEdited) error {
 		if len(done.Changes) == 0 {
-			return noSuchTariff(c)
+			entry := c.Entry(rental.TariffChange, 0)
+			entry.Agency = telematics.AgencyID(c.PathInteger("agency"))
+			return f.audit.refused(ctx, entry, noSuchTariff(c))
 		}
 		return answerEdit(c, false, "", done, nil)
 	})

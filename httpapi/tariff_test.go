@@ -29,6 +29,10 @@ func TestTariff_SetReadAndRemoved(t *testing.T) {
 	a.do(http.MethodDelete, tariffs1+"/compact%20SUV").wants(200, "")
 	same(t, string(a.fleet.edited[1].Fields), `{"tariffs":{"compact SUV":null}}`, "fields")
 	a.do(http.MethodDelete, tariffs1+"/compact%20SUV").wants(404, "tariff_not_found")
+	a.wantsEntries(logged{
+		Action: rental.TariffChange, Agency: 1, Code: rental.TariffNotFound, Outcome: telematics.NotExecuted,
+		Actor: telematics.Actor{Subject: e.Entry.Actor.Subject},
+	})
 	same(t, a.get(tariffs1).wants(200, "").data(), "[]", "the tariffs")
 }
 

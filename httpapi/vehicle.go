@@ -257,10 +257,7 @@ func (f fleetEdits) edit(c *request.Call, e telematics.FleetEdit, answer func(co
 	defer cancel()
 	done, err := f.editor.Edit(ctx, e)
 	if err = asFields(err); err != nil {
-		e.Entry.Code = request.AsError(err).Code
-		e.Entry.Outcome = notChanged(e.Entry.Code)
-		f.audit.RecordLimited(ctx, e.Entry)
-		return err
+		return f.audit.refused(ctx, e.Entry, err)
 	}
 	return answer(ctx, done)
 }

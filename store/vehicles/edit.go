@@ -16,8 +16,9 @@ import (
 )
 
 // Edit adds or changes a vehicle or a station, or changes tariffs or rental rules of an agency, by
-// the rules of a fleet file, and adds the entry to the audit log, in one transaction. The actor of
-// the entry must see the vehicle, station or agency as it was; the caller checks what it becomes.
+// the rules of a fleet file, and adds the entry to the audit log, in one transaction; none where
+// nothing of an agency changes. The actor of the entry must see the vehicle, station or agency as
+// it was; the caller checks what it becomes.
 // Its error is a *telematics.Error, or one or several *rental.FieldError.
 func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telematics.FleetEdited, err error) {
 	err = pg.WithinLocks(ctx, f.db, func(tx *sqlx.Tx) error {
@@ -40,6 +41,9 @@ func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telemati
 			return err
 		}
 		done.Changes = append([]string{}, Sentences(file.differences(on))...)
+		if e.Agency != 0 && len(done.Changes) == 0 {
+			return nil
+		}
 		entry := e.Entry
 		entry.Outcome, entry.Details = telematics.Executed, map[string]any{"changes": done.Changes}
 		entry.Agency = e.Agency

@@ -233,6 +233,13 @@ func TestEdit_OfAnAgencyHasTheRulesOfFleetFiles(t *testing.T) {
 	if done, err = edit(1, 1, `{"tariffs":{"compact":{"per_minute":0.3}}}`); err != nil || len(done.Changes) != 0 {
 		t.Errorf("the same again: %q, %v", done.Changes, err)
 	}
+	if done, err = edit(1, 1, `{"tariffs":{"van":null}}`); err != nil || len(done.Changes) != 0 {
+		t.Errorf("no tariff is removed: %q, %v", done.Changes, err)
+	}
+	entries, err = activity.New(p.DB).Activities(t.Context(), telematics.ActivityQuery{Action: rental.TariffChange})
+	if err != nil || len(entries) != 1 {
+		t.Errorf("entries of edits that change nothing: %+v, %v", entries, err)
+	}
 	_, err = edit(1, 1, `{"tariffs":{"compact":{"per_minute":0.30,"per_hour":18}}}`)
 	var field *rental.FieldError
 	if !errors.As(err, &field) || field.Field != "per_hour" {
