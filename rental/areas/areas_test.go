@@ -185,6 +185,14 @@ func TestParseShape_IsSoonDoneWithAnything(t *testing.T) {
 		}
 		t.Log(name, time.Since(begun), err)
 	}
+	// Each of them would be read as often as there are Features around it.
+	const feature = `{"type":"Feature","geometry":`
+	nested := strings.Repeat(feature, 8500) + `{}` + strings.Repeat("}", 8500)
+	_, err := ParseShape("geometry", []byte(nested))
+	var wrong *rental.FieldError
+	if !errors.As(err, &wrong) || wrong.Field != "geometry.geometry.type" {
+		t.Errorf("a Feature in a Feature: %v", err)
+	}
 }
 
 func TestParseShape_LeavesOutPointsWithinTwoMetres(t *testing.T) {

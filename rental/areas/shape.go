@@ -23,29 +23,26 @@ func ParseShape(place string, text []byte) (Shape, error) {
 	if len(text) > MaxBytes {
 		return Shape{}, wrong(place, "has %d bytes: want at most %d", len(text), MaxBytes)
 	}
-	var object struct {
-		Type        string          `json:"type"`
-		Coordinates json.RawMessage `json:"coordinates"`
-		Geometry    json.RawMessage `json:"geometry"`
+	o, err := decode(place, text)
+	if err == nil && o.Type == "Feature" {
+		place += ".geometry"
+		o, err = decode(place, o.Geometry) // in which another Feature is not valid
 	}
-	if err := json.Unmarshal(text, &object); err != nil {
-		return Shape{}, wrong(place, "want a GeoJSON object")
+	if err != nil {
+		return Shape{}, err
 	}
 	r := reader{}
 	var polygons []geom.Polygon
-	var err error
 	coordinates := place + ".coordinates"
-	switch object.Type {
-	case "Feature":
-		return ParseShape(place+".geometry", object.Geometry)
+	switch o.Type {
 	case "Polygon":
 		var polygon geom.Polygon
-		polygon, err = r.polygon(coordinates, object.Coordinates)
+		polygon, err = r.polygon(coordinates, o.Coordinates)
 		polygons = []geom.Polygon{polygon}
 	case "MultiPolygon":
-		polygons, err = each(coordinates, object.Coordinates, "a list of polygons", r.polygon)
+		polygons, err = each(coordinates, o.Coordinates, "a list of polygons", r.polygon)
 	case "FeatureCollection", "GeometryCollection":
-		return Shape{}, wrong(place+".type", "is %s: name one area for each part, or use a MultiPolygon", object.Type)
+		return Shape{}, wrong(place+".type", "is %s: name one area for each part, or use a MultiPolygon", o.Type)
 	default:
 		return Shape{}, wrong(place+".type", "want Polygon, MultiPolygon or Feature")
 	}
@@ -59,6 +56,20 @@ func ParseShape(place string, text []byte) (Shape, error) {
 		}
 	}
 	return Shape{simplified(several)}, nil
+}
+
+// object is a geometry, or a Feature with one.
+type object struct {
+	Type        string          `json:"type"`
+	Coordinates json.RawMessage `json:"coordinates"`
+	Geometry    json.RawMessage `json:"geometry"`
+}
+
+func decode(place string, text []byte) (o object, err error) {
+	if json.Unmarshal(text, &o) != nil {
+		err = wrong(place, "want a GeoJSON object")
+	}
+	return o, err
 }
 
 func wrong(place, format string, args ...any) error {
