@@ -12,20 +12,20 @@ import (
 
 // The laws of rentals; those of money apply, too.
 const (
-	lawPrice   = "a rental is charged once for what it was"
-	lawDriven  = "no vehicle is opened without a rental that is paid or held"
-	lawOneUser = "a vehicle is in one rental at a time"
-	lawLocked  = "the vehicle of an ended rental is locked and immobilised"
-	lawInTime  = "no transition is open for longer than its limit"
-	lawOrdered = "each command of a transition is executed once"
-	lawTold    = "what was answered as done is on record"
+	lawPrice    = "a rental is charged once for what it was"
+	lawDriven   = "no vehicle is opened without a rental that is paid or held"
+	lawOneUser  = "a vehicle is in one rental at a time"
+	lawLocked   = "the vehicle of an ended rental is locked and immobilised"
+	lawInTime   = "no transition is open for longer than its limit"
+	lawOrdered  = "each command of a transition is executed once"
+	lawAnswered = "what was answered as done is on record"
 )
 
 // CheckRentals compares the accounts of a round of rentals.
 func CheckRentals(e RentalEvidence) verdict.Report {
 	a := &rentalAudit{audit: newAudit(e.Evidence), of: e, paid: map[rental.BookingID]time.Time{}}
 	a.Report = verdict.New(
-		lawPrice, lawDriven, lawOneUser, lawLocked, lawInTime, lawOrdered, lawTold,
+		lawPrice, lawDriven, lawOneUser, lawLocked, lawInTime, lawOrdered, lawAnswered,
 		lawSettled, lawCharged, lawDeposits, lawRefunds, lawRecorded, lawSums, lawAuditLog,
 	)
 	a.index()
@@ -43,7 +43,7 @@ func CheckRentals(e RentalEvidence) verdict.Report {
 	}
 	a.ordered()
 	for _, rent := range e.Rents {
-		a.told(rent)
+		a.answered(rent)
 	}
 	return a.Report
 }
@@ -222,11 +222,11 @@ func (a *rentalAudit) ordered() {
 	}
 }
 
-// told checks that what a client was answered as done is on record: one that is done, and requested
-// before.
-func (a *rentalAudit) told(r Rent) {
-	for _, t := range r.Told {
-		a.Must(lawTold, slices.ContainsFunc(a.transitions[r.Booking], func(row TransitionRow) bool {
+// answered checks that what a client was answered as done is on record: one that is done, and
+// requested before.
+func (a *rentalAudit) answered(r Rent) {
+	for _, t := range r.Answered {
+		a.Must(lawAnswered, slices.ContainsFunc(a.transitions[r.Booking], func(row TransitionRow) bool {
 			return row.Kind == t.Kind && row.State == rental.TransitionDone && row.Requested.Before(t.At)
 		}), "the %s of booking %d was answered as done at %s; on record: %v", t.Kind, r.Booking, clock(&t.At), a.transitions[r.Booking])
 	}

@@ -36,7 +36,7 @@ func goodRental() RentalEvidence {
 	start, end := uuid.New(), uuid.New()
 	e := RentalEvidence{
 		ReadAt: at(1000),
-		Rents:  []Rent{{Booking: 1, Told: []Told{{rental.StartRental, at(6)}, {rental.EndRental, at(70)}}}},
+		Rents:  []Rent{{Booking: 1, Answered: []Answered{{rental.StartRental, at(6)}, {rental.EndRental, at(70)}}}},
 		Rentals: []RentalRow{
 			{ID: 1, State: rental.Completed, Vehicle: 1, Unit: "car-1", Rental: 74, Start: new(at(5)), End: new(at(66))},
 			{ID: 2, State: rental.Cancelled, Vehicle: 1, Unit: "car-1", Rental: 4400},
@@ -127,8 +127,8 @@ func TestCheckRentals_FindsViolations(t *testing.T) {
 		"executed twice":         {lawOrdered, func(e *RentalEvidence) { e.Events = append(e.Events, e.Events[0]) }},
 		"ordered by no one":      {lawOrdered, func(e *RentalEvidence) { e.Orders = e.Orders[:1] }},
 		"one command, two steps": {lawOrdered, func(e *RentalEvidence) { e.Orders[1].Command = e.Orders[0].Command }},
-		"told, and not on record": {lawTold, func(e *RentalEvidence) {
-			e.Rents[0].Told = append(e.Rents[0].Told, Told{rental.PauseRental, at(40)})
+		"answered, and not on record": {lawAnswered, func(e *RentalEvidence) {
+			e.Rents[0].Answered = append(e.Rents[0].Answered, Answered{rental.PauseRental, at(40)})
 		}},
 		"the processor has more": {lawSums, func(e *RentalEvidence) { e.Ledger[0].Captured++ }},
 	} {

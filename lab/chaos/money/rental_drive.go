@@ -17,15 +17,15 @@ import (
 
 // Rent is what a client wanted of a rental, and was answered.
 type Rent struct {
-	Booking rental.BookingID // zero: it got none
-	Told    []Told
-	vehicle telematics.VehicleID
-	client  *client
-	asked   int // how often it asked for a transition
+	Booking  rental.BookingID // zero: it got none
+	Answered []Answered
+	vehicle  telematics.VehicleID
+	client   *client
+	asked    int // how often it asked for a transition
 }
 
-// Told is a transition that the service has answered as done.
-type Told struct {
+// Answered is a transition that the service has answered as done.
+type Answered struct {
 	Kind rental.TransitionKind
 	At   time.Time
 }
@@ -166,8 +166,8 @@ type shown struct {
 	State  rental.TransitionState
 }
 
-// read1 returns the booking; zero: it could not be read.
-func (r *driving) read1(ctx context.Context, rng *rand.Rand, rent *Rent) (b shown) {
+// readBooking returns the booking; zero: it could not be read.
+func (r *driving) readBooking(ctx context.Context, rng *rand.Rand, rent *Rent) (b shown) {
 	s := r.callOnce(ctx, call{
 		method: http.MethodGet, path: fmt.Sprintf("/api/v1/client/bookings/%d", rent.Booking), client: rent.client,
 	}, r.instances[rng.IntN(len(r.instances))], callTimeout)
@@ -212,7 +212,7 @@ func (r *driving) move(ctx context.Context, rng *rand.Rand, rent *Rent, kind ren
 		s := r.callOnce(ctx, c, r.instances[rng.IntN(len(r.instances))], patience)
 		switch {
 		case s.status == http.StatusOK:
-			rent.Told = append(rent.Told, Told{kind, time.Now()})
+			rent.Answered = append(rent.Answered, Answered{kind, time.Now()})
 			return true
 		case s.status == http.StatusAccepted:
 			if !r.follow(ctx, rng, rent, kind, s) {
@@ -227,7 +227,7 @@ func (r *driving) move(ctx context.Context, rng *rand.Rand, rent *Rent, kind ren
 			key = ""
 			refused++
 		}
-		b := r.read1(ctx, rng, rent)
+		b := r.readBooking(ctx, rng, rent)
 		switch {
 		case b.has(kind):
 			return true

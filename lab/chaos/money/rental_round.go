@@ -62,7 +62,7 @@ var rentalPlans = map[telematics.AgencyID]map[string]*rental.Plan{
 // for the duration, by default a second for two rentals, and at least 15 s.
 func Rentals(p Plan) runner.Kind {
 	return func(w *world.World, c runner.Config) (runner.Round, error) {
-		c.Bookings, c.Instances = c.Rentals, cmp.Or(c.Instances, 3)
+		c.Instances = cmp.Or(c.Instances, 3)
 		c.Duration = cmp.Or(c.Duration, max(shortest, time.Duration(c.Rentals)*time.Second/rentalsASecond))
 		switch {
 		case c.Rentals < 20:
@@ -77,7 +77,7 @@ func Rentals(p Plan) runner.Kind {
 			Starts: fmt.Sprintf("servers, %d instances and %d cars; %d rentals", c.Instances, len(fleet.Vehicles), c.Rentals),
 			World: []world.Step{
 				{What: "servers", Do: r.startServers},
-				{What: "clients", Do: func(ctx context.Context) error { return r.createClients(ctx, fleet) }},
+				{What: "clients", Do: func(ctx context.Context) error { return r.createClients(ctx, fleet, r.Rentals) }},
 				{What: "instances", Do: r.startInstances},
 				{What: "cars", Do: func(ctx context.Context) error { return r.startCars(ctx, fleet.Vehicles) }},
 			},

@@ -68,14 +68,15 @@ func clientsOf(bookings int) int {
 
 // createBookings stores vehicles, clients, cards and bookings, without the service.
 func (r *round) createBookings(ctx context.Context) error {
-	if err := r.createClients(ctx, r.fleet()); err != nil {
+	if err := r.createClients(ctx, r.fleet(), r.Bookings); err != nil {
 		return err
 	}
 	return r.withDB(func(db *pg.DB) error { return r.addBookings(ctx, rentals.Bookings{DB: db}) })
 }
 
-// createClients stores vehicles, clients and cards, without the service.
-func (r *round) createClients(ctx context.Context, f vehicles.FleetFile) error {
+// createClients stores vehicles, and the clients of a number of bookings with their cards, without
+// the service.
+func (r *round) createClients(ctx context.Context, f vehicles.FleetFile, bookings int) error {
 	if err := errors.Join(r.Migrate(ctx), r.Import(ctx, f)); err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (r *round) createClients(ctx context.Context, f vehicles.FleetFile) error {
 	processor := stripe.New(stripe.Config{Key: r.PaymentsKey, BaseURL: r.processor.URL()})
 	defer processor.Close()
 	return r.withDB(func(db *pg.DB) error {
-		return r.addClients(ctx, wallet.New(wallet.Config{
+		return r.addClients(ctx, clientsOf(bookings), wallet.New(wallet.Config{
 			Cards: rentals.Cards{DB: db}, Processor: processor, Log: slog.New(slog.DiscardHandler),
 		}))
 	})
@@ -125,8 +126,8 @@ func (r *round) fleet() vehicles.FleetFile {
 
 func agencyOf(i int) telematics.AgencyID { return telematics.AgencyID(1 + i%len(agencies)) }
 
-func (r *round) addClients(ctx context.Context, wallet *wallet.Wallet) error {
-	r.clients = make([]*client, clientsOf(r.Bookings))
+func (r *round) addClients(ctx context.Context, n int, wallet *wallet.Wallet) error {
+	r.clients = make([]*client, n)
 	return all(len(r.clients), func(i int) (err error) {
 		c := &client{actor: telematics.Actor{Subject: fmt.Sprintf("client-%d", i), Role: telematics.Client, Agency: agencyOf(i)}}
 		r.clients[i] = c
