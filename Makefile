@@ -17,8 +17,8 @@ dev: go ## run a complete installation here: servers, service, twelve demo cars 
 test: go ## run all tests, with the race detector, about 10 minutes (installs servers where it can)
 	@.ci/servers
 	@.ci/node || true
-	@.ci/console packages
-	@.ci/clients build
+	@.ci/npm -o console
+	@.ci/npm -o clients/typescript build
 	@.ci/test $(ARGS) ./... ./lab/...
 
 chaos: go ## break everything and check every law, five minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print; a day of bought units, 24 minutes: ARGS=--day; money: ARGS="--bookings 2000"; rentals: ARGS="--rentals 2000"; one fault: ARGS=--fault=postgres-async; before a release each that is in no other round, 15 minutes: ARGS=--fault=all; rolling restart: ARGS=--rollout; shards: ARGS=--shards; maintenance: ARGS=--maintenance)
@@ -46,7 +46,7 @@ console: ## build the web console, and check that console/dist is that (UPDATE=1
 	@UPDATE=$(UPDATE) .ci/console
 
 clients: ## build and test the client packages, with types of the contract as it is
-	@.ci/clients
+	@.ci/npm clients/typescript build test
 
 vuln: go ## look for known vulnerabilities in what the programs call (needs https://vuln.go.dev, or a copy: GOVULNDB=file:///srv/vulndb)
 	@.ci/vuln

@@ -12,8 +12,8 @@ import (
 )
 
 // The examples of the clients, as they are in the repository, rent a car of the demo fleet; and so
-// does the next one, since the one before has returned it. '.ci/clients build' builds the one in
-// TypeScript.
+// does the next one, since the one before has returned it. '.ci/npm clients/typescript build'
+// builds the one in TypeScript.
 func TestClients_TheirExamplesRentACar(t *testing.T) {
 	t.Parallel()
 	const script = "../../clients/typescript/dist/examples/rent.js"

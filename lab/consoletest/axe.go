@@ -22,7 +22,7 @@ var axe = sync.OnceValues(func() (string, error) {
 	}
 	script, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "console", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
-		return "", fmt.Errorf("axe-core is not installed (.ci/console packages): %w", err)
+		return "", fmt.Errorf("axe-core is not installed (.ci/npm console): %w", err)
 	}
 	return string(script), nil
 })

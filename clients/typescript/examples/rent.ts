@@ -1,5 +1,5 @@
 // Rents the nearest car for an hour, as a client's app does. With make dev running, in the folder of the repository:
-//   .ci/clients build; set -a; source .dev/env; set +a; node clients/typescript/dist/examples/rent.js
+//   .ci/npm clients/typescript build; set -a; source .dev/env; set +a; node clients/typescript/dist/examples/rent.js
 import { Motorpool, MotorpoolError, move, type Transition } from '../src/index.js'; // in your app: 'motorpool-client'
 
 const { BASE_URL, CLIENT_TOKEN, AGENCY_KEY_ID, AGENCY_SECRET } = process.env;
