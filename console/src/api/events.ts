@@ -17,9 +17,14 @@ export interface StatusChange {
   too_large?: string[];
 }
 
-/** What has become of a start, pause, resumption or end of a rental. */
-export interface RentalChange {
+/** A booking was made or changed. */
+export interface BookingChange {
+  vehicle_id: number;
   booking_id: number;
+}
+
+/** What has become of a start, pause, resumption or end of a rental. */
+export interface RentalChange extends BookingChange {
   transition: { id: string; state: string; needs_staff: boolean };
 }
 
@@ -29,6 +34,7 @@ export interface Handlers {
   presence(vehicle: number, connectivity: { status: string; last_seen: string | null }): void;
   alarm(vehicle: number, at: string, alarm: { kind: string; text: string | null }): void;
   halt(inForce: boolean, halt: Halt): void;
+  booking(change: BookingChange): void;
   rental(change: RentalChange): void;
   /** Events may be missing: read again what is shown. Also after the first connection. */
   reset(): void;
@@ -155,6 +161,8 @@ function handle({ event, data }: ServerEvent, handlers: Handlers) {
       return handlers.alarm(d.vehicle_id, d.at, d.alarm);
     case 'halt':
       return handlers.halt(d.in_force, d.halt);
+    case 'booking':
+      return handlers.booking(d);
     case 'rental':
       return handlers.rental(d);
     case 'reset':

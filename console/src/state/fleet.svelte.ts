@@ -11,7 +11,7 @@ import {
   type VehicleStatus,
   type VehicleSummary,
 } from '../api/client';
-import { follow, type RentalChange, type StatusChange } from '../api/events';
+import { follow, type BookingChange, type RentalChange, type StatusChange } from '../api/events';
 import { unique } from '../unique';
 import { serverTime } from '../api/servertime';
 import { markers } from './markers.svelte';
@@ -65,6 +65,7 @@ export class Fleet {
   #alarms = 0;
   #readingHalts = 0;
   #watching = new Set<(change: StatusChange) => void>();
+  #watchingBookings = new Set<(change: BookingChange) => void>();
   #stop = () => {};
   #again: ReturnType<typeof setTimeout> | undefined;
   #haltsAgain: ReturnType<typeof setTimeout> | undefined;
@@ -94,8 +95,10 @@ export class Fleet {
         this.alarms = [{ ...alarm, serial: ++this.#alarms, vehicle, at }, ...this.alarms].slice(0, 20);
       },
       halt: () => void this.readHalts(),
+      booking: (change) => this.#changeBooking(change),
       rental: (change) => {
         this.rentals.set(change.booking_id, change);
+        this.#changeBooking(change);
         const [first] = this.rentals.keys();
         if (this.rentals.size > rentalsHeld && first !== undefined) this.rentals.delete(first);
       },
@@ -279,6 +282,16 @@ export class Fleet {
     markers.report(change);
     this.#change(change.vehicle_id, (vehicle) => merge(vehicle, change));
     for (const listener of this.#watching) listener(change);
+  }
+
+  #changeBooking(change: BookingChange) {
+    for (const listener of this.#watchingBookings) listener(change);
+  }
+
+  /** Hands over changes of bookings and of their rentals until the returned function is called. */
+  watchBookings(listener: (change: BookingChange) => void): () => void {
+    this.#watchingBookings.add(listener);
+    return () => this.#watchingBookings.delete(listener);
   }
 
   /** Hands over what vehicles report until the returned function is called. */

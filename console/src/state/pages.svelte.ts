@@ -6,6 +6,7 @@ import { unique } from '../unique';
 
 const pageSize = 50;
 const settleFor = 200; // while a person types
+const changesFor = 500; // of a large fleet many items change together
 const exportedPages = 100; // of 100 rows each
 
 type Cell = string | number | boolean | null;
@@ -58,14 +59,24 @@ export class Pages<Item> {
 
   /**
    * Reads the first page once filters have been the same for a moment, and again while it alone is
-   * shown, until the returned function is called.
+   * shown, until the returned function is called. watch calls what it is given after each change.
    */
-  follow(filters: URLSearchParams, every: number): () => void {
-    const first = setTimeout(() => void this.read(filters), settleFor);
-    const again = setInterval(() => {
+  follow(filters: URLSearchParams, every: number, watch: (changed: () => void) => () => void = () => () => {}): () => void {
+    const readAgain = () => {
       if (this.isFirst && !document.hidden) void this.read(filters);
-    }, every);
+    };
+    const first = setTimeout(() => void this.read(filters), settleFor);
+    const again = setInterval(readAgain, every);
+    let soon: ReturnType<typeof setTimeout> | undefined;
+    const unwatch = watch(() => {
+      soon ??= setTimeout(() => {
+        soon = undefined;
+        readAgain();
+      }, changesFor);
+    });
     return () => {
+      unwatch();
+      clearTimeout(soon);
       clearTimeout(first);
       clearInterval(again);
     };

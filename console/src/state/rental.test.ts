@@ -49,7 +49,8 @@ it('marks what is not known, and what waits for a person', () => {
 
 it('takes the newer of an event and what was read', () => {
   const read = (t: Transition | null) => ({ transition: t }) as AdminBooking;
-  const event = (id: string, state: string, needs_staff: boolean) => ({ booking_id: 1, transition: { id, state, needs_staff } });
+  const event = (id: string, state: string, needs_staff: boolean) =>
+    ({ vehicle_id: 1, booking_id: 1, transition: { id, state, needs_staff } });
   expect(needsStaff(read(null), undefined)).toBe(false);
   expect(needsStaff(read(transition({ needs_staff: true })), undefined)).toBe(true);
   expect(needsStaff(read(transition()), event('0193-b', 'open', true))).toBe(true);

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Transition } from '../api/client';
 import { at, booking, doubled, openConsole, uuid, type Answers, type Pages } from './service';
 
@@ -90,6 +90,21 @@ it('lets staff give a start up whose vehicle does not lock, and not once it has 
   send(); // it would begin another start
   await pages.until(() => pages.texts('dialog[open] .problem').length === 1);
   expect(sent).toHaveLength(1);
+});
+
+it('reads bookings again when one is made or changed elsewhere', async () => {
+  const statuses = () => [...document.querySelectorAll<HTMLElement>('tr[data-booking]')].map((row) => row.dataset.status);
+  const soon = 5000; // without events, they are read every 10 s
+  await pages.open('#/bookings', 'tr[data-booking="2"]');
+  answers.bookings = [booking(1), booking(2, { status: 'cancelled' }), booking(3, { status: 'upcoming' })];
+  await pages.send('booking', { vehicle_id: 1, at: at(20), booking_id: 3, reference: 'BK-2026-00003', status: 'upcoming' });
+  await vi.waitFor(() => expect(statuses()).toEqual(['active', 'cancelled', 'upcoming']), soon);
+
+  answers['bookings/3'] = booking(3, { status: 'upcoming' });
+  await pages.open('#/bookings/3', '[data-booking="3"][data-status="upcoming"]');
+  answers['bookings/3'] = booking(3, { status: 'cancelled' });
+  await pages.send('booking', { vehicle_id: 1, at: at(21), booking_id: 3, reference: 'BK-2026-00003', status: 'cancelled' });
+  await vi.waitFor(() => expect(pages.texts('[data-booking="3"][data-status="cancelled"]')).toHaveLength(1), soon);
 });
 
 it('marks a rental that needs a person in the list of bookings', async () => {
