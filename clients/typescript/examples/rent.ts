@@ -24,10 +24,10 @@ async function rent(): Promise<void> {
   const { data: booking } = await api.post('bookings', { body: { quote_id: quote.id } });
   console.log(`${booking.reference} is ${booking.status}`);
 
-  await move(api, 'start', booking.id, here, { onChange });
-  await move(api, 'pause', booking.id, undefined, { onChange });
-  await move(api, 'resume', booking.id, undefined, { onChange });
-  const ended = await move(api, 'end', booking.id, undefined, { onChange });
+  await move(api, 'start', booking.id, { place: here, onChange });
+  await move(api, 'pause', booking.id, { onChange });
+  await move(api, 'resume', booking.id, { onChange });
+  const ended = await move(api, 'end', booking.id, { onChange });
   console.log(`${ended.reference} is ${ended.status}, for ${ended.pricing.rental_total} ${ended.pricing.currency}`);
 }
 

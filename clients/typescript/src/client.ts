@@ -112,7 +112,7 @@ export class Motorpool {
   ): Promise<Answer<T>> {
     const { token, sign: signer, fetch: send = fetch, timeout = 45_000 } = this.config;
     const bearer = typeof token === 'string' ? token : await token(renew);
-    const request: SignedRequest = { method, url, token: bearer, ...(body === undefined ? {} : { body }) };
+    const request: SignedRequest = { method, url, body, token: bearer };
     const time = Math.floor(Date.now() / 1000) + this.ahead;
     const signature = await (typeof signer === 'function' ? signer(request, time) : sign(signer, request, time));
 
@@ -123,7 +123,7 @@ export class Motorpool {
     if (signal?.aborted) abort();
     try {
       const response = await send(url, {
-        method, signal: limit.signal, ...(body === undefined ? {} : { body }),
+        method, body, signal: limit.signal,
         headers: { ...headers, Authorization: `Bearer ${bearer}`, 'X-Agency-Signature': signature },
       });
       return read<T>(response, await response.text());

@@ -7,11 +7,18 @@ export type Booking = Data<'get', 'bookings/{booking}'>;
 /** A start, pause, resume or end of a rental: what the service does, step by step, also if the app is closed. */
 export type Transition = components['schemas']['Transition'];
 
-export interface Wait extends Options {
+/** How to wait for the end of a transition. */
+export interface Wait {
   /** Is called with each state of the transition that is new: show its steps, and what the client can do (`next`). */
   onChange?: (transition: Transition) => void;
   /** For how long to wait for the end. Defaults to 120,000 ms. */
   within?: number;
+  signal?: AbortSignal;
+}
+
+export interface Move extends Wait, Options {
+  /** Of a start: where the client is. */
+  place?: { latitude: number; longitude: number };
 }
 
 /**
@@ -19,14 +26,14 @@ export interface Wait extends Options {
  * way; and, if the transition is open for longer, an error with the code transition_open: it goes on without the app.
  */
 export async function move(
-  api: Motorpool, kind: Transition['kind'], booking: number, place?: { latitude: number; longitude: number }, wait: Wait = {},
+  api: Motorpool, kind: Transition['kind'], booking: number, { place, onChange, within, ...options }: Move = {},
 ): Promise<Booking> {
-  const { onChange, within, ...options } = wait;
-  if (onChange) options.prefer ??= 'respond-async'; // who shows steps does not wait for the last one
-  const sent = await api.post(`bookings/{booking}/${kind}`, { ...options, path: { booking }, ...(place ? { body: place } : {}) });
-  if (!('kind' in sent.data)) return sent.data;
-  await follow(api, { data: sent.data, location: sent.location }, wait);
-  return (await api.get('bookings/{booking}', { path: { booking }, ...(wait.signal ? { signal: wait.signal } : {}) })).data;
+  if (onChange) options.prefer ??= 'respond-async'; // an app that shows steps does not wait for the last one
+  const { data, location } = await api.post(`bookings/{booking}/${kind}`, { ...options, path: { booking }, body: place });
+  if (!('kind' in data)) return data;
+  const { signal } = options;
+  await follow(api, { data, location }, { onChange, within, signal });
+  return (await api.get('bookings/{booking}', { path: { booking }, signal })).data;
 }
 
 /** Waits for the end of a transition whose answer was 202. */
@@ -45,6 +52,6 @@ export async function follow(
       throw new MotorpoolError(`The ${data.kind} of the rental is not done yet.`, { code: 'transition_open', outcome: 'unknown' });
     }
     await pause(Math.min(1000, 125 * 2 ** turn), signal);
-    data = (await api.send<Transition>('GET', location, signal ? { signal } : {})).data;
+    data = (await api.send<Transition>('GET', location, { signal })).data;
   }
 }

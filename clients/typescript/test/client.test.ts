@@ -160,7 +160,7 @@ test('a transition that takes longer is followed until it is done', async () => 
     ok({ id: 7, status: 'completed' }),
   ]);
   const steps: string[] = [];
-  const booking = await move(api, 'end', 7, undefined, { onChange: (t) => steps.push(`${t.step} ${t.state}`) });
+  const booking = await move(api, 'end', 7, { onChange: (t) => steps.push(`${t.step} ${t.state}`) });
   assert.equal(booking.status, 'completed');
   assert.deepEqual(steps, ['command open', 'confirm open', 'null done']);
   assert.deepEqual(sent.map((s) => s.method + new URL(s.url).pathname.slice('/api/v1/client/bookings/7'.length)),
@@ -173,10 +173,10 @@ test('a transition that fails is an error, and one that stays open, too', async 
   const error = { code: 'return_not_possible', message: 'Close the doors.', retryable: true, outcome: 'not_executed', reason: null };
   const open = { name: 'doors', ok: false, expected: 'closed', reported: 'rear left open' } as const;
   const failing = client([ok(transition({ state: 'failed', error, checks: [open] }), 202, there)]);
-  await assert.rejects(move(failing.api, 'end', 7, undefined),
+  await assert.rejects(move(failing.api, 'end', 7),
     (e) => e instanceof MotorpoolError && e.checks.length === 1 && code('return_not_possible')(e));
   const pending = client([ok(transition({}), 202, there)]);
-  await assert.rejects(move(pending.api, 'end', 7, undefined, { within: -1 }), code('transition_open'));
+  await assert.rejects(move(pending.api, 'end', 7, { within: -1 }), code('transition_open'));
 });
 
 // Is only compiled: what the contract does not have is an error.
