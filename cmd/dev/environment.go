@@ -223,7 +223,7 @@ func (e *environment) config(s servers) app.Config {
 		StripeKey: app.Secret(e.PaymentsKey), StripeURL: s.processor.URL(),
 		StripeWebhookSecret: app.Secret(e.WebhookSecret), AgencySecretsKey: app.Secret(e.AgencySecrets),
 		ClientRate: e.ClientRate, CardRate: e.CardRate, VehicleRate: e.VehicleRate, RefreshRate: e.RefreshRate,
-		AdminRate: e.AdminRate, AdminStreams: e.Streams, MapStyle: e.MapStyle, StateInterval: 2 * time.Second,
+		AdminRate: e.AdminRate, AdminStreams: e.Streams, MapStyle: e.MapStyle, CORSOrigins: e.CORSOrigins, StateInterval: 2 * time.Second,
 		TelemetryRetention: demoRetention, GeocoderURL: e.GeocoderURL, GeocoderContact: e.Contact, Docs: true,
 		Profiles: true, Budget: telematics.DefaultBudget, LogLevel: e.LogLevel, LogFormat: "text",
 		AllowUnsafePostgres: true, // the Postgres in the folder runs without fsync

@@ -41,6 +41,7 @@ type flags struct {
 	GeocoderURL app.Secret `name:"geocoder-url" placeholder:"URL" help:"${geocoder_url}."`
 	Contact     string     `name:"geocoder-contact" placeholder:"TEXT" help:"Contact for its operator: an address or URL."`
 	MapStyle    string     `name:"map-style" placeholder:"URL" help:"MapLibre style of the console's map (default none)."`
+	CORSOrigins string     `name:"cors-origins" placeholder:"ORIGINS" help:"Origins of web apps that may call the API (default none)."`
 	DatabaseURL app.Secret `env:"DATABASE_URL" placeholder:"URL" help:"${database_url}."`
 	LogLevel    string     `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
 }

@@ -34,7 +34,8 @@ func (d *desk) page(t *testing.T, person []*http.Cookie) *consoletest.Page {
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	browser := consoletest.Open(t)
-	d := &desk{live: begin(t), browser: browser}
+	app := appServer(t)
+	d := &desk{live: begin(t, "--cors-origins", app), browser: browser}
 	d.signsIn(t)
 	d.agency = consoletest.SignIn(t, d.env["CONSOLE_URL_AGENCY"])
 	d.operator = consoletest.SignIn(t, d.env["CONSOLE_URL_OPERATOR"])
@@ -65,6 +66,7 @@ func TestConsole(t *testing.T) {
 	})
 	t.Run("with only the keyboard", d.needsNoMouse)
 	t.Run("all cars in one bulk command", d.locksAllCars)
+	t.Run("a client's web app", func(t *testing.T) { d.rentsInAWebApp(t, app) })
 	t.Run("a vehicle that moved to another agency", d.saysThatAVehicleIsGone)
 	t.Run("a session that ends", d.returnsAfterSigningIn)
 }
