@@ -51,9 +51,9 @@ func (b *bookings) Quote(_ context.Context, r rental.QuoteRequest) (rental.Quote
 
 // FreeTimes implements httpapi.Offers.
 func (b *bookings) FreeTimes(
-	_ context.Context, _ telematics.AgencyID, id telematics.VehicleID, from, to time.Time,
+	_ context.Context, _ telematics.AgencyID, id telematics.VehicleID, within rental.Span, _ time.Time,
 ) ([]rental.Span, error) {
-	b.wanted = rental.OfferQuery{From: from, To: to}
+	b.wanted = rental.OfferQuery{From: within.From, To: within.To}
 	if id != 42 {
 		return nil, telematics.NoSuchVehicle(id)
 	}

@@ -87,17 +87,18 @@ func (o offers) areaAt(c *request.Call, offer rental.Offer) string {
 
 // freeTimes answers GET /client/vehicles/{vehicle}/availability.
 func (o offers) freeTimes(c *request.Call) error {
-	from, to := c.QueryTime("from"), c.QueryTime("to")
-	if from.IsZero() {
-		from = c.Now()
+	within := rental.Span{From: c.QueryTime("from"), To: c.QueryTime("to")}
+	// The past is not free. The answer is the same within a minute, so that it can be cached.
+	if now := c.Now().Truncate(time.Minute); within.From.Before(now) {
+		within.From = now
 	}
-	if to.IsZero() {
-		to = from.Add(defaultAhead)
+	if within.To.IsZero() {
+		within.To = within.From.Add(defaultAhead)
 	}
-	if !to.After(from) || to.Sub(from) > rental.MaxLength {
-		return contract.Invalid("to", "must be after from, and at most 366 days later")
+	if err := within.Check(c.Now(), 0, "from", "to"); err != nil {
+		return asFields(err)
 	}
-	free, err := o.record.FreeTimes(c.Ctx(), c.Actor.Agency, c.VehicleID(), from, to)
+	free, err := o.record.FreeTimes(c.Ctx(), c.Actor.Agency, c.VehicleID(), within, c.Now())
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,10 @@ func TestAvailability_HasTheFreeTimes(t *testing.T) {
 	const path = "/api/v1/client/vehicles/42/availability"
 	r := a.asClient(http.MethodGet, path).wants(200, "").says("1 free time.")
 	same(t, r.data(), `[{"from":"2026-01-02T10:00:00.250Z","to":"2026-01-02T11:00:00.250Z"}]`, "data")
-	same(t, a.bookings.wanted, rental.OfferQuery{From: now, To: now.Add(31 * 24 * time.Hour)}, "times")
+	minute := now.Truncate(time.Minute)
+	same(t, a.bookings.wanted, rental.OfferQuery{From: minute, To: minute.Add(31 * 24 * time.Hour)}, "times")
+	a.asClient(http.MethodGet, path+"?from=2026-01-01T00:00:00Z&to=2026-01-03T00:00:00Z").wants(200, "")
+	same(t, a.bookings.wanted.From, minute, "from in the past")
 	has := func(h *http.Request) { h.Header.Set("If-None-Match", r.header.Get("ETag")) }
 	a.asClient(http.MethodGet, path, has).answers(304)
 	a.bookings.free = []rental.Span{}

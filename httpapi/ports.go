@@ -172,9 +172,9 @@ type Offers interface {
 	// FindOffers returns offers by their distance, then id: their rental.OfferMark is the position
 	// of a page. It may return fewer than wanted, and the mark from which to go on.
 	FindOffers(context.Context, rental.OfferQuery) ([]rental.Offer, rental.OfferMark, error)
-	// FreeTimes returns when a vehicle of an agency is free between two times, or a
-	// *telematics.Error with VehicleNotFound.
-	FreeTimes(_ context.Context, _ telematics.AgencyID, _ telematics.VehicleID, from, to time.Time) ([]rental.Span, error)
+	// FreeTimes returns when a vehicle of an agency is free within a time, or a *telematics.Error
+	// with VehicleNotFound.
+	FreeTimes(_ context.Context, _ telematics.AgencyID, _ telematics.VehicleID, within rental.Span, now time.Time) ([]rental.Span, error)
 	// Quote stores and returns the price of a vehicle for a time.
 	Quote(context.Context, rental.QuoteRequest) (rental.Quote, error)
 }

@@ -39,6 +39,7 @@ type Facts struct {
 	Methods []Method // of the client
 	// NotOpened reports that no client may open the vehicle, by a rule of its agency.
 	NotOpened bool
+	Taken     bool   // by another booking in that time
 	Open      int    // upcoming and active bookings of the client
 	Owed      int    // payments of the client that were refused, or wait for the card's owner
 	Quote     *Quote // of the client, that the draft names; nil: there is none
@@ -50,13 +51,13 @@ type Facts struct {
 const MaxLate = 5 * time.Minute
 
 // Book returns the requested booking at the current price, or that of its quote. The store assigns
-// an id and a reference, and checks whether the vehicle is free at that time. Book fails with
+// an id and a reference. Book fails with
 //
 //   - a *FieldError for a time or a station that is not valid,
 //   - telematics.VehicleNotFound for a vehicle that is unknown, or another agency's: the message is
 //     the same,
-//   - VehicleNotAvailable for a vehicle that is withdrawn, has neither a tariff nor a rate, or that
-//     its client could not open,
+//   - VehicleNotAvailable for a vehicle that is withdrawn, has neither a tariff nor a rate, that its
+//     client could not open, or that is taken,
 //   - MethodRequired for a client without a card, and MethodInvalid for a card that is not the
 //     client's,
 //   - BookingLimit and UnpaidLimit for a client that may not make another one itself.
@@ -76,7 +77,7 @@ func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 		return Booking{}, errTooExpensive
 	}
 	if hold := f.Terms.Rules.HoldFor; d.Self && hold > 0 && !d.Start.After(now.Add(MaxLate)) {
-		b.ReservedUntil = truncateToMillis(now.Add(hold))
+		b.ReservedUntil = truncateToMillis(now.Add(hold.Duration()))
 	}
 	return b, nil
 }
@@ -100,7 +101,10 @@ func (d Draft) check(now time.Time, f Facts) error {
 	if f.Quote != nil {
 		now = f.Quote.Created // the start was checked then
 	}
-	if err := d.checkTimes(now); err != nil {
+	if err := d.checkTimes(now, f); err != nil {
+		return err
+	}
+	if err := d.CheckVehicle(f); err != nil { // first: a client's stations default to the vehicle's
 		return err
 	}
 	if !ofAgency(f.Pickup) {
@@ -108,9 +112,6 @@ func (d Draft) check(now time.Time, f Facts) error {
 	}
 	if !ofAgency(f.Dropoff) {
 		return newFieldError("dropoff_station_id", "must be a station of the agency")
-	}
-	if err := d.checkVehicle(f); err != nil {
-		return err
 	}
 	switch {
 	case len(f.Methods) == 0:
@@ -123,19 +124,16 @@ func (d Draft) check(now time.Time, f Facts) error {
 	return nil
 }
 
-func (d Draft) checkTimes(now time.Time) error {
-	switch {
-	case d.Start.Before(now.Add(-MaxLate)):
-		return newFieldError("start_date", "must not be in the past")
-	case !d.End.After(d.Start):
-		return newFieldError("end_date", "must be after start_date")
-	case d.End.Sub(d.Start) > MaxLength:
-		return newFieldError("end_date", fmt.Sprintf("must be at most %d days after start_date", MaxLength/(24*time.Hour)))
+func (d Draft) checkTimes(now time.Time, f Facts) error {
+	var shortest time.Duration
+	if d.Self {
+		shortest = f.Terms.Rules.Shortest()
 	}
-	return nil
+	return Span{d.Start, d.End}.Check(now, shortest, "start_date", "end_date")
 }
 
-func (d Draft) checkVehicle(f Facts) error {
+// CheckVehicle fails as Book does where the vehicle cannot be booked in the time of the draft.
+func (d Draft) CheckVehicle(f Facts) error {
 	switch {
 	case f.Vehicle.ID != d.Vehicle || f.Vehicle.AgencyID != d.Agency:
 		return telematics.NoSuchVehicle(d.Vehicle)
@@ -148,15 +146,14 @@ func (d Draft) checkVehicle(f Facts) error {
 	case f.NotOpened:
 		return NotAvailable("Clients cannot open the vehicle: its unit checks no expiry, and the agency does not allow that. " +
 			"Set best_effort_unlock of the agency to allow if you accept late openings, or choose another vehicle.")
+	case f.Taken:
+		return Taken()
 	}
 	return nil
 }
 
 // checkRules checks a booking that a client requests itself by the agency's rules.
 func (d Draft) checkRules(f Facts) error {
-	if err := d.checkLength(f); err != nil {
-		return err
-	}
 	switch r := f.Terms.Rules; {
 	case r.MaxOpenBookings > 0 && f.Open >= r.MaxOpenBookings:
 		return &telematics.Error{Code: BookingLimit,
@@ -164,13 +161,6 @@ func (d Draft) checkRules(f Facts) error {
 	case r.MaxUnpaid > 0 && f.Owed >= r.MaxUnpaid:
 		return &telematics.Error{Code: UnpaidLimit,
 			Message: "A payment of an earlier booking is owed. Confirm it, or set another default payment method, then book."}
-	}
-	return nil
-}
-
-func (d Draft) checkLength(f Facts) error {
-	if shortest := f.Terms.Rules.MinLength; d.End.Sub(d.Start) < shortest {
-		return newFieldError("end_date", fmt.Sprintf("must be at least %s after start_date", telematics.Words(shortest)))
 	}
 	return nil
 }

@@ -78,6 +78,12 @@ func TestBook_NamesTheInvalidField(t *testing.T) {
 		"longer than 366 days": {func(d *rental.Draft, _ *rental.Facts) {
 			d.End = d.Start.Add(rental.MaxLength + time.Millisecond)
 		}, "end_date", "must be at most 366 days after start_date"},
+		"end in the past": {func(d *rental.Draft, _ *rental.Facts) {
+			d.Start, d.End = start.Add(-2*time.Minute), start
+		}, "end_date", "must not be in the past"},
+		"by its client, in which nothing is charged": {func(d *rental.Draft, _ *rental.Facts) {
+			d.Self, d.End = true, d.Start.Add(time.Second)
+		}, "end_date", "must be at least 36 s after start_date"},
 		"until the year 9999": {func(d *rental.Draft, _ *rental.Facts) {
 			d.End = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 		}, "end_date", "must be at most 366 days after start_date"},
@@ -149,7 +155,7 @@ func TestBook_RefusedByVehicleOrCard(t *testing.T) {
 }
 
 func TestBook_RulesLimitWhatAClientBooksItself(t *testing.T) {
-	rules := rental.Rules{MaxOpenBookings: 2, MaxUnpaid: 1, MinLength: 15 * time.Minute}
+	rules := rental.Rules{MaxOpenBookings: 2, MaxUnpaid: 1, MinLength: 15}
 	for what, c := range map[string]struct {
 		with func(*rental.Draft, *rental.Facts)
 		code telematics.Code
@@ -176,10 +182,10 @@ func TestBook_RulesLimitWhatAClientBooksItself(t *testing.T) {
 	}
 	d, f := draft()
 	d.Self, f.Terms.Rules = true, rules
-	d.End = d.Start.Add(rules.MinLength - time.Millisecond)
+	d.End = d.Start.Add(rules.MinLength.Duration() - time.Millisecond)
 	_, err := d.Book(start, f)
 	fieldIsWrong(t, err, "end_date", "must be at least 15 min after start_date")
-	d.End, f.Open = d.Start.Add(rules.MinLength), 1
+	d.End, f.Open = d.Start.Add(rules.MinLength.Duration()), 1
 	if _, err := d.Book(start, f); err != nil {
 		t.Errorf("at the limits: %v", err)
 	}
@@ -198,14 +204,14 @@ func TestBook_KeepsABookingThatBeginsNowForATime(t *testing.T) {
 	for what, c := range map[string]struct {
 		self  bool
 		ahead time.Duration
-		hold  time.Duration
+		hold  rental.Minutes
 		want  time.Time
 	}{
-		"begins now":                {true, 0, 15 * time.Minute, start.Add(15 * time.Minute)},
-		"begins within 5 minutes":   {true, rental.MaxLate, 15 * time.Minute, start.Add(15 * time.Minute)},
-		"begins later":              {true, rental.MaxLate + time.Millisecond, 15 * time.Minute, time.Time{}},
+		"begins now":                {true, 0, 15, start.Add(15 * time.Minute)},
+		"begins within 5 minutes":   {true, rental.MaxLate, 15, start.Add(15 * time.Minute)},
+		"begins later":              {true, rental.MaxLate + time.Millisecond, 15, time.Time{}},
 		"the agency keeps for ever": {true, 0, 0, time.Time{}},
-		"an administrator's":        {false, 0, 15 * time.Minute, time.Time{}},
+		"an administrator's":        {false, 0, 15, time.Time{}},
 	} {
 		d, f := draft()
 		d.Self, d.Start, f.Terms.Rules.HoldFor = c.self, start.Add(c.ahead), c.hold

@@ -64,6 +64,9 @@ func NotAvailable(why string) *telematics.Error {
 	return &telematics.Error{Code: VehicleNotAvailable, Message: why}
 }
 
+// Taken is the error for a vehicle that another booking has in the time that is wanted.
+func Taken() *telematics.Error { return NotAvailable("The vehicle has another booking in that time.") }
+
 // Forbids is the error for an action that the booking's state forbids.
 func Forbids(code telematics.Code, why string) *telematics.Error {
 	return &telematics.Error{Code: code, Message: why}

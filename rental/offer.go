@@ -1,6 +1,7 @@
 package rental
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -32,30 +33,20 @@ type OfferMark struct {
 	Vehicle telematics.VehicleID
 }
 
-// Span returns the time for which vehicles are wanted. It fails with a *FieldError for one that
-// cannot be booked.
-func (q OfferQuery) Span(r Rules) (from, to time.Time, err error) {
-	return checkSpan(q.From, q.To, q.Now, max(r.MinLength, MinLength))
+// Span returns the time for which vehicles are wanted.
+func (q OfferQuery) Span(r Rules) Span {
+	s := Span{q.From, q.To}
+	if s.From.IsZero() {
+		s.From = q.Now
+	}
+	if s.To.IsZero() {
+		s.To = s.From.Add(r.Shortest())
+	}
+	return Span{truncateToMillis(s.From), truncateToMillis(s.To)}
 }
 
-func checkSpan(from, to, now time.Time, shortest time.Duration) (time.Time, time.Time, error) {
-	if from.IsZero() {
-		from = now
-	}
-	if to.IsZero() {
-		to = from.Add(shortest)
-	}
-	from, to = truncateToMillis(from), truncateToMillis(to)
-	switch {
-	case from.Before(now.Add(-MaxLate)):
-		return from, to, newFieldError("from", "must not be in the past")
-	case !to.After(from):
-		return from, to, newFieldError("to", "must be after from")
-	case to.Sub(from) > MaxLength:
-		return from, to, newFieldError("to", "must be at most 366 days after from")
-	}
-	return from, to, nil
-}
+// Shortest returns the shortest time for which a client can book.
+func (r Rules) Shortest() time.Duration { return max(r.MinLength.Duration(), MinLength) }
 
 // Candidate is a vehicle near a place, with the stored data that decides whether it is offered.
 type Candidate struct {
@@ -94,7 +85,7 @@ var criticalLamps = []string{
 // Offer returns the offer of a candidate for a time. It returns false if the vehicle is another
 // agency's, withdrawn, without a price, taken, not online, cannot be opened by clients, has little
 // energy or a lit lamp of a critical fault, or is not what is wanted.
-func (q OfferQuery) Offer(c Candidate, t Terms, from, to time.Time) (Offer, bool) {
+func (q OfferQuery) Offer(c Candidate, t Terms, s Span) (Offer, bool) {
 	atLeast := func(is *int, least int) bool { return least == 0 || is != nil && *is >= least }
 	low := c.Energy != nil && *c.Energy < t.Rules.MinEnergyPercent
 	switch v := c.Vehicle; {
@@ -106,26 +97,44 @@ func (q OfferQuery) Offer(c Candidate, t Terms, from, to time.Time) (Offer, bool
 		!atLeast(c.Energy, q.MinEnergyPercent), !atLeast(c.Range, q.MinRangeKm):
 		return Offer{}, false
 	}
-	b, err := Facts{Terms: t, Rate: c.Rate, Plan: c.Plan}.priced(Booking{VehicleID: c.Vehicle.ID, Start: from, End: to})
+	b, err := Facts{Terms: t, Rate: c.Rate, Plan: c.Plan}.priced(Booking{VehicleID: c.Vehicle.ID, Start: s.From, End: s.To})
 	return Offer{Candidate: c, Terms: t, Booking: b}, err == nil
 }
 
-// Span is a time from which, and until which, a vehicle is free.
+// Span is a time from which, and until which, a vehicle is wanted, or free.
 type Span struct{ From, To time.Time }
 
-// FreeSpans returns the times between from and to that none of the spans covers. The spans may
-// overlap, and are ordered by From.
-func FreeSpans(from, to time.Time, taken []Span) []Span {
+// Check fails with a *FieldError of one of two fields for a time that cannot be booked, or is
+// shorter than the shortest one.
+func (s Span) Check(now time.Time, shortest time.Duration, from, to string) error {
+	switch {
+	case s.From.Before(now.Add(-MaxLate)):
+		return newFieldError(from, "must not be in the past")
+	case !s.To.After(s.From):
+		return newFieldError(to, "must be after "+from)
+	case !s.To.After(now):
+		return newFieldError(to, "must not be in the past")
+	case s.To.Sub(s.From) < shortest:
+		return newFieldError(to, fmt.Sprintf("must be at least %s after %s", telematics.Words(shortest), from))
+	case s.To.Sub(s.From) > MaxLength:
+		return newFieldError(to, fmt.Sprintf("must be at most %d days after %s", MaxLength/(24*time.Hour), from))
+	}
+	return nil
+}
+
+// Without returns the parts of the time that none of the spans covers. The spans may overlap, and
+// are ordered by From.
+func (s Span) Without(taken []Span) []Span {
 	free := []Span{}
-	for _, s := range taken {
-		if s.From.After(from) {
-			free = append(free, Span{from, earlier(s.From, to)})
+	for _, t := range taken {
+		if t.From.After(s.From) {
+			free = append(free, Span{s.From, earlier(t.From, s.To)})
 		}
-		if from = later(from, s.To); !from.Before(to) {
+		if s.From = later(s.From, t.To); !s.From.Before(s.To) {
 			return free
 		}
 	}
-	return append(free, Span{from, to})
+	return append(free, s)
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -8,7 +8,7 @@ import (
 	"motorpool/rental"
 )
 
-func TestFreeSpans_AreBetweenTheTakenOnes(t *testing.T) {
+func TestWithout_IsBetweenTheTakenOnes(t *testing.T) {
 	at := func(h int) time.Time { return start.Add(time.Duration(h) * time.Hour) }
 	spans := func(hours ...int) []rental.Span {
 		list := []rental.Span{}
@@ -29,7 +29,7 @@ func TestFreeSpans_AreBetweenTheTakenOnes(t *testing.T) {
 		"beyond the end":        {spans(2, 3, 12, 13), spans(0, 2, 3, 10)},
 		"before the start":      {spans(-3, -2), spans(0, 10)},
 	} {
-		if free := rental.FreeSpans(at(0), at(10), c.taken); !slices.Equal(free, c.free) {
+		if free := (rental.Span{From: at(0), To: at(10)}).Without(c.taken); !slices.Equal(free, c.free) {
 			t.Errorf("%s: free %v, want %v", what, free, c.free)
 		}
 	}

@@ -1,7 +1,6 @@
 package rental
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,37 +25,22 @@ type Plan struct {
 	// PauseMinute is charged instead of Minute while the rental is paused; zero: as if it was not.
 	PauseMinute Minor `json:"pause_minute"`
 	// ReserveMinute is what a minute between reservation and start costs, after FreeReserve.
-	ReserveMinute Minor         `json:"reserve_minute"`
-	FreeReserve   time.Duration `json:"-"`       // whole minutes: free_reserve_minutes
-	Minimum       Minor         `json:"minimum"` // of a rental
-	Deposit       Minor         `json:"deposit"`
+	ReserveMinute Minor   `json:"reserve_minute"`
+	FreeReserve   Minutes `json:"free_reserve_minutes"`
+	Minimum       Minor   `json:"minimum"` // of a rental
+	Deposit       Minor   `json:"deposit"`
 	// PluggedIn: a vehicle must be plugged in when it is returned.
 	PluggedIn bool `json:"plugged_in"`
 }
 
-// planFields are the fields of a plan that are encoded as they are.
-type planFields Plan
-
-type planJSON struct {
-	*planFields
-	FreeReserve int64 `json:"free_reserve_minutes"`
-}
-
-// MarshalJSON encodes the plan for the store.
-func (p Plan) MarshalJSON() ([]byte, error) {
-	return json.Marshal(planJSON{(*planFields)(&p), int64(p.FreeReserve / time.Minute)})
-}
-
-// UnmarshalJSON decodes a plan of the store.
-func (p *Plan) UnmarshalJSON(text []byte) error {
-	decoded := planJSON{planFields: (*planFields)(p), FreeReserve: int64(p.FreeReserve / time.Minute)}
-	err := json.Unmarshal(text, &decoded)
-	p.FreeReserve = time.Duration(decoded.FreeReserve) * time.Minute
-	return err
-}
-
 // DefaultCategory is the name of the empty category: of vehicles whose category has no tariff.
 const DefaultCategory = "default"
+
+// Minutes is a duration in whole minutes, also in JSON.
+type Minutes int64
+
+// Duration returns the duration.
+func (m Minutes) Duration() time.Duration { return time.Duration(m) * time.Minute }
 
 // Usage is what is known of a rental when it is priced.
 type Usage struct {
@@ -128,7 +112,7 @@ func (p Plan) Price(c Currency, tax TaxRate, u Usage) (Price, []Line, error) {
 
 // reservation prices the started minutes of a reservation beyond the free ones.
 func (p Plan) reservation(reserved time.Duration) []Line {
-	return units(ReservationLine, started(reserved-p.FreeReserve, time.Minute), PerMinute, p.ReserveMinute)
+	return units(ReservationLine, started(reserved-p.FreeReserve.Duration(), time.Minute), PerMinute, p.ReserveMinute)
 }
 
 // timeLines prices the started minutes of the rental. Whole minutes of pauses have the rate of
@@ -258,7 +242,7 @@ func (p Plan) Words(c Currency) string {
 		}
 	}
 	add(p.PauseMinute > 0, "%s a minute while it is paused", money(p.PauseMinute))
-	add(p.ReserveMinute > 0, "%s a minute of reservation after %d minutes", money(p.ReserveMinute), minutesOf(p.FreeReserve))
+	add(p.ReserveMinute > 0, "%s a minute of reservation after %d minutes", money(p.ReserveMinute), p.FreeReserve)
 	add(p.Kilometre > 0 && p.IncludedKm > 0, "%d km a day included, then %s a km", p.IncludedKm, money(p.Kilometre))
 	add(p.Kilometre > 0 && p.IncludedKm == 0, "%s a km", money(p.Kilometre))
 	add(p.Minimum > 0, "%s at least", money(p.Minimum))
@@ -276,15 +260,23 @@ func (b Booking) over(end time.Time) (Price, error) {
 	return price, err
 }
 
-// Used returns the usage of a rental that began, and ends at a time.
-func (b Booking) Used(end time.Time, metres int64) Usage {
+// used returns the usage of a rental that began, and ends at a time.
+func (b Booking) used(end time.Time) Usage {
 	u := Usage{
-		Reserved: b.ActualStart.Sub(later(b.Start, b.Created)), Time: end.Sub(b.ActualStart), Paused: b.PausedFor, Metres: metres,
+		Reserved: b.ActualStart.Sub(later(b.Start, b.Created)), Time: end.Sub(b.ActualStart), Paused: b.PausedFor, Metres: b.driven(),
 	}
 	if !b.PausedSince.IsZero() {
 		u.Paused += max(0, end.Sub(b.PausedSince))
 	}
 	return u
+}
+
+// driven returns how far the vehicle was driven, in metres; 0: not known.
+func (b Booking) driven() int64 {
+	if b.StartMetres == 0 {
+		return 0
+	}
+	return max(0, b.EndMetres-b.StartMetres)
 }
 
 func later(a, b time.Time) time.Time {
@@ -294,16 +286,15 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// FinalPrice returns what a rental costs that ends at a time, after a number of metres (0: not
-// known, and not charged), and its lines. By a tariff that is what was used: from the actual start
-// to the end, with pauses, distance, and how long the vehicle was reserved (from the agreed start,
-// or the booking if that was later, to the actual start). Without one it is the price as agreed. It
-// fails where the price is more than can be charged.
-func (d BookingDetails) FinalPrice(end time.Time, metres int64) (Price, []Line, error) {
-	if d.Plan == nil || d.ActualStart.IsZero() {
-		return d.Price, d.Lines(), nil
+// FinalPrice returns what a rental costs that ends at a time, and its lines. By a tariff that is
+// what was used: from the actual start to the end, with pauses, distance, and how long the vehicle
+// was reserved (from the agreed start, or the booking if that was later, to the actual start).
+// Without one it is the price as agreed. It fails where the price is more than can be charged.
+func (b Booking) FinalPrice(end time.Time) (Price, []Line, error) {
+	if b.Plan == nil || b.ActualStart.IsZero() {
+		return b.Price, b.Lines(), nil
 	}
-	return d.Plan.Price(d.Price.Currency, d.Price.Tax, d.Used(end, metres))
+	return b.Plan.Price(b.Price.Currency, b.Price.Tax, b.used(end))
 }
 
 // Lines returns the lines of the booking's price: of the booked time, and by a tariff, once the
@@ -315,11 +306,7 @@ func (b Booking) Lines() []Line {
 		agreed := Usage{Time: b.End.Sub(b.Start)}
 		explanations := []Usage{agreed}
 		if !b.ActualEnd.IsZero() {
-			metres := int64(0)
-			if b.StartMetres > 0 && b.EndMetres > 0 {
-				metres = b.EndMetres - b.StartMetres
-			}
-			explanations = []Usage{b.Used(b.ActualEnd, metres), agreed}
+			explanations = []Usage{b.used(b.ActualEnd), agreed}
 		}
 		for _, u := range explanations {
 			price, lines, err := b.Plan.Price(b.Price.Currency, b.Price.Tax, u)

@@ -15,7 +15,7 @@ import (
 // city is a tariff of car sharing in a city, in cents.
 var city = rental.Plan{
 	Category: "compact", Version: 3, Minute: 30, Hour: 1_200, Day: 7_900, Kilometre: 25, IncludedKm: 100,
-	PauseMinute: 10, ReserveMinute: 5, FreeReserve: 15 * time.Minute, Minimum: 200, Deposit: 10_000,
+	PauseMinute: 10, ReserveMinute: 5, FreeReserve: 15, Minimum: 200, Deposit: 10_000,
 }
 
 // explain writes lines as a person would: 2 day × 79.00 = 158.00.
@@ -169,7 +169,7 @@ func TestPlanPrice_DaysAre24HoursAcrossClockChangesAndMonths(t *testing.T) {
 		{"the turn of a year", time.Date(2026, 12, 31, 23, 0, 0, 0, berlin), time.Date(2027, 1, 1, 1, 0, 0, 0, berlin), 2 * 1_200},
 	} {
 		b := rental.Booking{Plan: &city, Price: rental.Price{Tariff: rental.Tariff{Currency: "EUR"}}, Start: c.start, ActualStart: c.start}
-		price, _, err := rental.BookingDetails{Booking: b}.FinalPrice(c.end, 0)
+		price, _, err := b.FinalPrice(c.end)
 		if err != nil || price.Subtotal != c.subtotal {
 			t.Errorf("%s: subtotal %d, %v; want %d", c.what, price.Subtotal, err, c.subtotal)
 		}
@@ -187,7 +187,7 @@ func drawPlan(t *rapid.T) rental.Plan {
 		Minute: amount("minute", 1_000), Hour: amount("hour", 20_000), Day: amount("day", 200_000),
 		Kilometre: amount("kilometre", 1_000), IncludedKm: rapid.IntRange(0, 300).Draw(t, "included"),
 		PauseMinute: amount("pause", 1_000), ReserveMinute: amount("reserve", 1_000),
-		FreeReserve: time.Duration(rapid.IntRange(0, 60).Draw(t, "free")) * time.Minute, Minimum: amount("minimum", 5_000),
+		FreeReserve: rental.Minutes(rapid.IntRange(0, 60).Draw(t, "free")), Minimum: amount("minimum", 5_000),
 	}
 }
 
@@ -324,7 +324,7 @@ func TestPlanAndRules_JSONKeepsAllAndDefaultsWhatIsAbsent(t *testing.T) {
 	rules := rental.DefaultRules
 	err = json.Unmarshal([]byte(`{"hold_minutes":20,"return_doors":false}`), &rules)
 	want := rental.DefaultRules
-	want.HoldFor, want.ReturnDoors = 20*time.Minute, false
+	want.HoldFor, want.ReturnDoors = 20, false
 	if err != nil || rules != want {
 		t.Errorf("rules %+v, %v; want %+v", rules, err, want)
 	}
@@ -393,15 +393,16 @@ func TestFinalPrice_OfWhatWasUsed(t *testing.T) {
 	d.Created = start.Add(-time.Hour)
 	d.State, d.ActualStart = rental.Active, start.Add(20*time.Minute)
 	d.PausedFor, d.PausedSince = 10*time.Minute, start.Add(45*time.Minute)
+	d.StartMetres, d.EndMetres = 5_000_000, 5_101_000
 	end := start.Add(50 * time.Minute)
-	price, lines, err := d.FinalPrice(end, 101_000)
+	price, lines, err := d.FinalPrice(end)
 	const want = "reservation 5 minute × 0.05 = 0.25, time 15 minute × 0.30 = 4.50, pause 15 minute × 0.10 = 1.50, " +
 		"distance 1 km × 0.25 = 0.25, tax 0.65"
 	if err != nil || explain("EUR", lines) != want || price.Rental() != 715 {
 		t.Errorf("final price %+v, %v, of %s; want %s", price, err, explain("EUR", lines), want)
 	}
 	// The booking keeps what explains it.
-	d.State, d.ActualEnd, d.Price, d.StartMetres, d.EndMetres = rental.Completed, end, price, 5_000_000, 5_101_000
+	d.State, d.ActualEnd, d.Price = rental.Completed, end, price
 	d.PausedFor, d.PausedSince = 15*time.Minute, time.Time{}
 	if got := explain("EUR", d.Lines()); got != want {
 		t.Errorf("lines of the ended booking %s; want %s", got, want)
@@ -425,7 +426,7 @@ func TestLines_AlwaysSumUpToThePrice(t *testing.T) {
 			t.Errorf("lines %s; want %s", got, want)
 		}
 	}
-	if price, lines, err := byHours.FinalPrice(start.Add(time.Hour), 5_000); err != nil || price != byHours.Price || len(lines) != 2 {
+	if price, lines, err := byHours.FinalPrice(start.Add(time.Hour)); err != nil || price != byHours.Price || len(lines) != 2 {
 		t.Errorf("final price without a tariff: %+v, %+v, %v; want it as agreed", price, lines, err)
 	}
 }

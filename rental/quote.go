@@ -35,7 +35,7 @@ type QuoteRequest struct {
 // needs neither a client nor its card.
 func (d Draft) Quote(now time.Time, f Facts) (Quote, error) {
 	d.Start, d.End = truncateToMillis(d.Start), truncateToMillis(d.End)
-	for _, err := range []error{d.checkTimes(now), d.checkVehicle(f), d.checkLength(f)} {
+	for _, err := range []error{d.checkTimes(now, f), d.CheckVehicle(f)} {
 		if err != nil {
 			return Quote{}, err
 		}
@@ -44,12 +44,14 @@ func (d Draft) Quote(now time.Time, f Facts) (Quote, error) {
 	if err != nil {
 		return Quote{}, errTooExpensive
 	}
-	return Quote{ID: uuid.New(), Booking: b, Created: now, Expires: truncateToMillis(now.Add(QuoteFor))}, nil
+	// A time that is over cannot be booked.
+	return Quote{ID: uuid.New(), Booking: b, Created: now, Expires: truncateToMillis(earlier(now.Add(QuoteFor), b.End))}, nil
 }
 
-// By returns the draft with what it leaves to its quote; nil: there is no such quote of the client.
-// It fails with QuoteExpired, or with a *FieldError for a field that differs from the quote.
-func (d Draft) By(q *Quote, now time.Time) (Draft, error) {
+// ByQuote returns the draft with what it leaves to its quote. It fails with QuoteExpired, or with a
+// *FieldError for a field that differs from the quote, and where the client has no such quote.
+func (d Draft) ByQuote(now time.Time, f Facts) (Draft, error) {
+	q := f.Quote
 	if q == nil {
 		return d, newFieldError("quote_id", "must be the id of a quote of this client")
 	}
@@ -64,7 +66,7 @@ func (d Draft) By(q *Quote, now time.Time) (Draft, error) {
 		d.End = b.End
 	}
 	switch {
-	case !now.Before(q.Expires):
+	case !now.Before(q.Expires), b.Price.Currency != f.Terms.Currency:
 		return d, &telematics.Error{Code: QuoteExpired, Message: "The quote has expired; ask for another one."}
 	case d.Vehicle != b.VehicleID:
 		return d, newFieldError("vehicle_id", "must be that of the quote")

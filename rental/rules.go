@@ -1,10 +1,5 @@
 package rental
 
-import (
-	"encoding/json"
-	"time"
-)
-
 // Rules are an agency's rules for rentals that its clients reserve, start and end themselves. The
 // zero value is no rule: see DefaultRules. Their JSON is that of the store: decoded over
 // DefaultRules, a field that is absent has its default.
@@ -30,36 +25,14 @@ type Rules struct {
 	MaxUnpaid int `json:"max_unpaid"`
 	// HoldFor is how long a booking that begins now is kept for a client that does not start it.
 	// Then it lapses: it is cancelled. 0: until its end.
-	HoldFor time.Duration `json:"-"` // whole minutes: hold_minutes
+	HoldFor Minutes `json:"hold_minutes"`
 	// MinLength is the shortest time for which a client can book.
-	MinLength time.Duration `json:"-"` // whole minutes: min_length_minutes
+	MinLength Minutes `json:"min_length_minutes"`
 	// PositionDecimals is to how many decimals of a degree a client sees positions of free
 	// vehicles.
 	PositionDecimals int `json:"position_decimals"`
 	// MinEnergyPercent is the energy below which a vehicle is not offered.
 	MinEnergyPercent int `json:"min_energy_percent"`
-}
-
-// ruleFields are the fields of rules that are encoded as they are.
-type ruleFields Rules
-
-type rulesJSON struct {
-	*ruleFields
-	HoldFor   int64 `json:"hold_minutes"`
-	MinLength int64 `json:"min_length_minutes"`
-}
-
-// MarshalJSON encodes the rules for the store.
-func (r Rules) MarshalJSON() ([]byte, error) {
-	return json.Marshal(rulesJSON{(*ruleFields)(&r), minutesOf(r.HoldFor), minutesOf(r.MinLength)})
-}
-
-// UnmarshalJSON decodes rules of the store. What is absent stays as it is.
-func (r *Rules) UnmarshalJSON(text []byte) error {
-	decoded := rulesJSON{(*ruleFields)(r), minutesOf(r.HoldFor), minutesOf(r.MinLength)}
-	err := json.Unmarshal(text, &decoded)
-	r.HoldFor, r.MinLength = time.Duration(decoded.HoldFor)*time.Minute, time.Duration(decoded.MinLength)*time.Minute
-	return err
 }
 
 // KeyPosition is where the key must be when a vehicle is returned.
@@ -101,6 +74,6 @@ var StartChargings = []StartCharging{ChargeEstimate, ChargeNothing}
 // DefaultRules are the rules of an agency that has set none.
 var DefaultRules = Rules{
 	ReturnTo: ReturnAnywhere, StationRadius: 150, ReturnDoors: true, ReturnWindows: true, ReturnTrunk: true,
-	ChargeAtStart: ChargeEstimate, MaxOpenBookings: 5, MaxUnpaid: 1, HoldFor: 15 * time.Minute, MinLength: 15 * time.Minute,
+	ChargeAtStart: ChargeEstimate, MaxOpenBookings: 5, MaxUnpaid: 1, HoldFor: 15, MinLength: 15,
 	PositionDecimals: 4, MinEnergyPercent: 10,
 }

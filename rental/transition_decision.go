@@ -206,15 +206,12 @@ func (d BookingDetails) Close(now time.Time, metres int64) (c Change, done bool,
 	if err != nil {
 		return Change{}, false, err
 	}
-	driven := int64(0)
-	if metres > d.StartMetres && d.StartMetres > 0 {
-		driven = metres - d.StartMetres
-	}
-	price, _, err := d.FinalPrice(now, driven)
+	c.Booking.EndMetres = metres
+	price, _, err := c.Booking.FinalPrice(now)
 	if err != nil {
 		return Change{}, false, err
 	}
-	c.Booking.Price, c.Booking.EndMetres = price, metres
+	c.Booking.Price = price
 	asked, taken := d.askedFor()
 	if withdrawn, open := d.withdrawExtensions(now, price.Rental() < asked); open {
 		return Change{Booking: before, Amended: withdrawn}, false, nil

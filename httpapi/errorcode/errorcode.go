@@ -155,7 +155,7 @@ var kinds = map[telematics.Code]kind{
 		"The client owes as many payments as the agency allows one that books itself.",
 		"Let the client pay: another default card, or the confirmation that its bank asks for; then book."},
 	rental.QuoteExpired: {http.StatusConflict,
-		"The quote is older than 10 minutes.",
+		"The quote is older than 10 minutes, its time is over, or the agency has another currency since.",
 		"Request another one, show its price, and book with that."},
 	rental.BookingNotCancellable: {http.StatusConflict,
 		"The booking has started, is over, or the time to cancel has passed.",

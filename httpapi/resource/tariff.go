@@ -3,7 +3,6 @@ package resource
 import (
 	"cmp"
 	"encoding/json"
-	"time"
 
 	"motorpool/rental"
 )
@@ -20,7 +19,7 @@ type Tariff struct {
 	IncludedKm     int             `json:"included_km"`
 	PerPauseMinute *json.Number    `json:"per_pause_minute"`
 	PerReservation *json.Number    `json:"per_reservation_minute"`
-	FreeMinutes    int64           `json:"free_reservation_minutes"`
+	FreeMinutes    rental.Minutes  `json:"free_reservation_minutes"`
 	Minimum        *json.Number    `json:"minimum"`
 	Deposit        *json.Number    `json:"deposit"`
 	PluggedIn      bool            `json:"plugged_in"`
@@ -39,7 +38,7 @@ func NewTariff(p rental.Plan, c rental.Currency) Tariff {
 		Category: cmp.Or(p.Category, rental.DefaultCategory), Version: p.Version, Currency: c,
 		PerMinute: amount(p.Minute), PerHour: amount(p.Hour), PerDay: amount(p.Day),
 		PerKm: amount(p.Kilometre), IncludedKm: p.IncludedKm, PerPauseMinute: amount(p.PauseMinute),
-		PerReservation: amount(p.ReserveMinute), FreeMinutes: int64(p.FreeReserve / time.Minute),
+		PerReservation: amount(p.ReserveMinute), FreeMinutes: p.FreeReserve,
 		Minimum: amount(p.Minimum), Deposit: amount(p.Deposit), PluggedIn: p.PluggedIn, Description: p.Words(c),
 	}
 }
@@ -76,8 +75,8 @@ type RentalRules struct {
 	ChargeAtStart    rental.StartCharging `json:"charge_at_start"`
 	MaxOpenBookings  int                  `json:"max_open_bookings"`
 	MaxUnpaid        int                  `json:"max_unpaid"`
-	HoldMinutes      int64                `json:"hold_minutes"`
-	MinLengthMinutes int64                `json:"min_length_minutes"`
+	HoldMinutes      rental.Minutes       `json:"hold_minutes"`
+	MinLengthMinutes rental.Minutes       `json:"min_length_minutes"`
 	PositionDecimals int                  `json:"position_decimals"`
 	MinEnergyPercent int                  `json:"min_energy_percent"`
 }
@@ -87,7 +86,7 @@ func NewRentalRules(r rental.Rules) RentalRules {
 	return RentalRules{
 		MaxDistance: r.MaxDistance, ReturnTo: r.ReturnTo, StationRadius: r.StationRadius, ReturnDoors: r.ReturnDoors,
 		ReturnWindows: r.ReturnWindows, ReturnTrunk: r.ReturnTrunk, ReturnKey: OrNull(r.ReturnKey), ChargeAtStart: r.ChargeAtStart,
-		MaxOpenBookings: r.MaxOpenBookings, MaxUnpaid: r.MaxUnpaid, HoldMinutes: int64(r.HoldFor / time.Minute),
-		MinLengthMinutes: int64(r.MinLength / time.Minute), PositionDecimals: r.PositionDecimals, MinEnergyPercent: r.MinEnergyPercent,
+		MaxOpenBookings: r.MaxOpenBookings, MaxUnpaid: r.MaxUnpaid, HoldMinutes: r.HoldFor,
+		MinLengthMinutes: r.MinLength, PositionDecimals: r.PositionDecimals, MinEnergyPercent: r.MinEnergyPercent,
 	}
 }

@@ -183,7 +183,7 @@ func translated(err error) error {
 	}
 	switch refusal.Constraint {
 	case "bookings_no_overlap":
-		return rental.NotAvailable("The vehicle has another booking in that time.")
+		return rental.Taken()
 	case "bookings_one_active":
 		return rental.NotAvailable("The vehicle is still in use by another booking.")
 	}

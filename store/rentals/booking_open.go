@@ -65,7 +65,7 @@ func openBooking(
 		if facts.Quote, err = readQuote(ctx, tx, draft); err != nil {
 			return rental.BookingDetails{}, false, err
 		}
-		if draft, err = draft.By(facts.Quote, r.Now); err != nil {
+		if draft, err = draft.ByQuote(r.Now, facts); err != nil {
 			return rental.BookingDetails{}, false, err
 		}
 	}
@@ -74,7 +74,14 @@ func openBooking(
 			return rental.BookingDetails{}, false, err
 		}
 	}
-	if err := readFacts(ctx, tx, draft, &facts); err != nil {
+	// The vehicle is locked, so that its bookings are made one after another.
+	if err := readVehicle(ctx, tx, draft, " for no key update of v", &facts); err != nil {
+		return rental.BookingDetails{}, false, err
+	}
+	if err := readTaken(ctx, tx, draft, r.Now, &facts); err != nil {
+		return rental.BookingDetails{}, false, err
+	}
+	if err := readStationsAndCards(ctx, tx, draft, &facts); err != nil {
 		return rental.BookingDetails{}, false, err
 	}
 	b, err := draft.Book(r.Now, facts)
@@ -180,9 +187,10 @@ func readOwn(ctx context.Context, tx *sqlx.Tx, draft *rental.Draft, facts *renta
 	return err
 }
 
-// readFacts reads the other facts that a draft needs. It locks the vehicle, so that its bookings
-// are created one after another.
-func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rental.Facts) error {
+// readVehicle reads the vehicle of a draft, and what it costs. lock is a clause that locks it, or
+// empty. It fails with errCurrencyChanged where terms that were read before are in another
+// currency.
+func readVehicle(ctx context.Context, db sqlx.QueryerContext, draft rental.Draft, lock string, facts *rental.Facts) error {
 	var vehicle struct {
 		ID         telematics.VehicleID     `db:"id"`
 		AgencyID   telematics.AgencyID      `db:"agency_id"`
@@ -198,19 +206,21 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 
 		Plan []byte `db:"tariff"` // JSON; null: none
 	}
-	err := tx.GetContext(ctx, &vehicle, `
-		select v.id, v.agency_id, v.status, v.hourly_rate, v.deposit, coalesce(u.serial, '') as serial, coalesce(u.protocol,
-		'') as protocol,
-			coalesce(u.installation, '{}') as installation, a.best_effort_unlock, a.currency, (`+tariffOf+`) as tariff
+	err := sqlx.GetContext(ctx, db, &vehicle, `
+		select v.id, v.agency_id, v.status, v.hourly_rate, v.deposit, coalesce(u.serial, '') as serial,
+			coalesce(u.protocol, '') as protocol, coalesce(u.installation, '{}') as installation, a.best_effort_unlock, a.currency,
+			(`+tariffOf+`) as tariff
 		from vehicles v
 			join agencies a on a.id = v.agency_id
 			left join units u on u.vehicle_id = v.id
-		where v.id = $1
-		for no key update of v`, draft.Vehicle)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		where v.id = $1`+lock, draft.Vehicle)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // the draft is refused
+	}
+	if err != nil {
 		return err
 	}
-	if vehicle.ID != 0 && vehicle.AgencyID == draft.Agency && vehicle.Currency != facts.Terms.Currency {
+	if known := facts.Terms.Currency; known != "" && vehicle.AgencyID == draft.Agency && vehicle.Currency != known {
 		return errCurrencyChanged
 	}
 	facts.Vehicle = telematics.Vehicle{
@@ -230,8 +240,19 @@ func readFacts(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rent
 			return fmt.Errorf("tariff of vehicle %d: %w", vehicle.ID, err)
 		}
 	}
+	return nil
+}
+
+// readTaken reads whether the vehicle is taken in the time of a draft. A booking has locked it.
+func readTaken(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, now time.Time, facts *rental.Facts) error {
+	return tx.GetContext(ctx, &facts.Taken, `select `+isTaken(`$1`, `$2::timestamptz`, `$3::timestamptz`, `$4::timestamptz`),
+		draft.Vehicle, pg.Timestamp(draft.Start), pg.Timestamp(draft.End), pg.Timestamp(now.Add(rental.MaxLate)))
+}
+
+// readStationsAndCards reads the stations of a draft, and the payment methods of its client.
+func readStationsAndCards(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rental.Facts) error {
 	var stations []vehicles.StationRow
-	err = tx.SelectContext(ctx, &stations, `
+	err := tx.SelectContext(ctx, &stations, `
 		select id, agency_id, name, address, latitude, longitude from stations where id in ($1, $2)`, draft.Pickup, draft.Dropoff)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package rentals
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,20 +38,20 @@ const (
 // It fails with a *rental.FieldError for a time or a station that is not valid. Positions and
 // states are those in Postgres, which may not have the latest reported ones yet.
 func (p Bookings) FindOffers(ctx context.Context, q rental.OfferQuery) ([]rental.Offer, rental.OfferMark, error) {
-	found, next, err := p.findOffers(ctx, q)
+	found, next, err := p.findOffers(ctx, q, "from", "to")
 	return found, next, unavailable.Wrap("find vehicles", err)
 }
 
-func (p Bookings) findOffers(ctx context.Context, q rental.OfferQuery) ([]rental.Offer, rental.OfferMark, error) {
+// findOffers names the fields of the time as from and to in its errors.
+func (p Bookings) findOffers(ctx context.Context, q rental.OfferQuery, from, to string) ([]rental.Offer, rental.OfferMark, error) {
 	common, err := p.readAgencyOffer(ctx, q.Agency)
 	if err != nil {
 		return nil, rental.OfferMark{}, err
 	}
-	from, to, err := q.Span(common.terms.Rules)
-	if err != nil {
+	s := search{q: q, around: q.Near, decimals: common.terms.Rules.PositionDecimals, span: q.Span(common.terms.Rules)}
+	if err := s.span.Check(q.Now, common.terms.Rules.Shortest(), from, to); err != nil {
 		return nil, rental.OfferMark{}, err
 	}
-	s := search{q: q, around: q.Near, decimals: common.terms.Rules.PositionDecimals, from: from, to: to}
 	if q.Station != 0 {
 		at, known := common.station(q.Station)
 		if !known {
@@ -76,7 +75,7 @@ func (p Bookings) findOffers(ctx context.Context, q rental.OfferQuery) ([]rental
 		}
 		for _, c := range candidates {
 			after = rental.OfferMark{Metres: c.Metres, Vehicle: c.Vehicle.ID}
-			if o, ok := q.Offer(c, common.terms, from, to); ok {
+			if o, ok := q.Offer(c, common.terms, s.span); ok {
 				if at, stands := telematics.NearestStation(common.stations, o.Position, common.terms.Rules.StationRadius); stands {
 					o.Station = &at
 				}
@@ -166,7 +165,7 @@ type search struct {
 	q        rental.OfferQuery
 	around   telematics.Position // the middle of the circle
 	decimals int                 // of positions that clients see
-	from, to time.Time
+	span     rental.Span
 }
 
 // candidateRow is a vehicle with what decides about offering it.
@@ -207,12 +206,7 @@ var selectCandidates = `
 			when 'electric' then 'telemetry.battery_level_percent' else 'telemetry.fuel_level_percent' end->'v'`) + ` as energy,
 		` + wholeNumber(`s.fields->'telemetry.remaining_range_km'->'v'`) + ` as range,
 		s.fields->'diagnostics.warning_lamps'->'v' as lamps,
-		exists (
-			select from bookings b
-			where b.vehicle_id = v.id and b.state in ('upcoming', 'active')
-				and least(b.start_at, b.started_at) < $17::timestamptz
-				and (b.end_at > $16::timestamptz or b.state = 'active' and $16 <= $20::timestamptz) -- overdue: not back yet
-		) as taken
+		` + isTaken(`v.id`, `$16::timestamptz`, `$17::timestamptz`, `$20::timestamptz`) + ` as taken
 	from (
 		select vehicle_id, lat, lon, metres
 		from (
@@ -257,7 +251,7 @@ func (p Bookings) candidates(
 	// A prepared statement: planning takes longer than a search.
 	err := p.DB.Clients.Select(ctx, &rows, selectCandidates, s.q.Near.Latitude, s.q.Near.Longitude, after.Metres, after.Vehicle, limit,
 		radius, s.around.Latitude, s.around.Longitude, s.decimals, west, east, box.West, 180, pg.Timestamp(s.q.Now),
-		int64(telematics.OnlineFor.Seconds()), pg.Timestamp(s.from), pg.Timestamp(s.to), box.South, box.North,
+		int64(telematics.OnlineFor.Seconds()), pg.Timestamp(s.span.From), pg.Timestamp(s.span.To), box.South, box.North,
 		pg.Timestamp(s.q.Now.Add(rental.MaxLate)), s.q.Agency, s.q.Category)
 	if err != nil {
 		return nil, err
@@ -289,52 +283,38 @@ func (r candidateRow) candidate(m agencyOffer) (rental.Candidate, error) {
 	return c, nil
 }
 
-// FreeTimes returns the times between from and to at which a vehicle has no booking; none for one
-// that clients cannot book at all. It fails with telematics.VehicleNotFound for a vehicle that is
-// not the agency's.
+// FreeTimes returns the parts of a time in which a vehicle has no booking; none for one that
+// clients cannot book at all. It fails with telematics.VehicleNotFound for a vehicle that is not
+// the agency's.
 func (p Bookings) FreeTimes(
-	ctx context.Context, agency telematics.AgencyID, id telematics.VehicleID, from, to time.Time,
+	ctx context.Context, agency telematics.AgencyID, id telematics.VehicleID, within rental.Span, now time.Time,
 ) ([]rental.Span, error) {
-	free, err := p.freeTimes(ctx, agency, id, from, to)
+	free, err := p.freeTimes(ctx, rental.Draft{Self: true, Agency: agency, Vehicle: id}, within, now)
 	return free, unavailable.Wrap("read when a vehicle is free", err)
 }
 
-func (p Bookings) freeTimes(
-	ctx context.Context, agency telematics.AgencyID, id telematics.VehicleID, from, to time.Time,
-) ([]rental.Span, error) {
-	m, err := p.readAgencyOffer(ctx, agency)
-	if err != nil {
-		return nil, err
+func (p Bookings) freeTimes(ctx context.Context, d rental.Draft, within rental.Span, now time.Time) ([]rental.Span, error) {
+	var facts rental.Facts
+	err := readVehicle(ctx, p.DB.Lists, d, "", &facts)
+	if err == nil {
+		err = d.CheckVehicle(facts)
 	}
-	var row candidateRow
-	err = p.DB.Lists.GetContext(ctx, &row, `
-		select `+vehicleColumns+`, v.hourly_rate, v.deposit, u.serial as "vehicle.serial", u.protocol as "vehicle.protocol",
-			u.installation as "vehicle.installation"
-		from vehicles v left join units u on u.vehicle_id = v.id
-		where v.id = $1 and v.agency_id = $2`, id, agency)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, telematics.NoSuchVehicle(id)
+	refusal := (*telematics.Error)(nil)
+	if errors.As(err, &refusal) && refusal.Code == rental.VehicleNotAvailable || err == nil && facts.Vehicle.Unit == "" {
+		return []rental.Span{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	c, err := row.candidate(m)
-	if err != nil || c.Vehicle.Withdrawn() || c.Vehicle.Unit == "" || c.NotOpened || c.Rate == nil && c.Plan == nil {
-		return []rental.Span{}, err
-	}
-	type bookedRow struct {
+	type row struct {
 		From time.Time `db:"start_at"`
 		To   time.Time `db:"end_at"`
 	}
-	booked, err := pg.List(ctx, p.DB.Lists, func(r bookedRow) rental.Span { return rental.Span{From: r.From.UTC(), To: r.To.UTC()} }, `
-		select least(start_at, started_at) as start_at,
-			case state when 'active' then greatest(end_at, $4) else end_at end as end_at
-		from bookings
-		where vehicle_id = $1 and state in ('upcoming', 'active') and least(start_at, started_at) < $3
-			and (end_at > $2 or state = 'active')
-		order by 1`, id, pg.Timestamp(from), pg.Timestamp(to), pg.Timestamp(time.Now().Add(rental.MaxLate)))
+	taken, err := pg.List(ctx, p.DB.Lists, func(r row) rental.Span { return rental.Span{From: r.From.UTC(), To: r.To.UTC()} }, `
+		select start_at, end_at from (`+takenTimes(`$1`, `$4::timestamptz`)+`) t where start_at < $3 and end_at > $2 order by start_at`,
+		d.Vehicle, pg.Timestamp(within.From), pg.Timestamp(within.To), pg.Timestamp(now.Add(rental.MaxLate)))
 	if err != nil {
 		return nil, err
 	}
-	return rental.FreeSpans(from, to, booked), nil
+	return within.Without(taken), nil
 }

@@ -238,8 +238,8 @@ func TestFindOffers_HasThePriceOfTheTariff(t *testing.T) {
 
 func TestFreeTimes_AreThoseWithoutABooking(t *testing.T) {
 	w := newRentalWorld(t)
-	base := time.Now().UTC().Truncate(time.Hour).Add(24 * time.Hour)
-	at := func(h float64) time.Time { return base.Add(time.Duration(h * float64(time.Hour))) }
+	at := func(h float64) time.Time { return noon.Add(time.Duration((24 + h) * float64(time.Hour))) }
+	within := rental.Span{From: at(0), To: at(10)}
 	d := draft(1, 0, 0)
 	for _, hours := range [][2]float64{{-1, 1}, {2, 3}, {3, 4}, {9, 12}} {
 		d.Start, d.End = at(hours[0]), at(hours[1])
@@ -247,16 +247,16 @@ func TestFreeTimes_AreThoseWithoutABooking(t *testing.T) {
 	}
 	d.Start, d.End = at(5), at(6)
 	w.amend(rental.BookingCancel, w.book(d).ID, noon, cancelAt(noon))
-	free, err := w.here.FreeTimes(t.Context(), 1, 1, at(0), at(10))
+	free, err := w.here.FreeTimes(t.Context(), 1, 1, within, noon)
 	want := []rental.Span{{From: at(1), To: at(2)}, {From: at(4), To: at(9)}}
 	if err != nil || !slices.Equal(free, want) {
 		t.Errorf("free %v, %v; want %v", free, err, want)
 	}
-	if _, err := w.here.FreeTimes(t.Context(), 2, 1, at(0), at(10)); codeOf(err) != telematics.VehicleNotFound {
+	if _, err := w.here.FreeTimes(t.Context(), 2, 1, within, noon); codeOf(err) != telematics.VehicleNotFound {
 		t.Errorf("another agency's vehicle: %v, want %s", err, telematics.VehicleNotFound)
 	}
 	w.exec(`update vehicles set status = 'inactive' where id = 1`)
-	if free, err := w.here.FreeTimes(t.Context(), 1, 1, at(0), at(10)); err != nil || len(free) != 0 {
+	if free, err := w.here.FreeTimes(t.Context(), 1, 1, within, noon); err != nil || len(free) != 0 {
 		t.Errorf("a withdrawn vehicle: free %v, %v; want never", free, err)
 	}
 }

@@ -42,9 +42,9 @@ func (p Bookings) quote(ctx context.Context, r rental.QuoteRequest) (quote renta
 	if r.Vehicle == 0 {
 		offers, _, err := p.findOffers(ctx, rental.OfferQuery{
 			Agency: r.Agency, Station: r.Station, Category: r.Category, From: r.Start, To: r.End, Limit: 1, Now: r.Now,
-		})
+		}, "start_date", "end_date")
 		if err != nil {
-			return rental.Quote{}, asQuoteField(err)
+			return rental.Quote{}, err
 		}
 		if len(offers) == 0 {
 			return rental.Quote{}, rental.NotAvailable("No vehicle of this category is free at the station in that time.")
@@ -58,21 +58,6 @@ func (p Bookings) quote(ctx context.Context, r rental.QuoteRequest) (quote renta
 	return quote, err
 }
 
-// asQuoteField names the fields of a quote in an error about a search.
-func asQuoteField(err error) error {
-	var field *rental.FieldError
-	if !errors.As(err, &field) {
-		return err
-	}
-	switch field.Field {
-	case "from":
-		return &rental.FieldError{Field: "start_date", Message: field.Message}
-	case "to":
-		return &rental.FieldError{Field: "end_date", Message: "must be after start_date, and at most 366 days later"}
-	}
-	return err
-}
-
 func makeQuote(ctx context.Context, tx *sqlx.Tx, r rental.QuoteRequest) (rental.Quote, error) {
 	draft := rental.Draft{Self: true, Agency: r.Agency, Client: r.Client, Vehicle: r.Vehicle, Start: r.Start, End: r.End}
 	terms, err := readTerms(ctx, tx, r.Agency)
@@ -80,25 +65,17 @@ func makeQuote(ctx context.Context, tx *sqlx.Tx, r rental.QuoteRequest) (rental.
 		return rental.Quote{}, err
 	}
 	facts := rental.Facts{Terms: terms}
-	if err := readFacts(ctx, tx, draft, &facts); err != nil {
+	if err := readVehicle(ctx, tx, draft, "", &facts); err != nil {
+		return rental.Quote{}, err
+	}
+	if err := readTaken(ctx, tx, draft, r.Now, &facts); err != nil {
 		return rental.Quote{}, err
 	}
 	q, err := draft.Quote(r.Now, facts)
 	if err != nil {
 		return rental.Quote{}, err
 	}
-	var taken bool
 	b := q.Booking
-	if err := tx.GetContext(ctx, &taken, `
-		select exists (
-			select from bookings where vehicle_id = $1 and state in ('upcoming', 'active')
-				and least(start_at, started_at) < $3::timestamptz and end_at > $2::timestamptz
-		)`, b.VehicleID, pg.Timestamp(b.Start), pg.Timestamp(b.End)); err != nil {
-		return rental.Quote{}, err
-	}
-	if taken {
-		return rental.Quote{}, rental.NotAvailable("The vehicle has another booking in that time.")
-	}
 	_, err = tx.ExecContext(ctx, `insert into quotes (id, agency_id, subject, quote, expires_at) values ($1, $2, $3, $4, $5)`,
 		q.ID, r.Agency, r.Client, pg.JSON(quoteRow{b.VehicleID, b.Start, b.End, q.Created, b.Price, b.Plan}), pg.Timestamp(q.Expires))
 	return q, err

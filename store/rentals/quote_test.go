@@ -88,6 +88,50 @@ func TestQuote_IsOfItsClientVehicleAndTime(t *testing.T) {
 	}
 }
 
+// What a quote has agreed does not make a booking that is not possible.
+func TestQuote_OfWhatHasChangedSince(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*rentalWorld)
+		want   telematics.Code
+	}{
+		"nothing": {func(*rentalWorld) {}, ""},
+		"the card was removed": {func(w *rentalWorld) {
+			w.exec(`with cleared as (update clients set default_payment_method_id = null) delete from payment_methods`)
+		}, rental.MethodRequired},
+		"the vehicle is withdrawn": {
+			func(w *rentalWorld) { w.exec(`update vehicles set status = 'inactive'`) }, rental.VehicleNotAvailable,
+		},
+		"the vehicle has moved":        {func(w *rentalWorld) { w.exec(`update vehicles set agency_id = 2`) }, telematics.VehicleNotFound},
+		"the vehicle is booked":        {func(w *rentalWorld) { w.book(draft(1, 0.5, 1)) }, rental.VehicleNotAvailable},
+		"another currency is in force": {func(w *rentalWorld) { w.exec(`update agencies set currency = 'CHF'`) }, rental.QuoteExpired},
+	} {
+		w := newRentalWorld(t)
+		q, err := w.quote(1, 0, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.change(w)
+		if _, err := w.reserve(byQuote(q), noon.Add(10*time.Minute-time.Millisecond)); codeOf(err) != c.want || c.want == "" && err != nil {
+			t.Errorf("%s: %v, want %q", what, err, c.want)
+		}
+		if _, err := w.reserve(byQuote(q), noon); c.want == "" && codeOf(err) != rental.VehicleNotAvailable {
+			t.Errorf("used twice: %v, want %s", err, rental.VehicleNotAvailable)
+		}
+	}
+}
+
+func TestQuote_ExpiresWithItsTime(t *testing.T) {
+	w := newRentalWorld(t)
+	w.exec(`insert into rental_rules (agency_id, rules) values (1, '{"min_length_minutes": 1}')`)
+	q, err := w.quote(1, 0, 0.1)
+	if err != nil || !q.Expires.Equal(q.Booking.End) {
+		t.Fatalf("quote %+v, %v; want it to expire at its end", q, err)
+	}
+	if _, err := w.reserve(byQuote(q), q.Booking.End); codeOf(err) != rental.QuoteExpired {
+		t.Errorf("at its end: %v, want %s", err, rental.QuoteExpired)
+	}
+}
+
 func TestQuote_OfAVehicleThatCanBeBooked(t *testing.T) {
 	w := newRentalWorld(t)
 	w.book(draft(1, 1, 2))

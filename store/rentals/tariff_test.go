@@ -31,7 +31,7 @@ func TestBook_ByTheNewestTariffOfTheCategory(t *testing.T) {
 	w := newRentalWorld(t)
 	w.exec(`update vehicles set category = 'van', hourly_rate = null where id = 2`)
 	w.exec(`update vehicles set category = 'van' where id = 3`)
-	compact := rental.Plan{Category: "compact", Minute: 30, Hour: 1_200, Day: 7_900, Deposit: 10_000, FreeReserve: 15 * time.Minute}
+	compact := rental.Plan{Category: "compact", Minute: 30, Hour: 1_200, Day: 7_900, Deposit: 10_000, FreeReserve: 15}
 	w.setTariffs(map[string]*rental.Plan{"compact": {Category: "compact", Hour: 900}})
 	w.setTariffs(map[string]*rental.Plan{"compact": &compact, "": {Hour: 500}})
 	compact.Version = 2
@@ -82,7 +82,7 @@ func TestBook_AgainWhereTheCurrencyChangesMeanwhile(t *testing.T) {
 	w := newRentalWorld(t)
 	err := w.here.Within(t.Context(), func(tx *sqlx.Tx) error {
 		facts := rental.Facts{Terms: rental.Terms{Currency: "CHF"}}
-		return readFacts(t.Context(), tx, draft(1, 4, 12), &facts)
+		return readVehicle(t.Context(), tx, draft(1, 4, 12), "", &facts)
 	})
 	if !errors.Is(err, errCurrencyChanged) || !isGivenUp(err) {
 		t.Errorf("terms in CHF, rates in EUR: %v; want the booking tried again", err)

@@ -303,7 +303,7 @@ func (p *part) agency(before agency) (agency, map[string]*rental.Plan) {
 }
 
 // maxPause bounds what an agency's terms keep free: no booking is longer.
-const maxPause = int64(rental.MaxLength / time.Minute)
+const maxPause = rental.Minutes(rental.MaxLength / time.Minute)
 
 func (p *part) terms(before rental.Terms) rental.Terms {
 	currency := p.currency("currency", before.Currency)
@@ -326,7 +326,7 @@ func (p *part) terms(before rental.Terms) rental.Terms {
 
 // minutes reads a number of minutes up to maxPause.
 func (p *part) minutes(key string, recorded, cleared time.Duration) time.Duration {
-	n, is := take[int64](p, key, "a whole number")
+	n, is := take[rental.Minutes](p, key, "a whole number")
 	switch {
 	case is == absent:
 		return recorded
@@ -335,7 +335,7 @@ func (p *part) minutes(key string, recorded, cleared time.Duration) time.Duratio
 	case n < 0 || n > maxPause:
 		p.problem(key, "%d: want 0 to %d", n, maxPause)
 	}
-	return time.Duration(n) * time.Minute
+	return n.Duration()
 }
 
 func (p *part) station(before telematics.Station) telematics.Station {

@@ -69,9 +69,9 @@ func (p *part) tariff(category string, c rental.Currency) *rental.Plan {
 	amount := func(key string) rental.Minor { return pg.Deref(p.amount(key, c, nil)) }
 	plan := rental.Plan{
 		Category: category, Minute: amount("per_minute"), Hour: amount("per_hour"), Day: amount("per_day"), Kilometre: amount("per_km"),
-		IncludedKm:    p.whole("included_km", 0, maxIncludedKm, 0),
+		IncludedKm:    whole(p, "included_km", 0, maxIncludedKm, 0),
 		PauseMinute:   amount("per_pause_minute"),
-		ReserveMinute: amount("per_reservation_minute"), FreeReserve: p.minutes("free_reservation_minutes", 0, 0),
+		ReserveMinute: amount("per_reservation_minute"), FreeReserve: whole(p, "free_reservation_minutes", 0, maxPause, 0),
 		Minimum: amount("minimum"), Deposit: amount("deposit"), PluggedIn: p.yes("plugged_in", false),
 	}
 	if len(*p.problems) > earlier || c == "" { // amounts are missing
@@ -95,7 +95,7 @@ func (p *part) tariff(category string, c rental.Currency) *rental.Plan {
 }
 
 // whole reads a whole number between two bounds.
-func (p *part) whole(key string, low, high, usual int) int {
+func whole[T ~int | ~int64](p *part, key string, low, high, usual T) T {
 	n, read := optional(p, key, "a whole number", usual, usual)
 	if read && (n < low || n > high) {
 		p.problem(key, "%d: want %d to %d", n, low, high)
@@ -129,20 +129,20 @@ func (p *part) rules(recorded rental.Rules) rental.Rules {
 	in := newPart(p.inner(key), raw, p.problems)
 	defer in.end()
 	return rental.Rules{
-		MaxDistance:      in.whole("max_distance_m", 0, maxRuleMetres, usual.MaxDistance),
+		MaxDistance:      whole(in, "max_distance_m", 0, maxRuleMetres, usual.MaxDistance),
 		ReturnTo:         oneOf(in, "return_to", rental.ReturnPlaces, usual.ReturnTo, usual.ReturnTo),
-		StationRadius:    in.whole("station_radius_m", 1, maxRuleMetres, usual.StationRadius),
+		StationRadius:    whole(in, "station_radius_m", 1, maxRuleMetres, usual.StationRadius),
 		ReturnDoors:      in.yes("return_doors", usual.ReturnDoors),
 		ReturnWindows:    in.yes("return_windows", usual.ReturnWindows),
 		ReturnTrunk:      in.yes("return_trunk", usual.ReturnTrunk),
 		ReturnKey:        in.key("return_key"),
 		ChargeAtStart:    oneOf(in, "charge_at_start", rental.StartChargings, usual.ChargeAtStart, usual.ChargeAtStart),
-		MaxOpenBookings:  in.whole("max_open_bookings", 0, maxRuleCount, usual.MaxOpenBookings),
-		MaxUnpaid:        in.whole("max_unpaid", 0, maxRuleCount, usual.MaxUnpaid),
-		HoldFor:          in.minutes("hold_minutes", usual.HoldFor, usual.HoldFor),
-		MinLength:        in.minutes("min_length_minutes", usual.MinLength, usual.MinLength),
-		PositionDecimals: in.whole("position_decimals", 0, maxRuleDecimals, usual.PositionDecimals),
-		MinEnergyPercent: in.whole("min_energy_percent", 0, 100, usual.MinEnergyPercent),
+		MaxOpenBookings:  whole(in, "max_open_bookings", 0, maxRuleCount, usual.MaxOpenBookings),
+		MaxUnpaid:        whole(in, "max_unpaid", 0, maxRuleCount, usual.MaxUnpaid),
+		HoldFor:          whole(in, "hold_minutes", 0, maxPause, usual.HoldFor),
+		MinLength:        whole(in, "min_length_minutes", 0, maxPause, usual.MinLength),
+		PositionDecimals: whole(in, "position_decimals", 0, maxRuleDecimals, usual.PositionDecimals),
+		MinEnergyPercent: whole(in, "min_energy_percent", 0, 100, usual.MinEnergyPercent),
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"motorpool/rental"
 	"motorpool/store/activity"
@@ -68,7 +67,7 @@ func TestTariffs_EachChangeIsAVersion(t *testing.T) {
 	plans, _, err := p.RentalTerms(t.Context(), 1)
 	if err != nil || len(plans) != 2 || plans[1] != (rental.Plan{
 		Category: "compact", Version: 1, Minute: 30, Hour: 1200, Day: 7900, Kilometre: 25, IncludedKm: 100, PauseMinute: 10,
-		ReserveMinute: 5, FreeReserve: 15 * time.Minute, Minimum: 200, Deposit: 10_000, PluggedIn: true,
+		ReserveMinute: 5, FreeReserve: 15, Minimum: 200, Deposit: 10_000, PluggedIn: true,
 	}) {
 		t.Errorf("tariffs %+v, %v", plans, err)
 	}
@@ -197,13 +196,13 @@ func TestRentalRules_AbsentOnesHaveTheirDefaults(t *testing.T) {
 	})
 	equal(t, "rules", rules(), rental.Rules{
 		MaxDistance: 200, ReturnTo: rental.ReturnToArea, StationRadius: 50, ReturnKey: rental.KeyIn, ChargeAtStart: rental.ChargeNothing,
-		MaxOpenBookings: 1, HoldFor: 20 * time.Minute, MinLength: 5 * time.Minute, PositionDecimals: 3, MinEnergyPercent: 25,
+		MaxOpenBookings: 1, HoldFor: 20, MinLength: 5, PositionDecimals: 3, MinEnergyPercent: 25,
 	})
 	equal(t, "changes", change(t, p, `{"agencies":[{"id":1}]}`), []string{})
 	// They are given as a whole.
 	change(t, p, `{"agencies":[{"id":1,"rental_rules":{"hold_minutes":30}}]}`)
 	want := rental.DefaultRules
-	want.HoldFor = 30 * time.Minute
+	want.HoldFor = 30
 	equal(t, "rules", rules(), want)
 	equal(t, "changes", change(t, p, `{"agencies":[{"id":1,"rental_rules":null}]}`), []string{
 		"agency 1: rental rules hold_minutes 30 → none",

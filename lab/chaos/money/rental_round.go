@@ -48,7 +48,7 @@ var rentalTerms = map[telematics.AgencyID]rental.Terms{
 
 func rulesOf(c rental.StartCharging) rental.Rules {
 	rules := rental.DefaultRules
-	rules.ChargeAtStart, rules.HoldFor, rules.MaxOpenBookings = c, time.Minute, 0
+	rules.ChargeAtStart, rules.HoldFor, rules.MaxOpenBookings = c, 1, 0
 	return rules
 }
 
