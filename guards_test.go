@@ -21,6 +21,7 @@ var unguarded = map[string]string{
 	"internal/app/clock_fault.go: now":      "of the fault harness",
 	"internal/logger/writer.go: NewWriter":  "the log itself",
 	"rental/charging/collector.go: Run":     "waits for others",
+	"rental/transitions/runner.go: Run":     "ends a context; its workers have the guard",
 	"store/groupcommit/batcher.go: Begin":   "keepServing has the guard",
 	"store/pg/dial.go: mortalDialer":        "closes a connection",
 	"store/redis/pending.go: listenOnce":    "closes a connection",

@@ -77,8 +77,7 @@ func (r *rentals) Cancel(_ context.Context, by telematics.Actor, b rental.Bookin
 		return r.cancel(id, d)
 	}
 	t := r.all[id]
-	t.Failure = rental.NewFailure(rental.StartCancelled())
-	t.End(rental.TransitionFailed, t.Requested)
+	t.GiveUp(t.Requested, rental.StartCancelled())
 	r.put(t)
 	return nil
 }

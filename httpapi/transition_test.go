@@ -10,12 +10,11 @@ import (
 	"motorpool/telematics"
 )
 
-func done(_ rental.BookingDetails, t *rental.Transition) { t.End(rental.TransitionDone, now) }
+func done(_ rental.BookingDetails, t *rental.Transition) { t.Succeed(now) }
 
 func failsWith(e *telematics.Error) func(rental.BookingDetails, *rental.Transition) {
 	return func(_ rental.BookingDetails, t *rental.Transition) {
-		t.Failure = rental.NewFailure(e)
-		t.End(rental.TransitionFailed, now)
+		t.GiveUp(now, e)
 	}
 }
 

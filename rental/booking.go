@@ -92,7 +92,7 @@ type BookingDetails struct {
 	Transition *Transition
 	// When the vehicle's next booking begins, after this one's start; zero: there is none.
 	Next    time.Time
-	InOther bool // the vehicle is in use by another booking now
+	InOther bool // the vehicle is in use by another booking now, or is being opened for it
 	Before  bool // another booking occupies the vehicle between now and the start of this one
 }
 

@@ -17,11 +17,11 @@ const (
 
 // Control returns why the client may not order a control action on the booking's vehicle; nil: it
 // may. Locking is allowed while the booking is active, so that a vehicle never has to stay
-// unlocked. Other actions also need a booking that is not overdue by more than the agency's grace,
-// no payment that is owed or waits for the card's owner (a fee does not count, since it can be
-// disputed), and, for the agency's PaymentWait after the start, that the start is paid and the
-// deposit held. Then a payment without a result no longer counts: the client cannot mend it. Once
-// the client has chosen another card, a payment counts as long as after a start.
+// unlocked. Other actions also need a booking that is not paused, nor overdue by more than the
+// agency's grace, no payment that is owed or waits for the card's owner (a fee does not count,
+// since it can be disputed), and, for the agency's PaymentWait after the start, that the start is
+// paid and the deposit held. Then a payment without a result no longer counts: the client cannot
+// mend it. Once the client has chosen another card, a payment counts as long as after a start.
 func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.Error {
 	refusal := d.whyNotControlled(now, a)
 	if refusal != nil {
@@ -54,6 +54,8 @@ func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *te
 		return nil
 	case d.inTransition() && d.Transition.Kind == EndRental:
 		return d.errTransitionOpen()
+	case !d.PausedSince.IsZero():
+		return Forbids(BookingStateConflict, "The rental is paused; resume it to unlock its vehicle. Nothing was sent.")
 	case !now.Before(d.End.Add(d.Terms.UnlockGrace)):
 		return Forbids(
 			BookingOverdue,

@@ -8,27 +8,16 @@ import (
 	"motorpool/telematics"
 )
 
-// Begin decides to start the booking: the rental is charged, and the deposit held. It may be late,
-// or early if no other booking occupies the vehicle until the start; the price stays as agreed. It
-// fails with a *telematics.Error that says why it cannot start.
+// Begin decides to start the booking: the rental is charged, and the deposit held. The price stays
+// as agreed. It fails as MayBegin does, and without a card to charge.
 func (d BookingDetails) Begin(now time.Time) (Change, error) {
-	switch {
-	case d.inTransition():
+	if d.inTransition() {
 		return Change{}, d.errTransitionOpen()
-	case d.State != Upcoming:
-		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can be started.", d.State))
-	case !now.Before(d.End):
-		return Change{}, Forbids(BookingStateConflict, "The booking's end has passed; it can no longer be started.")
-	case d.InOther:
-		return Change{}, NotAvailable("The vehicle is still in use by another booking.")
-	case d.Before:
-		return Change{}, NotAvailable("The vehicle has another booking before this booking's start.")
-	case d.Vehicle.AgencyID != d.Agency:
-		// An import has moved it: this client must not be able to open it.
-		return Change{}, NotAvailable("The vehicle belongs to another agency by now.")
-	case d.Vehicle.Withdrawn():
-		return Change{}, NotAvailable(fmt.Sprintf("The vehicle is out of service (%s).", d.Vehicle.Status))
-	case d.Card == nil:
+	}
+	if err := d.MayBegin(now); err != nil {
+		return Change{}, err
+	}
+	if d.Card == nil {
 		return Change{}, NoMethod()
 	}
 	b := d.Booking
@@ -40,6 +29,27 @@ func (d BookingDetails) Begin(now time.Time) (Change, error) {
 		c.Charges = append(c.Charges, deposit)
 	}
 	return c, nil
+}
+
+// MayBegin returns a *telematics.Error that says why the booking cannot start now; nil: it can. It
+// may be late, or early if no other booking occupies the vehicle until the start.
+func (d BookingDetails) MayBegin(now time.Time) error {
+	switch {
+	case d.State != Upcoming:
+		return Forbids(BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can be started.", d.State))
+	case !now.Before(d.End):
+		return Forbids(BookingStateConflict, "The booking's end has passed; it can no longer be started.")
+	case d.InOther:
+		return NotAvailable("The vehicle is still in use by another booking.")
+	case d.Before:
+		return NotAvailable("The vehicle has another booking before this booking's start.")
+	case d.Vehicle.AgencyID != d.Agency:
+		// An import has moved it: this client must not be able to open it.
+		return NotAvailable("The vehicle belongs to another agency by now.")
+	case d.Vehicle.Withdrawn():
+		return NotAvailable(fmt.Sprintf("The vehicle is out of service (%s).", d.Vehicle.Status))
+	}
+	return nil
 }
 
 // notice is how much time an extension must be able to add before the vehicle's next booking.

@@ -52,7 +52,8 @@ type Payment struct {
 //   - partially_refunded: a part of it was refunded.
 //   - paid.
 //
-// A deposit counts like any charge until its goal is release; after that, or if the processor has
+// The charges of a start that was taken back do not affect the status. A deposit counts like any
+// charge until its goal is release; after that, or if the processor has
 // ended the hold, it does not affect the status. A refund counts when it is paid: an open or failed
 // one changes nothing.
 //
@@ -76,6 +77,7 @@ func (d BookingDetails) Payment() Payment {
 }
 
 func (d BookingDetails) paymentStatus() PaymentStatus {
+	d.Charges = d.lasting()
 	paid, back, _ := d.moved()
 	some := func(is func(Charge) bool) bool { return slices.ContainsFunc(d.Charges, is) }
 	switch {
@@ -95,6 +97,15 @@ func (d BookingDetails) paymentStatus() PaymentStatus {
 		return PaymentPartiallyRefunded
 	}
 	return PaymentPaid
+}
+
+// lasting returns the charges without those of starts that were taken back.
+func (d BookingDetails) lasting() []Charge {
+	back := map[ChargeID]bool{}
+	for _, c := range d.Charges {
+		back[c.ID] = c.Kind == StartCharge && c.Goal == Release
+	}
+	return slices.DeleteFunc(slices.Clone(d.Charges), func(c Charge) bool { return back[c.ID] || back[c.Refunds] })
 }
 
 // counts reports whether the charge was not taken back.

@@ -46,7 +46,7 @@ type Return struct {
 	Plan    *Plan
 	Dropoff telematics.Station
 	State   telematics.Snapshot
-	// When the vehicle last reported, by our clock.
+	// When the vehicle last reported its state.
 	Reported time.Time
 	// The agency's areas at the vehicle's position, and the kind of those in which its rentals end;
 	// empty: it has none.

@@ -2,6 +2,7 @@ package rental
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -68,8 +69,7 @@ type Transition struct {
 	Requested  time.Time
 	Ended      time.Time // zero: it is open
 	NeedsStaff bool      // a person should look at it
-	Due        time.Time // when a worker carries it on; zero: it has ended
-	Lease      uuid.UUID // of the worker that carries it on
+	Lease      uuid.UUID // of its worker
 	Progress
 }
 
@@ -96,14 +96,16 @@ type Progress struct {
 	Command telematics.CommandID `json:"command"`
 	// What the vehicle's odometer read when the transition was opened; 0: not known.
 	Metres int64 `json:"metres,omitempty"`
+	// The attempt before, while its result is unknown, too.
+	Earlier telematics.CommandID `json:"earlier,omitzero"`
+	// Since when the vehicle may have executed an attempt that has no result; zero: it has not.
+	UnknownSince time.Time `json:"unknown_since,omitzero"`
 	// Since when the present step waits.
-	Since time.Time `json:"since"`
-	// The vehicle may have executed a command that opens it.
-	MayBeOpen bool     `json:"may_be_open,omitempty"`
-	Failure   *Failure `json:"failure,omitempty"` // why it fails, or has failed
-	Wish      Wish     `json:"wish,omitempty"`
-	Checks    []Check  `json:"checks,omitempty"` // of the return
-	Steps     []Passed `json:"steps,omitempty"`
+	Since   time.Time `json:"since"`
+	Failure *Failure  `json:"failure,omitempty"` // why it fails, or has failed
+	Wish    Wish      `json:"wish,omitempty"`
+	Checks  []Check   `json:"checks,omitempty"` // of the return
+	Steps   []Passed  `json:"steps,omitempty"`  // each at most once, the last passed last
 }
 
 // Wish is what a client wants of a transition that waits for its vehicle.
@@ -170,23 +172,60 @@ func (t Transition) CommandKey() string {
 
 // Enter ends the present step, and begins another.
 func (t *Transition) Enter(s TransitionStep, now time.Time) {
-	t.Steps = append(t.Steps, Passed{Step: t.Step, At: now})
+	t.pass(now, "")
 	t.Step, t.Since = s, now
 }
 
 // Fail ends the present step with an error, and begins the one that undoes what came before.
 func (t *Transition) Fail(because *telematics.Error, s TransitionStep, now time.Time) {
-	t.Enter(s, now)
-	t.Steps[len(t.Steps)-1].Code = because.Code
+	t.pass(now, because.Code)
+	t.Step, t.Since = s, now
 	if t.Failure == nil {
 		t.Failure = NewFailure(because)
 	}
 }
 
-// End ends the transition.
-func (t *Transition) End(s TransitionState, now time.Time) {
-	t.Steps = append(t.Steps, Passed{Step: t.Step, At: now})
-	t.State, t.Ended, t.Due, t.NeedsStaff, t.Wish = s, now, time.Time{}, false, ""
+// OrderAgain begins another attempt of the command.
+func (t *Transition) OrderAgain(now time.Time) {
+	if t.Step == StepConfirm {
+		t.Earlier = t.Command
+		t.Enter(StepCommand, now)
+	}
+	t.Attempt++
+}
+
+// Succeed ends the transition: its booking is changed.
+func (t *Transition) Succeed(now time.Time) {
+	t.pass(now, "")
+	t.end(TransitionDone, now)
+}
+
+// GiveUp ends the transition: its booking is as before. An error of the present step is why, unless
+// what came before is undone.
+func (t *Transition) GiveUp(now time.Time, because *telematics.Error) {
+	code := telematics.Code("")
+	if because != nil {
+		code, t.Failure = because.Code, NewFailure(because)
+	}
+	t.pass(now, code)
+	t.end(TransitionFailed, now)
+}
+
+func (t *Transition) end(s TransitionState, now time.Time) {
+	t.State, t.Ended, t.NeedsStaff, t.Wish = s, now, false, ""
+}
+
+// pass ends the present step. A step that is taken again counts once.
+func (t *Transition) pass(now time.Time, code telematics.Code) {
+	others := slices.DeleteFunc(slices.Clone(t.Steps), func(p Passed) bool { return p.Step == t.Step })
+	t.Steps = append(others, Passed{Step: t.Step, At: now, Code: code})
+}
+
+// Settlement is what a step of a transition does with its booking.
+type Settlement struct {
+	Change
+	Wait     time.Duration       // until the step is due again; zero: it is not
+	Activity telematics.Activity // the audit log entry; without an action: none
 }
 
 // StepState is what became of a step of a transition.
@@ -213,7 +252,10 @@ func (t Transition) ShownSteps() []ShownStep {
 	shown := []ShownStep{{StepCheck, StepDone, t.Requested}}
 	for _, p := range t.Steps {
 		state := StepDone
-		if p.Code != "" {
+		switch {
+		case p.Step == t.Step && t.State == TransitionOpen:
+			continue // it is taken again
+		case p.Code != "":
 			state = StepFailed
 		}
 		shown = append(shown, ShownStep{p.Step, state, p.At})

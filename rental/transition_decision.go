@@ -54,6 +54,7 @@ func (d BookingDetails) mayResume(now time.Time) error {
 	if d.State == Active && d.PausedSince.IsZero() {
 		return Forbids(BookingStateConflict, "The rental is not paused.")
 	}
+	d.Booking = d.resumed(now)
 	if refusal := d.Control(now, telematics.Unlock); refusal != nil {
 		return refusal
 	}
@@ -92,14 +93,15 @@ const (
 	PaymentMade                              // paid, and the deposit is held
 )
 
-// StartPayment returns how far the payment of the start has come.
+// StartPayment returns how far the payment of the start has come. A deposit whose hold the
+// processor has ended counts as refused.
 func (d BookingDetails) StartPayment() PaymentProgress {
 	progress := PaymentMade
-	for _, c := range d.startsOf() {
+	for _, c := range d.startPayments() {
 		switch {
-		case c.isMade():
-		case c.isRefused():
+		case c.isRefused(), c.State == Released:
 			return PaymentRefused
+		case c.isMade():
 		case c.State == RequiresAction:
 			progress = PaymentNeedsOwner
 		case progress == PaymentMade:
@@ -109,10 +111,10 @@ func (d BookingDetails) StartPayment() PaymentProgress {
 	return progress
 }
 
-// startsOf returns the charges of the start that were not taken back.
-func (d BookingDetails) startsOf() []Charge {
+// startPayments returns the charges of the start that are not taken back.
+func (d BookingDetails) startPayments() []Charge {
 	return slices.DeleteFunc(slices.Clone(d.Charges), func(c Charge) bool {
-		return c.Kind != StartCharge && c.Kind != DepositCharge || c.Goal == Release || c.State == Released
+		return c.Kind != StartCharge && c.Kind != DepositCharge || c.Goal == Release
 	})
 }
 
@@ -194,33 +196,35 @@ func (b Booking) resumed(now time.Time) Booking {
 	return b
 }
 
-// Close decides to end the rental at its final price: what is owed in addition is charged, what was
-// paid in excess is refunded, and the deposit is released. metres is the odometer; 0: not known.
-// Where an extension that costs too much by now has no result, the change withdraws its payment;
-// done is false: Close decides again once it has one. It fails with a *telematics.Error where the
-// booking is not active, or the price is out of range.
-func (d BookingDetails) Close(now time.Time, metres int64) (c Change, done bool, err error) {
+// Close decides to end the rental, requested at a time, at its final price: what is owed in
+// addition is charged, what was paid in excess is refunded, and the deposit is released. metres is
+// the odometer; 0: not known. A price that is out of range stays as agreed. Where a payment that is
+// too much by now has no result, the change withdraws it; done is false: Close decides again once
+// it has one. It fails with a *telematics.Error where the booking is not active.
+func (d BookingDetails) Close(requested time.Time, metres int64) (c Change, done bool, err error) {
+	end := requested
+	if d.ActualStart.After(end) {
+		end = d.ActualStart
+	}
 	before := d.Booking
-	d.Booking = d.resumed(now)
-	c, err = d.finish(now)
+	d.Booking = d.resumed(end)
+	c, err = d.finish(end)
 	if err != nil {
 		return Change{}, false, err
 	}
 	c.Booking.EndMetres = metres
-	price, _, err := c.Booking.FinalPrice(now)
-	if err != nil {
-		return Change{}, false, err
+	if price, _, err := c.Booking.FinalPrice(end); err == nil {
+		c.Booking.Price = price
 	}
-	c.Booking.Price = price
-	asked, taken := d.askedFor()
-	if withdrawn, open := d.withdrawExtensions(now, price.Rental() < asked); open {
+	owed := c.Booking.Price.Rental() - d.askedFor()
+	if withdrawn, open := d.withdraw(end, owed < 0); open {
 		return Change{Booking: before, Amended: withdrawn}, false, nil
 	}
-	switch owed := price.Rental() - asked; {
+	switch left, all := d.refundableTime(); {
 	case owed > 0:
-		c.Charges = append(c.Charges, d.charge(EndCharge, owed, now))
-	case owed < 0 && taken > 0:
-		back, err := d.Refund(now, min(-owed, taken), "the rental cost less than was charged at its start")
+		c.Charges = append(c.Charges, d.charge(EndCharge, owed, end))
+	case owed < 0 && all > 0:
+		back, err := d.giveBack(end, left, all, min(-owed, all), "the rental cost less than was charged at its start")
 		if err != nil {
 			return Change{}, false, err
 		}
@@ -229,12 +233,12 @@ func (d BookingDetails) Close(now time.Time, metres int64) (c Change, done bool,
 	return c, true, nil
 }
 
-// withdrawExtensions returns the payments of extensions that are to be withdrawn, if too much was
+// withdraw returns the payments of the rental's time that are to be withdrawn, if too much was
 // asked for. open reports that one that is withdrawn has no result yet: it may have been paid.
-func (d BookingDetails) withdrawExtensions(now time.Time, tooMuch bool) (withdrawn []Charge, open bool) {
+func (d BookingDetails) withdraw(now time.Time, tooMuch bool) (withdrawn []Charge, open bool) {
 	for _, c := range d.Charges {
 		switch {
-		case c.Kind != ExtensionCharge || c.State.IsFinal():
+		case c.Kind != StartCharge && c.Kind != ExtensionCharge || c.State.IsFinal():
 		case c.Goal == Release:
 			open = true
 		case tooMuch:
@@ -245,22 +249,36 @@ func (d BookingDetails) withdrawExtensions(now time.Time, tooMuch bool) (withdra
 	return withdrawn, open
 }
 
-// askedFor returns what the charges for the rental's time come to, and how much of that can still
-// be refunded. What staff gave back since was asked for, and is not again; what a start took that
-// failed is taken back, and was not.
-func (d BookingDetails) askedFor() (asked, taken Minor) {
-	left, _ := d.refundable()
-	for i, c := range d.Charges {
+// paysTime reports whether a charge is for the time of the rental.
+func (k ChargeKind) paysTime() bool {
+	return k == StartCharge || k == ExtensionCharge || k == EndCharge
+}
+
+// askedFor returns what the charges for the rental's time come to. What staff gave back since was
+// asked for, and is not again; of a start that was taken back, only what was not refunded counts.
+func (d BookingDetails) askedFor() (asked Minor) {
+	for _, c := range d.Charges {
 		switch {
-		case c.Kind != StartCharge && c.Kind != ExtensionCharge && c.Kind != EndCharge:
-		case c.isTaken() && (c.Kind != StartCharge || c.Goal != Release):
-			asked += c.Settled
-			taken += left[i]
-		case c.State != Released && c.Goal != Release && c.State != Waived:
-			asked += c.Amount
+		case !c.Kind.paysTime():
+		case c.Kind == StartCharge && c.Goal == Release:
+			asked += d.notReturned(c)
+		case c.isTaken() || c.State != Released && c.Goal != Release && c.State != Waived:
+			asked += c.Amount // the processor may have rounded
 		}
 	}
-	return asked, taken
+	return asked
+}
+
+// refundableTime is refundable of the charges for the rental's time.
+func (d BookingDetails) refundableTime() (left []Minor, all Minor) {
+	left, _ = d.refundable()
+	for i, c := range d.Charges {
+		if !c.Kind.paysTime() {
+			left[i] = 0
+		}
+		all += left[i]
+	}
+	return left, all
 }
 
 // TooFarToStart returns why a client at a position cannot start; nil: it can. A nil position was
@@ -283,7 +301,7 @@ func (r Rules) TooFarToStart(client *telematics.Position, vehicle telematics.Pos
 func (d BookingDetails) StartRefused() *telematics.Error {
 	why := "The payment was declined; the rental did not start, and nothing is charged. Set another default payment method and try again."
 	e := &telematics.Error{Code: PaymentRequired, Outcome: telematics.NotExecuted, Message: why}
-	for _, c := range d.startsOf() {
+	for _, c := range d.startPayments() {
 		if c.isRefused() {
 			e.Reason = c.DeclineCode
 		}

@@ -3,6 +3,7 @@ package rental_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,14 +60,19 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 		if err != nil || change.Booking != d.Booking || len(change.Charges) == 0 {
 			t.Fatalf("start: %+v, %v", change, err)
 		}
-		d = after(d, change)
-		settleAll(&d, now)
-		if p := d.StartPayment(); p != rental.PaymentMade {
-			t.Fatalf("payment %v of %+v", p, d.Charges)
-		}
-		d = after(d, must(d.Activate(now, 1_000_000)))
-		if net, held := kept(d); net == 0 && held == 0 && d.Price.Total() > 0 {
-			t.Fatalf("a rental without a charge or a hold: %+v", d.Charges)
+		if rapid.Bool().Draw(t, "by hand, not paid yet") {
+			d = after(d, must(d.Begin(now)))
+			d.StartMetres = 1_000_000
+		} else {
+			d = after(d, change)
+			settleAll(&d, now)
+			if p := d.StartPayment(); p != rental.PaymentMade {
+				t.Fatalf("payment %v of %+v", p, d.Charges)
+			}
+			d = after(d, must(d.Activate(now, 1_000_000)))
+			if net, held := kept(d); net == 0 && held == 0 && d.Price.Total() > 0 {
+				t.Fatalf("a rental without a charge or a hold: %+v", d.Charges)
+			}
 		}
 		for range rapid.IntRange(0, 4).Draw(t, "events") {
 			now = now.Add(time.Duration(rapid.Int64Range(1, 100).Draw(t, "minutes")) * time.Minute)
@@ -90,7 +96,7 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 			}
 			d = after(d, c)
 			for i := range d.Charges { // what was withdrawn may have been paid before
-				if c := &d.Charges[i]; c.Kind == rental.ExtensionCharge && c.Goal == rental.Release && !c.State.IsFinal() {
+				if c := &d.Charges[i]; c.Kind != rental.DepositCharge && c.Goal == rental.Release && !c.State.IsFinal() {
 					if carryOut(c, now); rapid.Bool().Draw(t, "paid before") {
 						c.State, c.Settled, c.PaidAt = rental.Paid, c.Amount, now
 					}
@@ -171,6 +177,114 @@ func TestTakeBackStart_RefundsAChargeOnce(t *testing.T) {
 		if len(refunds) != n+1 {
 			t.Errorf("%d starts failed, and %d refunds were requested: %+v", n+1, len(refunds), refunds)
 		}
+	}
+}
+
+// A client whose start failed has paid nothing, and after another start has paid for that one.
+func TestPayment_AStartThatWasTakenBackDoesNotCount(t *testing.T) {
+	d := upcoming()
+	d.Terms.Rules = rental.DefaultRules
+	startPaid := func() {
+		d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
+		settleAll(&d, start)
+	}
+	startPaid()
+	for done := false; !done; settleAll(&d, start) {
+		var c rental.Change
+		c, done = d.TakeBackStart(start)
+		d = after(d, c)
+		for i := range d.Charges {
+			if c := &d.Charges[i]; c.Goal == rental.Release && c.Kind == rental.DepositCharge {
+				c.State = rental.Released
+			}
+		}
+	}
+	if p := d.Payment(); p.Status != rental.PaymentPending || p.Charged != p.Refunded || p.Charged == 0 {
+		t.Errorf("after a start that failed: %+v", p)
+	}
+	startPaid()
+	if p := d.Payment(); p.Status != rental.PaymentPaid {
+		t.Errorf("after another start: %+v", p)
+	}
+}
+
+func TestStartPayment_AHoldThatTheProcessorHasEndedIsRefused(t *testing.T) {
+	d := upcoming()
+	d.Terms.Rules = rental.DefaultRules
+	d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
+	settleAll(&d, start)
+	for i := range d.Charges {
+		if d.Charges[i].Kind == rental.DepositCharge {
+			d.Charges[i].State = rental.Released
+		}
+	}
+	if p := d.StartPayment(); p != rental.PaymentRefused {
+		t.Errorf("payment %v of a start without a hold", p)
+	}
+}
+
+func TestClose_OfWhatTheTimeCost(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*rental.BookingDetails)
+		want   rental.Minor // of the refund; negative: of a charge
+	}{
+		"paid in full": {func(*rental.BookingDetails) {}, 0},
+		"taken with another amount, as the processor rounds": {func(d *rental.BookingDetails) { d.Charges[0].Settled += 4 }, 0},
+		"cheaper by now": {func(d *rental.BookingDetails) {
+			d.Plan = &rental.Plan{Version: 1, Hour: 1_000}
+			fine := must(d.Fine(start, rental.Fee{Kind: "cleaning", Amount: 20_000, Reason: "dog"}))
+			*d = after(*d, fine)
+			settleAll(d, start)
+		}, 13_200 - 1_100},
+		"a price that is out of range": {func(d *rental.BookingDetails) {
+			d.Plan = &rental.Plan{Version: 1, Minimum: rental.MaxAmount}
+		}, 0},
+	} {
+		d := active(t)
+		c.change(&d)
+		change, done, err := d.Close(start.Add(50*time.Minute), 0)
+		if err != nil || !done {
+			t.Errorf("%s: done %v, %v", name, done, err)
+			continue
+		}
+		var got rental.Minor
+		for _, charge := range change.Charges {
+			i := slices.IndexFunc(d.Charges, func(c rental.Charge) bool { return c.ID == charge.Refunds })
+			switch {
+			case charge.Kind != rental.RefundCharge:
+				got -= charge.Amount
+			case d.Charges[i].Kind != rental.StartCharge:
+				t.Errorf("%s: refunds the %s", name, d.Charges[i].Kind)
+			default:
+				got += charge.Amount
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: refunded %d, want %d: %+v", name, got, c.want, change.Charges)
+		}
+	}
+}
+
+func TestTransition_AStepThatIsTakenAgainIsShownOnce(t *testing.T) {
+	x := rental.Transition{Kind: rental.StartRental, State: rental.TransitionOpen, Step: rental.StepPay}
+	x.Enter(rental.StepCommand, start)
+	shown := func() string {
+		var steps []string
+		for _, s := range x.ShownSteps() {
+			steps = append(steps, string(s.Step)+" "+string(s.State))
+		}
+		return strings.Join(steps, ", ")
+	}
+	for range 3 {
+		x.Enter(rental.StepConfirm, start)
+		x.OrderAgain(start)
+		if got, want := shown(), "check done, pay done, confirm done, command running, book pending"; got != want {
+			t.Errorf("steps %s, want %s", got, want)
+		}
+	}
+	x.GiveUp(start, &telematics.Error{Code: telematics.CommandRejected})
+	if got, want := shown(), "check done, pay done, confirm done, command failed"; got != want {
+		t.Errorf("steps %s, want %s", got, want)
 	}
 }
 

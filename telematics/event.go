@@ -73,7 +73,7 @@ func (c Change) Events(now time.Time) []Event {
 	if fields := c.Fields.For(c.Powertrain); fields.HasVisibleChange() {
 		status := c
 		status.Fields, status.Presence = fields, ""
-		events = append(events, Event{Kind: StatusEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: fields.latest(), Change: &status})
+		events = append(events, Event{Kind: StatusEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: fields.Latest(), Change: &status})
 	}
 	for _, alarm := range c.Alarms {
 		events = append(events, Event{Kind: AlarmEvent, Vehicle: c.Vehicle, Agency: c.Agency, At: now, Alarm: &alarm})
@@ -81,8 +81,8 @@ func (c Change) Events(now time.Time) []Event {
 	return events
 }
 
-// latest returns the newest vehicle time.
-func (s Snapshot) latest() time.Time {
+// Latest returns the newest vehicle time.
+func (s Snapshot) Latest() time.Time {
 	var latest time.Time
 	for _, reading := range s {
 		if reading.At.After(latest) {

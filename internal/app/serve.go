@@ -302,6 +302,10 @@ func (s *service) serve(ctx context.Context, listeners Listeners) (err error) {
 	receive("receive from vehicles", s.withSchema(s.whileRight(func(ctx context.Context) error { return s.mqtt.Run(ctx, s.broker) })))
 	receive("renew watches", s.withSchema(s.whileRight(s.watches.Run)))
 	defer join(&err, func() error { return drain(s.broker) })
+	// Orders commands: ends before the broker takes none any more.
+	transit, stopTransitions := background(ctx, s.panics)
+	defer join(&err, stopTransitions)
+	transit("take steps of transitions", s.withSchema(s.whileRight(s.transitions.Run)))
 	return s.serveHTTP(ctx, listeners)
 }
 
@@ -327,7 +331,6 @@ func (s *service) runParts(run func(doing string, part func(context.Context) err
 	run("follow events", s.feed.Run)
 	run("watch signing keys", s.signing.Run)
 	run("watch certificates", s.secured.watch)
-	run("carry transitions on", s.withSchema(s.whileRight(s.transitions.Run)))
 	run("move money", s.withSchema(s.whileRight(s.money.run)))
 }
 

@@ -1,13 +1,14 @@
 package app
 
 import (
-	"context"
 	"time"
 
 	"motorpool/broker"
 	"motorpool/rental"
 	"motorpool/rental/transitions"
+	"motorpool/store/commands"
 	"motorpool/store/rentals"
+	"motorpool/store/twins"
 	"motorpool/telematics"
 )
 
@@ -15,7 +16,7 @@ import (
 func (s *service) newTransitions() *transitions.Runner {
 	return transitions.New(transitions.Config{
 		Store: transitionStore{rentals.Bookings{DB: s.postgres}, rentals.Transitions{DB: s.postgres}},
-		Cars:  rentedCars{s.broker, fleet{s.cars, s.record, s.auditLog, s.reported}},
+		Cars:  rentedCars{s.broker, s.reported, s.record},
 		Areas: s.places,
 		Nudge: s.money.collector.Nudge, Publish: s.publishRental, Budget: s.config.Budget,
 		Logger: s.log, Now: now, Metrics: s.registry, Guard: s.panics,
@@ -61,15 +62,6 @@ type rentalAPI struct {
 // rentedCars sends commands to vehicles, and reads what they report.
 type rentedCars struct {
 	*broker.Broker
-	fleet fleet
-}
-
-// Twin returns a vehicle with what it has reported.
-func (c rentedCars) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	return c.fleet.twins.Twin(ctx, id)
-}
-
-// Command returns a command as it is on record.
-func (c rentedCars) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
-	return c.fleet.Command(ctx, id)
+	*twins.Twins
+	*commands.Store
 }

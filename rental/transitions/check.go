@@ -46,7 +46,10 @@ func (r *Runner) checkReturn(
 		return nil, nil
 	}
 	back := rental.Return{
-		Rules: d.Terms.Rules, Plan: d.Plan, Dropoff: d.Dropoff, State: twin.Snapshot, Reported: twin.Contact.LastSeen,
+		Rules: d.Terms.Rules, Plan: d.Plan, Dropoff: d.Dropoff, State: twin.Snapshot, Reported: twin.Snapshot.Latest(),
+	}
+	if seen := twin.Contact.LastSeen; seen.Before(back.Reported) { // the vehicle's clock is ahead
+		back.Reported = seen
 	}
 	if !back.IsFresh(r.Now()) {
 		// Where the vehicle does not report, the check says so.

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -46,14 +45,13 @@ type Store interface {
 	) (replayed bool, err error)
 	// TakeTransitions leases due transitions.
 	TakeTransitions(ctx context.Context, limit int, lease time.Duration) ([]rental.Transition, error)
-	// Keep writes a transition: with a wait it ends the lease until then, else it extends it. It
-	// returns false if the lease was lost.
-	Keep(ctx context.Context, t rental.Transition, lease, wait time.Duration) (bool, error)
-	// Carry is Keep with a change of the booking, which decide returns with the wait, in one
-	// transaction. It fails with the errors of decide.
-	Carry(
-		ctx context.Context, t *rental.Transition, lease time.Duration, entry func() telematics.Activity,
-		decide func(rental.BookingDetails) (rental.Change, time.Duration, error),
+	// WriteTransition writes a transition: with a wait it ends the lease until then, else it
+	// extends it. It returns false if the lease was lost.
+	WriteTransition(ctx context.Context, t rental.Transition, lease, wait time.Duration) (bool, error)
+	// SettleTransition is WriteTransition with a change of the booking, which decide returns, in
+	// one transaction. It fails with the errors of decide.
+	SettleTransition(
+		ctx context.Context, t *rental.Transition, lease time.Duration, decide func(rental.BookingDetails) (rental.Settlement, error),
 	) (bool, error)
 	// Wish stores what is wanted of an open transition, and makes it due. It returns false if it is
 	// not open.
@@ -78,10 +76,10 @@ type Config struct {
 	Areas rental.Areas // nil: no agency has areas
 	// Nudge has charges collected now; nil: they are collected within a second.
 	Nudge func()
-	// Publish tells subscribers of a transition that has changed; nil: they are not told.
+	// Publish publishes the event of a transition that has changed; nil: none is published.
 	Publish func(rental.BookingDetails, rental.Transition)
 
-	Workers int           // transitions that are carried on concurrently. Defaults to 32.
+	Batch   int           // due transitions that are leased together. Defaults to 32.
 	Lease   time.Duration // of a transition. Defaults to 1 min.
 	Every   time.Duration // between two queries for due transitions. Defaults to 1 s.
 	Budget  time.Duration // of a command. Defaults to telematics.DefaultBudget.
@@ -92,25 +90,23 @@ type Config struct {
 	Guard   *guard.Guard
 }
 
-// Runner carries transitions on. Any number of runners may share one database. It is safe for
-// concurrent use.
+// Runner takes the steps of transitions. Any number of runners may share one database. It is safe
+// for concurrent use.
 type Runner struct {
 	Config
 	metrics *metrics
 	hint    chan struct{}
-	working context.Context // of transitions that this runner carries on
-	stop    context.CancelFunc
-	carried sync.WaitGroup
+	workers sync.WaitGroup
 
 	mu      sync.Mutex
-	ended   bool
+	work    func(rental.Transition) // starts a worker; nil: Run does not run
 	waiters map[rental.TransitionID][]chan rental.Transition
 	paying  map[rental.BookingID]chan struct{} // starts that wait for their payment here
 }
 
 // New assembles a runner.
 func New(c Config) *Runner {
-	c.Workers, c.Lease, c.Every = cmp.Or(c.Workers, 32), cmp.Or(c.Lease, time.Minute), cmp.Or(c.Every, time.Second)
+	c.Batch, c.Lease, c.Every = cmp.Or(c.Batch, 32), cmp.Or(c.Lease, time.Minute), cmp.Or(c.Every, time.Second)
 	c.Waits = cmp.Or(c.Waits, DefaultWaits)
 	c.Budget, c.Logger = cmp.Or(c.Budget, telematics.DefaultBudget), cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
@@ -119,15 +115,13 @@ func New(c Config) *Runner {
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
 	}
-	r := &Runner{
+	return &Runner{
 		Config: c, metrics: newMetrics(c.Metrics), hint: make(chan struct{}, 1),
 		waiters: map[rental.TransitionID][]chan rental.Transition{}, paying: map[rental.BookingID]chan struct{}{},
 	}
-	r.working, r.stop = context.WithCancel(context.Background())
-	return r
 }
 
-// Open begins a transition, and carries it on in the background. It returns true if an earlier
+// Open begins a transition, whose steps are taken in the background. It returns true if an earlier
 // request with the same idempotency key has begun it. A request for one that waits for its vehicle
 // has the command ordered again; a person's override ends an end that waits.
 //
@@ -179,7 +173,7 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	if q.Kind == rental.StartRental && r.Nudge != nil {
 		r.Nudge()
 	}
-	r.carry(t)
+	r.start(t)
 	return t, false, nil
 }
 
@@ -246,105 +240,6 @@ func (r *Runner) Cancel(ctx context.Context, by telematics.Actor, booking rental
 	return nil
 }
 
-// Await waits until a transition has ended, or its client must confirm the payment, for at most a
-// time, and returns it as it is then.
-func (r *Runner) Await(ctx context.Context, id rental.TransitionID, wait time.Duration) (rental.Transition, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	for looked := false; ; looked = true {
-		ended := r.waiter(id)
-		t, err := r.Store.Transition(context.WithoutCancel(ctx), id)
-		if err != nil || t.State != rental.TransitionOpen || looked && r.needsOwner(ctx, t) {
-			r.forget(id, ended)
-			return t, err
-		}
-		look := time.NewTimer(awaitEvery)
-		select {
-		case t := <-ended:
-			look.Stop()
-			return t, nil
-		case <-look.C: // another instance may carry it on
-		case <-ctx.Done():
-			look.Stop()
-			r.forget(id, ended)
-			return t, nil
-		}
-		r.forget(id, ended)
-	}
-}
-
-// needsOwner reports whether the transition waits for the owner of the card.
-func (r *Runner) needsOwner(ctx context.Context, t rental.Transition) bool {
-	if t.Step != rental.StepPay {
-		return false
-	}
-	d, err := r.Store.BookingDetails(ctx, t.Booking)
-	return err == nil && d.StartPayment() == rental.PaymentNeedsOwner
-}
-
-func (r *Runner) waiter(id rental.TransitionID) chan rental.Transition {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	ended := make(chan rental.Transition, 1)
-	r.waiters[id] = append(r.waiters[id], ended)
-	return ended
-}
-
-func (r *Runner) forget(id rental.TransitionID, ended chan rental.Transition) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	left := slices.DeleteFunc(r.waiters[id], func(other chan rental.Transition) bool { return other == ended })
-	if r.waiters[id] = left; len(left) == 0 {
-		delete(r.waiters, id)
-	}
-}
-
-// changed tells waiters and subscribers of a transition.
-func (r *Runner) changed(d rental.BookingDetails, t rental.Transition) {
-	r.publish(d, t)
-	if t.State == rental.TransitionOpen {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, ended := range r.waiters[t.ID] {
-		ended <- t
-	}
-	delete(r.waiters, t.ID)
-}
-
-func (r *Runner) publish(d rental.BookingDetails, t rental.Transition) {
-	if r.Publish != nil {
-		r.Publish(d, t)
-	}
-}
-
-// Settled notes that a charge of a booking has a new state: a start may wait for it. It does not
-// block.
-func (r *Runner) Settled(b rental.BookingID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if settled, waits := r.paying[b]; waits {
-		select {
-		case settled <- struct{}{}:
-		default: // it is noted already
-		}
-	}
-}
-
-// awaitPayment notes that a start waits for its payment, until end is called.
-func (r *Runner) awaitPayment(b rental.BookingID) (settled <-chan struct{}, end func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	wait := make(chan struct{}, 1)
-	r.paying[b] = wait
-	return wait, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.paying, b)
-	}
-}
-
 func (r *Runner) wake() {
 	select {
 	case r.hint <- struct{}{}:
@@ -352,33 +247,38 @@ func (r *Runner) wake() {
 	}
 }
 
-// carry carries a leased transition on, in the background.
-func (r *Runner) carry(t rental.Transition) {
+// start starts a worker for a leased transition. Where Run does not run, the transition is due
+// again when its lease has expired.
+func (r *Runner) start(t rental.Transition) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended {
-		return // it is due again when its lease has expired
+	if r.work != nil {
+		r.work(t)
 	}
-	r.carried.Go(func() {
-		_ = r.Guard.Do("carry transition on", func() { newCarrier(r, t).run(r.working) })
-	})
 }
 
-// Run carries due transitions on until the context ends, and then waits for those in flight, for a
-// command's budget at most. It returns nil. Unfinished ones are due again when their lease has
-// expired.
+// Run takes the steps of due transitions until the context ends, and then waits for those in
+// flight, for a command's budget at most. It returns nil. Unfinished ones are due again when their
+// lease has expired. It may run again afterwards.
 func (r *Runner) Run(ctx context.Context) error {
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	r.setWork(func(t rental.Transition) {
+		r.workers.Go(func() {
+			_ = r.Guard.Do("take steps of transition", func() { newWorker(r, t).run(working) })
+		})
+	})
 	tick := time.NewTicker(r.Every)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		due, err := r.Store.TakeTransitions(ctx, r.Workers, r.Lease)
+		due, err := r.Store.TakeTransitions(ctx, r.Batch, r.Lease)
 		if err != nil && ctx.Err() == nil {
 			r.Logger.Warn("due transitions not read", "err", err)
 		}
 		for _, t := range due {
-			r.carry(t)
+			r.start(t)
 		}
-		if len(due) == r.Workers {
+		if len(due) == r.Batch {
 			continue // there may be more
 		}
 		select {
@@ -387,27 +287,17 @@ func (r *Runner) Run(ctx context.Context) error {
 		case <-r.hint:
 		}
 	}
-	r.drain()
+	r.setWork(nil)
+	over := time.AfterFunc(r.Budget+time.Second, stop)
+	defer over.Stop()
+	r.workers.Wait()
 	return nil
 }
 
-func (r *Runner) drain() {
+func (r *Runner) setWork(work func(rental.Transition)) {
 	r.mu.Lock()
-	r.ended = true
-	r.mu.Unlock()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = r.Guard.Do("await transitions", r.carried.Wait)
-	}()
-	over := time.NewTimer(r.Budget + time.Second)
-	defer over.Stop()
-	select {
-	case <-ended:
-	case <-over.C:
-	}
-	r.stop()
-	<-ended
+	defer r.mu.Unlock()
+	r.work = work
 }
 
 // asError returns an error of the cars as one with a code.

@@ -37,3 +37,46 @@ func TestAwait_EndsWhenTheCardsOwnerMustConfirm(t *testing.T) {
 		})
 	}
 }
+
+// due is a store with a transition that is due, and whose booking cannot be read.
+type due struct {
+	Store
+	read chan rental.BookingID
+}
+
+func (due) TakeTransitions(context.Context, int, time.Duration) ([]rental.Transition, error) {
+	return []rental.Transition{{Booking: 42, Kind: rental.StartRental, State: rental.TransitionOpen, Step: rental.StepPay}}, nil
+}
+
+func (d due) BookingDetails(ctx context.Context, b rental.BookingID) (rental.BookingDetails, error) {
+	d.read <- b
+	return rental.BookingDetails{}, ctx.Err()
+}
+
+func (due) WriteTransition(context.Context, rental.Transition, time.Duration, time.Duration) (bool, error) {
+	return false, nil
+}
+
+// While the clock is wrong, Run ends; once it is right, Run is called again.
+func TestRun_MayRunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := due{read: make(chan rental.BookingID, 1)}
+		r := New(Config{Store: store})
+		for range 3 {
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- r.Run(ctx) }()
+			<-store.read
+			stop()
+			for open := true; open; {
+				select {
+				case <-store.read:
+				case err := <-ended:
+					if open = false; err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+	})
+}

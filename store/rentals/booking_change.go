@@ -1,6 +1,7 @@
 package rentals
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -34,15 +35,9 @@ func (p Bookings) Amend(ctx context.Context, r rental.Request, decide rental.Dec
 }
 
 func amend(ctx context.Context, tx *sqlx.Tx, r rental.Request, decide rental.Decision) (rental.BookingDetails, bool, error) {
-	if err := lockBooking(ctx, tx, r.Booking); err != nil {
-		return rental.BookingDetails{}, false, err
-	}
-	before, err := readDetails(ctx, tx, r.Booking, r.Now)
+	before, err := lockedDetails(ctx, tx, r)
 	if err != nil {
 		return rental.BookingDetails{}, false, err
-	}
-	if !before.VisibleTo(r.Actor) {
-		return rental.BookingDetails{}, false, rental.NoSuchBooking(r.Booking)
 	}
 	if made, err := idempotency.Find(ctx, tx, r.Key); err != nil || made != nil {
 		return before, made != nil, err
@@ -76,9 +71,16 @@ func lockBooking(ctx context.Context, tx *sqlx.Tx, id rental.BookingID) error {
 	return err
 }
 
+// writeChange writes the change of a locked booking, its idempotency key, and its audit log entry,
+// if that has an action.
 func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rental.BookingDetails, c rental.Change) error {
-	if err := updateBooking(ctx, tx, c.Booking); err != nil {
-		return err
+	if c.Booking != before.Booking {
+		if err := updateBooking(ctx, tx, c.Booking); err != nil {
+			return err
+		}
+		if err := followBookings(ctx, tx, before.VehicleID, r.Now); err != nil {
+			return err
+		}
 	}
 	if err := insertCharges(ctx, tx, r.Actor, before, c.Charges); err != nil {
 		return err
@@ -89,8 +91,8 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 	if err := keepKey(ctx, tx, r.Key, before.ID); err != nil {
 		return err
 	}
-	if err := followBookings(ctx, tx, before.VehicleID, r.Now); err != nil {
-		return err
+	if r.Activity.Action == "" {
+		return nil
 	}
 	return activity.Insert(ctx, tx, bookingLine(r, c))
 }
@@ -99,7 +101,8 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 func bookingLine(r rental.Request, c rental.Change) telematics.Activity {
 	line := r.Activity
 	line.Booking, line.Agency, line.Vehicle = int64(c.Booking.ID), c.Booking.Agency, c.Booking.VehicleID
-	line.Outcome, line.Details, line.Note = telematics.Executed, c.Details, c.Note
+	line.Outcome = cmp.Or(line.Outcome, telematics.Executed)
+	line.Details, line.Note = c.Details, cmp.Or(c.Note, line.Note)
 	return line
 }
 

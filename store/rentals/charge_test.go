@@ -320,7 +320,8 @@ func TestStuck_CountsUnknownChargesAfterSeveralQueries(t *testing.T) {
 	}
 }
 
-// Charges and notices that were due or leased by a clock that had leapt ahead are due again.
+// Charges, notices and transitions that were due or leased by a clock that had leapt ahead are due
+// again.
 func TestCorrectTimes_WhatIsDueLaterThanItCanBeIsDueNow(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	m := newMarket(t, p)
@@ -345,8 +346,14 @@ func TestCorrectTimes_WhatIsDueLaterThanItCanBeIsDueNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.exec(`update processor_notices set due_at = $1`, far)
-	if n, err := CorrectTimes(t.Context(), p.DB); err != nil || n != 3 {
-		t.Errorf("CorrectTimes = %d, %v; want 3", n, err)
+	m.exec(`
+		insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content, due_at, lease, lease_until)
+		select gen_random_uuid(), id, 'start', 'open', 'pay', now(), '{}', '{}', now(), gen_random_uuid(), $1 from bookings limit 1`, far)
+	if n, err := CorrectTimes(t.Context(), p.DB); err != nil || n != 4 {
+		t.Errorf("CorrectTimes = %d, %v; want 4", n, err)
+	}
+	if taken, err := (Transitions{DB: p.DB}).TakeTransitions(t.Context(), 10, time.Minute); err != nil || len(taken) != 1 {
+		t.Errorf("%d transitions are due (%v), want 1", len(taken), err)
 	}
 	jobs, err := p.TakeCharges(t.Context(), 10, time.Minute)
 	if err != nil || len(jobs) != 2 || !slices.ContainsFunc(jobs, func(j rental.Job) bool { return j.ID == due.ID }) {

@@ -13,13 +13,14 @@ import (
 // that was written while a clock was ahead by some days waits for two weeks.
 const farthestDue = 8 * 24 * time.Hour
 
-// longestLease is how far ahead a lease may end; they last a minute. Half would do; double: a
-// charge whose worker ended while its clock was ahead by less than two hours waits that long.
+// longestLease is how far ahead a lease may end, and a transition be due; they last a minute. Half
+// would do; double: a charge whose worker ended while its clock was ahead by less than two hours
+// waits that long.
 const longestLease = time.Hour
 
-// CorrectTimes makes charges and notices due now that are due later than they can be, or leased for
-// longer: Postgres's clock had leapt ahead. It returns their number; none until the clock has been
-// steady for some hours, since by one that has gone back much seems to be far ahead.
+// CorrectTimes makes charges, notices and transitions due now that are due later than they can be,
+// or leased for longer: Postgres's clock had leapt ahead. It returns their number; none until the
+// clock has been steady for some hours, since by one that has gone back much seems to be far ahead.
 func CorrectTimes(ctx context.Context, db *pg.DB) (corrected int, err error) {
 	err = db.Pool.GetContext(ctx, &corrected, `
 		with due as (
@@ -31,7 +32,11 @@ func CorrectTimes(ctx context.Context, db *pg.DB) (corrected int, err error) {
 		), notices as (
 			update processor_notices set due_at = now() where `+pg.Steady+` and due_at > now() + `+pg.Interval(farthestDue)+`
 			returning id
+		), steps as (
+			update transitions set due_at = now(), lease = null, lease_until = null
+			where `+pg.Steady+` and state = 'open' and greatest(due_at, lease_until) > now() + `+pg.Interval(longestLease)+`
+			returning id
 		)
-		select (select count(*) from due) + (select count(*) from notices)`)
+		select (select count(*) from due) + (select count(*) from notices) + (select count(*) from steps)`)
 	return corrected, unavailable.Wrap("correct when charges are due", err)
 }

@@ -147,7 +147,8 @@ const selectDetailsOf = `
 			select row_to_json(y)
 			from (
 				select ` + transitionColumns + `
-				from transitions x where x.booking_id = b.id order by x.requested_at desc, x.id desc limit 1
+				from transitions x where x.booking_id = b.id
+				order by x.ended_at is null desc, x.requested_at desc, x.id desc limit 1
 			) y
 		) as transition,
 		o.next_start, coalesce(o.in_other, false) as in_other, coalesce(o.before, false) as before
@@ -161,7 +162,9 @@ const selectDetailsOf = `
 		left join payment_methods m on m.id = coalesce(b.payment_method_id, c.default_payment_method_id)
 		cross join lateral (
 			select min(o.start_at) filter (where o.start_at > b.start_at) as next_start,
-				bool_or(o.state = 'active') as in_other,
+				bool_or(o.state = 'active' or exists (
+					select from transitions t where t.booking_id = o.id and t.state = 'open' and t.kind = 'start'
+				)) as in_other,
 				bool_or(o.start_at < b.start_at and o.end_at > $1::timestamptz) as before
 			from bookings o
 			where o.vehicle_id = b.vehicle_id and o.id <> b.id and o.state in ('upcoming', 'active')

@@ -12,7 +12,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
-	"motorpool/store/activity"
 	"motorpool/store/idempotency"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
@@ -21,7 +20,7 @@ import (
 
 // transitionColumns are those of a transitionRow, of transitions under the name x.
 const transitionColumns = `x.id, x.booking_id, (select of.vehicle_id from bookings of where of.id = x.booking_id) as vehicle_id,
-	x.kind, x.state, x.step, x.requested_at, x.requested_by, x.content, x.due_at, x.lease, x.needs_staff, x.ended_at`
+	x.kind, x.state, x.step, x.requested_at, x.requested_by, x.content, x.lease, x.needs_staff, x.ended_at`
 
 // transitionRow is a row of transitions, also as JSON.
 type transitionRow struct {
@@ -34,7 +33,6 @@ type transitionRow struct {
 	RequestedAt time.Time       `db:"requested_at" json:"requested_at"`
 	RequestedBy json.RawMessage `db:"requested_by" json:"requested_by"`
 	Content     json.RawMessage `db:"content" json:"content"`
-	DueAt       *time.Time      `db:"due_at" json:"due_at"`
 	Lease       *uuid.UUID      `db:"lease" json:"lease"`
 	NeedsStaff  bool            `db:"needs_staff" json:"needs_staff"`
 	EndedAt     *time.Time      `db:"ended_at" json:"ended_at"`
@@ -52,7 +50,7 @@ func (r transitionRow) transition() (rental.Transition, error) {
 		ID: r.ID, Booking: rental.BookingID(r.BookingID), Vehicle: telematics.VehicleID(r.VehicleID),
 		Kind: rental.TransitionKind(r.Kind), State: rental.TransitionState(r.State),
 		Step: rental.TransitionStep(r.Step), Requested: r.RequestedAt.UTC(), Ended: pg.FromTimestamp(r.EndedAt),
-		NeedsStaff: r.NeedsStaff, Due: pg.FromTimestamp(r.DueAt), Lease: pg.Deref(r.Lease),
+		NeedsStaff: r.NeedsStaff, Lease: pg.Deref(r.Lease),
 	}
 	var by actorRow
 	if err := errors.Join(json.Unmarshal(r.RequestedBy, &by), json.Unmarshal(r.Content, &t.Progress)); err != nil {
@@ -199,11 +197,11 @@ func (p Transitions) TakeTransitions(ctx context.Context, limit int, lease time.
 	return transitionsOf(rows)
 }
 
-// Keep writes a transition, and extends its lease; or, if it waits, ends the lease until it is due.
-// It reports false, and writes nothing, where the lease was lost.
-func (p Transitions) Keep(ctx context.Context, t rental.Transition, lease time.Duration, wait time.Duration) (bool, error) {
-	kept, err := writeTransition(ctx, p.DB.Pool, t, lease, wait)
-	return kept, unavailable.Wrap("write transition", err)
+// WriteTransition writes a transition, and extends its lease; or, if it waits, ends the lease until
+// it is due. It reports false, and writes nothing, where the lease was lost.
+func (p Transitions) WriteTransition(ctx context.Context, t rental.Transition, lease, wait time.Duration) (bool, error) {
+	written, err := writeTransition(ctx, p.DB.Pool, t, lease, wait)
+	return written, unavailable.Wrap("write transition", err)
 }
 
 func writeTransition(
@@ -225,58 +223,32 @@ func writeTransition(
 	return n == 1, err
 }
 
-// Carry writes a transition with the change of its booking and an audit log entry, in one
-// transaction. It reports false, and writes nothing, where the lease was lost. entry is
-// called after decide, which may change the transition; an entry without an action is not written.
+// SettleTransition writes a transition with the change of its booking and an audit log entry, in
+// one transaction. It reports false, and writes nothing, where the lease was lost. decide may
+// change the transition, and be called more than once.
 //
 // It fails with the errors of decide.
-func (p Transitions) Carry(
-	ctx context.Context, t *rental.Transition, lease time.Duration, entry func() telematics.Activity,
-	decide func(rental.BookingDetails) (rental.Change, time.Duration, error),
+func (p Transitions) SettleTransition(
+	ctx context.Context, t *rental.Transition, lease time.Duration, decide func(rental.BookingDetails) (rental.Settlement, error),
 ) (bool, error) {
-	kept := false
+	written := false
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
 		r := rental.Request{Booking: t.Booking, Actor: rental.System(), Now: time.Now()}
 		d, err := lockedDetails(ctx, tx, r)
 		if err != nil {
 			return err
 		}
-		change, wait, err := decide(d)
+		settled, err := decide(d)
 		if err != nil {
 			return err
 		}
-		if kept, err = writeTransition(ctx, tx, *t, lease, wait); err != nil || !kept {
+		if written, err = writeTransition(ctx, tx, *t, lease, settled.Wait); err != nil || !written {
 			return err
 		}
-		r.Actor, r.Activity = t.By, entry()
-		return writeCarried(ctx, tx, r, d, change)
+		r.Actor, r.Activity = t.By, settled.Activity
+		return writeChange(ctx, tx, r, d, settled.Change)
 	})
-	return kept && err == nil, unavailable.Wrap("carry transition on", err)
-}
-
-func writeCarried(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rental.BookingDetails, c rental.Change) error {
-	if c.Booking != before.Booking {
-		if err := updateBooking(ctx, tx, c.Booking); err != nil {
-			return err
-		}
-	}
-	if err := insertCharges(ctx, tx, r.Actor, before, c.Charges); err != nil {
-		return err
-	}
-	if err := amendCharges(ctx, tx, r, before.ID, c.Amended); err != nil {
-		return err
-	}
-	if c.Booking.State != before.State {
-		if err := followBookings(ctx, tx, before.VehicleID, r.Now); err != nil {
-			return err
-		}
-	}
-	if r.Activity.Action == "" {
-		return nil
-	}
-	line := r.Activity
-	line.Booking, line.Agency, line.Vehicle = int64(before.ID), before.Agency, before.VehicleID
-	return activity.Insert(ctx, tx, line)
+	return written && err == nil, unavailable.Wrap("settle transition", err)
 }
 
 // Wish stores what is wanted of the open transition of a booking, and makes it due: its worker, if

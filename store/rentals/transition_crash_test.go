@@ -21,6 +21,9 @@ import (
 type mortal struct {
 	store bothStores
 	*cars
+	runs    sync.Once
+	running chan struct{} // closed once its runner runs
+
 	mu    sync.Mutex // guards what follows
 	left  int        // calls until it dies
 	after bool       // it dies after that call
@@ -81,19 +84,20 @@ func (m *mortal) OpenTransition(
 	return live(m, func() (bool, error) { return m.store.OpenTransition(ctx, r, t, mortalLease, decide) })
 }
 
-func (m *mortal) TakeTransitions(ctx context.Context, limit int, lease time.Duration) ([]rental.Transition, error) {
-	return live(m, func() ([]rental.Transition, error) { return m.store.TakeTransitions(ctx, limit, lease) })
+// TakeTransitions takes none: it dies at what it has opened itself.
+func (m *mortal) TakeTransitions(context.Context, int, time.Duration) ([]rental.Transition, error) {
+	m.runs.Do(func() { close(m.running) })
+	return nil, nil
 }
 
-func (m *mortal) Keep(ctx context.Context, t rental.Transition, _, wait time.Duration) (bool, error) {
-	return live(m, func() (bool, error) { return m.store.Keep(ctx, t, mortalLease, wait) })
+func (m *mortal) WriteTransition(ctx context.Context, t rental.Transition, _, wait time.Duration) (bool, error) {
+	return live(m, func() (bool, error) { return m.store.WriteTransition(ctx, t, mortalLease, wait) })
 }
 
-func (m *mortal) Carry(
-	ctx context.Context, t *rental.Transition, _ time.Duration, entry func() telematics.Activity,
-	decide func(rental.BookingDetails) (rental.Change, time.Duration, error),
+func (m *mortal) SettleTransition(
+	ctx context.Context, t *rental.Transition, _ time.Duration, decide func(rental.BookingDetails) (rental.Settlement, error),
 ) (bool, error) {
-	return live(m, func() (bool, error) { return m.store.Carry(ctx, t, mortalLease, entry, decide) })
+	return live(m, func() (bool, error) { return m.store.SettleTransition(ctx, t, mortalLease, decide) })
 }
 
 func (m *mortal) Wish(ctx context.Context, id rental.TransitionID, w rental.Wish, override string) (bool, error) {
@@ -104,7 +108,9 @@ func (m *mortal) Twin(ctx context.Context, id telematics.VehicleID) (telematics.
 	return live(m, func() (telematics.Twin, error) { return m.cars.Twin(ctx, id) })
 }
 
+// Send does not die before the command is published: then it expires, and nothing was done.
 func (m *mortal) Send(ctx context.Context, o *delivery.Order) (delivery.Receipt, error) {
+	o.Allowed = func(context.Context) error { return nil }
 	return live(m, func() (delivery.Receipt, error) { return m.cars.Send(ctx, o) })
 }
 
@@ -142,7 +148,10 @@ func TestTransitions_AnInstanceDiesBetweenAnyTwoSteps(t *testing.T) {
 			for call := 1; ; call++ {
 				died := false
 				for _, after := range []bool{false, true} {
-					m := &mortal{store: bothStores{Bookings{d.here.DB}, Transitions{d.here.DB}}, cars: newCars(), left: call, after: after}
+					m := &mortal{
+						store: bothStores{Bookings{d.here.DB}, Transitions{d.here.DB}}, cars: newCars(), running: make(chan struct{}),
+						left: call, after: after,
+					}
 					died = d.withDeath(m, kind, slices.Clone(earlier), actions) || died
 				}
 				if !died {
@@ -166,6 +175,8 @@ func (d *drive) withDeath(
 	*d.cars = cars{made: map[string]*telematics.Command{}, snapshot: m.snapshot, reported: time.Now()}
 	m.cars, d.id = d.cars, d.bookNow()
 	dying := newRunner(m, m, nil)
+	defer d.background(dying.Run)()
+	<-m.running
 	if kinds = append(kinds, kind); kind != rental.EndRental {
 		kinds = append(kinds, rental.EndRental)
 	}

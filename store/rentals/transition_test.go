@@ -31,6 +31,8 @@ type cars struct {
 	reported time.Time
 	// answer decides what becomes of an order; nil: it is executed.
 	answer func(delivery.Order) telematics.State
+	// delay is called before an order that may not be published any more is checked; nil: not.
+	delay func()
 }
 
 func newCars() *cars {
@@ -60,7 +62,7 @@ func (c *cars) Twin(_ context.Context, id telematics.VehicleID) (telematics.Twin
 	}, nil
 }
 
-func (c *cars) Send(_ context.Context, o *delivery.Order) (delivery.Receipt, error) {
+func (c *cars) Send(ctx context.Context, o *delivery.Order) (delivery.Receipt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if o.Action == telematics.ReportState {
@@ -74,6 +76,12 @@ func (c *cars) Send(_ context.Context, o *delivery.Order) (delivery.Receipt, err
 		}
 		if c.answer != nil {
 			command.State = c.answer(*o)
+		}
+		if c.delay != nil {
+			c.delay()
+		}
+		if o.Allowed(ctx) != nil {
+			command.State = telematics.Expired
 		}
 		if c.made[o.Idempotency.Key] = command; command.State == telematics.Succeeded {
 			c.actions = append(c.actions, o.Action)
@@ -106,6 +114,18 @@ func (c *cars) settle(s telematics.State) {
 			if s == telematics.Succeeded {
 				c.actions = append(c.actions, made.Action)
 			}
+		}
+	}
+}
+
+// settleOne is settle of one command.
+func (c *cars) settleOne(id telematics.CommandID, s telematics.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, made := range c.made {
+		if made.ID == id {
+			made.State, made.Completed = s, time.Now()
+			c.actions = append(c.actions, made.Action)
 		}
 	}
 }
@@ -175,11 +195,14 @@ func newDrive(t *testing.T, behave sandbox.Behaviour) *drive {
 	return d
 }
 
-func (d *drive) background(run func(context.Context) error) {
+// background runs a part until the test ends, or end is called.
+func (d *drive) background(run func(context.Context) error) (end func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() { _ = run(ctx) })
-	d.t.Cleanup(func() { stop(); ended.Wait() })
+	end = func() { stop(); ended.Wait() }
+	d.t.Cleanup(end)
+	return end
 }
 
 // card gives anna a card, which becomes the default.
@@ -198,12 +221,13 @@ func (d *drive) card(behave sandbox.Behaviour) {
 		) update clients set default_payment_method_id = (select id from m) where id = $1`, client, card.Token)
 }
 
-func (d *drive) bookNow() rental.BookingID {
+func (d *drive) bookNow() rental.BookingID { return d.bookAt(time.Now()) }
+
+func (d *drive) bookAt(start time.Time) rental.BookingID {
 	d.t.Helper()
-	now := time.Now()
 	made, _, err := d.here.OpenBooking(d.t.Context(), rental.Draft{
-		Agency: 1, Client: "anna", Vehicle: 1, Start: now, End: now.Add(2 * time.Hour), Pickup: 1, Dropoff: 2,
-	}, asks(operator, rental.BookingCreate, 0, now))
+		Agency: 1, Client: "anna", Vehicle: 1, Start: start, End: start.Add(2 * time.Hour), Pickup: 1, Dropoff: 2,
+	}, asks(operator, rental.BookingCreate, 0, time.Now()))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -427,6 +451,122 @@ func TestTransitions_AnEndGoesOnUntilTheCarHasDoneIt(t *testing.T) {
 	d.do(rental.EndRental)
 	d.wants(rental.Completed, 3300, 0)
 	d.wantsActions(telematics.UnlockAndEnableDriving, telematics.LockAndDisableDriving)
+}
+
+// A late answer that the command came too late is no end: it is ordered again.
+func TestTransitions_AnEndThatExpiresLateIsOrderedAgain(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.do(rental.StartRental)
+	d.cars.script(unknownTo(telematics.LockAndDisableDriving))
+	end, err := d.ask(rental.EndRental, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, "the result is unknown", func() bool { return d.details().Transition.Step == rental.StepConfirm })
+	d.cars.script(nil)
+	d.cars.settle(telematics.Expired)
+	d.await(end)
+	d.wants(rental.Completed, 3300, 0)
+}
+
+// An attempt that was not executed says nothing about the one before.
+func TestTransitions_AnEarlierAttemptIsExecutedLate(t *testing.T) {
+	t.Parallel()
+	for name, second := range map[string]telematics.State{
+		"the next one expires": telematics.Expired, "the next one is unknown, too": telematics.Unknown,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDrive(t, sandbox.Behaviour{})
+			d.cars.script(unknownTo(telematics.UnlockAndEnableDriving))
+			start, err := d.ask(rental.StartRental, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			storetest.Eventually(t, "the result is unknown", func() bool { return d.details().Transition.Step == rental.StepConfirm })
+			first := d.details().Transition.Command
+			d.cars.script(func(o delivery.Order) telematics.State {
+				if o.Action == telematics.UnlockAndEnableDriving {
+					return second
+				}
+				return telematics.Succeeded
+			})
+			if _, err := d.ask(rental.StartRental, ""); err != nil {
+				t.Fatal(err)
+			}
+			storetest.Eventually(t, "it was ordered again", func() bool {
+				is := d.details().Transition
+				return is.Attempt == 1 && is.Step == rental.StepConfirm
+			})
+			d.cars.settleOne(first, telematics.Succeeded)
+			if ended := d.await(start); ended.State != rental.TransitionDone {
+				t.Errorf("the start is %s: %+v", ended.State, ended.Failure)
+			}
+			d.wants(rental.Active, 3300, 20000)
+			d.wantsActions(telematics.UnlockAndEnableDriving)
+		})
+	}
+}
+
+// What the booking does not allow any more once it is paid is not begun.
+func TestTransitions_AVehicleThatIsNotFreeOnceItIsPaidDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*drive){
+		"withdrawn": func(d *drive) { d.exec(`update vehicles set status = 'maintenance' where id = 1`) },
+		"another booking's start": func(d *drive) {
+			later := d.bookAt(time.Now().Add(240 * time.Hour))
+			d.exec(`
+				insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content)
+				values (gen_random_uuid(), $1, 'start', 'open', 'confirm', now(), '{}', '{}')`, later)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDrive(t, sandbox.Behaviour{})
+			d.bank.FailAll("CreateIntent", sandbox.TooMany)
+			start, err := d.ask(rental.StartRental, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(d)
+			d.bank.FailWith(nil)
+			d.wantsFailed(d.await(start), rental.VehicleNotAvailable)
+			d.wants(rental.Upcoming, 0, 0)
+			d.wantsActions()
+		})
+	}
+}
+
+// A booking that cannot become active any more is not retried for ever: the vehicle is locked.
+func TestTransitions_AStartWhoseBookingIsGoneIsUndone(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.cars.script(unknownTo(telematics.UnlockAndEnableDriving))
+	start, err := d.ask(rental.StartRental, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, "the result is unknown", func() bool { return d.details().Transition.Step == rental.StepConfirm })
+	d.exec(`update bookings set state = 'cancelled' where id = $1`, d.id)
+	d.cars.settle(telematics.Succeeded)
+	d.wantsFailed(d.await(start), rental.BookingStateConflict)
+	d.wants(rental.Cancelled, 0, 0)
+	d.wantsActions(telematics.UnlockAndEnableDriving, telematics.LockAndDisableDriving)
+}
+
+// A process that stands still before it opens a vehicle, for longer than its lease, does not open
+// it: another has taken the transition, and may have ended it.
+func TestTransitions_AnOrderWhoseLeaseIsLostIsNotPublished(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	var once sync.Once
+	d.cars.delay = func() {
+		once.Do(func() { d.exec(`update transitions set lease = gen_random_uuid(), lease_until = now()`) })
+	}
+	d.do(rental.StartRental)
+	d.wants(rental.Upcoming, 0, 0)
+	d.wantsActions()
 }
 
 func TestTransitions_StaffEndWhatWaits(t *testing.T) {

@@ -1,0 +1,364 @@
+package transitions
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// worker takes the steps of one leased transition, until it ends or must wait.
+type worker struct {
+	*Runner
+	t   rental.Transition
+	log *slog.Logger
+}
+
+func newWorker(r *Runner, t rental.Transition) *worker {
+	return &worker{Runner: r, t: t, log: r.Logger.With("transition", t.ID, "booking", t.Booking, "kind", string(t.Kind))}
+}
+
+// errLeaseLost means that another worker has the transition, or its client wants something of it.
+var errLeaseLost = errors.New("the lease of the transition was lost")
+
+// run takes steps until the transition waits, has ended, or another worker has it.
+func (w *worker) run(ctx context.Context) {
+	for {
+		again, err := w.step(ctx)
+		switch {
+		case errors.Is(err, errLeaseLost):
+			w.wake()
+			return
+		case err != nil:
+			w.log.Warn("step of transition failed, will be retried", "step", string(w.t.Step), "err", err)
+			_, _ = w.wait(context.WithoutCancel(ctx), w.Waits.Broken)
+			return
+		case !again:
+			return
+		}
+	}
+}
+
+// step takes the present step. It returns true if the next one can be taken now.
+func (w *worker) step(ctx context.Context) (bool, error) {
+	switch w.t.Step {
+	case rental.StepPay:
+		return w.pay(ctx)
+	case rental.StepCommand:
+		return w.command(ctx)
+	case rental.StepConfirm:
+		return w.confirm(ctx)
+	case rental.StepUndo:
+		return w.undo(ctx)
+	case rental.StepRefund:
+		return w.refund(ctx)
+	default:
+		return w.book(ctx, w.Now())
+	}
+}
+
+// wait writes the transition, which is due again after a time.
+func (w *worker) wait(ctx context.Context, d time.Duration) (bool, error) {
+	staff := w.isLong() && w.t.Step != rental.StepPay
+	called := staff && !w.t.NeedsStaff
+	w.t.NeedsStaff = staff
+	written, err := w.Store.WriteTransition(ctx, w.t, w.Lease, d)
+	if err == nil && !written {
+		return false, errLeaseLost
+	}
+	if err == nil && called {
+		w.log.Warn("transition has been open for long, a person should look at it", "step", string(w.t.Step))
+		w.publishNow(ctx)
+	}
+	return false, err
+}
+
+// isLong reports whether the transition has been open for Waits.Staff: a person should look at it.
+func (w *worker) isLong() bool { return w.Now().Sub(w.t.Requested) > w.Waits.Staff }
+
+// publishNow publishes the transition with its booking as it is now.
+func (w *worker) publishNow(ctx context.Context) {
+	if d, err := w.Store.BookingDetails(ctx, w.t.Booking); err == nil {
+		w.publish(d, w.t)
+	}
+}
+
+// next writes that another step begins, so that readers see it, and a later worker continues there.
+func (w *worker) next(ctx context.Context) (bool, error) {
+	written, err := w.Store.WriteTransition(ctx, w.t, w.Lease, 0)
+	if err == nil && !written {
+		return false, errLeaseLost
+	}
+	return err == nil, err
+}
+
+// pay waits until the start is paid, and the deposit is held.
+func (w *worker) pay(ctx context.Context) (bool, error) {
+	settled, end := w.awaitPayment(w.t.Booking)
+	defer end()
+	d, err := w.Store.BookingDetails(ctx, w.t.Booking)
+	if err != nil {
+		return false, err
+	}
+	now := w.Now()
+	waited := now.Sub(w.t.Since)
+	switch progress := d.StartPayment(); {
+	case w.t.Wish == rental.GiveUp:
+		w.t.Fail(rental.StartCancelled(), rental.StepRefund, now)
+	case progress == rental.PaymentMade:
+		// The payment may have taken long.
+		if err := d.MayBegin(now); err != nil {
+			w.t.Fail(asError(err), rental.StepRefund, now)
+		} else {
+			w.t.Enter(rental.StepCommand, now)
+		}
+	case progress == rental.PaymentRefused:
+		w.t.Fail(d.StartRefused(), rental.StepRefund, now)
+	case waited > max(d.Terms.PaymentWait, w.Waits.PayAtLeast):
+		w.t.Fail(rental.StartUnpaid(progress), rental.StepRefund, now)
+	case waited > payHere:
+		return w.wait(ctx, w.Waits.PayLong)
+	default:
+		select {
+		case <-settled:
+		case <-time.After(w.Waits.Pay): // another instance may carry the charges out
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+		return true, nil
+	}
+	return w.next(ctx)
+}
+
+// command orders the command of the transition.
+func (w *worker) command(ctx context.Context) (bool, error) {
+	completed, failure, err := w.order(ctx)
+	switch {
+	case err != nil:
+		return w.awaitResult(ctx, asError(err))
+	case failure == nil:
+		return w.book(ctx, completed)
+	}
+	return w.commandFailed(ctx, failure)
+}
+
+// order orders the command of the present step and attempt, and waits for its result. It returns
+// when it was executed, or why it was not. Its error means that the result comes later.
+func (w *worker) order(ctx context.Context) (completed time.Time, failure *telematics.Error, err error) {
+	key := w.t.CommandKey()
+	receipt, err := w.Cars.Send(ctx, &delivery.Order{
+		Vehicle: w.t.Vehicle, Action: w.t.Action(), Actor: w.t.By, RequestID: w.t.RequestID, Booking: int64(w.t.Booking), Budget: w.Budget,
+		Idempotency: &telematics.IdempotencyKey{Subject: rental.System().Subject, Key: key, Fingerprint: sha256.Sum256([]byte(key))},
+		Allowed:     w.stillLeased,
+	})
+	if receipt.Command != nil {
+		w.t.Command = receipt.Command.ID
+	}
+	if err == nil {
+		return receipt.Command.Completed, nil, nil
+	}
+	failure = asError(err)
+	if failure.Command != telematics.NoCommand && failure.Code != telematics.CommandInProgress {
+		w.t.Command = failure.Command
+	}
+	if failure.Outcome == telematics.Undecided && failure.Retryable {
+		return time.Time{}, nil, failure
+	}
+	return time.Time{}, failure, nil
+}
+
+// stillLeased returns an error if another worker has the transition by now, which may have ended
+// it: this process may have stood still before the command was published.
+func (w *worker) stillLeased(ctx context.Context) error {
+	if a := w.t.Action(); a != telematics.Unlock && a != telematics.UnlockAndEnableDriving {
+		return nil // what locks is no danger
+	}
+	is, err := w.Store.Transition(ctx, w.t.ID)
+	if err == nil && (is.State != rental.TransitionOpen || is.Lease != w.t.Lease) {
+		err = telematics.Unavailable("The transition", errLeaseLost)
+	}
+	return err
+}
+
+// commandFailed decides what follows a command that was not executed, or may have been.
+func (w *worker) commandFailed(ctx context.Context, failure *telematics.Error) (bool, error) {
+	now := w.Now()
+	ends, opens := w.t.Kind == rental.EndRental, w.t.Kind == rental.StartRental
+	switch {
+	case ends && w.t.Override != "": // the vehicle was asked to
+		return w.book(ctx, now)
+	case failure.Outcome == telematics.MayHave:
+		return w.await(ctx)
+	case ends && w.mustEnd(failure):
+		w.t.OrderAgain(now)
+		return w.wait(ctx, w.retryAfter(failure))
+	case w.t.Earlier != telematics.NoCommand && failure.Outcome == telematics.NotExecuted:
+		w.t.Command, w.t.Earlier = w.t.Earlier, telematics.NoCommand
+		return w.await(ctx)
+	case opens && (!w.t.UnknownSince.IsZero() || failure.Outcome == telematics.HasFailed):
+		w.t.Fail(failure, rental.StepUndo, now)
+		return w.next(ctx)
+	case opens:
+		w.t.Fail(failure, rental.StepRefund, now)
+		return w.next(ctx)
+	}
+	return w.fail(ctx, failure)
+}
+
+// mustEnd reports whether the command of an end is ordered again: the vehicle could not be reached,
+// or may have executed an earlier one.
+func (w *worker) mustEnd(failure *telematics.Error) bool {
+	switch failure.Code {
+	case telematics.VehicleStateConflict, telematics.CommandRejected, telematics.CommandFailed:
+		return false
+	}
+	return failure.Retryable || w.t.Attempt > 0
+}
+
+// retryAfter returns after how long a command that must be executed is ordered again.
+func (w *worker) retryAfter(failure *telematics.Error) time.Duration {
+	return min(max(failure.RetryAfter, w.Waits.OrderAgain), 2*w.Waits.OrderAgain)
+}
+
+// await begins to wait for the result of a command that the vehicle has not confirmed.
+func (w *worker) await(ctx context.Context) (bool, error) {
+	now := w.Now()
+	if w.t.UnknownSince.IsZero() {
+		w.t.UnknownSince = now
+	}
+	if w.t.Step != rental.StepConfirm {
+		w.t.Enter(rental.StepConfirm, now)
+	}
+	_, err := w.wait(ctx, w.Waits.Confirm)
+	if err == nil {
+		w.publishNow(ctx)
+	}
+	return false, err
+}
+
+// confirm looks for the result of a command that the vehicle has not confirmed.
+func (w *worker) confirm(ctx context.Context) (bool, error) {
+	now := w.Now()
+	if w.t.Kind == rental.EndRental && w.t.Override != "" {
+		return w.book(ctx, now)
+	}
+	made, err := w.newestResult(ctx)
+	if err != nil {
+		return w.wait(ctx, w.Waits.Broken)
+	}
+	wish := w.t.Wish
+	w.t.Wish = ""
+	switch outcome := made.State.Outcome(); {
+	case made.State == telematics.Succeeded:
+		return w.book(ctx, made.Completed)
+	case outcome == telematics.NotExecuted, outcome == telematics.HasFailed:
+		return w.commandFailed(ctx, made.Err())
+	case wish == rental.GiveUp && w.t.Kind == rental.StartRental:
+		w.t.Fail(rental.StartCancelled(), rental.StepUndo, now)
+		return w.next(ctx)
+	case wish == rental.RepeatOrder:
+		w.t.OrderAgain(now)
+		return w.next(ctx)
+	}
+	if reported, err := w.reportsDone(ctx, made); err != nil {
+		return w.wait(ctx, w.Waits.Broken)
+	} else if reported {
+		return w.book(ctx, now)
+	}
+	return w.awaitResult(ctx, made.Err())
+}
+
+// newestResult returns the command of the newest attempt, or that of the one before, if that one
+// was executed.
+func (w *worker) newestResult(ctx context.Context) (telematics.Command, error) {
+	if w.t.Earlier != telematics.NoCommand {
+		if earlier, err := w.Cars.Command(ctx, w.t.Earlier); err != nil || earlier.State == telematics.Succeeded {
+			return earlier, err
+		}
+	}
+	if w.t.Command == telematics.NoCommand {
+		return telematics.Command{State: telematics.Unknown}, nil
+	}
+	return w.Cars.Command(ctx, w.t.Command)
+}
+
+// awaitResult waits for the result of a command that the vehicle has not confirmed, that another
+// process waits for, or that could not be ordered, unless it has waited for long enough.
+func (w *worker) awaitResult(ctx context.Context, because *telematics.Error) (bool, error) {
+	now := w.Now()
+	since := w.t.UnknownSince
+	if since.IsZero() {
+		since = w.t.Since
+	}
+	waited := now.Sub(since)
+	switch w.t.Kind {
+	case rental.StartRental:
+		if waited > w.Waits.StartUnknown {
+			w.t.Fail(because, rental.StepUndo, now)
+			return w.next(ctx)
+		}
+	case rental.EndRental:
+		if w.t.Step == rental.StepConfirm && now.Sub(w.t.Since) > w.Waits.EndUnknown {
+			w.t.OrderAgain(now)
+			return w.next(ctx)
+		}
+	default:
+		if waited > w.Waits.PauseUnknown {
+			return w.fail(ctx, because)
+		}
+	}
+	return w.wait(ctx, w.Waits.Confirm)
+}
+
+// reportsDone reports whether the vehicle has reported, since a command of unknown result was sent,
+// that it is as the command wants it. The end of a rental needs the command's result: no report
+// says that a vehicle is immobilised.
+func (w *worker) reportsDone(ctx context.Context, made telematics.Command) (bool, error) {
+	if w.t.Kind == rental.EndRental {
+		return false, nil
+	}
+	twin, err := w.Cars.Twin(ctx, w.t.Vehicle)
+	if err != nil {
+		return false, err
+	}
+	locked := twin.Snapshot.Flag(telematics.IsLocked)
+	sent := made.SentAt
+	return locked != nil && !sent.IsZero() && twin.Snapshot[telematics.IsLocked].At.After(sent) &&
+		*locked == (w.t.Kind == rental.PauseRental), nil
+}
+
+// undo locks a vehicle that may have opened. It is ordered until the vehicle has done it.
+func (w *worker) undo(ctx context.Context) (bool, error) {
+	if driven, err := w.isDriven(ctx); err != nil {
+		return false, err
+	} else if driven { // the client has the vehicle: the rental has begun
+		w.t.Failure = nil
+		return w.book(ctx, w.Now())
+	}
+	_, failure, err := w.order(ctx)
+	switch {
+	case w.t.Override != "": // staff vouch for the vehicle, whatever it answers
+	case err != nil:
+		return w.wait(ctx, w.Waits.Confirm)
+	case failure != nil:
+		w.t.OrderAgain(w.Now())
+		return w.wait(ctx, w.retryAfter(failure))
+	}
+	w.t.Enter(rental.StepRefund, w.Now())
+	return w.next(ctx)
+}
+
+// isDriven reports whether the vehicle has reported its ignition on since the start was requested.
+func (w *worker) isDriven(ctx context.Context) (bool, error) {
+	twin, err := w.Cars.Twin(ctx, w.t.Vehicle)
+	if err != nil {
+		return false, err
+	}
+	ignition := twin.Snapshot.Text(telematics.Ignition)
+	return ignition != nil && *ignition == "on" && twin.Snapshot[telematics.Ignition].At.After(w.t.Requested), nil
+}
