@@ -86,7 +86,10 @@ func bookingPath(c *request.Call, id rental.BookingID) string {
 
 // answerTransition answers with a transition.
 func answerTransition(c *request.Call, status int, d rental.BookingDetails, t rental.Transition) error {
-	message := fmt.Sprintf("The %s of the rental %s is %s.", t.Kind, d.Reference, t.State)
+	became := map[rental.TransitionState]string{
+		rental.TransitionOpen: "is open", rental.TransitionDone: "is done", rental.TransitionFailed: "has failed",
+	}[t.State]
+	message := fmt.Sprintf("The %s of the rental %s %s.", t.Kind, d.Reference, became)
 	if c.Actor.Role == telematics.Client {
 		return c.AnswerClient(status, message, resource.NewTransition(d, t))
 	}
