@@ -58,8 +58,10 @@ const notice = 30 * time.Minute
 // CanExtend reports whether the client may request a later end: the booking is upcoming or active,
 // its time is not over, it was extended less than MaxExtensions times, none of its payments was
 // refused and is still owed, the vehicle is still the agency's, and its next booking leaves half an
-// hour more, in addition to the agency's buffer.
-func (d BookingDetails) CanExtend(now time.Time) bool { return d.whyNotExtended(now) == "" }
+// hour more, in addition to the agency's buffer. No transition is open.
+func (d BookingDetails) CanExtend(now time.Time) bool {
+	return !d.inTransition() && d.whyNotExtended(now) == ""
+}
 
 func (d BookingDetails) whyNotExtended(now time.Time) string {
 	switch {
@@ -181,9 +183,9 @@ func (d BookingDetails) finish(now time.Time) (Change, error) {
 
 // CanCancel reports whether the client may still cancel: the booking is upcoming, and the agency's
 // cutoff before its start is not reached. A reservation that lapses unless it is started can be
-// cancelled until then, so that the vehicle is free again earlier.
+// cancelled until then, so that the vehicle is free again earlier. No transition is open.
 func (d BookingDetails) CanCancel(now time.Time) bool {
-	return d.State == Upcoming && (!d.ReservedUntil.IsZero() || now.Before(d.Start.Add(-d.Terms.CancelCutoff)))
+	return !d.inTransition() && d.State == Upcoming && (!d.ReservedUntil.IsZero() || now.Before(d.Start.Add(-d.Terms.CancelCutoff)))
 }
 
 // Cancel decides to cancel the booking, if CanCancel allows it. It fails with a *telematics.Error

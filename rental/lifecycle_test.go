@@ -385,6 +385,19 @@ func TestCancel_OfAReservationThatWasNotStarted(t *testing.T) {
 	}
 }
 
+// A booking of which a transition is open can neither be cancelled nor extended.
+func TestBooking_InATransition(t *testing.T) {
+	d := upcoming()
+	now := d.Start.Add(-24 * time.Hour)
+	if !d.CanCancel(now) || !d.CanExtend(now) {
+		t.Fatal("an upcoming booking cannot be cancelled or extended")
+	}
+	d.Transition = &rental.Transition{Kind: rental.StartRental, State: rental.TransitionOpen}
+	if d.CanCancel(now) || d.CanExtend(now) {
+		t.Errorf("while it starts: can be cancelled %v, extended %v", d.CanCancel(now), d.CanExtend(now))
+	}
+}
+
 func TestCancel_UntilTheCutoff(t *testing.T) {
 	const late = "The booking starts in less than 1 h; it can no longer be cancelled."
 	const over = "The booking should have started; it can no longer be cancelled."
