@@ -33,8 +33,8 @@ const entries = [
   entry('booking.end', 'eva', 'admin'),
   entry('booking.deposit_capture', 'tom', 'admin'),
 ];
-const why = (change: Partial<Charge>, known = entries) =>
-  whyOf(charge(change), { charges: [charge({ id: 'x' })] } as AdminBooking, known, writing);
+const why = (change: Partial<Charge>, known = entries, others: Partial<Charge>[] = [], begun: string | null = at) =>
+  whyOf(charge(change), { actual_start: begun, charges: [{ id: 'x' }, ...others].map(charge) } as AdminBooking, known, writing);
 
 it.each([
   [{ kind: 'start' }, 'Charged when zoe started the booking.'],
@@ -63,6 +63,13 @@ it.each([
     'Never charged: the processor or the bank ended the hold.',
   ],
 ] as [Partial<Charge>, string][])('says why there is %o', (change, want) => expect(why(change)).toBe(want));
+
+it('says that a start failed', () => {
+  const deposit = { kind: 'deposit', goal: 'release', state: 'released' } as const;
+  expect(why({ state: 'released' })).toBe('Not charged: the rental did not start.');
+  expect(why(deposit, entries, [{ kind: 'deposit', number: 2 }])).toBe('Not charged: the rental did not start.');
+  expect(why(deposit, [], [], null)).toBe('Not charged: the rental did not start.');
+});
 
 it('says what it can without the audit log', () => {
   expect(why({ kind: 'extension', requested_by: 'client-1' }, [])).toBe('The additional hours: client-1 extended the booking.');

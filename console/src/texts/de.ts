@@ -1,10 +1,17 @@
 import type { Texts } from './en';
 import { de as refusals } from './refusals.de';
 
+// The reasons that the service gives itself.
+const reasons: Record<string, string> = {
+  'the rental did not start': 'Die Miete hat nicht begonnen',
+  'the rental cost less than was charged at its start': 'Die Miete kostete weniger, als zu Beginn berechnet wurde',
+};
+
 // What the service says of the conditions of a return.
 const said: [RegExp, string][] = [
   [/^a report of the last (.+)$/, 'eine Meldung der letzten $1'],
   [/^(.+) ago$/, 'vor $1'],
+  [/^just now$/, 'gerade eben'],
   [/^gear P, or parking brake engaged$/, 'Gang P, oder Parkbremse angezogen'],
   [/\bgear (\w)/, 'Gang $1'],
   [/\bparking brake (engaged|released)/, 'Parkbremse $1'],
@@ -1016,11 +1023,13 @@ export const de: Texts = {
       releasing: (who) => `Vorgemerkt, nicht berechnet. Sie wird freigegeben, nach dem Ende der Buchung durch ${who}.`,
       released: (who) => `Nie berechnet: Sie war vorgemerkt und ist wieder frei, seit dem Ende der Buchung durch ${who}.`,
       never: (who) => `Weder vorgemerkt noch berechnet: Die Buchung war vorher zu Ende, durch ${who}.`,
+      notStarted: 'Nicht berechnet: Die Miete hat nicht begonnen.',
       lost: 'Nie berechnet: Der Zahlungsdienst oder die Bank hat die Vormerkung beendet.',
       takenBack: 'Nie berechnet: Die Verlängerung wurde nicht rechtzeitig bezahlt und zurückgenommen.',
       wanted: (who) => `Vorzumerken, nicht zu berechnen, seit dem Beginn der Buchung durch ${who}.`,
       twin: (other) => `${other} ist derselbe Betrag für dasselbe. Ist eines davon ein Fehler, erstatten Sie es.`,
     },
+    reasonOf: (text) => reasons[text] ?? text,
     takenOf: (amount) => `von ${amount}`,
     attempts: (n) => (n === 1 ? '1 Anfrage' : `${n} Anfragen`),
     axis: {
@@ -1226,7 +1235,7 @@ export const de: Texts = {
       payments: 'Eine Zahlung hat noch kein Ergebnis: Sehen Sie unten, welche, und suchen Sie sie beim Zahlungsdienst.',
     },
     vehicle: 'Das Fahrzeug',
-    command: 'Sein Befehl',
+    command: 'Zum Befehl',
     override: (reason) => `Ohne Rückgabeprüfung: ${reason}`,
     overrideStart: (reason) => `Ohne das Fahrzeug abgebrochen: ${reason}`,
     checksMet: (n) => `Rückgabeprüfung: alle ${n} Bedingungen waren erfüllt`,
@@ -1245,7 +1254,7 @@ export const de: Texts = {
     },
     said: (text) => replaced(text, said),
     place: (text) => replaced(text, places),
-    ofAll: (n) => `Alle Beginne, Pausen, Fortsetzungen und Enden (${n})`,
+    ofAll: (n) => `Alle Schritte der Miete (${n})`,
     columns: { when: 'Verlangt', what: 'Was', result: 'Ergebnis', took: 'Zu Ende' },
   },
   price: {

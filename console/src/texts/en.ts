@@ -951,11 +951,14 @@ export const en = {
       releasing: (who: string) => `Held, not charged. It is being freed, since ${who} ended the booking.`,
       released: (who: string) => `Never charged: it was held, and is free again since ${who} ended the booking.`,
       never: (who: string) => `Neither held nor charged: ${who} ended the booking before.`,
+      notStarted: 'Not charged: the rental did not start.',
       lost: 'Never charged: the processor or the bank ended the hold.',
       takenBack: 'Never charged: the extension was not paid in time, and was taken back.',
       wanted: (who: string) => `To be held, not charged, since ${who} started the booking.`,
       twin: (other: string) => `${other} is the same amount for the same. If one of them is a mistake, refund it.`,
     },
+    /** Why there is a charge, in the words of the service. */
+    reasonOf: (text: string) => text,
     takenOf: (amount: string) => `of ${amount}`,
     attempts: (n: number) => (n === 1 ? '1 request' : `${n} requests`),
     axis: {
@@ -1156,7 +1159,7 @@ export const en = {
       payments: 'A payment has no result yet: see below which one, and look for it at the payment processor.',
     },
     vehicle: 'The vehicle',
-    command: 'Its command',
+    command: 'The command',
     override: (reason: string) => `Without the return check: ${reason}`,
     overrideStart: (reason: string) => `Given up without the vehicle: ${reason}`,
     checksMet: (n: number) => `Return check: all ${n} conditions were met`,
@@ -1176,7 +1179,7 @@ export const en = {
     /** What the service says of a condition, and of that of a place, whose names stay as they are. */
     said: (text: string) => text,
     place: (text: string) => text,
-    ofAll: (n: number) => `All starts, pauses, resumptions and ends (${n})`,
+    ofAll: (n: number) => `All steps of the rental (${n})`,
     columns: { when: 'Requested', what: 'What', result: 'Result', took: 'Ended' },
   },
   price: {
