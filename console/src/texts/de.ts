@@ -434,7 +434,7 @@ export const de: Texts = {
     'quote.create': 'Preis angefragt',
     'booking.create': 'Buchung angelegt',
     'booking.cancel': 'Buchung storniert',
-    'booking.lapse': 'Reservierung storniert, die nicht rechtzeitig begonnen wurde',
+    'booking.lapse': 'Reservierung verfallen',
     'booking.extend': 'Buchung verlängert',
     'booking.start': 'Buchung begonnen',
     'booking.end': 'Buchung beendet',
@@ -875,7 +875,7 @@ export const de: Texts = {
       not_charged: 'nicht berechnet',
     },
     paused: 'pausiert',
-    needsStaff: 'braucht Sie',
+    needsStaff: 'zu klären',
     overdue: (minutes) =>
       minutes < 90
         ? `${minutes} min überfällig`
@@ -1063,6 +1063,7 @@ export const de: Texts = {
       'booking.start': 'Begonnen: Das Fahrzeug wurde übergeben.',
       'booking.end': 'Beendet: Das Fahrzeug ist zurück.',
       'booking.cancel': 'Storniert.',
+      'booking.lapse': 'Verfallen: Sie wurde nicht rechtzeitig begonnen.',
       'booking.extend': 'Verlängert',
       'booking.fee': 'Gebühr angeordnet',
       'booking.refund': 'Erstattung angeordnet',
