@@ -6,11 +6,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"motorpool/rental"
+	"motorpool/telematics"
 )
 
 // rented is a booking as administrators read it.
@@ -139,10 +142,21 @@ func (l *live) free(b rented) {
 	}
 }
 
-func TestDemo_BookingsAreRestoredAfterAnyChange(t *testing.T) {
+func TestWorld_KeepsItsDataRemovesItsFilesAndRestoresTheBookings(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
 	first := begin(t, dir)
+	if r := first.call(http.MethodPost, "vehicles/1/control/lock", "ADMIN_TOKEN"); r.status != 200 {
+		t.Fatalf("lock: %d %+v", r.status, r.Error)
+	}
+	for _, name := range []string{
+		"BASE_URL", "INTERNAL_URL", "MQTT_URL", "MQTT_SERVICE_URL", "MQTT_USERNAME", "MQTT_PASSWORD", "ADMIN_TOKEN", "AGENCY_ADMIN_TOKEN",
+		"CLIENT_TOKEN",
+	} {
+		if first.env[name] == "" {
+			t.Errorf("the env file lacks %s", name)
+		}
+	}
 	first.whole("BOOKING_ACTIVE", "BOOKING_OTHER", "BOOKING_UPCOMING", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED")
 	for name, value := range first.env {
 		if value == "" {
@@ -183,8 +197,30 @@ func TestDemo_BookingsAreRestoredAfterAnyChange(t *testing.T) {
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
+	if !strings.Contains(first.out.String(), "control/lock") {
+		// The world writes its files before it prints: only after the stop is the output complete.
+		t.Errorf("the output has no command to paste: %s", first.out)
+	}
+	for _, name := range []string{envFile, unitsFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !os.IsNotExist(err) {
+			t.Errorf("%s still exists after the end", name)
+		}
+	}
 
-	again := begin(t, dir)
+	again := begin(t, dir, func(f *flags) { f.Without = []telematics.VehicleID{8} })
+	var commands []struct{ Action string }
+	r := again.call(http.MethodGet, "vehicles/1/commands", "ADMIN_TOKEN")
+	if err := json.Unmarshal(r.Data, &commands); err != nil || len(commands) != 1 || commands[0].Action != "lock" {
+		t.Errorf("the second run does not have the command of the first: %s %v", r.Data, err)
+	}
+	var logins map[string]login
+	units, err := os.ReadFile(filepath.Join(dir, unitsFile))
+	if err != nil || json.Unmarshal(units, &logins) != nil || logins["8"].Password == "" {
+		t.Errorf("units.json lacks the login of vehicle 8: %s %v", units, err)
+	}
+	if r := again.call(http.MethodPost, "vehicles/1/control/unlock", "ADMIN_TOKEN"); r.status != 200 {
+		t.Errorf("unlock in the second run: %d %+v", r.status, r.Error)
+	}
 	again.whole("BOOKING_ACTIVE", "BOOKING_OTHER", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED")
 	for _, kept := range []string{"BOOKING_ACTIVE", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED", "AGENCY_KEY_ID", "AGENCY_SECRET"} {
 		if again.env[kept] != first.env[kept] {

@@ -199,9 +199,39 @@ func lessonOf(v telematics.VehicleID, a telematics.Action) lesson {
 	return usually[v]
 }
 
-func TestDemo_EachCarHasItsOutcomeForEveryAction(t *testing.T) {
+// One world serves these in turn: each leaves the vehicles to the next as it found them.
+func TestDemo_VehiclesBehaveAsDocumented(t *testing.T) {
 	t.Parallel()
-	l := begin(t, t.TempDir(), onSharedPostgres(t))
+	dir := t.TempDir()
+	l := begin(t, dir, onSharedPostgres(t))
+	if _, err := os.Stat(filepath.Join(dir, "postgres")); !os.IsNotExist(err) {
+		t.Error("the world uses a given Postgres, and another was created in its folder")
+	}
+	l.hasTheStateOfEachCar()
+	t.Run("single vehicles", func(t *testing.T) {
+		for name, test := range map[string]func(*live){
+			"status": (*live).showsEachPowertrain, "refresh": (*live).teachesRefreshes,
+			"OVMS module": (*live).reportsAndLocksTheOVMSModule, "Teltonika unit": (*live).reportsTheTeltonikaUnit,
+		} {
+			t.Run(name, func(t *testing.T) { t.Parallel(); test(l.in(t)) })
+		}
+	})
+	t.Run("table of README.md", func(t *testing.T) { l.in(t).answersAsTheReadmeSays() })
+	if locked := l.van().Telemetry.Locked; locked == nil || !*locked {
+		t.Error("the van was locked, and its status does not say so")
+	}
+	t.Run("every action", func(t *testing.T) { l.in(t).teachesEveryAction() })
+}
+
+// in returns the world for a subtest.
+func (l *live) in(t *testing.T) *live {
+	in := *l
+	in.T = t
+	return &in
+}
+
+func (l *live) hasTheStateOfEachCar() {
+	l.Helper()
 	for v := range usually {
 		if v == 7 { // its radio also delays reports
 			continue
@@ -214,7 +244,7 @@ func TestDemo_EachCarHasItsOutcomeForEveryAction(t *testing.T) {
 		}
 		r := l.call(http.MethodGet, fmt.Sprintf("vehicles/%d/status", v), "ADMIN_TOKEN")
 		if err := json.Unmarshal(r.Data, &status); err != nil || status.Telemetry.Mileage == nil {
-			t.Errorf("vehicle %d has no state when the world is ready: %s %v", v, r.Data, err)
+			l.Errorf("vehicle %d has no state when the world is ready: %s %v", v, r.Data, err)
 		}
 		atStation := map[telematics.VehicleID]string{
 			1: "Arnulfstraße 1, 80335 München", 2: "Leopoldstraße 82, 80802 München",
@@ -223,14 +253,20 @@ func TestDemo_EachCarHasItsOutcomeForEveryAction(t *testing.T) {
 		switch want, near := atStation[v]; {
 		case near && (status.Location.Address == nil || *status.Location.Address != want),
 			!near && v != 6 && status.Location.Address != nil:
-			t.Errorf("vehicle %d has a wrong address: %s", v, r.Data)
+			l.Errorf("vehicle %d has a wrong address: %s", v, r.Data)
 		}
 	}
+}
+
+func (l *live) teachesEveryAction() {
+	type cell struct {
+		telematics.VehicleID
+		telematics.Action
+	}
 	var mu sync.Mutex
-	cells := map[telematics.VehicleID]map[telematics.Action]reply{}
+	cells := map[cell]reply{}
 	var callers sync.WaitGroup
 	for v := range usually {
-		cells[v] = map[telematics.Action]reply{}
 		lanes := map[telematics.Lane][]telematics.Action{}
 		for _, a := range telematics.ControlActions {
 			lanes[a.Lane()] = append(lanes[a.Lane()], a)
@@ -240,7 +276,7 @@ func TestDemo_EachCarHasItsOutcomeForEveryAction(t *testing.T) {
 				for _, a := range actions {
 					r := l.call(http.MethodPost, fmt.Sprintf("vehicles/%d/control/%s", v, a), "ADMIN_TOKEN")
 					mu.Lock()
-					cells[v][a] = r
+					cells[cell{v, a}] = r
 					mu.Unlock()
 				}
 			})
@@ -249,8 +285,8 @@ func TestDemo_EachCarHasItsOutcomeForEveryAction(t *testing.T) {
 	callers.Wait()
 	for v := telematics.VehicleID(1); v <= 10; v++ {
 		for _, a := range telematics.ControlActions {
-			got, want := cells[v][a], lessonOf(v, a)
-			t.Logf(
+			got, want := cells[cell{v, a}], lessonOf(v, a)
+			l.Logf(
 				"| %d | %s | %d | %s | %s | %s | %d ms |", v, a, got.status, got.Error.Code, got.Error.Outcome,
 				got.retryAfter, got.took.Milliseconds(),
 			)
@@ -258,7 +294,7 @@ func TestDemo_EachCarHasItsOutcomeForEveryAction(t *testing.T) {
 				got.retryAfter != want.retryAfter ||
 				got.took < want.atLeast ||
 				got.took > want.noMoreThan {
-				t.Errorf(
+				l.Errorf(
 					"vehicle %d, %s: %d %+v, Retry-After %q after %v; want %+v", v, a, got.status, got.Error,
 					got.retryAfter, got.took, want,
 				)
@@ -266,72 +302,13 @@ func TestDemo_EachCarHasItsOutcomeForEveryAction(t *testing.T) {
 		}
 	}
 	if r := l.call(http.MethodGet, "vehicles/8/commands?limit=100", "ADMIN_TOKEN"); !strings.Contains(string(r.Data), `"late":true`) {
-		t.Errorf("want a command of vehicle 8 that a late answer settled: %s", r.Data)
+		l.Errorf("want a command of vehicle 8 that a late answer settled: %s", r.Data)
 	}
 	if r := l.call(http.MethodPost, "vehicles/9/control/lock", "AGENCY_ADMIN_TOKEN"); r.status != 404 {
-		t.Errorf("an administrator of agency 1 locks a vehicle of agency 2: %d, want 404", r.status)
+		l.Errorf("an administrator of agency 1 locks a vehicle of agency 2: %d, want 404", r.status)
 	}
 	if r := l.call(http.MethodGet, "vehicles/1/status", "CLIENT_TOKEN"); r.status != 403 {
-		t.Errorf("a client reads a path for administrators: %d, want 403", r.status)
-	}
-}
-
-func TestWorld_KeepsItsDataAndRemovesItsFiles(t *testing.T) {
-	t.Parallel()
-	dir := newDir(t)
-	l := begin(t, dir)
-	if r := l.call(http.MethodPost, "vehicles/1/control/lock", "ADMIN_TOKEN"); r.status != 200 {
-		t.Fatalf("lock: %d %+v", r.status, r.Error)
-	}
-	for _, name := range []string{
-		"BASE_URL", "INTERNAL_URL", "MQTT_URL", "MQTT_SERVICE_URL", "MQTT_USERNAME", "MQTT_PASSWORD", "ADMIN_TOKEN", "AGENCY_ADMIN_TOKEN",
-		"CLIENT_TOKEN",
-	} {
-		if l.env[name] == "" {
-			t.Errorf("the env file lacks %s", name)
-		}
-	}
-	if err := l.stop(); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(l.out.String(), "control/lock") {
-		// The world writes its files before it prints: only after the stop is the output complete.
-		t.Errorf("the output has no command to paste: %s", l.out)
-	}
-	for _, name := range []string{envFile, unitsFile} {
-		if _, err := os.Stat(filepath.Join(dir, name)); !os.IsNotExist(err) {
-			t.Errorf("%s still exists after the end", name)
-		}
-	}
-
-	again := begin(t, dir, func(f *flags) { f.Without = []telematics.VehicleID{8} })
-	var commands []struct{ Action string }
-	r := again.call(http.MethodGet, "vehicles/1/commands", "ADMIN_TOKEN")
-	if err := json.Unmarshal(r.Data, &commands); err != nil || len(commands) != 1 || commands[0].Action != "lock" {
-		t.Errorf("the second run does not have the command of the first: %s %v", r.Data, err)
-	}
-	var logins map[string]login
-	units, err := os.ReadFile(filepath.Join(dir, unitsFile))
-	if err != nil || json.Unmarshal(units, &logins) != nil || logins["8"].Password == "" {
-		t.Errorf("units.json lacks the login of vehicle 8: %s %v", units, err)
-	}
-	if r := again.call(http.MethodPost, "vehicles/1/control/unlock", "ADMIN_TOKEN"); r.status != 200 {
-		t.Errorf("unlock in the second run: %d %+v", r.status, r.Error)
-	}
-}
-
-func TestWorld_UsesAGivenPostgres(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	l := begin(t, dir, onSharedPostgres(t))
-	if r := l.call(http.MethodPost, "vehicles/1/control/lock", "ADMIN_TOKEN"); r.status != 200 {
-		t.Errorf("lock: %d %+v", r.status, r.Error)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "postgres")); !os.IsNotExist(err) {
-		t.Error("another Postgres was created in the folder")
-	}
-	if err := l.stop(); err != nil {
-		t.Error(err)
+		l.Errorf("a client reads a path for administrators: %d, want 403", r.status)
 	}
 }
 

@@ -101,27 +101,32 @@ func (l *live) buildSigner() {
 }
 
 // The commands of README.md that rent a car work in their order: they are the first that a
-// new developer tries.
+// new developer tries. Then the examples of the clients do, as they are in the repository.
 func TestReadme_RentingACarWorks(t *testing.T) {
 	t.Parallel()
 	l := begin(t, t.TempDir(), onSharedPostgres(t))
+	t.Run("README.md", func(t *testing.T) { l.in(t).rentsAsTheReadmeDoes() })
+	t.Run("clients", func(t *testing.T) { l.in(t).rentsAsTheExamplesDo() })
+}
+
+func (l *live) rentsAsTheReadmeDoes() {
 	l.buildSigner()
-	r := readReadme(t, "Rent a car")
+	r := readReadme(l.T, "Rent a car")
 	if !strings.Contains(r.paste, buildsSigner) {
-		t.Fatalf("README.md does not build the program that signs: %s", r.paste)
+		l.Fatalf("README.md does not build the program that signs: %s", r.paste)
 	}
 	script := strings.Replace(r.paste, buildsSigner, "", 1)
 	statuses, lines := r.expected()
 	if len(lines) < 12 {
-		t.Fatalf("README.md has %d requests to paste, want at least 12", len(lines))
+		l.Fatalf("README.md has %d requests to paste, want at least 12", len(lines))
 	}
 	answers := l.pasted(script)
 	if len(answers) != len(lines) {
-		t.Fatalf("%d responses to %d requests: %v", len(answers), len(lines), answers)
+		l.Fatalf("%d responses to %d requests: %v", len(answers), len(lines), answers)
 	}
 	for i, answer := range answers {
 		if !strings.HasPrefix(answer.status, statuses[i]) || !json.Valid([]byte(answer.body)) {
-			t.Errorf("%s\nhas the response %s %s", lines[i], answer.status, answer.body)
+			l.Errorf("%s\nhas the response %s %s", lines[i], answer.status, answer.body)
 		}
 	}
 	// The parts between the dots of the shown response are compared, but not its beginning, which
@@ -129,7 +134,7 @@ func TestReadme_RentingACarWorks(t *testing.T) {
 	shown := strings.Split(unspaced.ReplaceAllString(r.shown, ""), "…")
 	for _, piece := range shown[1:] {
 		if !strings.Contains(unspaced.ReplaceAllString(answers[0].body, ""), piece) {
-			t.Errorf("README.md shows %s, but the response is %s", piece, answers[0].body)
+			l.Errorf("README.md shows %s, but the response is %s", piece, answers[0].body)
 		}
 	}
 }
@@ -138,27 +143,25 @@ func TestReadme_RentingACarWorks(t *testing.T) {
 var demoRow = regexp.MustCompile(`(?m)^\| (\d+) \| .* \| (.*) \| (\d{3})(?: ` + "`(\\w+)`" + `)?.* \|$`)
 
 // The table of README.md has a row for each vehicle, which answers as the row says.
-func TestReadme_EachVehicleAnswersAsTheTableSays(t *testing.T) {
-	t.Parallel()
+func (l *live) answersAsTheReadmeSays() {
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
-		t.Fatal(err)
+		l.Fatal(err)
 	}
 	fleet, err := demoFleet(nil)
 	if err != nil {
-		t.Fatal(err)
+		l.Fatal(err)
 	}
 	rows := demoRow.FindAllStringSubmatch(string(text), -1)
 	if len(rows) != len(fleet.record.Vehicles) {
-		t.Fatalf("README.md has %d rows, and the fleet %d vehicles", len(rows), len(fleet.record.Vehicles))
+		l.Fatalf("README.md has %d rows, and the fleet %d vehicles", len(rows), len(fleet.record.Vehicles))
 	}
-	l := begin(t, t.TempDir(), onSharedPostgres(t))
 	var all sync.WaitGroup
 	for i, row := range rows {
 		first, _, _ := strings.Cut(row[2], ",")
 		vehicle, try := row[1], strings.Trim(first, "`")
 		if id := fleet.record.Vehicles[i].ID; vehicle != strconv.Itoa(int(id)) {
-			t.Errorf("row %d is of vehicle %s, want %d", i+1, vehicle, id)
+			l.Errorf("row %d is of vehicle %s, want %d", i+1, vehicle, id)
 		}
 		all.Go(func() {
 			method, path := "POST", "vehicles/"+vehicle+"/control/"+try
@@ -166,7 +169,7 @@ func TestReadme_EachVehicleAnswersAsTheTableSays(t *testing.T) {
 				method, path = "GET", "vehicles/"+vehicle+"/status"
 			}
 			if r := l.call(method, path, "ADMIN_TOKEN"); strconv.Itoa(r.status) != row[3] || r.Error.Code != row[4] {
-				t.Errorf("vehicle %s, %s: %d %s; README.md says %s %s", vehicle, try, r.status, r.Error.Code, row[3], row[4])
+				l.Errorf("vehicle %s, %s: %d %s; README.md says %s %s", vehicle, try, r.status, r.Error.Code, row[3], row[4])
 			}
 		})
 	}

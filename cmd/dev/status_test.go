@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"motorpool/telematics"
@@ -205,11 +204,4 @@ func (l *live) teachesRefreshes() {
 			)
 		}
 	}
-}
-
-func TestDemo_StatusHasEveryFieldAndCanBeRefreshed(t *testing.T) {
-	t.Parallel()
-	l := begin(t, t.TempDir(), onSharedPostgres(t))
-	l.showsEachPowertrain()
-	l.teachesRefreshes()
 }

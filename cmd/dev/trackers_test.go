@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"net/http"
-	"testing"
 	"time"
 )
 
@@ -35,22 +34,9 @@ func (l *live) van() (s vanStatus) {
 	return s
 }
 
-func TestDemo_VanWithATeltonikaUnitReportsAndLocks(t *testing.T) {
-	t.Parallel()
-	l := begin(t, t.TempDir(), onSharedPostgres(t))
-	eventually := func(what string, holds func(vanStatus) bool) vanStatus {
-		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-			s := l.van()
-			if holds(s) {
-				return s
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("within 30 s this did not happen: %s; the status is %+v", what, s)
-			}
-		}
-	}
-	s := eventually("the van reports", func(s vanStatus) bool { return s.Telemetry.Locked != nil })
+func (l *live) reportsTheTeltonikaUnit() {
+	l.eventually("the van reports", func() bool { return l.van().Telemetry.Locked != nil })
+	s := l.van()
 	switch at := s.Telemetry; {
 	case *at.Locked,
 		at.Speed == nil, at.Mileage == nil, at.Ignition == nil || *at.Ignition != "off", at.Fuel == nil,
@@ -58,12 +44,6 @@ func TestDemo_VanWithATeltonikaUnitReportsAndLocks(t *testing.T) {
 		s.Location.Latitude == nil || s.Location.Heading == nil, time.Since(s.Location.Timestamp) > time.Minute,
 		s.Diagnostics.DTCs == nil,
 		s.OEM["gsm_signal"] != 4.0:
-		t.Errorf("the status is %+v", s)
-	}
-	answered := make(chan reply, 1)
-	go func() { answered <- l.call(http.MethodPost, "vehicles/12/control/lock", "ADMIN_TOKEN") }()
-	eventually("the van is locked", func(s vanStatus) bool { return *s.Telemetry.Locked })
-	if r := <-answered; r.status != http.StatusOK {
-		t.Errorf("lock: %d %+v after %v", r.status, r.Error, r.took)
+		l.Errorf("the status is %+v", s)
 	}
 }

@@ -230,10 +230,9 @@ func TestStatus_OfCommercialUnitsIsAsDocumented(t *testing.T) {
 	} {
 		t.Run(filepath.Base(u.doc), func(t *testing.T) {
 			t.Parallel()
-			l := *l
-			l.T = t
-			u.reportsAsDocumented(&l)
-			u.locksLate(&l)
+			l := l.in(t)
+			u.reportsAsDocumented(l)
+			u.locksLate(l)
 		})
 	}
 }
