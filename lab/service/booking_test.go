@@ -47,80 +47,79 @@ func started(recorder *simulator.Recorder) []telematics.Action {
 
 func TestBooking_EveryInstanceSeesItImmediately(t *testing.T) {
 	t.Parallel()
-	rentBothStacks(t, 1, func(r *rentals) {
-		here, there := r.open(), r.serve(r.paid)
-		both := []*instance{here, there}
-		var recorder simulator.Recorder
-		car := r.drive(&recorder, healthy).Cars()[0]
-		c, other := r.newCustomer(), r.newCustomer()
-		c.add(here, "pm_card_visa", true)
-		seen := func(booking int64, state, vehicle string) {
-			r.Helper()
-			for _, i := range both {
-				c.get(i, ownOf(booking)).wants(200, "").has("data.status", fmt.Sprintf("%q", state))
-				if got := i.vehicleStatus(1); got != vehicle {
-					r.Errorf("the vehicle of a booking that is %s is %s, want %s", state, got, vehicle)
-				}
+	r := startStack(t, 1).rent()
+	here, there := r.open(), r.serve(r.paid)
+	both := []*instance{here, there}
+	var recorder simulator.Recorder
+	car := r.drive(&recorder, healthy).Cars()[0]
+	c, other := r.newCustomer(), r.newCustomer()
+	c.add(here, "pm_card_visa", true)
+	seen := func(booking int64, state, vehicle string) {
+		r.Helper()
+		for _, i := range both {
+			c.get(i, ownOf(booking)).wants(200, "").has("data.status", fmt.Sprintf("%q", state))
+			if got := i.vehicleStatus(1); got != vehicle {
+				r.Errorf("the vehicle of a booking that is %s is %s, want %s", state, got, vehicle)
 			}
 		}
-		when := fromNow(time.Minute)
-		booking := c.book(here, 1, when, "")
-		seen(booking, "upcoming", "booked")
-		c.post(there, ownOf(booking)+"/control/unlock", "").wants(409, "booking_not_active").has("error.outcome", `"not_executed"`)
+	}
+	when := fromNow(time.Minute)
+	booking := c.book(here, 1, when, "")
+	seen(booking, "upcoming", "booked")
+	c.post(there, ownOf(booking)+"/control/unlock", "").wants(409, "booking_not_active").has("error.outcome", `"not_executed"`)
 
-		there.start(booking)
-		seen(booking, "active", "in_use")
-		c.awaitPayment(here, booking, "paid")
-		for n, action := range []telematics.Action{telematics.Unlock, telematics.Lock, telematics.Unlock} {
-			a := c.post(both[n%2], ownOf(booking)+"/control/"+string(action), "").wants(200, "").has(
-				"data.action", fmt.Sprintf("%q", action), "data.state", `"succeeded"`, "data.outcome", `"executed"`,
-				"data.requested_by", fmt.Sprintf("%q", c.actor.Subject),
-			)
-			if locked := car.Body().Locked; locked != (action == telematics.Lock) {
-				r.Errorf("after %s the car is locked: %v, want the opposite; %s", action, locked, a.text)
-			}
-		}
-		other.post(here, ownOf(booking)+"/control/lock", "").wants(404, "booking_not_found")
-		want := []telematics.Action{telematics.Unlock, telematics.Lock, telematics.Unlock}
-		if got := started(&recorder); !slices.Equal(got, want) {
-			r.Errorf("the car executed %v, want %v", got, want)
-		}
-
-		extend := func(i *instance, by time.Duration) answer {
-			return c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, when.to.Add(by).Format(time.RFC3339Nano)))
-		}
-		same := extend(here, 0).wants(200, "")
-		same.has("data.pricing.total", "332.00", "data.end_date", fmt.Sprintf("%q", when.to.Format("2006-01-02T15:04:05.000Z")))
-		if here.charge(booking, "extension") != nil {
-			r.Errorf("extending to the present end was charged: %s", same.text)
-		}
-		extend(there, 2*time.Hour).wants(200, "").has(
-			"data.pricing.duration_hours", "10", "data.pricing.subtotal", "150.00", "data.pricing.tax", "15.00",
-			"data.pricing.total", "365.00",
+	there.start(booking)
+	seen(booking, "active", "in_use")
+	c.awaitPayment(here, booking, "paid")
+	for n, action := range []telematics.Action{telematics.Unlock, telematics.Lock, telematics.Unlock} {
+		a := c.post(both[n%2], ownOf(booking)+"/control/"+string(action), "").wants(200, "").has(
+			"data.action", fmt.Sprintf("%q", action), "data.state", `"succeeded"`, "data.outcome", `"executed"`,
+			"data.requested_by", fmt.Sprintf("%q", c.actor.Subject),
 		)
-		c.awaitPayment(here, booking, "paid").has("data.pricing.total", "365.00", "data.can_extend", "true")
-		if m := r.movements(booking); m["extension 1"].Captured != 3300 || len(m) != 3 {
-			r.Errorf("the processor's ledger is %+v", m)
+		if locked := car.Body().Locked; locked != (action == telematics.Lock) {
+			r.Errorf("after %s the car is locked: %v, want the opposite; %s", action, locked, a.text)
 		}
+	}
+	other.post(here, ownOf(booking)+"/control/lock", "").wants(404, "booking_not_found")
+	want := []telematics.Action{telematics.Unlock, telematics.Lock, telematics.Unlock}
+	if got := started(&recorder); !slices.Equal(got, want) {
+		r.Errorf("the car executed %v, want %v", got, want)
+	}
 
-		here.asAdmin(http.MethodPost, adminOf(booking)+"/end", "").wants(200, "")
-		seen(booking, "completed", "available")
-		c.post(there, ownOf(booking)+"/control/lock", "").wants(409, "booking_not_active")
-		r.eventually(
-			10*time.Second, "the deposit is released",
-			func() bool { return there.charge(booking, "deposit")["state"] == "released" },
-		)
+	extend := func(i *instance, by time.Duration) answer {
+		return c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, when.to.Add(by).Format(time.RFC3339Nano)))
+	}
+	same := extend(here, 0).wants(200, "")
+	same.has("data.pricing.total", "332.00", "data.end_date", fmt.Sprintf("%q", when.to.Format("2006-01-02T15:04:05.000Z")))
+	if here.charge(booking, "extension") != nil {
+		r.Errorf("extending to the present end was charged: %s", same.text)
+	}
+	extend(there, 2*time.Hour).wants(200, "").has(
+		"data.pricing.duration_hours", "10", "data.pricing.subtotal", "150.00", "data.pricing.tax", "15.00",
+		"data.pricing.total", "365.00",
+	)
+	c.awaitPayment(here, booking, "paid").has("data.pricing.total", "365.00", "data.can_extend", "true")
+	if m := r.movements(booking); m["extension 1"].Captured != 3300 || len(m) != 3 {
+		r.Errorf("the processor's ledger is %+v", m)
+	}
 
-		given := c.book(there, 1, fromNow(time.Hour), "")
-		seen(given, "upcoming", "booked")
-		c.post(here, ownOf(given)+"/cancel", "").wants(200, "").has("data.can_cancel", "false")
-		seen(given, "cancelled", "available")
+	here.asAdmin(http.MethodPost, adminOf(booking)+"/end", "").wants(200, "")
+	seen(booking, "completed", "available")
+	c.post(there, ownOf(booking)+"/control/lock", "").wants(409, "booking_not_active")
+	r.eventually(
+		10*time.Second, "the deposit is released",
+		func() bool { return there.charge(booking, "deposit")["state"] == "released" },
+	)
 
-		r.hasAllEntries(here, booking)
-		if got, want := here.story(given), []string{"admin booking.create", "client booking.cancel"}; !slices.Equal(got, want) {
-			r.Errorf("the audit log has %v, want %v", got, want)
-		}
-	})
+	given := c.book(there, 1, fromNow(time.Hour), "")
+	seen(given, "upcoming", "booked")
+	c.post(here, ownOf(given)+"/cancel", "").wants(200, "").has("data.can_cancel", "false")
+	seen(given, "cancelled", "available")
+
+	r.hasAllEntries(here, booking)
+	if got, want := here.story(given), []string{"admin booking.create", "client booking.cancel"}; !slices.Equal(got, want) {
+		r.Errorf("the audit log has %v, want %v", got, want)
+	}
 }
 
 // hasAllEntries checks that the audit log has an entry for everything that happened to the booking,
@@ -157,51 +156,50 @@ func (r *rentals) hasAllEntries(i *instance, booking int64) {
 // was about to charge for both.
 func TestBooking_AnotherInstanceChargesForAKilledOne(t *testing.T) {
 	t.Parallel()
-	rentOneStack(t, 1, func(r *rentals) {
-		victim := r.openVictim()
-		c := r.newCustomer()
-		c.add(victim, "pm_card_visa", true)
-		when := fromNow(time.Minute)
-		booking := c.book(victim, 1, when, "")
-		// The processor executes payments, and its responses are lost.
-		r.must(
-			r.processor.Break(
-				sandbox.Fault{Kind: sandbox.HangAfter, Method: http.MethodPost, Path: "/v1/payment_intents/*/confirm", Times: -1},
-			),
-		)
-		victim.start(booking)
-		r.eventually(10*time.Second, "the money has moved", func() bool {
-			m := r.movements(booking)
-			return m["start 1"].Captured == 13200 && m["deposit 1"].Held == 20000
-		})
-		c.post(victim, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, when.to.Add(2*time.Hour).Format(time.RFC3339Nano))).
-			wants(200, "")
-		victim.stop()
-		if n := r.rows(`select count(*) from charges where state in ('paid', 'authorized')`); n != 0 {
-			r.Errorf("the killed instance settled %d charges, want none", n)
-		}
-		r.processor.Heal()
-		// The lease expires a minute later.
-		_, err := r.db.ExecContext(r.Context(), `update charges set lease_until = clock_timestamp() where lease is not null`)
-		r.must(err)
-
-		i := r.open()
-		c.get(i, ownOf(booking)).wants(200, "").has("data.status", `"active"`, "data.pricing.total", "365.00", "data.vehicle.id", "1")
-		if got := i.vehicleStatus(1); got != "in_use" {
-			r.Errorf("the vehicle is %s, want in_use", got)
-		}
-		c.awaitPayment(i, booking, "paid")
+	r := embeddedStack(t, 1).rent()
+	victim := r.openVictim()
+	c := r.newCustomer()
+	c.add(victim, "pm_card_visa", true)
+	when := fromNow(time.Minute)
+	booking := c.book(victim, 1, when, "")
+	// The processor executes payments, and its responses are lost.
+	r.must(
+		r.processor.Break(
+			sandbox.Fault{Kind: sandbox.HangAfter, Method: http.MethodPost, Path: "/v1/payment_intents/*/confirm", Times: -1},
+		),
+	)
+	victim.start(booking)
+	r.eventually(10*time.Second, "the money has moved", func() bool {
 		m := r.movements(booking)
-		for kind, captured := range map[string]int64{"start 1": 13200, "extension 1": 3300, "deposit 1": 0} {
-			if m[kind].Captured != captured || m[kind].Attempts != 1 {
-				r.Errorf("%s: payment %+v, want %d in one attempt", kind, m[kind], captured)
-			}
-		}
-		if n := len(r.processor.Ledger()); n != 3 || m["deposit 1"].Held != 20000 {
-			r.Errorf("%d payments, want 3 with the deposit held: %+v", n, r.processor.Ledger())
-		}
-		if story := i.story(booking); !slices.Contains(story, "admin booking.start") || !slices.Contains(story, "client booking.extend") {
-			r.Errorf("the audit log has %v, want booking.start and booking.extend", story)
-		}
+		return m["start 1"].Captured == 13200 && m["deposit 1"].Held == 20000
 	})
+	c.post(victim, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, when.to.Add(2*time.Hour).Format(time.RFC3339Nano))).
+		wants(200, "")
+	victim.stop()
+	if n := r.rows(`select count(*) from charges where state in ('paid', 'authorized')`); n != 0 {
+		r.Errorf("the killed instance settled %d charges, want none", n)
+	}
+	r.processor.Heal()
+	// The lease expires a minute later.
+	_, err := r.db.ExecContext(r.Context(), `update charges set lease_until = clock_timestamp() where lease is not null`)
+	r.must(err)
+
+	i := r.open()
+	c.get(i, ownOf(booking)).wants(200, "").has("data.status", `"active"`, "data.pricing.total", "365.00", "data.vehicle.id", "1")
+	if got := i.vehicleStatus(1); got != "in_use" {
+		r.Errorf("the vehicle is %s, want in_use", got)
+	}
+	c.awaitPayment(i, booking, "paid")
+	m := r.movements(booking)
+	for kind, captured := range map[string]int64{"start 1": 13200, "extension 1": 3300, "deposit 1": 0} {
+		if m[kind].Captured != captured || m[kind].Attempts != 1 {
+			r.Errorf("%s: payment %+v, want %d in one attempt", kind, m[kind], captured)
+		}
+	}
+	if n := len(r.processor.Ledger()); n != 3 || m["deposit 1"].Held != 20000 {
+		r.Errorf("%d payments, want 3 with the deposit held: %+v", n, r.processor.Ledger())
+	}
+	if story := i.story(booking); !slices.Contains(story, "admin booking.start") || !slices.Contains(story, "client booking.extend") {
+		r.Errorf("the audit log has %v, want booking.start and booking.extend", story)
+	}
 }

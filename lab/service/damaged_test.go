@@ -18,34 +18,33 @@ func damaging(id telematics.VehicleID) simulator.Profile {
 
 func TestDamagedCommand_IsUnknownAndKeepsItsKey(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 1, func(s *stack) {
-		var recorder simulator.Recorder
-		instances := []*instance{s.serve(), s.serve()}
-		s.drive(&recorder, damaging)
-		first := instances[0].control(1, telematics.Lock, "Idempotency-Key", "k")
-		if first.status != http.StatusBadGateway || first.Error.Code != "command_rejected" || first.Error.Reason != "bad_signature" ||
-			first.Error.Outcome != "unknown" {
-			s.Errorf("with a damaged first copy: %d %+v", first.status, first.Error)
-		}
-		var c command
-		s.eventually(20*time.Second, "the intact copy settles the command", func() bool {
-			return instances[1].get("/api/v1/admin/commands/"+first.Error.CommandID, &c).status == 200 && c.State == "succeeded"
-		})
-		if !c.Late || c.Outcome != "executed" {
-			s.Errorf("the command is %+v, want it late and executed", c)
-		}
-		again := instances[1].control(1, telematics.Lock, "Idempotency-Key", "k")
-		if again.status != 200 || again.header.Get("Idempotency-Replayed") != "true" || commandOf(s.T, again).ID != c.ID {
-			s.Errorf("the repeated request: %d %+v, want the replayed command", again.status, again.Error)
-		}
-		starts := 0
-		for _, e := range recorder.Events() {
-			if e.Kind == simulator.CommandStarted {
-				starts++
-			}
-		}
-		if starts != 1 {
-			s.Errorf("the car executed the command %d times with one key, want once", starts)
-		}
+	s := startStack(t, 1)
+	var recorder simulator.Recorder
+	instances := []*instance{s.serve(), s.serve()}
+	s.drive(&recorder, damaging)
+	first := instances[0].control(1, telematics.Lock, "Idempotency-Key", "k")
+	if first.status != http.StatusBadGateway || first.Error.Code != "command_rejected" || first.Error.Reason != "bad_signature" ||
+		first.Error.Outcome != "unknown" {
+		s.Errorf("with a damaged first copy: %d %+v", first.status, first.Error)
+	}
+	var c command
+	s.eventually(20*time.Second, "the intact copy settles the command", func() bool {
+		return instances[1].get("/api/v1/admin/commands/"+first.Error.CommandID, &c).status == 200 && c.State == "succeeded"
 	})
+	if !c.Late || c.Outcome != "executed" {
+		s.Errorf("the command is %+v, want it late and executed", c)
+	}
+	again := instances[1].control(1, telematics.Lock, "Idempotency-Key", "k")
+	if again.status != 200 || again.header.Get("Idempotency-Replayed") != "true" || commandOf(s.T, again).ID != c.ID {
+		s.Errorf("the repeated request: %d %+v, want the replayed command", again.status, again.Error)
+	}
+	starts := 0
+	for _, e := range recorder.Events() {
+		if e.Kind == simulator.CommandStarted {
+			starts++
+		}
+	}
+	if starts != 1 {
+		s.Errorf("the car executed the command %d times with one key, want once", starts)
+	}
 }

@@ -119,60 +119,58 @@ func (f *follower) statesOf(id string) []string {
 
 func TestEvents_OfOneInstanceAreStreamedByTheOther(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 2, func(s *stack) {
-		s.interval = time.Second
-		here, there := s.serve(), s.serve()
-		all := there.follow(there.admin, "")
-		own := there.follow(s.token(telematics.Actor{Subject: "of-one", Role: telematics.Admin, Agency: 1}), "")
-		s.drive(nil, healthy)
-		for vehicle := 1; vehicle <= 2; vehicle++ {
-			s.eventually(20*time.Second, "its connection is streamed", func() bool {
-				return all.has(func(e streamed) bool {
-					return e.Event == "presence" && e.Vehicle == vehicle && e.Connectivity.Status == "online"
-				})
+	s := startStack(t, 2)
+	s.interval = time.Second
+	here, there := s.serve(), s.serve()
+	all := there.follow(there.admin, "")
+	own := there.follow(s.token(telematics.Actor{Subject: "of-one", Role: telematics.Admin, Agency: 1}), "")
+	s.drive(nil, healthy)
+	for vehicle := 1; vehicle <= 2; vehicle++ {
+		s.eventually(20*time.Second, "its connection is streamed", func() bool {
+			return all.has(func(e streamed) bool {
+				return e.Event == "presence" && e.Vehicle == vehicle && e.Connectivity.Status == "online"
 			})
-			s.eventually(20*time.Second, "its report is streamed", func() bool {
-				return all.has(func(e streamed) bool { return e.Event == "status" && e.Vehicle == vehicle && len(e.Telemetry) > 0 })
-			})
-			c := commandOf(s.T, here.control(vehicle, telematics.Lock))
-			s.eventually(10*time.Second, "its command is streamed", func() bool { return slices.Contains(all.statesOf(c.ID), "succeeded") })
-			if states := all.statesOf(c.ID); states[0] != "accepted" || !slices.Contains(states, "sent") {
-				s.Errorf("the streamed states are %v, want accepted first and sent", states)
-			}
+		})
+		s.eventually(20*time.Second, "its report is streamed", func() bool {
+			return all.has(func(e streamed) bool { return e.Event == "status" && e.Vehicle == vehicle && len(e.Telemetry) > 0 })
+		})
+		c := commandOf(s.T, here.control(vehicle, telematics.Lock))
+		s.eventually(10*time.Second, "its command is streamed", func() bool { return slices.Contains(all.statesOf(c.ID), "succeeded") })
+		if states := all.statesOf(c.ID); states[0] != "accepted" || !slices.Contains(states, "sent") {
+			s.Errorf("the streamed states are %v, want accepted first and sent", states)
 		}
-		s.eventually(
-			10*time.Second, "the agency gets its events",
-			func() bool { return own.has(func(e streamed) bool { return e.Vehicle == 1 }) },
-		)
-		if own.has(func(e streamed) bool { return e.Vehicle == 2 }) {
-			s.Error("an agency received an event of another's vehicle")
-		}
-	})
+	}
+	s.eventually(
+		10*time.Second, "the agency gets its events",
+		func() bool { return own.has(func(e streamed) bool { return e.Vehicle == 1 }) },
+	)
+	if own.has(func(e streamed) bool { return e.Vehicle == 2 }) {
+		s.Error("an agency received an event of another's vehicle")
+	}
 }
 
 func TestEvents_ReaderContinuesAtAnotherInstance(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 1, func(s *stack) {
-		here, there := s.serve(), s.serve()
-		s.drive(nil, healthy)
-		f := here.follow(here.admin, "")
-		here.stop()
-		if !f.has(func(e streamed) bool { return e.Event == "end" && e.Reason == "stopping" }) {
-			s.Error("the stream ended without an end event")
-		}
-		c := commandOf(s.T, there.control(1, telematics.Lock))
-		again := there.follow(there.admin, f.lastID())
-		s.eventually(
-			10*time.Second, "the missed events are streamed",
-			func() bool { return slices.Contains(again.statesOf(c.ID), "succeeded") },
-		)
-		if states := again.statesOf(c.ID); states[0] != "accepted" {
-			s.Errorf("the streamed states are %v, want accepted first", states)
-		}
-		if again.has(func(e streamed) bool { return e.Event == "reset" }) {
-			s.Error("a reset event although no event is missing")
-		}
-	})
+	s := startStack(t, 1)
+	here, there := s.serve(), s.serve()
+	s.drive(nil, healthy)
+	f := here.follow(here.admin, "")
+	here.stop()
+	if !f.has(func(e streamed) bool { return e.Event == "end" && e.Reason == "stopping" }) {
+		s.Error("the stream ended without an end event")
+	}
+	c := commandOf(s.T, there.control(1, telematics.Lock))
+	again := there.follow(there.admin, f.lastID())
+	s.eventually(
+		10*time.Second, "the missed events are streamed",
+		func() bool { return slices.Contains(again.statesOf(c.ID), "succeeded") },
+	)
+	if states := again.statesOf(c.ID); states[0] != "accepted" {
+		s.Errorf("the streamed states are %v, want accepted first", states)
+	}
+	if again.has(func(e streamed) bool { return e.Event == "reset" }) {
+		s.Error("a reset event although no event is missing")
+	}
 }
 
 func TestEvents_EmptiedRedisResetsTheReaders(t *testing.T) {

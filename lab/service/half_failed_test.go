@@ -119,47 +119,46 @@ func TestReady_AForcedActivationCompletesInARollingRestart(t *testing.T) {
 // At the same MQTT broker and Redis it would take answers and overwrite states.
 func TestServe_ACopyOfTheInstallationIsRefused(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 4, func(s *stack) {
-		first := s.serve(unhurried)
-		s.drive(nil, healthy)
-		postgres := storetest.Open(s.T, s.database)
-		group, err := settings.SharedGroup(s.Context(), postgres)
-		s.must(err)
-		id, err := settings.Installation(s.Context(), postgres)
-		s.must(err)
+	s := startStack(t, 4)
+	first := s.serve(unhurried)
+	s.drive(nil, healthy)
+	postgres := storetest.Open(s.T, s.database)
+	group, err := settings.SharedGroup(s.Context(), postgres)
+	s.must(err)
+	id, err := settings.Installation(s.Context(), postgres)
+	s.must(err)
 
-		other := *s
-		other.database = newDatabase(s.T)
-		other.record()
-		copied, err := pg.New(pg.Config{URL: other.database})
-		s.must(err)
-		s.must(copied.Exec(s.Context(), `insert into settings (name, value) values ('installation', $1), ('mqtt_shared_group', $2)
+	other := *s
+	other.database = newDatabase(s.T)
+	other.record()
+	copied, err := pg.New(pg.Config{URL: other.database})
+	s.must(err)
+	s.must(copied.Exec(s.Context(), `insert into settings (name, value) values ('installation', $1), ('mqtt_shared_group', $2)
 			on conflict (name) do update set value = excluded.value`, id, group))
-		s.must(copied.Close())
-		second := other.serveUnready(unhurried)
-		second.says(http.StatusServiceUnavailable, "another installation uses it")
-		for n := range 40 {
-			if r := first.control(n%4+1, telematics.Lock); r.status != http.StatusOK && !r.starved() {
-				s.Errorf("command %d of the first installation: %d %+v", n, r.status, r.Error)
-			}
-			if status, says := second.readiness(); status == http.StatusOK {
-				s.Fatalf("the copy is ready: %s", says)
-			}
+	s.must(copied.Close())
+	second := other.serveUnready(unhurried)
+	second.says(http.StatusServiceUnavailable, "another installation uses it")
+	for n := range 40 {
+		if r := first.control(n%4+1, telematics.Lock); r.status != http.StatusOK && !r.starved() {
+			s.Errorf("command %d of the first installation: %d %+v", n, r.status, r.Error)
 		}
-		if r := second.control(1, telematics.Unlock); r.status != http.StatusServiceUnavailable {
-			s.Errorf("a command of the copy: %d %+v", r.status, r.Error)
+		if status, says := second.readiness(); status == http.StatusOK {
+			s.Fatalf("the copy is ready: %s", says)
 		}
-		for _, place := range []string{"mqtt", "redis"} {
-			if second.metric(`motorpool_other_installation{place="`+place+`"}`) != 1 {
-				s.Errorf("the copy's metric of %s does not tell of the other installation", place)
-			}
+	}
+	if r := second.control(1, telematics.Unlock); r.status != http.StatusServiceUnavailable {
+		s.Errorf("a command of the copy: %d %+v", r.status, r.Error)
+	}
+	for _, place := range []string{"mqtt", "redis"} {
+		if second.metric(`motorpool_other_installation{place="`+place+`"}`) != 1 {
+			s.Errorf("the copy's metric of %s does not tell of the other installation", place)
 		}
-		s.eventually(
-			10*time.Second, "the first installation's metric tells of the copy",
-			func() bool { return first.metric(`motorpool_other_installation{place="mqtt"}`) == 1 },
-		)
-		// An instance more of the first one is at home.
-		third := s.serve(unhurried)
-		third.says(http.StatusOK, "ready")
-	})
+	}
+	s.eventually(
+		10*time.Second, "the first installation's metric tells of the copy",
+		func() bool { return first.metric(`motorpool_other_installation{place="mqtt"}`) == 1 },
+	)
+	// An instance more of the first one is at home.
+	third := s.serve(unhurried)
+	third.says(http.StatusOK, "ready")
 }

@@ -56,26 +56,25 @@ func TestHalt_ThroughTheServiceHoldsWhileRedisAndMQTTAreUnavailable(t *testing.T
 
 func TestAgencyKey_CreatedThroughTheServiceIsValidAtEveryInstance(t *testing.T) {
 	t.Parallel()
-	rentOneStack(t, 1, func(r *rentals) {
-		here, there := r.serve(r.paid), r.serve(r.paid)
-		made := here.askWith(here.admin, http.MethodPost, "/api/v1/admin/agencies/1/keys", "")
-		data, _ := made.body["data"].(map[string]any)
-		id, _ := data["id"].(string)
-		text, _ := data["secret"].(string)
-		secret, err := hex.DecodeString(text)
-		if made.status != 201 || err != nil || len(secret) != rental.SecretSize {
-			t.Fatalf("POST: %d %s", made.status, made.text)
-		}
-		c := r.newCustomer()
-		r.apps[1] = rental.AgencyKey{ID: id, Agency: 1, AgencyCode: r.apps[1].AgencyCode, Secret: secret}
-		if got := c.get(there, "/payment-methods"); got.status != 200 {
-			t.Errorf("signed with the new key: %d %s", got.status, got.text)
-		}
-		if got := here.askWith(here.admin, http.MethodPost, "/api/v1/admin/agencies/1/keys/"+id+"/revoke", ""); got.status != 200 {
-			t.Errorf("revoke: %d %s", got.status, got.text)
-		}
-		if got := c.get(there, "/payment-methods"); got.status != 401 {
-			t.Errorf("signed with the revoked key: %d %s, want 401", got.status, got.text)
-		}
-	})
+	r := embeddedStack(t, 1).rent()
+	here, there := r.serve(r.paid), r.serve(r.paid)
+	made := here.askWith(here.admin, http.MethodPost, "/api/v1/admin/agencies/1/keys", "")
+	data, _ := made.body["data"].(map[string]any)
+	id, _ := data["id"].(string)
+	text, _ := data["secret"].(string)
+	secret, err := hex.DecodeString(text)
+	if made.status != 201 || err != nil || len(secret) != rental.SecretSize {
+		t.Fatalf("POST: %d %s", made.status, made.text)
+	}
+	c := r.newCustomer()
+	r.apps[1] = rental.AgencyKey{ID: id, Agency: 1, AgencyCode: r.apps[1].AgencyCode, Secret: secret}
+	if got := c.get(there, "/payment-methods"); got.status != 200 {
+		t.Errorf("signed with the new key: %d %s", got.status, got.text)
+	}
+	if got := here.askWith(here.admin, http.MethodPost, "/api/v1/admin/agencies/1/keys/"+id+"/revoke", ""); got.status != 200 {
+		t.Errorf("revoke: %d %s", got.status, got.text)
+	}
+	if got := c.get(there, "/payment-methods"); got.status != 401 {
+		t.Errorf("signed with the revoked key: %d %s, want 401", got.status, got.text)
+	}
 }

@@ -27,148 +27,143 @@ func commandOf(t *testing.T, r reply) command {
 
 func TestCommand_RepeatedRequestIsAnsweredByEveryInstance(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 1, func(s *stack) {
-		var recorder simulator.Recorder
-		instances := []*instance{s.serve(), s.serve()}
-		s.drive(&recorder, slow(2*time.Second))
-		var mu sync.Mutex
-		codes := map[string]int{}
-		var callers sync.WaitGroup
-		for n := range 10 {
-			callers.Go(func() {
-				r := instances[n%2].control(1, telematics.Lock, "Idempotency-Key", "night-round-1")
-				mu.Lock()
-				defer mu.Unlock()
-				codes[r.Error.Code]++
-			})
+	s := startStack(t, 1)
+	var recorder simulator.Recorder
+	instances := []*instance{s.serve(), s.serve()}
+	s.drive(&recorder, slow(2*time.Second))
+	var mu sync.Mutex
+	codes := map[string]int{}
+	var callers sync.WaitGroup
+	for n := range 10 {
+		callers.Go(func() {
+			r := instances[n%2].control(1, telematics.Lock, "Idempotency-Key", "night-round-1")
+			mu.Lock()
+			defer mu.Unlock()
+			codes[r.Error.Code]++
+		})
+	}
+	callers.Wait()
+	if codes[""] != 1 || codes["idempotency_in_progress"] != 9 {
+		s.Errorf("ten concurrent calls with one key: %v", codes)
+	}
+	for _, i := range instances {
+		r := i.control(1, telematics.Lock, "Idempotency-Key", "night-round-1")
+		if r.status != 200 || r.header.Get("Idempotency-Replayed") != "true" || commandOf(s.T, r).State != "succeeded" {
+			s.Errorf("the repeated request: %d %+v, %v", r.status, r.Error, r.header)
 		}
-		callers.Wait()
-		if codes[""] != 1 || codes["idempotency_in_progress"] != 9 {
-			s.Errorf("ten concurrent calls with one key: %v", codes)
+		if r := i.control(1, telematics.Unlock, "Idempotency-Key", "night-round-1"); r.status != 422 ||
+			r.Error.Code != "idempotency_mismatch" {
+			s.Errorf("another request with the key: %d %+v", r.status, r.Error)
 		}
-		for _, i := range instances {
-			r := i.control(1, telematics.Lock, "Idempotency-Key", "night-round-1")
-			if r.status != 200 || r.header.Get("Idempotency-Replayed") != "true" || commandOf(s.T, r).State != "succeeded" {
-				s.Errorf("the repeated request: %d %+v, %v", r.status, r.Error, r.header)
-			}
-			if r := i.control(1, telematics.Unlock, "Idempotency-Key", "night-round-1"); r.status != 422 ||
-				r.Error.Code != "idempotency_mismatch" {
-				s.Errorf("another request with the key: %d %+v", r.status, r.Error)
-			}
+	}
+	starts := 0
+	for _, e := range recorder.Events() {
+		if e.Kind == simulator.CommandStarted {
+			starts++
 		}
-		starts := 0
-		for _, e := range recorder.Events() {
-			if e.Kind == simulator.CommandStarted {
-				starts++
-			}
-		}
-		if starts != 1 {
-			s.Errorf("the car executed the command %d times, want once", starts)
-		}
-	})
+	}
+	if starts != 1 {
+		s.Errorf("the car executed the command %d times, want once", starts)
+	}
 }
 
 func TestBulk_CommandsVehiclesConcurrently(t *testing.T) {
 	t.Parallel()
 	const fleet = 60
-	overBothStacks(t, fleet, func(s *stack) {
-		i := s.serve(unhurried)
-		s.drive(nil, slow(300*time.Millisecond))
-		ids := []string{"4711"}
-		for n := range fleet {
-			ids = append(ids, fmt.Sprint(n+1))
+	s := startStack(t, fleet)
+	i := s.serve(unhurried)
+	s.drive(nil, slow(300*time.Millisecond))
+	ids := []string{"4711"}
+	for n := range fleet {
+		ids = append(ids, fmt.Sprint(n+1))
+	}
+	r := i.send(http.MethodPost, "/api/v1/admin/commands", `{"action":"lock","vehicle_ids":[`+strings.Join(ids, ",")+`]}`)
+	if r.status != http.StatusAccepted {
+		s.Fatalf("the bulk command: %d %+v, want 202", r.status, r.Error)
+	}
+	var bulk struct {
+		Summary struct {
+			Total, Open, Executed int
+			NotExecuted           int `json:"not_executed"`
 		}
-		r := i.send(http.MethodPost, "/api/v1/admin/commands", `{"action":"lock","vehicle_ids":[`+strings.Join(ids, ",")+`]}`)
-		if r.status != http.StatusAccepted {
-			s.Fatalf("the bulk command: %d %+v, want 202", r.status, r.Error)
+		Items []struct {
+			VehicleID int      `json:"vehicle_id"`
+			Command   *command `json:"command"`
+			Error     *struct{ Code string }
 		}
-		var bulk struct {
-			Summary struct {
-				Total, Open, Executed int
-				NotExecuted           int `json:"not_executed"`
-			}
-			Items []struct {
-				VehicleID int      `json:"vehicle_id"`
-				Command   *command `json:"command"`
-				Error     *struct{ Code string }
-			}
-		}
-		s.must(json.Unmarshal(r.Data, &bulk))
-		if bulk.Summary.Total != fleet+1 || bulk.Summary.NotExecuted != 1 || bulk.Items[0].Error == nil ||
-			bulk.Items[0].Error.Code != "vehicle_not_found" ||
-			bulk.Items[1].Command == nil {
-			s.Errorf("the summary is %+v, want one vehicle not found", bulk.Summary)
-		}
-		s.eventually(telematics.MaxBudget, "all commands are settled", func() bool {
-			return i.get(r.header.Get("Location"), &bulk).status == 200 && bulk.Summary.Open == 0
-		})
-		if bulk.Summary.Executed != fleet {
-			s.Errorf("the summary is %+v, want all vehicles to have executed it: %+v", bulk.Summary, bulk.Items)
-		}
+	}
+	s.must(json.Unmarshal(r.Data, &bulk))
+	if bulk.Summary.Total != fleet+1 || bulk.Summary.NotExecuted != 1 || bulk.Items[0].Error == nil ||
+		bulk.Items[0].Error.Code != "vehicle_not_found" ||
+		bulk.Items[1].Command == nil {
+		s.Errorf("the summary is %+v, want one vehicle not found", bulk.Summary)
+	}
+	s.eventually(telematics.MaxBudget, "all commands are settled", func() bool {
+		return i.get(r.header.Get("Location"), &bulk).status == 200 && bulk.Summary.Open == 0
 	})
+	if bulk.Summary.Executed != fleet {
+		s.Errorf("the summary is %+v, want all vehicles to have executed it: %+v", bulk.Summary, bulk.Items)
+	}
 }
 
 func TestHalt_AppliesAtEveryInstance(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 2, func(s *stack) {
-		instances := []*instance{s.serve(), s.serve()}
-		s.drive(nil, healthy)
-		postgres, err := pg.New(pg.Config{URL: s.database})
-		s.must(err)
-		defer postgres.Close()
-		_, _, err = commands.HaltStore{
-			DB: postgres,
-		}.Halt(
-			s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks"}, telematics.OperatorAt("eva"),
-		)
-		s.must(err)
-		time.Sleep(broker.HaltWithin) // the documented limit
-		for _, i := range instances {
-			r := i.control(1, telematics.Lock)
-			if r.status != 503 || r.Error.Code != "commands_halted" || r.retryAfter != "60" ||
-				!strings.Contains(r.Message, "recall of the locks") {
-				s.Errorf("agency 1: %d %+v %s, want commands_halted", r.status, r.Error, r.Message)
-			}
-			if r := i.control(2, telematics.Lock); r.status != 200 {
-				s.Errorf("agency 2: %d %+v, want 200", r.status, r.Error)
-			}
+	s := startStack(t, 2)
+	instances := []*instance{s.serve(), s.serve()}
+	s.drive(nil, healthy)
+	postgres, err := pg.New(pg.Config{URL: s.database})
+	s.must(err)
+	defer postgres.Close()
+	_, _, err = commands.HaltStore{
+		DB: postgres,
+	}.Halt(
+		s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks"}, telematics.OperatorAt("eva"),
+	)
+	s.must(err)
+	time.Sleep(broker.HaltWithin) // the documented limit
+	for _, i := range instances {
+		r := i.control(1, telematics.Lock)
+		if r.status != 503 || r.Error.Code != "commands_halted" || r.retryAfter != "60" ||
+			!strings.Contains(r.Message, "recall of the locks") {
+			s.Errorf("agency 1: %d %+v %s, want commands_halted", r.status, r.Error, r.Message)
 		}
-		_, err = commands.HaltStore{DB: postgres}.Resume(s.Context(), 1, "", telematics.OperatorAt("eva"))
-		s.must(err)
-		s.eventually(broker.HaltWithin, "the halt is lifted", func() bool { return instances[1].control(1, telematics.Lock).status == 200 })
-	})
+		if r := i.control(2, telematics.Lock); r.status != 200 {
+			s.Errorf("agency 2: %d %+v, want 200", r.status, r.Error)
+		}
+	}
+	_, err = commands.HaltStore{DB: postgres}.Resume(s.Context(), 1, "", telematics.OperatorAt("eva"))
+	s.must(err)
+	s.eventually(broker.HaltWithin, "the halt is lifted", func() bool { return instances[1].control(1, telematics.Lock).status == 200 })
 }
 
 func TestCommand_LostAnswerIsFoundInTheNextReport(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 1, func(s *stack) {
-		s.interval = 2 * time.Second
-		i := s.serve()
-		s.drive(nil, func(id telematics.VehicleID) simulator.Profile {
-			p := healthy(id)
-			p.Faults.DropAnswer = simulator.Always
-			return p
-		})
-		r := i.control(1, telematics.Lock)
-		if r.status != 200 || commandOf(s.T, r).Late {
-			s.Errorf("status %d, %+v; want an executed command that is not late", r.status, r.Error)
-		}
+	s := startStack(t, 1)
+	s.interval = 2 * time.Second
+	i := s.serve()
+	s.drive(nil, func(id telematics.VehicleID) simulator.Profile {
+		p := healthy(id)
+		p.Faults.DropAnswer = simulator.Always
+		return p
 	})
+	r := i.control(1, telematics.Lock)
+	if r.status != 200 || commandOf(s.T, r).Late {
+		s.Errorf("status %d, %+v; want an executed command that is not late", r.status, r.Error)
+	}
 }
 
 func TestCommand_AsyncCommandSettlesWhileTheInstanceStops(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 1, func(s *stack) {
-		i, other := s.serve(), s.serve()
-		s.drive(nil, slow(700*time.Millisecond))
-		r := i.control(1, telematics.Lock, "Prefer", "respond-async, wait=20")
-		if r.status != 202 || r.header.Get("Preference-Applied") != "respond-async, wait=20" {
-			s.Fatalf("respond-async: %d %+v, %v", r.status, r.Error, r.header)
-		}
-		i.stop()
-		var c command
-		if other.get(r.header.Get("Location"), &c); c.State != "succeeded" || c.Late {
-			s.Errorf("after the instance stopped the command is %+v, want succeeded", c)
-		}
-	})
+	s := startStack(t, 1)
+	i, other := s.serve(), s.serve()
+	s.drive(nil, slow(700*time.Millisecond))
+	r := i.control(1, telematics.Lock, "Prefer", "respond-async, wait=20")
+	if r.status != 202 || r.header.Get("Preference-Applied") != "respond-async, wait=20" {
+		s.Fatalf("respond-async: %d %+v, %v", r.status, r.Error, r.header)
+	}
+	i.stop()
+	var c command
+	if other.get(r.header.Get("Location"), &c); c.State != "succeeded" || c.Late {
+		s.Errorf("after the instance stopped the command is %+v, want succeeded", c)
+	}
 }

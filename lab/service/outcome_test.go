@@ -27,50 +27,49 @@ func slow(latency time.Duration) func(telematics.VehicleID) simulator.Profile {
 
 func TestCommand_EveryActionIsExecutedAndReported(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 1, func(s *stack) {
-		var recorder simulator.Recorder
-		i := s.serve()
-		s.drive(&recorder, healthy)
-		for _, action := range telematics.ControlActions {
-			r := i.control(1, action)
-			var c command
-			s.must(json.Unmarshal(r.Data, &c))
-			if r.status != 200 || c.State != "succeeded" || c.Outcome != "executed" {
-				s.Errorf("%s: %d %s %+v", action, r.status, r.Error.Code, c)
-			}
-			var again command
-			if i.get("/api/v1/admin/commands/"+c.ID, &again); again != c {
-				s.Errorf("%s: the response is %+v, but the command is read as %+v", action, c, again)
-			}
+	s := startStack(t, 1)
+	var recorder simulator.Recorder
+	i := s.serve()
+	s.drive(&recorder, healthy)
+	for _, action := range telematics.ControlActions {
+		r := i.control(1, action)
+		var c command
+		s.must(json.Unmarshal(r.Data, &c))
+		if r.status != 200 || c.State != "succeeded" || c.Outcome != "executed" {
+			s.Errorf("%s: %d %s %+v", action, r.status, r.Error.Code, c)
 		}
-		var status struct {
-			Telemetry struct {
-				IsLocked *bool `json:"is_locked"`
-			} `json:"telemetry"`
+		var again command
+		if i.get("/api/v1/admin/commands/"+c.ID, &again); again != c {
+			s.Errorf("%s: the response is %+v, but the command is read as %+v", action, c, again)
 		}
-		for _, want := range []bool{true, false, true} {
-			action := telematics.Unlock
-			if want {
-				action = telematics.Lock
-			}
-			i.control(1, action)
-			i.get("/api/v1/admin/vehicles/1/status", &status)
-			if got := status.Telemetry.IsLocked; got == nil || *got != want {
-				s.Errorf("directly after %s the status has is_locked %v", action, got)
-			}
+	}
+	var status struct {
+		Telemetry struct {
+			IsLocked *bool `json:"is_locked"`
+		} `json:"telemetry"`
+	}
+	for _, want := range []bool{true, false, true} {
+		action := telematics.Unlock
+		if want {
+			action = telematics.Lock
 		}
-		type line struct {
-			Action  string `json:"action"`
-			Outcome string `json:"outcome"`
+		i.control(1, action)
+		i.get("/api/v1/admin/vehicles/1/status", &status)
+		if got := status.Telemetry.IsLocked; got == nil || *got != want {
+			s.Errorf("directly after %s the status has is_locked %v", action, got)
 		}
-		var lines []line
-		i.get("/api/v1/admin/activity?vehicle_id=1", &lines)
-		// Only the entries of commands and of their effects are compared.
-		lines = slices.DeleteFunc(lines, func(l line) bool { return l.Action == telematics.CommandsRead })
-		if want := len(telematics.ControlActions) + 3 + 3; len(lines) != want {
-			s.Errorf("%d audit entries, want %d", len(lines), want)
-		}
-	})
+	}
+	type line struct {
+		Action  string `json:"action"`
+		Outcome string `json:"outcome"`
+	}
+	var lines []line
+	i.get("/api/v1/admin/activity?vehicle_id=1", &lines)
+	// Only the entries of commands and of their effects are compared.
+	lines = slices.DeleteFunc(lines, func(l line) bool { return l.Action == telematics.CommandsRead })
+	if want := len(telematics.ControlActions) + 3 + 3; len(lines) != want {
+		s.Errorf("%d audit entries, want %d", len(lines), want)
+	}
 }
 
 // whisper publishes a message as a unit would.
@@ -91,54 +90,52 @@ func (s *stack) whisper(unit telematics.Unit, channel v1.Channel, payload []byte
 
 func TestCommand_AnswerAfterTheTimeoutIsStoredWithASecondEntry(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 1, func(s *stack) {
-		i := s.serve(func(c *app.Config) { c.Budget = 2 * time.Second })
-		r := i.control(1, telematics.Unlock)
-		if r.status != 504 || r.Error.Code != "command_timeout" || r.Error.Outcome != "unknown" || r.retryAfter != "10" {
-			s.Fatalf("a vehicle that does not answer: %d %+v", r.status, r.Error)
-		}
-		s.whisper("car-1", v1.AckChannel, v1.EncodeAnswer(telematics.Answer{
-			Command: uuid.MustParse(r.Error.CommandID), State: telematics.Succeeded, At: time.Now(),
-		}))
-		var c command
-		s.eventually(5*time.Second, "settled", func() bool {
-			i.get("/api/v1/admin/commands/"+r.Error.CommandID, &c)
-			return c.State == "succeeded"
-		})
-		if !c.Late || c.Outcome != "executed" {
-			s.Errorf("the command is %+v, want it late and executed", c)
-		}
-		var lines []struct {
-			Code    *string `json:"code"`
-			Outcome string  `json:"outcome"`
-		}
-		i.get("/api/v1/admin/activity?vehicle_id=1&action=command.unlock", &lines)
-		if got := fmt.Sprint(len(lines)); got != "2" || lines[0].Outcome != "executed" || lines[1].Outcome != "unknown" {
-			s.Errorf("the audit log has %+v, want executed after unknown", lines)
-		}
+	s := startStack(t, 1)
+	i := s.serve(func(c *app.Config) { c.Budget = 2 * time.Second })
+	r := i.control(1, telematics.Unlock)
+	if r.status != 504 || r.Error.Code != "command_timeout" || r.Error.Outcome != "unknown" || r.retryAfter != "10" {
+		s.Fatalf("a vehicle that does not answer: %d %+v", r.status, r.Error)
+	}
+	s.whisper("car-1", v1.AckChannel, v1.EncodeAnswer(telematics.Answer{
+		Command: uuid.MustParse(r.Error.CommandID), State: telematics.Succeeded, At: time.Now(),
+	}))
+	var c command
+	s.eventually(5*time.Second, "settled", func() bool {
+		i.get("/api/v1/admin/commands/"+r.Error.CommandID, &c)
+		return c.State == "succeeded"
 	})
+	if !c.Late || c.Outcome != "executed" {
+		s.Errorf("the command is %+v, want it late and executed", c)
+	}
+	var lines []struct {
+		Code    *string `json:"code"`
+		Outcome string  `json:"outcome"`
+	}
+	i.get("/api/v1/admin/activity?vehicle_id=1&action=command.unlock", &lines)
+	if got := fmt.Sprint(len(lines)); got != "2" || lines[0].Outcome != "executed" || lines[1].Outcome != "unknown" {
+		s.Errorf("the audit log has %+v, want executed after unknown", lines)
+	}
 }
 
 func TestOutcome_GarbageOnAnyTopicIsCountedAndNothingFails(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 2, func(s *stack) {
-		i := s.serve()
-		garbage := []string{"{", "null", "[]", `"text"`, `{"status":"dancing"}`, "\xff\xfe", `{"command_id":"x","status":"succeeded"}`}
-		for _, text := range garbage {
-			for _, channel := range []v1.Channel{v1.AckChannel, v1.TelemetryChannel, v1.PresenceChannel} {
-				s.whisper("car-2", channel, []byte(text))
-			}
+	s := startStack(t, 2)
+	i := s.serve()
+	garbage := []string{"{", "null", "[]", `"text"`, `{"status":"dancing"}`, "\xff\xfe", `{"command_id":"x","status":"succeeded"}`}
+	for _, text := range garbage {
+		for _, channel := range []v1.Channel{v1.AckChannel, v1.TelemetryChannel, v1.PresenceChannel} {
+			s.whisper("car-2", channel, []byte(text))
 		}
-		n := int64(len(garbage))
-		s.eventually(5*time.Second, "all messages are counted", func() bool {
-			// An object without a known field is an empty report.
-			return i.metric(`motorpool_dropped_total{kind="answer", reason="malformed"}`) == n &&
-				i.metric(`motorpool_dropped_total{kind="presence", reason="malformed"}`) == n &&
-				i.metric(`motorpool_dropped_total{kind="report", reason="malformed"}`) == n-2
-		})
-		s.drive(nil, healthy)
-		if r := i.control(1, telematics.Lock); r.status != 200 {
-			s.Errorf("a command after garbage: %d %s", r.status, r.Error.Code)
-		}
+	}
+	n := int64(len(garbage))
+	s.eventually(5*time.Second, "all messages are counted", func() bool {
+		// An object without a known field is an empty report.
+		return i.metric(`motorpool_dropped_total{kind="answer", reason="malformed"}`) == n &&
+			i.metric(`motorpool_dropped_total{kind="presence", reason="malformed"}`) == n &&
+			i.metric(`motorpool_dropped_total{kind="report", reason="malformed"}`) == n-2
 	})
+	s.drive(nil, healthy)
+	if r := i.control(1, telematics.Lock); r.status != 200 {
+		s.Errorf("a command after garbage: %d %s", r.status, r.Error.Code)
+	}
 }

@@ -16,6 +16,7 @@ import (
 )
 
 func TestProfiles_OnlyOnTheInternalListener(t *testing.T) {
+	t.Parallel()
 	i := embeddedStack(t, 1).serve(func(c *app.Config) { c.Profiles = true })
 	for path, inside := range map[string]int{
 		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/profile?seconds=1": 200,
@@ -32,6 +33,7 @@ func TestProfiles_OnlyOnTheInternalListener(t *testing.T) {
 }
 
 func TestProfiles_OffByDefault(t *testing.T) {
+	t.Parallel()
 	i := embeddedStack(t, 1).serve(func(c *app.Config) { c.Health = "127.0.0.1:0" })
 	for _, base := range []string{i.internal, i.health, i.base} {
 		if status, _ := i.fetch(base + "/debug/pprof/"); status != http.StatusNotFound {
@@ -40,40 +42,37 @@ func TestProfiles_OffByDefault(t *testing.T) {
 	}
 }
 
+// A process can run one trace at a time: this test runs before those that are parallel.
 func TestProfiles_TraceHasAllStepsOfACommand(t *testing.T) {
-	var tracing sync.Mutex
-	overBothStacks(t, 1, func(s *stack) {
-		i := s.serve(func(c *app.Config) { c.VehicleRate, c.AdminRate, c.Profiles = 0, 0, true })
-		s.drive(nil, healthy)
-		traced := make(chan struct{})
-		var calls sync.WaitGroup
-		calls.Go(func() {
-			for {
-				select {
-				case <-traced:
-					return
-				default:
-				}
-				if r := i.control(1, telematics.Lock); r.status != http.StatusOK {
-					s.Errorf("lock: %+v", r)
-				}
+	s := startStack(t, 1)
+	i := s.serve(func(c *app.Config) { c.VehicleRate, c.AdminRate, c.Profiles = 0, 0, true })
+	s.drive(nil, healthy)
+	traced := make(chan struct{})
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		for {
+			select {
+			case <-traced:
+				return
+			default:
 			}
-		})
-		tracing.Lock() // a process can run one trace at a time, and both stacks run in this process
-		status, taken := i.fetch(i.internal + "/debug/pprof/trace?seconds=1")
-		tracing.Unlock()
-		close(traced)
-		calls.Wait()
-		if status != http.StatusOK {
-			s.Fatalf("trace: %d", status)
-		}
-		seen := s.regions(taken)
-		for _, step := range delivery.Steps {
-			if seen[step] == 0 {
-				s.Errorf("the trace has no region %q, only %v", step, seen)
+			if r := i.control(1, telematics.Lock); r.status != http.StatusOK {
+				s.Errorf("lock: %+v", r)
 			}
 		}
 	})
+	status, taken := i.fetch(i.internal + "/debug/pprof/trace?seconds=1")
+	close(traced)
+	calls.Wait()
+	if status != http.StatusOK {
+		s.Fatalf("trace: %d", status)
+	}
+	seen := s.regions(taken)
+	for _, step := range delivery.Steps {
+		if seen[step] == 0 {
+			s.Errorf("the trace has no region %q, only %v", step, seen)
+		}
+	}
 }
 
 // fetch returns the status and the body of a URL.

@@ -62,80 +62,79 @@ var tenCards = []string{
 
 func TestRefusals_OfClientsMatchTheTable(t *testing.T) {
 	t.Parallel()
-	rentBothStacks(t, 1, func(r *rentals) {
-		i := r.open()
-		c := r.newCustomer()
-		visa := c.add(i, "pm_card_visa", true)
-		const methods = "/api/v1/client/payment-methods"
-		asAdmin := func(s *signedRequest) { s.headers.Set("Authorization", "Bearer "+i.admin); s.signed.Token = i.admin }
-		withoutToken := func(s *signedRequest) { s.headers.Del("Authorization"); s.signed.Token = "" }
-		expired := func(s *signedRequest) { s.headers.Set("Authorization", "Bearer "+r.expired(c.actor)) }
-		contentType := func(value string) func(*signedRequest) { return withHeader("Content-Type", value) }
-		keyed := withHeader("Idempotency-Key", "k")
-		add := func(body string, change ...func(*signedRequest)) answer {
-			return c.post(i, "/payment-methods", body, change...)
-		}
-		named := add(`{"payment_method_id":"pm_card_amex"}`, keyed).wants(201, "")
+	r := startStack(t, 1).rent()
+	i := r.open()
+	c := r.newCustomer()
+	visa := c.add(i, "pm_card_visa", true)
+	const methods = "/api/v1/client/payment-methods"
+	asAdmin := func(s *signedRequest) { s.headers.Set("Authorization", "Bearer "+i.admin); s.signed.Token = i.admin }
+	withoutToken := func(s *signedRequest) { s.headers.Del("Authorization"); s.signed.Token = "" }
+	expired := func(s *signedRequest) { s.headers.Set("Authorization", "Bearer "+r.expired(c.actor)) }
+	contentType := func(value string) func(*signedRequest) { return withHeader("Content-Type", value) }
+	keyed := withHeader("Idempotency-Key", "k")
+	add := func(body string, change ...func(*signedRequest)) answer {
+		return c.post(i, "/payment-methods", body, change...)
+	}
+	named := add(`{"payment_method_id":"pm_card_amex"}`, keyed).wants(201, "")
 
-		rows := []refusal{
-			{"malformed JSON", add(`{"payment_method_id":`), 400, "malformed_json", false, ""},
-			{"something follows the JSON", add(`{"payment_method_id":"pm_card_visa"}{}`), 400, "malformed_json", false, ""},
-			{"wrong content type", add(`{}`, contentType("text/plain")), 415, "unsupported_media_type", false, ""},
-			{"a body over 64 KiB", add(`{"payment_method_id":"` + strings.Repeat("x", 64<<10) + `"}`), 413, "body_too_large", false, ""},
-			{"no body", add(""), 422, "validation_failed", false, ""},
-			{"no payment_method_id", add(`{"set_default":true}`), 422, "validation_failed", false, ""},
-			{"payment_method_id is null", add(`{"payment_method_id":null}`), 422, "validation_failed", false, ""},
-			{"payment_method_id is a number", add(`{"payment_method_id":7}`), 422, "validation_failed", false, ""},
-			{"set_default is a word", add(`{"payment_method_id":"pm_card_visa","set_default":"yes"}`), 422, "validation_failed", false, ""},
-			{"an id that is not an integer", c.get(i, "/bookings/seven"), 422, "validation_failed", false, ""},
-			{"an id of a card that is not an integer", c.remove(i, "/payment-methods/7.5"), 422, "validation_failed", false, ""},
-			{"an unknown status", c.get(i, "/bookings?status=lost"), 422, "validation_failed", false, ""},
-			{"no token", c.get(i, "/bookings", withoutToken), 401, "unauthenticated", false, ""},
-			{"an expired token", c.get(i, "/bookings", expired), 401, "unauthenticated", false, ""},
-			{"an administrator's token", c.get(i, "/bookings", asAdmin), 403, "forbidden", false, ""},
-			{
-				"a client at a path for administrators",
-				i.askWith(c.token, http.MethodGet, "/api/v1/admin/bookings", ""), 403, "forbidden", false, "",
-			},
-			{"an unknown path", c.get(i, "/wallets"), 404, "not_found", false, ""},
-			{"a wrong method", c.at(i, http.MethodPut, methods, ""), 405, "method_not_allowed", false, ""},
-			{"an unknown booking", c.get(i, "/bookings/4711"), 404, "booking_not_found", false, ""},
-			{"an unknown card is removed", c.remove(i, "/payment-methods/4711"), 404, "payment_method_not_found", false, ""},
-			{
-				"an unknown card becomes the default", c.post(i, "/payment-methods/4711/default", ""), 404,
-				"payment_method_not_found", false, "",
-			},
-			{"the default is removed", c.remove(i, fmt.Sprintf("/payment-methods/%d", visa)), 400, "default_payment_method", false, ""},
-			{"the bank refuses the card", add(`{"payment_method_id":"pm_card_visa_chargeDeclined"}`), 422, "card_declined", false, ""},
-			{"the processor does not know the card", add(`{"payment_method_id":"pm_4711"}`), 422, "payment_method_invalid", false, ""},
-			{
-				"another request with the same key", add(`{"payment_method_id":"pm_card_visa"}`, keyed), 422,
-				"idempotency_mismatch", false, "",
-			},
-			{
-				"a key with a space",
-				add(`{"payment_method_id":"pm_card_visa"}`, withHeader("Idempotency-Key", "a key")), 422,
-				"validation_failed", false, "",
-			},
-		}
-		rows = append(rows, r.refusedBookings(i, c)...)
-		rows = append(rows, r.refusedElsewhere(i, c)...)
-		checkAll(r.T, rows)
+	rows := []refusal{
+		{"malformed JSON", add(`{"payment_method_id":`), 400, "malformed_json", false, ""},
+		{"something follows the JSON", add(`{"payment_method_id":"pm_card_visa"}{}`), 400, "malformed_json", false, ""},
+		{"wrong content type", add(`{}`, contentType("text/plain")), 415, "unsupported_media_type", false, ""},
+		{"a body over 64 KiB", add(`{"payment_method_id":"` + strings.Repeat("x", 64<<10) + `"}`), 413, "body_too_large", false, ""},
+		{"no body", add(""), 422, "validation_failed", false, ""},
+		{"no payment_method_id", add(`{"set_default":true}`), 422, "validation_failed", false, ""},
+		{"payment_method_id is null", add(`{"payment_method_id":null}`), 422, "validation_failed", false, ""},
+		{"payment_method_id is a number", add(`{"payment_method_id":7}`), 422, "validation_failed", false, ""},
+		{"set_default is a word", add(`{"payment_method_id":"pm_card_visa","set_default":"yes"}`), 422, "validation_failed", false, ""},
+		{"an id that is not an integer", c.get(i, "/bookings/seven"), 422, "validation_failed", false, ""},
+		{"an id of a card that is not an integer", c.remove(i, "/payment-methods/7.5"), 422, "validation_failed", false, ""},
+		{"an unknown status", c.get(i, "/bookings?status=lost"), 422, "validation_failed", false, ""},
+		{"no token", c.get(i, "/bookings", withoutToken), 401, "unauthenticated", false, ""},
+		{"an expired token", c.get(i, "/bookings", expired), 401, "unauthenticated", false, ""},
+		{"an administrator's token", c.get(i, "/bookings", asAdmin), 403, "forbidden", false, ""},
+		{
+			"a client at a path for administrators",
+			i.askWith(c.token, http.MethodGet, "/api/v1/admin/bookings", ""), 403, "forbidden", false, "",
+		},
+		{"an unknown path", c.get(i, "/wallets"), 404, "not_found", false, ""},
+		{"a wrong method", c.at(i, http.MethodPut, methods, ""), 405, "method_not_allowed", false, ""},
+		{"an unknown booking", c.get(i, "/bookings/4711"), 404, "booking_not_found", false, ""},
+		{"an unknown card is removed", c.remove(i, "/payment-methods/4711"), 404, "payment_method_not_found", false, ""},
+		{
+			"an unknown card becomes the default", c.post(i, "/payment-methods/4711/default", ""), 404,
+			"payment_method_not_found", false, "",
+		},
+		{"the default is removed", c.remove(i, fmt.Sprintf("/payment-methods/%d", visa)), 400, "default_payment_method", false, ""},
+		{"the bank refuses the card", add(`{"payment_method_id":"pm_card_visa_chargeDeclined"}`), 422, "card_declined", false, ""},
+		{"the processor does not know the card", add(`{"payment_method_id":"pm_4711"}`), 422, "payment_method_invalid", false, ""},
+		{
+			"another request with the same key", add(`{"payment_method_id":"pm_card_visa"}`, keyed), 422,
+			"idempotency_mismatch", false, "",
+		},
+		{
+			"a key with a space",
+			add(`{"payment_method_id":"pm_card_visa"}`, withHeader("Idempotency-Key", "a key")), 422,
+			"validation_failed", false, "",
+		},
+	}
+	rows = append(rows, r.refusedBookings(i, c)...)
+	rows = append(rows, r.refusedElsewhere(i, c)...)
+	checkAll(r.T, rows)
 
-		if again := add(`{"payment_method_id":"pm_card_amex"}`, keyed).wants(201, ""); again.header.Get("Idempotency-Replayed") != "true" ||
-			again.number("data.id") != named.number("data.id") {
-			r.Errorf("the repeated request: header %v: %s", again.header, again.text)
-		}
-		message := c.remove(i, fmt.Sprintf("/payment-methods/%d", visa)).word("message")
-		if !strings.Contains(message, "default payment method cannot be removed") {
-			r.Errorf("the removal of the default has the message %s", message)
-		}
-		removals := `select count(*) from activity
+	if again := add(`{"payment_method_id":"pm_card_amex"}`, keyed).wants(201, ""); again.header.Get("Idempotency-Replayed") != "true" ||
+		again.number("data.id") != named.number("data.id") {
+		r.Errorf("the repeated request: header %v: %s", again.header, again.text)
+	}
+	message := c.remove(i, fmt.Sprintf("/payment-methods/%d", visa)).word("message")
+	if !strings.Contains(message, "default payment method cannot be removed") {
+		r.Errorf("the removal of the default has the message %s", message)
+	}
+	removals := `select count(*) from activity
 			where actor_subject = $1 and action = 'payment_method.remove' and code = 'default_payment_method'`
-		if lines := c.rows(removals, c.actor.Subject); lines != 2 {
-			r.Errorf("%d audit entries of refused removals, want 2", lines)
-		}
-	})
+	if lines := c.rows(removals, c.actor.Subject); lines != 2 {
+		r.Errorf("%d audit entries of refused removals, want 2", lines)
+	}
 }
 
 // refusedBookings returns rows about bookings. They leave the vehicle available.
@@ -312,76 +311,75 @@ func (r *rentals) expired(actor telematics.Actor) string {
 
 func TestRefusals_CommandsOfClientsMatchThoseOfAdministrators(t *testing.T) {
 	t.Parallel()
-	rentOneStack(t, 1, func(r *rentals) {
-		i, second := r.open(), r.serve(r.paid)
-		var recorder simulator.Recorder
-		cars := r.drive(&recorder, func(telematics.VehicleID) simulator.Profile { return simulator.Profile{} })
-		car := cars.Cars()[0]
-		c := r.newCustomer()
-		c.add(i, "pm_card_visa", true)
-		booking := c.book(i, 1, fromNow(time.Minute), "")
-		i.start(booking)
-		lock := func(at *instance, change ...func(*signedRequest)) answer {
-			return c.post(at, ownOf(booking)+"/control/lock", "", change...)
-		}
-		lock(i).wants(200, "")
+	r := embeddedStack(t, 1).rent()
+	i, second := r.open(), r.serve(r.paid)
+	var recorder simulator.Recorder
+	cars := r.drive(&recorder, func(telematics.VehicleID) simulator.Profile { return simulator.Profile{} })
+	car := cars.Cars()[0]
+	c := r.newCustomer()
+	c.add(i, "pm_card_visa", true)
+	booking := c.book(i, 1, fromNow(time.Minute), "")
+	i.start(booking)
+	lock := func(at *instance, change ...func(*signedRequest)) answer {
+		return c.post(at, ownOf(booking)+"/control/lock", "", change...)
+	}
+	lock(i).wants(200, "")
 
-		tell := func(f simulator.Faults) answer { car.SetFaults(f); return lock(i) }
-		always := simulator.Rule{Every: 1}
-		failed, rejected := tell(simulator.Faults{Fail: always}), tell(simulator.Faults{Refuse: always})
-		car.SetFaults(simulator.Faults{})
-		car.Change(func(b *simulator.Body) { b.Opened = []telematics.Field{telematics.DoorFrontLeft} })
-		open := lock(i)
-		car.Change(func(b *simulator.Body) { b.Opened = nil })
+	tell := func(f simulator.Faults) answer { car.SetFaults(f); return lock(i) }
+	always := simulator.Rule{Every: 1}
+	failed, rejected := tell(simulator.Faults{Fail: always}), tell(simulator.Faults{Refuse: always})
+	car.SetFaults(simulator.Faults{})
+	car.Change(func(b *simulator.Body) { b.Opened = []telematics.Field{telematics.DoorFrontLeft} })
+	open := lock(i)
+	car.Change(func(b *simulator.Body) { b.Opened = nil })
 
-		car.SetFaults(simulator.Faults{Silent: true})
-		wait, first := withHeader("Prefer", "wait=4"), make(chan answer, 1)
-		go func() { first <- lock(i, wait, withHeader("Idempotency-Key", "night")) }()
-		r.eventually(5*time.Second, "the command is in flight", func() bool {
-			return r.rows(`select count(*) from commands where state = 'sent'`) == 1
-		})
-		inLane := lock(second)
-		twin := lock(second, wait, withHeader("Idempotency-Key", "night"))
-		timedOut := <-first
-		car.SetFaults(simulator.Faults{})
-
-		postgres, err := pg.New(pg.Config{URL: r.database})
-		r.must(err)
-		defer postgres.Close()
-		_, _, err = commands.HaltStore{
-			DB: postgres,
-		}.Halt(
-			r.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("eva"),
-		)
-		r.must(err)
-		var halted answer
-		r.eventually(broker.HaltWithin+time.Second, "commands are halted", func() bool {
-			halted = lock(i)
-			return halted.status == http.StatusServiceUnavailable
-		})
-		rows := []refusal{
-			{"the vehicle tried and failed", failed, 502, "command_failed", false, "10"},
-			{"the unit refused", rejected, 502, "command_rejected", false, "10"},
-			{"a door is open", open, 409, "vehicle_state_conflict", true, "30"},
-			{"an operator halted commands", halted, 503, "commands_halted", true, "60"},
-			{"a command is in flight in the lane", inLane, 409, "command_in_progress", true, "*"},
-			{"the first request with the key is in flight", twin, 409, "idempotency_in_progress", true, "1"},
-			{"the vehicle does not answer", timedOut, 504, "command_timeout", false, "10"},
-		}
-		checkAll(r.T, rows)
-		timedOut.has("error.outcome", `"unknown"`)
-		halted.has("error.outcome", `"not_executed"`)
-		if id := inLane.word("error.command_id"); id == "" || id != timedOut.word("error.command_id") {
-			r.Errorf("the lane is held by the command of %s, but the refusal is %s", timedOut.text, inLane.text)
-		}
-		for _, want := range []string{
-			"command_failed", "command_rejected", "vehicle_state_conflict", "commands_halted", "command_in_progress",
-			"idempotency_in_progress", "command_timeout",
-		} {
-			if n := r.rows(`select count(*) from activity
-				where booking_id = $1 and action = 'command.lock' and code = $2`, booking, want); n != 1 {
-				r.Errorf("%d audit entries of the booking with %s, want 1", n, want)
-			}
-		}
+	car.SetFaults(simulator.Faults{Silent: true})
+	wait, first := withHeader("Prefer", "wait=4"), make(chan answer, 1)
+	go func() { first <- lock(i, wait, withHeader("Idempotency-Key", "night")) }()
+	r.eventually(5*time.Second, "the command is in flight", func() bool {
+		return r.rows(`select count(*) from commands where state = 'sent'`) == 1
 	})
+	inLane := lock(second)
+	twin := lock(second, wait, withHeader("Idempotency-Key", "night"))
+	timedOut := <-first
+	car.SetFaults(simulator.Faults{})
+
+	postgres, err := pg.New(pg.Config{URL: r.database})
+	r.must(err)
+	defer postgres.Close()
+	_, _, err = commands.HaltStore{
+		DB: postgres,
+	}.Halt(
+		r.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("eva"),
+	)
+	r.must(err)
+	var halted answer
+	r.eventually(broker.HaltWithin+time.Second, "commands are halted", func() bool {
+		halted = lock(i)
+		return halted.status == http.StatusServiceUnavailable
+	})
+	rows := []refusal{
+		{"the vehicle tried and failed", failed, 502, "command_failed", false, "10"},
+		{"the unit refused", rejected, 502, "command_rejected", false, "10"},
+		{"a door is open", open, 409, "vehicle_state_conflict", true, "30"},
+		{"an operator halted commands", halted, 503, "commands_halted", true, "60"},
+		{"a command is in flight in the lane", inLane, 409, "command_in_progress", true, "*"},
+		{"the first request with the key is in flight", twin, 409, "idempotency_in_progress", true, "1"},
+		{"the vehicle does not answer", timedOut, 504, "command_timeout", false, "10"},
+	}
+	checkAll(r.T, rows)
+	timedOut.has("error.outcome", `"unknown"`)
+	halted.has("error.outcome", `"not_executed"`)
+	if id := inLane.word("error.command_id"); id == "" || id != timedOut.word("error.command_id") {
+		r.Errorf("the lane is held by the command of %s, but the refusal is %s", timedOut.text, inLane.text)
+	}
+	for _, want := range []string{
+		"command_failed", "command_rejected", "vehicle_state_conflict", "commands_halted", "command_in_progress",
+		"idempotency_in_progress", "command_timeout",
+	} {
+		if n := r.rows(`select count(*) from activity
+				where booking_id = $1 and action = 'command.lock' and code = $2`, booking, want); n != 1 {
+			r.Errorf("%d audit entries of the booking with %s, want 1", n, want)
+		}
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"motorpool/internal/app"
@@ -33,17 +32,6 @@ type rentals struct {
 	apps      map[telematics.AgencyID]rental.AgencyKey
 	db        *sql.DB
 	names     atomic.Int64 // numbers the names of clients
-}
-
-// rentBothStacks runs a test with the embedded servers and with the real ones.
-func rentBothStacks(t *testing.T, vehicles int, test func(*rentals)) {
-	overBothStacks(t, vehicles, func(s *stack) { test(s.rent()) })
-}
-
-// rentOneStack runs a test that depends only on Postgres and the processor, with the servers that
-// start fastest.
-func rentOneStack(t *testing.T, vehicles int, test func(*rentals)) {
-	test(embeddedStack(t, vehicles).rent())
 }
 
 // rent starts the commercial side.

@@ -181,85 +181,84 @@ func (t *traffic) stop() {
 
 func TestKeys_RotationUnderLoadRefusesNoCommand(t *testing.T) {
 	const vehicles, slowOne = 12, 13
-	overBothStacks(t, slowOne, func(s *stack) {
-		air := &tap{
-			Radio: simulator.MQTT{
-				Broker: s.units,
-			},
-			held: s.fleet.Vehicles[slowOne-1].Unit, released: make(chan struct{}), copies: map[string][]string{},
-		}
-		release := sync.OnceFunc(func() { close(air.released) })
-		s.Cleanup(release)
-		s.radio = air
-		var recorder simulator.Recorder
-		one, two := s.serve(unhurried), s.serve(unhurried)
-		fleet := s.drive(&recorder, healthy)
-		everyInstance := func(what string, holds func(*instance) bool) {
-			s.Helper()
-			s.eventually(10*time.Second, what, func() bool { return holds(one) && holds(two) })
-		}
-		load := s.traffic(vehicles, one, two)
-		load.more(15)
+	s := startStack(t, slowOne)
+	air := &tap{
+		Radio: simulator.MQTT{
+			Broker: s.units,
+		},
+		held: s.fleet.Vehicles[slowOne-1].Unit, released: make(chan struct{}), copies: map[string][]string{},
+	}
+	release := sync.OnceFunc(func() { close(air.released) })
+	s.Cleanup(release)
+	s.radio = air
+	var recorder simulator.Recorder
+	one, two := s.serve(unhurried), s.serve(unhurried)
+	fleet := s.drive(&recorder, healthy)
+	everyInstance := func(what string, holds func(*instance) bool) {
+		s.Helper()
+		s.eventually(10*time.Second, what, func() bool { return holds(one) && holds(two) })
+	}
+	load := s.traffic(vehicles, one, two)
+	load.more(15)
 
-		old, next := s.signing.ID, s.addKey()
-		everyInstance("the new key is published for units", func(i *instance) bool { return len(i.unitKeys()) == 2 })
-		fleet.SetKeyring(one.unitKeys())
-		load.more(15)
-		if one.signingKey() != old {
-			s.Fatal("a standby key signs")
-		}
+	old, next := s.signing.ID, s.addKey()
+	everyInstance("the new key is published for units", func(i *instance) bool { return len(i.unitKeys()) == 2 })
+	fleet.SetKeyring(one.unitKeys())
+	load.more(15)
+	if one.signingKey() != old {
+		s.Fatal("a standby key signs")
+	}
 
-		// A command that is published again after the switch of keys.
-		inFlight := make(chan reply, 1)
-		go func() { inFlight <- one.control(slowOne, telematics.Lock) }()
-		s.eventually(5*time.Second, "the slow vehicle's command was sent", func() bool { return one.latestSent(slowOne) != "" })
-		s.activateKey(next)
-		everyInstance("the new key signs", func(i *instance) bool { return i.signingKey() == next })
-		id := one.latestSent(slowOne)
-		before := len(air.signers(id))
-		s.eventually(
-			10*time.Second, "the slow vehicle's command is published again after the switch",
-			func() bool { return len(air.signers(id)) > before },
-		)
-		release()
-		load.more(15)
+	// A command that is published again after the switch of keys.
+	inFlight := make(chan reply, 1)
+	go func() { inFlight <- one.control(slowOne, telematics.Lock) }()
+	s.eventually(5*time.Second, "the slow vehicle's command was sent", func() bool { return one.latestSent(slowOne) != "" })
+	s.activateKey(next)
+	everyInstance("the new key signs", func(i *instance) bool { return i.signingKey() == next })
+	id := one.latestSent(slowOne)
+	before := len(air.signers(id))
+	s.eventually(
+		10*time.Second, "the slow vehicle's command is published again after the switch",
+		func() bool { return len(air.signers(id)) > before },
+	)
+	release()
+	load.more(15)
 
-		slowest := <-inFlight
-		// The second command began after the switch, so every command that the old key signed has
-		// ended: the test need not wait a minute.
-		load.more(2)
-		s.editKeys(func(c signing.Keychain) (signing.Keychain, error) { return c.Remove(old) })
-		everyInstance("the old key is not published for units any more", func(i *instance) bool { return len(i.unitKeys()) == 1 })
-		fleet.SetKeyring(two.unitKeys())
-		load.more(15)
-		load.stop()
+	slowest := <-inFlight
+	// The second command began after the switch, so every command that the old key signed has
+	// ended: the test need not wait a minute.
+	load.more(2)
+	s.editKeys(func(c signing.Keychain) (signing.Keychain, error) { return c.Remove(old) })
+	everyInstance("the old key is not published for units any more", func(i *instance) bool { return len(i.unitKeys()) == 1 })
+	fleet.SetKeyring(two.unitKeys())
+	load.more(15)
+	load.stop()
 
-		evidence := s.evidence(air, &recorder)
-		executed := map[string]int{} // commands by signing key
-		for _, i := range load.instances {
-			if n := len(load.replies[i]); n < 250 {
-				s.Errorf("%d commands through an instance, want at least 250", n)
-			}
-			for _, r := range load.replies[i] {
-				executed[evidence.executedBy(r)]++
-			}
+	evidence := s.evidence(air, &recorder)
+	executed := map[string]int{} // commands by signing key
+	for _, i := range load.instances {
+		if n := len(load.replies[i]); n < 250 {
+			s.Errorf("%d commands through an instance, want at least 250", n)
 		}
-		if executed[old] < 250 || executed[next] < 250 || len(executed) != 2 {
-			s.Errorf("executed commands by signing key: %v", executed)
+		for _, r := range load.replies[i] {
+			executed[evidence.executedBy(r)]++
 		}
-		if got := evidence.executedBy(slowest); got != old {
-			s.Errorf("the command in flight was signed by %s, want the old key", got)
-		}
-		var c command
-		s.must(json.Unmarshal(slowest.Data, &c))
-		if after := len(air.signers(c.ID)); after <= before {
-			s.Errorf("the command in flight was sent %d times before the switch, %d in total, want some after", before, after)
-		}
-		s.Logf(
-			"executed: %d signed by the first key, %d by the second, refused: %d, repeated on a starved machine: %d",
-			executed[old], executed[next], executed[""], load.starved.Load(),
-		)
-	})
+	}
+	if executed[old] < 250 || executed[next] < 250 || len(executed) != 2 {
+		s.Errorf("executed commands by signing key: %v", executed)
+	}
+	if got := evidence.executedBy(slowest); got != old {
+		s.Errorf("the command in flight was signed by %s, want the old key", got)
+	}
+	var c command
+	s.must(json.Unmarshal(slowest.Data, &c))
+	if after := len(air.signers(c.ID)); after <= before {
+		s.Errorf("the command in flight was sent %d times before the switch, %d in total, want some after", before, after)
+	}
+	s.Logf(
+		"executed: %d signed by the first key, %d by the second, refused: %d, repeated on a starved machine: %d",
+		executed[old], executed[next], executed[""], load.starved.Load(),
+	)
 }
 
 // latestSent returns the id of the vehicle's latest command if it was sent, or "".

@@ -63,16 +63,15 @@ type stack struct {
 	inUse *world.InUse // secrets that the log must not have
 }
 
-// overBothStacks runs a test with the embedded servers and with the real ones concurrently: it
-// mostly waits. Most tests of this package do so and run concurrently; those that measure time or
-// load the machine run before them.
-func overBothStacks(t *testing.T, vehicles int, test func(*stack)) {
-	for name, start := range map[string]func(*testing.T, int) *stack{"embedded": embeddedStack, "real": realStack} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(start(t, vehicles))
-		})
+// startStack returns a stack with the real servers, or with the embedded ones where those are not
+// installed. Most tests of this package run concurrently, since they mostly wait; those that
+// measure time or load the machine run before them.
+func startStack(t *testing.T, vehicles int) *stack {
+	t.Helper()
+	if devstack.Available(devstack.MosquittoServer) != nil || devstack.Available(devstack.RedisServer) != nil {
+		return embeddedStack(t, vehicles)
 	}
+	return realStack(t, vehicles)
 }
 
 // newDatabase returns the address of a separate database with the schema, on a server that the test

@@ -39,32 +39,31 @@ func (s *stack) takeOut(unit telematics.Unit) {
 
 func TestUnknownUnits_ListedUntilTheyAreOnRecord(t *testing.T) {
 	t.Parallel()
-	overBothStacks(t, 2, func(s *stack) {
-		s.takeOut("car-2")
-		i, other := s.serve(), s.serve()
-		const messages = 40
-		for n := range messages {
-			s.whisper("car-2", v1.TelemetryChannel, fmt.Appendf(nil, `{"telemetry":{"speed_kmh":%d}}`, n))
-		}
-		var list []unknownUnitView
-		s.eventually(20*time.Second, "all of its messages are counted", func() bool {
-			i.get("/api/v1/admin/units/unknown", &list)
-			return len(list) == 1 && list[0].Messages == messages
-		})
-		if u := list[0]; u.Unit != "car-2" || time.Since(u.FirstSeen) > time.Minute || u.LastSeen.Before(u.FirstSeen) {
-			s.Errorf("listed as %+v", u)
-		}
-		if n := i.metric("motorpool_unknown_unit_messages_total") + other.metric("motorpool_unknown_unit_messages_total"); n != messages {
-			s.Errorf("counted %d messages, want %d", n, messages)
-		}
-		own := s.token(telematics.Actor{Subject: "own", Role: telematics.Admin, Agency: 2})
-		if r := i.do(http.MethodGet, "/api/v1/admin/units/unknown", "Authorization", "Bearer "+own); r.status != 403 ||
-			r.Error.Code != "forbidden" {
-			s.Errorf("an administrator of an agency: %d %+v, want 403", r.status, r.Error)
-		}
-		s.record()
-		if i.get("/api/v1/admin/units/unknown", &list); len(list) != 0 {
-			s.Errorf("a unit on record is listed: %+v", list)
-		}
+	s := startStack(t, 2)
+	s.takeOut("car-2")
+	i, other := s.serve(), s.serve()
+	const messages = 40
+	for n := range messages {
+		s.whisper("car-2", v1.TelemetryChannel, fmt.Appendf(nil, `{"telemetry":{"speed_kmh":%d}}`, n))
+	}
+	var list []unknownUnitView
+	s.eventually(20*time.Second, "all of its messages are counted", func() bool {
+		i.get("/api/v1/admin/units/unknown", &list)
+		return len(list) == 1 && list[0].Messages == messages
 	})
+	if u := list[0]; u.Unit != "car-2" || time.Since(u.FirstSeen) > time.Minute || u.LastSeen.Before(u.FirstSeen) {
+		s.Errorf("listed as %+v", u)
+	}
+	if n := i.metric("motorpool_unknown_unit_messages_total") + other.metric("motorpool_unknown_unit_messages_total"); n != messages {
+		s.Errorf("counted %d messages, want %d", n, messages)
+	}
+	own := s.token(telematics.Actor{Subject: "own", Role: telematics.Admin, Agency: 2})
+	if r := i.do(http.MethodGet, "/api/v1/admin/units/unknown", "Authorization", "Bearer "+own); r.status != 403 ||
+		r.Error.Code != "forbidden" {
+		s.Errorf("an administrator of an agency: %d %+v, want 403", r.status, r.Error)
+	}
+	s.record()
+	if i.get("/api/v1/admin/units/unknown", &list); len(list) != 0 {
+		s.Errorf("a unit on record is listed: %+v", list)
+	}
 }
