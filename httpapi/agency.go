@@ -36,6 +36,16 @@ func (a agencies) stations(c *request.Call) error {
 	)
 }
 
+// stationsOfClient answers GET /client/stations.
+func (a agencies) stationsOfClient(c *request.Call) error {
+	found, err := a.record.ListStations(c.Ctx(), telematics.AgencyQuery{Agency: c.Actor.Agency})
+	if err != nil {
+		return err
+	}
+	body := resource.List(found, resource.NewStation)
+	return c.AnswerTagged(request.TagOf(body), request.Plural(len(body), "station"), body)
+}
+
 // listOfAgency answers with a page of a list of the agency in the query, or of all agencies.
 func listOfAgency[T, B any](
 	c *request.Call, list, thing string, read func(context.Context, telematics.AgencyQuery) ([]T, error),
@@ -62,14 +72,11 @@ type agencyKeys struct {
 // pathAgency returns the agency that the path names. An agency that the caller may not see is
 // reported as missing.
 func pathAgency(c *request.Call) (telematics.AgencyID, error) {
-	if agency := telematics.AgencyID(c.PathInteger("agency")); agency > 0 && c.Actor.Sees(agency) {
-		return agency, nil
+	agency := telematics.AgencyID(c.PathInteger("agency"))
+	if agency == 0 || !c.Actor.Sees(agency) {
+		return 0, telematics.NoSuchAgency(agency)
 	}
-	return 0, noSuchAgency(c)
-}
-
-func noSuchAgency(c *request.Call) error {
-	return &telematics.Error{Code: telematics.AgencyNotFound, Message: fmt.Sprintf("There is no agency %s.", c.Param("agency"))}
+	return agency, nil
 }
 
 func noSuchKey(c *request.Call, more string) error {
@@ -96,7 +103,7 @@ func (k agencyKeys) list(c *request.Call) error {
 		case err != nil:
 			return err
 		case len(found) == 0:
-			return noSuchAgency(c)
+			return telematics.NoSuchAgency(agency)
 		}
 	}
 	return c.Answer(request.Plural(len(keys), "key"), resource.List(keys, resource.NewAgencyKey))
@@ -116,7 +123,7 @@ func (k agencyKeys) add(c *request.Call) error {
 	case err != nil:
 		return err
 	case !exists:
-		return noSuchAgency(c)
+		return telematics.NoSuchAgency(agency)
 	}
 	return c.AnswerWith(
 		http.StatusCreated, fmt.Sprintf("The key %s was made. Its secret is shown only once.", key.ID),

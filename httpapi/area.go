@@ -37,7 +37,14 @@ func (a areaHandlers) list(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.read(c, agency, "")
+	return a.listOf(c, agency)
+}
+
+// ofClient answers GET /client/areas.
+func (a areaHandlers) ofClient(c *request.Call) error { return a.listOf(c, c.Actor.Agency) }
+
+func (a areaHandlers) listOf(c *request.Call, agency telematics.AgencyID) error {
+	list, err := a.registry.List(c.Ctx(), agency, "")
 	if err != nil {
 		return err
 	}
@@ -45,8 +52,8 @@ func (a areaHandlers) list(c *request.Call) error {
 	for _, area := range list {
 		sum.Write(area.Version[:])
 	}
-	etag := quoted(hex.EncodeToString(sum.Sum(nil)))
-	return answerCached(c, etag, request.Plural(len(list), "area"), resource.List(list, resource.NewArea))
+	etag := request.Quoted(hex.EncodeToString(sum.Sum(nil)))
+	return c.AnswerTagged(etag, request.Plural(len(list), "area"), resource.List(list, resource.NewArea))
 }
 
 // get answers GET /admin/agencies/{agency}/areas/{area}.
@@ -55,35 +62,15 @@ func (a areaHandlers) get(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.read(c, agency, c.Param("area"))
+	list, err := a.registry.List(c.Ctx(), agency, c.Param("area"))
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
 		return rental.NoSuchArea(agency, c.Param("area"))
 	}
-	return answerCached(c, quoted(list[0].Version.String()), fmt.Sprintf("The area %s.", list[0].Name), resource.NewArea(list[0]))
+	return c.AnswerTagged(request.Quoted(list[0].Version.String()), fmt.Sprintf("The area %s.", list[0].Name), resource.NewArea(list[0]))
 }
-
-func (a areaHandlers) read(c *request.Call, agency telematics.AgencyID, name string) ([]areas.Placed, error) {
-	list, exists, err := a.registry.List(c.Ctx(), agency, name)
-	if err == nil && !exists {
-		err = noSuchAgency(c)
-	}
-	return list, err
-}
-
-// answerCached answers a read that has an entity tag.
-func answerCached(c *request.Call, etag, message string, body any) error {
-	c.SetHeader("ETag", etag)
-	c.SetHeader(echo.HeaderCacheControl, "no-cache, private")
-	if isCached(c.Request().Header.Get("If-None-Match"), etag) {
-		return c.NoContent(http.StatusNotModified)
-	}
-	return c.Answer(message, body)
-}
-
-func quoted(tag string) string { return `"` + tag + `"` }
 
 // put answers PUT /admin/agencies/{agency}/areas/{area}.
 func (a areaHandlers) put(c *request.Call) error {
@@ -132,7 +119,7 @@ func (a areaHandlers) change(c *request.Call, activity string, complete func(*ar
 	if change.Shape == nil {
 		return c.Answer(fmt.Sprintf("The area %s is removed.", change.Name), nil)
 	}
-	c.SetHeader("ETag", quoted(now.Version.String()))
+	c.SetHeader("ETag", request.Quoted(now.Version.String()))
 	status, message := http.StatusOK, fmt.Sprintf("The area %s is changed.", change.Name)
 	if added {
 		status, message = http.StatusCreated, fmt.Sprintf("The area %s is added.", change.Name)
@@ -150,11 +137,7 @@ func (a areaHandlers) carryOut(
 	if err := complete(change); err != nil {
 		return now, false, err
 	}
-	now, added, exists, err := a.registry.Put(ctx, *change)
-	if err == nil && !exists {
-		err = noSuchAgency(c)
-	}
-	return now, added, err
+	return a.registry.Put(ctx, *change)
 }
 
 type areaMeta struct {

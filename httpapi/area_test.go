@@ -24,33 +24,38 @@ type areaRegistry struct {
 	err     error
 }
 
-func (r *areaRegistry) List(_ context.Context, agency telematics.AgencyID, name string) ([]areas.Placed, bool, error) {
+func (r *areaRegistry) List(_ context.Context, agency telematics.AgencyID, name string) ([]areas.Placed, error) {
 	list := []areas.Placed{}
 	for _, key := range slices.Sorted(maps.Keys(r.byName)) {
 		if agency == 1 && (name == "" || name == key) {
 			list = append(list, r.byName[key])
 		}
 	}
-	return list, agency <= 2, r.err
+	if agency > 2 {
+		return nil, telematics.NoSuchAgency(agency)
+	}
+	return list, r.err
 }
 
-func (r *areaRegistry) Put(_ context.Context, c areas.Change) (placed areas.Placed, added, exists bool, err error) {
+func (r *areaRegistry) Put(_ context.Context, c areas.Change) (placed areas.Placed, added bool, err error) {
 	r.changes = append(r.changes, c)
 	was, known := r.byName[c.Name]
 	switch {
-	case r.err != nil || c.Agency > 2:
-		return placed, false, c.Agency <= 2, r.err
+	case c.Agency > 2:
+		return placed, false, telematics.NoSuchAgency(c.Agency)
+	case r.err != nil:
+		return placed, false, r.err
 	case !known && c.Shape == nil:
-		return placed, false, true, rental.NoSuchArea(c.Agency, c.Name)
+		return placed, false, rental.NoSuchArea(c.Agency, c.Name)
 	case c.Version != "" && c.Version != was.Version.String():
-		return placed, false, true, &telematics.Error{Code: rental.AreaChanged, Message: "changed"}
+		return placed, false, &telematics.Error{Code: rental.AreaChanged, Message: "changed"}
 	case c.Shape == nil:
 		delete(r.byName, c.Name)
-		return placed, false, true, nil
+		return placed, false, nil
 	}
 	placed = areas.Placed{Area: c.Area, Shape: *c.Shape, Version: uuid.New(), Changed: now}
 	r.byName[c.Name] = placed
-	return placed, !known, true, nil
+	return placed, !known, nil
 }
 
 const (
@@ -178,4 +183,19 @@ func TestAreas_WarnOfAnAreaFarFromAllStations(t *testing.T) {
 		t.Errorf("warnings: %v", r.body.Meta)
 	}
 	r.shows("[longitude, latitude]")
+}
+
+func TestClients_SeeWhereToReturn(t *testing.T) {
+	a := newAPI(t)
+	a.fleet.stations = []telematics.Station{{ID: 5, AgencyID: 1, Name: "Harbour"}, {ID: 6, AgencyID: 2}}
+	a.put(centre, operating).wants(201, "")
+	for path, field := range map[string]string{"/api/v1/client/areas": "0.geometry.type", "/api/v1/client/stations": "0.name"} {
+		r := a.asClient(http.MethodGet, path).wants(200, "").lists(1).meta("agency_id", 1.0).heads("Cache-Control", "no-cache, private")
+		if r.at(strings.Split(field, ".")...) == nil {
+			t.Errorf("%s: %s", path, r.text)
+		}
+		a.asClient(http.MethodGet, path, withHeader("If-None-Match", r.header.Get("ETag"))).answers(304)
+		a.get(path).wants(403, "forbidden")
+		a.asClient(http.MethodGet, path, withoutSignature).wants(401, "agency_signature_missing")
+	}
 }

@@ -49,11 +49,10 @@ func (v vehicles) fleetMap(c *request.Call) error {
 	}
 	etag := encoder.ETag()
 	identify := func() {
-		c.SetHeader("ETag", etag)
+		request.SetTag(c, etag)
 		c.SetHeader(echo.HeaderVary, echo.HeaderAcceptEncoding)
-		c.SetHeader(echo.HeaderCacheControl, "no-cache, private")
 	}
-	if isCached(c.Request().Header.Get("If-None-Match"), etag) {
+	if request.HasTag(c, etag) {
 		identify()
 		return c.NoContent(http.StatusNotModified)
 	}
@@ -97,14 +96,4 @@ func parseBox(text string) (box telematics.Box, err error) {
 		)
 	}
 	return box, nil
-}
-
-// isCached reports whether the value of If-None-Match contains the entity tag of the answer.
-func isCached(has, etag string) bool {
-	for tag := range strings.SplitSeq(has, ",") {
-		if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/") {
-			return true
-		}
-	}
-	return false
 }

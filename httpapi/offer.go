@@ -1,18 +1,12 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/request"
@@ -61,7 +55,7 @@ func (o offers) find(c *request.Call) error {
 	for i, offer := range listed {
 		body[i] = resource.NewOffer(offer, o.areaAt(c, offer))
 	}
-	return answerTagged(c, body, meta, request.Plural(len(body), "vehicle"))
+	return c.AnswerTagged(request.TagOf(body, meta), request.Plural(len(body), "vehicle"), body, meta)
 }
 
 // offerPosition returns the position of an offer in the list.
@@ -103,7 +97,7 @@ func (o offers) freeTimes(c *request.Call) error {
 		return err
 	}
 	body := resource.List(free, resource.NewFreeTime)
-	return answerTagged(c, body, nil, request.Plural(len(body), "free time"))
+	return c.AnswerTagged(request.TagOf(body), request.Plural(len(body), "free time"), body)
 }
 
 // quote answers POST /client/quotes.
@@ -137,26 +131,6 @@ func checkQuote(c *request.Call, wrong *contract.FieldErrors) error {
 		requireFields(c, wrong, "is required, or category and station_id", "vehicle_id")
 	}
 	return nil
-}
-
-// answerTagged answers a client with data and its entity tag, or 304 if the client has it.
-func answerTagged(c *request.Call, data, page any, message string) error {
-	var text bytes.Buffer
-	if err := json.NewEncoder(&text).Encode([]any{data, page}); err != nil {
-		return err
-	}
-	sum := fnv.New128a()
-	_, _ = sum.Write(text.Bytes()) // never fails
-	etag := `W/"` + hex.EncodeToString(sum.Sum(nil)) + `"`
-	c.SetHeader("ETag", etag)
-	c.SetHeader(echo.HeaderCacheControl, "no-cache, private")
-	if isCached(c.Request().Header.Get("If-None-Match"), etag) {
-		return c.NoContent(http.StatusNotModified)
-	}
-	if page, ok := page.(request.PageMeta); ok {
-		return c.AnswerClient(http.StatusOK, message, data, page)
-	}
-	return c.AnswerClient(http.StatusOK, message, data)
 }
 
 // queryNumber returns a number of the query, which the contract has checked; false: it is absent.

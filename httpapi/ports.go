@@ -233,13 +233,13 @@ type AgencyKeyRegistry interface {
 
 // AreaRegistry changes the areas of agencies.
 type AreaRegistry interface {
-	// List returns the areas of an agency by name, or, with a name, that one. It returns false if
-	// there is no such agency.
-	List(ctx context.Context, agency telematics.AgencyID, name string) ([]areas.Placed, bool, error)
+	// List returns the areas of an agency by name, or, with a name, that one; or a
+	// *telematics.Error with AgencyNotFound.
+	List(ctx context.Context, agency telematics.AgencyID, name string) ([]areas.Placed, error)
 	// Put carries out a change, and blocks until it is in force at every instance. It returns the
-	// area as it is now, whether it is new, and false for exists if there is no such agency. Its
-	// error is a *telematics.Error for a change that the record forbids.
-	Put(ctx context.Context, change areas.Change) (now areas.Placed, added, exists bool, err error)
+	// area as it is now, and whether it is new. Its error is a *telematics.Error for a change that
+	// the record forbids.
+	Put(ctx context.Context, change areas.Change) (now areas.Placed, added bool, err error)
 }
 
 // Pages serves pages and the files that they load.

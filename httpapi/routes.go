@@ -72,6 +72,8 @@ func (s *server) routes(e *echo.Echo) {
 	market := offers{record: s.Offers, areas: s.AreasAt, audit: audit, readBudget: s.ReadBudget}
 	r.get("/api/v1/client/vehicles", market.find, ofClient, listed(offerList), checkedBy(checkOffers))
 	r.get("/api/v1/client/vehicles/{vehicle}/availability", market.freeTimes, ofClient)
+	r.get("/api/v1/client/stations", agencies{s.Agencies}.stationsOfClient, ofClient)
+	r.get("/api/v1/client/areas", areas.ofClient, ofClient)
 	r.post("/api/v1/client/quotes", rental.QuoteCreate, market.quote, ofClient, checkedBy(checkQuote))
 	r.get("/api/v1/client/bookings", bookings.ofClient, ofClient, listed("bookings"))
 	r.post("/api/v1/client/bookings", rental.BookingCreate, bookings.openOwn, ofClient, checkedBy(checkOwnDraft))

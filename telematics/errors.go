@@ -77,6 +77,11 @@ func NoSuchVehicle(id VehicleID) *Error {
 	return &Error{Code: VehicleNotFound, Message: fmt.Sprintf("There is no vehicle %d.", id)}
 }
 
+// NoSuchAgency is the error for an agency that does not exist, or is not the caller's.
+func NoSuchAgency(id AgencyID) *Error {
+	return &Error{Code: AgencyNotFound, Message: fmt.Sprintf("There is no agency %d.", id)}
+}
+
 // NoSuchCommand is the error for a command that is unknown, or not the caller's.
 func NoSuchCommand(id CommandID) *Error {
 	return &Error{Code: CommandNotFound, Message: fmt.Sprintf("There is no command %s.", id)}

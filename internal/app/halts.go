@@ -74,11 +74,11 @@ func (r keyRegistry) Revoke(
 type areaRegistry struct{ *areas.Areas }
 
 // Put carries out a change, and returns once every instance applies it.
-func (r areaRegistry) Put(ctx context.Context, change shapes.Change) (now shapes.Placed, added, exists bool, err error) {
-	now, exists, err = finish(ctx, areas.Within, func(ctx context.Context) (shapes.Placed, bool, error) {
-		now, is, exists, err := r.Areas.Put(ctx, change)
+func (r areaRegistry) Put(ctx context.Context, change shapes.Change) (now shapes.Placed, added bool, err error) {
+	now, _, err = finish(ctx, areas.Within, func(ctx context.Context) (shapes.Placed, bool, error) {
+		now, is, err := r.Areas.Put(ctx, change)
 		added = is
-		return now, exists, err
+		return now, true, err
 	})
-	return now, added, exists, err
+	return now, added, err
 }

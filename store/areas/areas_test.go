@@ -48,9 +48,9 @@ func change(agency telematics.AgencyID, name string, kind rental.AreaKind, shape
 
 func put(t *testing.T, a *Areas, c areas.Change) areas.Placed {
 	t.Helper()
-	now, _, exists, err := a.Put(t.Context(), c)
-	if err != nil || !exists {
-		t.Fatal(exists, err)
+	now, _, err := a.Put(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return now
 }
@@ -138,35 +138,35 @@ func TestAreas_ReadsOnlyWhatHasChanged(t *testing.T) {
 
 func TestAreas_RefusesWhatIsNotThereOrWasChanged(t *testing.T) {
 	a := New(withAgencies(t))
-	if _, _, exists, err := a.Put(t.Context(), change(3, "town", rental.AreaOperating, square(t, 48, 11))); exists || err != nil {
-		t.Errorf("an area of an agency that does not exist: %v, %v", exists, err)
+	if _, _, err := a.Put(t.Context(), change(3, "town", rental.AreaOperating, square(t, 48, 11))); code(err) != telematics.AgencyNotFound {
+		t.Errorf("an area of an agency that does not exist: %v", err)
 	}
-	if _, exists, err := a.List(t.Context(), 3, ""); exists || err != nil {
-		t.Errorf("its areas: %v, %v", exists, err)
+	if _, err := a.List(t.Context(), 3, ""); code(err) != telematics.AgencyNotFound {
+		t.Errorf("its areas: %v", err)
 	}
-	if _, _, _, err := a.Put(t.Context(), change(1, "town", "", nil)); code(err) != rental.AreaNotFound {
+	if _, _, err := a.Put(t.Context(), change(1, "town", "", nil)); code(err) != rental.AreaNotFound {
 		t.Errorf("removed although there is none: %v", err)
 	}
-	first, added, _, err := a.Put(t.Context(), change(1, "town", rental.AreaOperating, square(t, 48, 11)))
+	first, added, err := a.Put(t.Context(), change(1, "town", rental.AreaOperating, square(t, 48, 11)))
 	if !added || err != nil {
 		t.Fatal(added, err)
 	}
-	second, added, _, err := a.Put(t.Context(), change(1, "town", rental.AreaEndOnly, square(t, 48, 11)))
+	second, added, err := a.Put(t.Context(), change(1, "town", rental.AreaEndOnly, square(t, 48, 11)))
 	if added || err != nil || second.Version == first.Version {
 		t.Fatal(added, err)
 	}
 	stale := change(1, "town", "", nil)
 	stale.Version = first.Version.String()
-	if _, _, _, err := a.Put(t.Context(), stale); code(err) != rental.AreaChanged {
+	if _, _, err := a.Put(t.Context(), stale); code(err) != rental.AreaChanged {
 		t.Errorf("removed although it was changed meanwhile: %v", err)
 	}
-	if list, exists, err := a.List(t.Context(), 1, ""); len(list) != 1 || list[0].Version != second.Version || !exists || err != nil {
-		t.Errorf("areas: %v, %v, %v", list, exists, err)
+	if list, err := a.List(t.Context(), 1, ""); len(list) != 1 || list[0].Version != second.Version || err != nil {
+		t.Errorf("areas: %v, %v", list, err)
 	}
 	stale.Version = second.Version.String()
 	put(t, a, stale)
-	if list, exists, err := a.List(t.Context(), 1, ""); len(list) != 0 || !exists || err != nil {
-		t.Errorf("areas: %v, %v, %v", list, exists, err)
+	if list, err := a.List(t.Context(), 1, ""); len(list) != 0 || err != nil {
+		t.Errorf("areas: %v, %v", list, err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestAreas_HasAMostNumberOfThemByAgency(t *testing.T) {
 	results := make([]error, 8)
 	for i := range results {
 		wg.Go(func() {
-			_, _, _, results[i] = a.Put(t.Context(), change(1, fmt.Sprint("b", i), rental.AreaOperating, square(t, 48, 11)))
+			_, _, results[i] = a.Put(t.Context(), change(1, fmt.Sprint("b", i), rental.AreaOperating, square(t, 48, 11)))
 		})
 	}
 	wg.Wait()
@@ -283,7 +283,7 @@ func TestAreas_HaveAMostSizeByAgency(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, a, change(1, "a1", rental.AreaOperating, square(t, 48, 11)))
-	if _, _, _, err := a.Put(t.Context(), change(1, "a2", rental.AreaOperating, square(t, 48, 11))); code(err) != rental.AreaLimit {
+	if _, _, err := a.Put(t.Context(), change(1, "a2", rental.AreaOperating, square(t, 48, 11))); code(err) != rental.AreaLimit {
 		t.Errorf("more than an agency may have: %v", err)
 	}
 	put(t, a, change(2, "a2", rental.AreaOperating, square(t, 48, 11)))

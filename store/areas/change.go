@@ -16,31 +16,33 @@ import (
 	"motorpool/telematics"
 )
 
-// List returns the areas of an agency by name, or only the named one. It reports false where there
-// is no such agency.
-func (a *Areas) List(ctx context.Context, id telematics.AgencyID, name string) (list []areas.Placed, exists bool, err error) {
+// List returns the areas of an agency by name, or only the named one; or a *telematics.Error with
+// telematics.AgencyNotFound.
+func (a *Areas) List(ctx context.Context, id telematics.AgencyID, name string) (list []areas.Placed, err error) {
 	var rows []row
 	err = a.db.Pool.SelectContext(ctx, &rows, `select `+columns+` from areas where agency_id = $1 and $2::text in ('', name)
 		order by name`, id, name)
 	if err == nil && len(rows) == 0 {
-		err = a.db.Pool.GetContext(ctx, &exists, `select exists (select from agencies where id = $1)`, id)
+		var known bool
+		if err = a.db.Pool.GetContext(ctx, &known, `select exists (select from agencies where id = $1)`, id); err == nil && !known {
+			err = telematics.NoSuchAgency(id)
+		}
 	}
 	if err == nil {
 		list, err = pg.Convert(rows, row.placed)
 	}
-	return list, exists || len(rows) > 0, unavailable.Wrap("list areas", err)
+	return list, unavailable.Wrap("list areas", err)
 }
 
 // Put carries out a change and adds its audit log entry, in one transaction. It returns the area as
 // it is now, and whether it is new. Its error is a *telematics.Error with rental.AreaNotFound,
-// AreaChanged or AreaLimit. It reports false for exists where there is no such agency.
-func (a *Areas) Put(ctx context.Context, c areas.Change) (now areas.Placed, added, exists bool, err error) {
+// AreaChanged or AreaLimit, or telematics.AgencyNotFound.
+func (a *Areas) Put(ctx context.Context, c areas.Change) (now areas.Placed, added bool, err error) {
 	err = pg.WithinLocks(ctx, a.db, func(tx *sqlx.Tx) error {
 		before, err := lock(ctx, tx, c.Agency)
-		if err != nil || before == nil {
+		if err != nil {
 			return err
 		}
-		exists = true
 		was, known := before[c.Name]
 		switch {
 		case !known && (c.Shape == nil || c.Version != ""):
@@ -75,16 +77,19 @@ func (a *Areas) Put(ctx context.Context, c areas.Change) (now areas.Placed, adde
 		}
 		return activity.Insert(ctx, tx, c.Entry)
 	})
-	return now, added, exists, unavailable.Wrap("change areas", err)
+	return now, added, unavailable.Wrap("change areas", err)
 }
 
 // lock locks the areas of an agency against other changes until the transaction ends, and returns
-// their rows without geometries; nil: there is no such agency.
+// their rows without geometries.
 func lock(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID) (map[string]row, error) {
 	var agencies []int64
 	err := tx.SelectContext(ctx, &agencies, `select id from agencies where id = $1 for no key update`, id)
-	if err != nil || agencies == nil {
+	if err != nil {
 		return nil, err
+	}
+	if agencies == nil {
+		return nil, telematics.NoSuchAgency(id)
 	}
 	var rows []row
 	err = tx.SelectContext(ctx, &rows, `select name, version from areas where agency_id = $1`, id)

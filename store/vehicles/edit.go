@@ -106,7 +106,7 @@ func changesOf(e telematics.FleetEdit) FleetChanges {
 // not on record, or not the actor's to see.
 func checkExists(e telematics.FleetEdit, on record) error {
 	if _, known := on.agencies[e.Agency]; e.Agency != 0 && (!known || !e.Entry.Actor.Sees(e.Agency)) {
-		return noSuchAgency(e.Agency)
+		return telematics.NoSuchAgency(e.Agency)
 	} else if e.Agency != 0 {
 		return nil
 	}

@@ -345,15 +345,11 @@ func (f *Fleet) RentalTerms(ctx context.Context, id telematics.AgencyID) ([]rent
 	}
 	a, known := found[id]
 	if !known {
-		return nil, rental.Terms{}, noSuchAgency(id)
+		return nil, rental.Terms{}, telematics.NoSuchAgency(id)
 	}
 	plans := make([]rental.Plan, 0, len(a.tariffs))
 	for _, category := range slices.Sorted(maps.Keys(a.tariffs)) {
 		plans = append(plans, a.tariffs[category])
 	}
 	return plans, a.Terms, nil
-}
-
-func noSuchAgency(id telematics.AgencyID) *telematics.Error {
-	return &telematics.Error{Code: telematics.AgencyNotFound, Message: fmt.Sprintf("There is no agency %d.", id)}
 }
