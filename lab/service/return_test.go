@@ -1,0 +1,178 @@
+package service_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"motorpool/rental"
+	"motorpool/simulator"
+	"motorpool/telematics"
+)
+
+type fields = []telematics.Field
+
+// place returns the body of a request for an area: a square around a point.
+func place(kind string, at simulator.Point, degrees float64) string {
+	west, east, south, north := at.Longitude-degrees, at.Longitude+degrees, at.Latitude-degrees, at.Latitude+degrees
+	return fmt.Sprintf(`{"kind":%q,"geometry":{"type":"Polygon","coordinates":[[[%f,%f],[%f,%f],[%f,%f],[%f,%f],[%f,%f]]]}}`,
+		kind, west, south, east, south, east, north, west, north, west, south)
+}
+
+// change changes a vehicle, and waits until the service has what it reports of some fields.
+func (i *instance) change(car *simulator.Car, vehicle int, edit func(*simulator.Body), reports ...telematics.Field) {
+	i.Helper()
+	car.Change(edit)
+	body := car.Body()
+	report := body.Report(time.Now())
+	i.eventually(20*time.Second, fmt.Sprintf("the service has %v of vehicle %d", reports, vehicle), func() bool {
+		a := i.asAdmin(http.MethodGet, fmt.Sprintf("/api/v1/admin/vehicles/%d/status", vehicle), "")
+		for _, f := range reports {
+			want, _ := json.Marshal(report.Values[f]) // texts and numbers
+			if got, _ := json.Marshal(a.at("data." + string(f))); string(got) != string(want) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// refuses ends a rental, and checks that exactly one condition forbids it.
+func (c customer) refuses(i *instance, booking int64, name, expected, reported string) {
+	i.Helper()
+	a := c.post(i, ownOf(booking)+"/end", "").wants(409, "return_not_possible").has("error.outcome", `"not_executed"`)
+	failed, found := 0, false
+	for _, one := range a.list("error.checks") {
+		check, _ := one.(map[string]any)
+		if check["ok"] != false {
+			continue
+		}
+		failed++
+		found = found || check["name"] == name && check["expected"] == expected && (check["reported"] == reported || reported == "")
+	}
+	if failed != 1 || !found {
+		i.Errorf("the conditions are %v, want only %s to fail: %s, expected %s", a.at("error.checks"), name, reported, expected)
+	}
+}
+
+// One rental meets every condition of a return: the vehicle fails one after the other, and is
+// mended. A second one loses its vehicle, and staff end it.
+func TestReturn_EachConditionIsMetBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	const agency, lost = "/api/v1/admin/agencies/1", 3
+	here, yard, dropoff := simulator.Point{Latitude: 48.1402, Longitude: 11.56}, simulator.Point{Latitude: 48.15, Longitude: 11.57},
+		simulator.Point{Latitude: 48.1276, Longitude: 11.605}
+	s := startStack(t, lost)
+	for v := range s.fleet.Vehicles {
+		s.fleet.Vehicles[v].Powertrain = telematics.Electric
+	}
+	r := s.rent()
+	r.interval = time.Hour // the cars report only what changes
+	i := r.open()
+	cars := r.drive(nil, func(id telematics.VehicleID) simulator.Profile {
+		at := map[bool]simulator.Point{true: dropoff, false: here}[id == lost]
+		return simulator.Profile{Body: simulator.ElectricCar(at), Actions: simulator.AllActions}
+	}).Cars()
+	car := cars[0]
+	rules := func(text string) { i.asAdmin(http.MethodPut, agency+"/rental-rules", text).wants(200, "") }
+	area := func(name, body string) { i.asAdmin(http.MethodPut, agency+"/areas/"+name, body).wants(201, "") }
+	rules(`{"return_to":"area","return_key":"out"}`)
+	area("city", place("operating", here, 0.1))
+	area("yard", place("no_parking", yard, 0.001))
+	i.asAdmin(http.MethodPut, agency+"/tariffs/compact", `{"per_hour":15,"deposit":200,"plugged_in":true}`).wants(200, "")
+
+	c := r.newCustomer()
+	c.add(i, "pm_card_visa", true)
+	bookings := map[int]int64{}
+	for _, vehicle := range []int{1, lost} {
+		i.change(cars[vehicle-1], vehicle, func(b *simulator.Body) { b.Locked = true }, telematics.Latitude)
+		bookings[vehicle] = c.book(i, vehicle, fromNow(time.Minute), "")
+		c.post(i, ownOf(bookings[vehicle])+"/start", "").wants(200, "").has("data.status", `"active"`)
+	}
+	cars[lost-1].SetFaults(simulator.Faults{Offline: true})
+
+	opened := func(parts ...telematics.Field) func(*simulator.Body) {
+		return func(b *simulator.Body) { b.Opened = parts }
+	}
+	at := func(p simulator.Point) func(*simulator.Body) {
+		return func(b *simulator.Body) { b.Latitude, b.Longitude = p.Latitude, p.Longitude }
+	}
+	const inArea = "in the area where rentals may end"
+	for _, one := range []struct {
+		breaks                   func(*simulator.Body)
+		reports                  fields
+		name, expected, reported string
+		rule                     func() // set before
+	}{
+		{func(b *simulator.Body) { b.Ignition = true }, fields{telematics.Ignition}, "ignition", "off", "on", nil},
+		{
+			func(b *simulator.Body) { b.Gear, b.ParkBrake = "N", false }, fields{telematics.Gear, telematics.ParkBrake},
+			"parked", "gear P, or parking brake engaged", "gear N, parking brake released", nil,
+		},
+		{opened(telematics.DoorFrontLeft), fields{telematics.DoorFrontLeft}, "doors", "closed", "front left open", nil},
+		{opened(telematics.DoorFrontRight), fields{telematics.DoorFrontRight}, "doors", "closed", "front right open", nil},
+		{
+			opened(telematics.DoorRearLeft, telematics.DoorRearRight), fields{telematics.DoorRearLeft, telematics.DoorRearRight},
+			"doors", "closed", "rear left open, rear right open", nil,
+		},
+		{opened(telematics.WindowFrontLeft), fields{telematics.WindowFrontLeft}, "windows", "closed", "front left open", nil},
+		{opened(telematics.WindowFrontRight), fields{telematics.WindowFrontRight}, "windows", "closed", "front right open", nil},
+		{opened(telematics.WindowRearLeft), fields{telematics.WindowRearLeft}, "windows", "closed", "rear left open", nil},
+		{opened(telematics.WindowRearRight), fields{telematics.WindowRearRight}, "windows", "closed", "rear right open", nil},
+		{opened(telematics.Sunroof), fields{telematics.Sunroof}, "windows", "closed", "sunroof open", nil},
+		{opened(telematics.DoorTrunk), fields{telematics.DoorTrunk}, "trunk", "closed", "trunk open", nil},
+		{func(b *simulator.Body) { b.KeyIn = true }, fields{telematics.KeyStatus}, "key", "out", "in", nil},
+		{
+			func(b *simulator.Body) { b.Charging = "disconnected" }, fields{telematics.Charging},
+			"charging_cable", "plugged in", "disconnected", nil,
+		},
+		{at(simulator.Point{Latitude: 49, Longitude: 11.56}), fields{telematics.Latitude}, "place", inArea, "outside", nil},
+		{at(yard), fields{telematics.Latitude}, "place", inArea, "where parking is forbidden: yard", nil},
+		{
+			at(simulator.Point{Latitude: 48.1, Longitude: 11.56}), fields{telematics.Latitude},
+			"place", inArea, "outside", func() { area("bay", place("end_only", here, 0.001)) },
+		},
+		{
+			at(here), fields{telematics.Latitude}, "place", "within 200 m of Ostbahnhof", "3626 m away",
+			func() { rules(`{"return_to":"station","station_radius_m":200,"return_key":"out"}`) },
+		},
+	} {
+		if one.rule != nil {
+			one.rule()
+		}
+		good := car.Body()
+		i.change(car, 1, one.breaks, one.reports...)
+		c.refuses(i, bookings[1], one.name, one.expected, one.reported)
+		i.change(car, 1, func(b *simulator.Body) { *b = good }, one.reports...)
+	}
+	i.change(car, 1, at(dropoff), telematics.Latitude)
+
+	// The second vehicle is asked in vain. Then the first has been silent for long enough to be
+	// asked, too, and answers.
+	silent := func(vehicle int) {
+		r.eventually(40*time.Second, fmt.Sprintf("vehicle %d is silent for long", vehicle), func() bool {
+			a := i.asAdmin(http.MethodGet, fmt.Sprintf("/api/v1/admin/vehicles/%d/status", vehicle), "")
+			last, err := time.Parse(time.RFC3339, a.word("data.connectivity.last_seen"))
+			r.must(err)
+			// It is shown in whole seconds.
+			return time.Since(last) > rental.FreshFor+time.Second
+		})
+	}
+	silent(lost)
+	c.refuses(i, bookings[lost], "fresh", "a report of the last 30 s", "")
+	override := adminOf(bookings[lost]) + "/rental/end"
+	i.asAdmin(http.MethodPost, override, `{"override":true}`).wants(422, "validation_failed")
+	i.asAdmin(http.MethodPost, override, `{"override":true,"reason":"The client has called"}`).wants(200, "").
+		has("data.status", `"completed"`, "data.transition.override", `"The client has called"`)
+	silent(1)
+	c.post(i, ownOf(bookings[1])+"/end", "").wants(200, "").has("data.status", `"completed"`)
+	if body := car.Body(); !body.Locked || body.Immobilizer != simulator.Engaged {
+		r.Errorf("after the end the vehicle is locked: %v, and its immobilizer %s", body.Locked, body.Immobilizer)
+	}
+	if story := i.story(bookings[1]); !slices.Contains(story, "client command.report-state") {
+		r.Errorf("the vehicle was not asked: %v", story)
+	}
+}
