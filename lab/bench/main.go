@@ -48,6 +48,7 @@ type experiments struct {
 	Waiting measure.Waiting `cmd:"" help:"Very many commands that wait for their vehicles: memory, and latency of answers."`
 	Ingest  measure.Ingest  `cmd:"" help:"Reports a second that are stored, against a subscriber that counts them."`
 	Fleet   measure.Fleet   `cmd:"" help:"What a report costs where each vehicle reports once in 40 s: CPU, WAL, memory, delay."`
+	Rental  measure.Rental  `cmd:"" help:"What the start of a rental adds to its payment and its command."`
 	Scale   measure.Scale   `cmd:"" help:"A million vehicles, 100,000 connected, against a thousand: start, memory, commands."`
 }
 
@@ -108,7 +109,7 @@ func run(ctx context.Context, args []string) error {
 // everything returns all experiments at their size.
 func everything(short bool) ([]measure.Experiment, error) {
 	var e experiments
-	all := []measure.Experiment{&e.Command, &e.Waiting, &e.Ingest, &e.Fleet, &e.Scale}
+	all := []measure.Experiment{&e.Command, &e.Waiting, &e.Ingest, &e.Fleet, &e.Rental, &e.Scale}
 	for _, experiment := range all {
 		if err := kong.ApplyDefaults(experiment); err != nil {
 			return nil, err
@@ -120,6 +121,7 @@ func everything(short bool) ([]measure.Experiment, error) {
 		e.Waiting.Vehicles, e.Waiting.Network, e.Waiting.Ramp = 2000, time.Second, 1500*time.Millisecond
 		e.Ingest.Duration = time.Second
 		e.Fleet.Vehicles, e.Fleet.Rate, e.Fleet.Duration, e.Fleet.StateInterval = 2000, 500, 8*time.Second, 2*time.Second
+		e.Rental.Starts = 10
 		e.Scale.Vehicles, e.Scale.Connected, e.Scale.Small, e.Scale.History, e.Scale.InFlight = 2000, 500, 500, 20_000, 32
 		e.Scale.Duration = 250 * time.Millisecond
 	}

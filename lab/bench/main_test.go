@@ -77,7 +77,8 @@ func TestExperiments_MeasureEveryRatio(t *testing.T) {
 	*all[1].(*measure.Waiting) = measure.Waiting{Vehicles: 40, Network: short, Ramp: short}
 	*all[2].(*measure.Ingest) = measure.Ingest{Vehicles: 1000, Duration: short}
 	*all[3].(*measure.Fleet) = measure.Fleet{Vehicles: 40, Rate: 200, Duration: 4 * short, Instances: 2, StateInterval: time.Second}
-	*all[4].(*measure.Scale) = measure.Scale{Vehicles: 300, Connected: 60, Small: 20, History: 500, InFlight: 4, Duration: short}
+	*all[4].(*measure.Rental) = measure.Rental{Starts: 2}
+	*all[5].(*measure.Scale) = measure.Scale{Vehicles: 300, Connected: 60, Small: 20, History: 500, InFlight: 4, Duration: short}
 	setup := measure.Setup{Binary: self, Rounds: 1, Tiny: true}
 	if err := setup.OpenFiles(); err != nil {
 		t.Fatal(err)

@@ -47,6 +47,9 @@ type session struct {
 	line    *Line // nil: not known
 	warned  error // by the statement in progress
 	waits   bool  // the server has not replied in time: the backend may work or wait on
+
+	inTx     bool
+	prepared map[string]sessionStatement // the statements of transactions, by their text
 }
 
 // newSession returns a session that reads the warnings of a connection from now on.
@@ -107,12 +110,44 @@ func (c *session) Close() error {
 	return err
 }
 
+// planned returns the statement of a transaction, which is parsed once on each connection, not each
+// time: that takes a round trip, and a plan. Outside of transactions, and beyond maxPlanned texts,
+// it returns false.
+func (c *session) planned(ctx context.Context, query string, args []driver.NamedValue) (s sessionStatement, ok bool, err error) {
+	if s, ok = c.prepared[query]; ok {
+		return s, true, nil
+	}
+	if !c.inTx || len(args) == 0 || len(c.prepared) >= maxPlanned {
+		return s, false, nil
+	}
+	fresh, err := c.PrepareContext(ctx, query)
+	if err != nil {
+		return s, false, err
+	}
+	if c.prepared == nil {
+		c.prepared = map[string]sessionStatement{}
+	}
+	s = fresh.(sessionStatement)
+	c.prepared[query] = s
+	return s, true, nil
+}
+
 func (c *session) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if s, ok, err := c.planned(ctx, query, args); err != nil {
+		return nil, err
+	} else if ok {
+		return s.QueryContext(ctx, args)
+	}
 	rows, err := c.driverConn.QueryContext(context.WithoutCancel(ctx), query, args)
 	return c.rows(rows, err)
 }
 
 func (c *session) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if s, ok, err := c.planned(ctx, query, args); err != nil {
+		return nil, err
+	} else if ok {
+		return s.ExecContext(ctx, args)
+	}
 	done, err := c.driverConn.ExecContext(context.WithoutCancel(ctx), query, args)
 	return done, c.result(err)
 }
@@ -130,6 +165,7 @@ func (c *session) BeginTx(ctx context.Context, options driver.TxOptions) (driver
 	if err = c.result(err); err != nil {
 		return nil, err
 	}
+	c.inTx = true
 	return sessionTx{tx, c}, nil
 }
 
@@ -151,8 +187,15 @@ type sessionTx struct {
 	conn *session
 }
 
-func (t sessionTx) Commit() error   { return t.conn.result(t.Tx.Commit()) }
-func (t sessionTx) Rollback() error { return t.conn.result(t.Tx.Rollback()) }
+func (t sessionTx) Commit() error {
+	t.conn.inTx = false
+	return t.conn.result(t.Tx.Commit())
+}
+
+func (t sessionTx) Rollback() error {
+	t.conn.inTx = false
+	return t.conn.result(t.Tx.Rollback())
+}
 
 type driverStatement interface {
 	driver.Stmt

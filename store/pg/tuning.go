@@ -38,6 +38,10 @@ const (
 	// while a row is locked, they use all connections.
 	lockersShare = 2
 
+	// maxPlanned is how many statements of transactions a connection keeps parsed: twice as many as
+	// there are. Half: the last ones are parsed each time; double: no gain.
+	maxPlanned = 128
+
 	// LockShare: a statement may wait for one lock for 1/n of its timeout, so waits for n locks
 	// in a row still fit.
 	LockShare = 6

@@ -200,7 +200,7 @@ func (p Transitions) TakeTransitions(ctx context.Context, limit int, lease time.
 // WriteTransition writes a transition, and extends its lease; or, if it waits, ends the lease until
 // it is due. It reports false, and writes nothing, where the lease was lost.
 func (p Transitions) WriteTransition(ctx context.Context, t rental.Transition, lease, wait time.Duration) (bool, error) {
-	written, err := writeTransition(ctx, p.DB.Pool, t, lease, wait)
+	written, err := writeTransition(ctx, p.DB.Clients, t, lease, wait)
 	return written, unavailable.Wrap("write transition", err)
 }
 

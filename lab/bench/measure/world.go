@@ -103,7 +103,10 @@ func (w *testWorld) open(ctx context.Context) (err error) {
 	if w.token, err = w.Token(telematics.Actor{Subject: "bench", Role: telematics.Admin, Agency: agency}); err != nil {
 		return err
 	}
-	servers := world.ServersConfig{Gateway: true, Fsync: !w.setup.Tiny, PostgresSettings: devstack.RecommendedSettings}
+	servers := world.ServersConfig{
+		Gateway: true, Units: []telematics.Unit{load.UnitOf(1)}, Fsync: !w.setup.Tiny,
+		PostgresSettings: append([]string{"track_commit_timestamp=on"}, devstack.RecommendedSettings...),
+	}
 	if err = w.StartServers(ctx, servers); err != nil {
 		return err
 	}

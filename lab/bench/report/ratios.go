@@ -32,6 +32,7 @@ var ratios = []ratio{
 	{"report_wal_bytes_100k", "Fleet/side=service WAL-bytes", "", "", "≤ 1024"},
 	{"report_lag_s_100k", "Fleet/side=service s-late", "", "", "≤ 10"},
 	{"kib_per_vehicle", "Fleet/side=service KiB-each", "", "", "≤ 2"},
+	{"start_added_ms", "Rental/side=service added-ms", "", "", "≤ 3"},
 	{"growth", "Scale/commands/side=large µs-but-MQTT", "/", "Scale/commands/side=small µs-but-MQTT", "≤ 1.1"},
 }
 
