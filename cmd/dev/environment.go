@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -117,7 +120,9 @@ func (e *environment) run(ctx context.Context) (err error) {
 			return err
 		}
 		// Only now: reports that come before the service subscribes are lost.
-		e.startCars(ctx, s.mqtt.UnitsURL())
+		if err := e.startCars(ctx, s.mqtt.UnitsURL(), &here); err != nil {
+			return err
+		}
 		e.startUnits(ctx, s.mqtt.UnitsURL())
 		if err := here.await(ctx, "the cars report",
 			func(ctx context.Context) bool { return reporting(ctx, postgres, e.reportingFirst()) }); err != nil {
@@ -131,8 +136,9 @@ func (e *environment) run(ctx context.Context) (err error) {
 	return service.Wait()
 }
 
-// startCars starts the cars. They outlive the service, so that its last commands are answered.
-func (e *environment) startCars(ctx context.Context, unitsURL string) {
+// startCars starts the cars, and a server that changes them. They outlive the service, so that its
+// last commands are answered.
+func (e *environment) startCars(ctx context.Context, unitsURL string, here *endpoints) error {
 	latency := simulator.Fast
 	if e.Latency == "cellular" {
 		latency = simulator.Cellular
@@ -144,6 +150,16 @@ func (e *environment) startCars(ctx context.Context, unitsURL string) {
 	var provisioning errgroup.Group
 	provisioning.Go(func() error { return e.provision(ctx, cars) })
 	e.OnClose(func() error { stop(); return provisioning.Wait() })
+	listener, err := net.Listen("tcp", freePort)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: e.fleet.carsHandler(cars), ReadHeaderTimeout: 10 * time.Second}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) }) // until Close
+	e.OnClose(func() error { defer serving.Wait(); return server.Close() })
+	here.env = append(here.env, variable{"CARS_URL", reachable(listener.Addr())})
+	return nil
 }
 
 func (e *environment) startServers(ctx context.Context) (s servers, err error) {
