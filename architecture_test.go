@@ -56,8 +56,10 @@ var arrows = map[string][]string{
 	"httpapi/signin":       {"telematics", "operators", "httpapi/auth"},
 	"httpapi/signin/pages": {"operators", "httpapi/signin"}, "httpapi/signin/signintest": {"operators", "telematics"},
 	"httpapi/fleetmap": {"telematics"},
-	"httpapi/resource": {"telematics", "telematics/samples", "telematics/dialects", "rental", "rental/areas"},
-	"httpapi/stream":   {"guard", "telematics"}, "store": {},
+	"httpapi/resource": {
+		"telematics", "telematics/samples", "telematics/dialects", "rental", "rental/areas", "httpapi/errorcode",
+	},
+	"httpapi/stream": {"guard", "telematics"}, "store": {},
 	"store/commands": {
 		"telematics", "telematics/v1", "telematics/delivery", "store/activity", "store/idempotency", "store/vehicles",
 		"store/pg", "store/groupcommit", "store/unavailable",

@@ -182,13 +182,14 @@ type Offers interface {
 // Rentals starts, pauses, resumes and ends rentals.
 type Rentals interface {
 	// Open begins a transition, which goes on in the background. It returns true if an earlier
-	// request with the same idempotency key has begun it. It fails with a *telematics.Error, a
+	// request with the same idempotency key has begun or joined it. It fails with a *telematics.Error, a
 	// *rental.FieldError, or a *rental.ReturnRefusal.
 	Open(context.Context, rental.TransitionRequest) (rental.Transition, bool, error)
 	// Await waits until a transition has ended, for at most a time, and returns it as it is then.
 	Await(context.Context, rental.TransitionID, time.Duration) (rental.Transition, error)
-	// Cancel gives up the open start of a rental.
-	Cancel(context.Context, telematics.Actor, rental.BookingID, rental.TransitionID) error
+	// Cancel gives up a start, and returns it. It returns true if an earlier request with the same
+	// idempotency key did so. A start that has failed is returned as it is.
+	Cancel(context.Context, rental.Request, rental.TransitionID) (rental.Transition, bool, error)
 	// Transition returns a transition, or a *telematics.Error with rental.TransitionNotFound.
 	Transition(context.Context, rental.TransitionID) (rental.Transition, error)
 	// OfBooking returns the transitions of a booking, the newest first.

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/errorcode"
 	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/rental"
@@ -46,52 +47,62 @@ func (h transitions) open(kind rental.TransitionKind) request.Handler {
 			h.bookings.audit.bookingRefused(ctx, entry, c.BookingID(), rental.BookingDetails{}, err)
 			return err
 		}
-		c.MarkReplayed(replayed)
-		return h.await(c, t, entry.At)
+		preferences := readPreferences(c.Request().Header)
+		wait := time.Duration(0)
+		if !preferences.async {
+			wait = min(cmp.Or(preferences.wait, h.budget+transitionSlack), telematics.MaxBudget-c.Now().Sub(entry.At))
+		}
+		preferences.apply(c)
+		d, t, err := h.await(c, entry, t, replayed, wait)
+		switch {
+		case err != nil:
+			return err
+		case t.State == rental.TransitionFailed:
+			if c.Actor.Role == telematics.Client {
+				return errorcode.OfTransition(t.Failure)
+			}
+			return t.Failure.Err()
+		case t.State == rental.TransitionDone:
+			return answerBooking(c, http.StatusOK, describe(d), d)
+		}
+		return answerTransition(c, d, t)
 	}
 }
 
-// await answers with what became of a transition in the time that the caller waits.
-func (h transitions) await(c *request.Call, t rental.Transition, began time.Time) error {
-	preferences := readPreferences(c.Request().Header)
-	if !preferences.async {
-		var err error
-		wait := min(cmp.Or(preferences.wait, h.budget+transitionSlack), telematics.MaxBudget-c.Now().Sub(began))
+// await waits for the end of a transition, for a time, and returns it as it is then, with its
+// booking. A request that repeats an earlier one is marked, and recorded.
+func (h transitions) await(
+	c *request.Call, entry telematics.Activity, t rental.Transition, replayed bool, wait time.Duration,
+) (d rental.BookingDetails, _ rental.Transition, err error) {
+	if wait > 0 {
 		if t, err = h.rentals.Await(c.Ctx(), t.ID, wait); err != nil {
-			return err
+			return d, t, err
 		}
 	}
-	preferences.apply(c)
-	d, err := visibleBooking(c, h.bookings.record)
-	if err != nil {
-		return err
+	d, err = visibleBooking(c, h.bookings.record)
+	if err == nil && replayed {
+		c.MarkReplayed(true)
+		h.bookings.audit.bookingReplayed(c.Ctx(), entry, d)
 	}
-	switch t.State {
-	case rental.TransitionFailed:
-		return t.Failure.Err()
-	case rental.TransitionDone:
-		return answerBooking(c, http.StatusOK, describe(d), d)
-	}
-	c.SetHeader(echo.HeaderLocation, fmt.Sprintf("%s/transitions/%s", bookingPath(c, d.ID), t.ID))
-	return answerTransition(c, http.StatusAccepted, d, t)
+	return d, t, err
 }
 
-func bookingPath(c *request.Call, id rental.BookingID) string {
-	side := "admin"
+// answerTransition answers with a transition: with 202 to a change that is still in progress.
+func answerTransition(c *request.Call, d rental.BookingDetails, t rental.Transition) error {
+	status, side := http.StatusOK, "admin"
 	if c.Actor.Role == telematics.Client {
 		side = "client"
 	}
-	return fmt.Sprintf("/api/v1/%s/bookings/%d", side, id)
-}
-
-// answerTransition answers with a transition.
-func answerTransition(c *request.Call, status int, d rental.BookingDetails, t rental.Transition) error {
+	if c.Request().Method == http.MethodPost && t.State == rental.TransitionOpen {
+		status = http.StatusAccepted
+		c.SetHeader(echo.HeaderLocation, fmt.Sprintf("/api/v1/%s/bookings/%d/transitions/%s", side, d.ID, t.ID))
+	}
 	became := map[rental.TransitionState]string{
 		rental.TransitionOpen: "is open", rental.TransitionDone: "is done", rental.TransitionFailed: "has failed",
 	}[t.State]
 	message := fmt.Sprintf("The %s of the rental %s %s.", t.Kind, d.Reference, became)
 	if c.Actor.Role == telematics.Client {
-		return c.AnswerClient(status, message, resource.NewTransition(d, t))
+		return c.AnswerClient(status, message, resource.NewClientTransition(d, t))
 	}
 	return c.AnswerWith(status, message, resource.NewTransition(d, t), nil)
 }
@@ -102,7 +113,7 @@ func (h transitions) get(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	return answerTransition(c, http.StatusOK, d, t)
+	return answerTransition(c, d, t)
 }
 
 func (h transitions) find(c *request.Call) (rental.BookingDetails, rental.Transition, error) {
@@ -142,26 +153,19 @@ func (h transitions) cancel(c *request.Call) error {
 	defer cancel()
 	entry := c.Entry(rental.TransitionCancel, 0)
 	d, t, err := h.find(c)
+	var replayed bool
 	if err == nil {
-		err = h.rentals.Cancel(ctx, c.Actor, d.ID, t.ID)
+		wanted := rental.Request{Booking: d.ID, Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At}
+		t, replayed, err = h.rentals.Cancel(ctx, wanted, t.ID)
 	}
 	if err != nil {
 		h.bookings.audit.bookingRefused(ctx, entry, c.BookingID(), d, err)
 		return err
 	}
-	entry.Booking, entry.Agency, entry.Vehicle, entry.Outcome = int64(d.ID), d.Agency, d.VehicleID, telematics.Executed
-	h.bookings.audit.RecordLater(ctx, entry)
-	if t, err = h.rentals.Await(c.Ctx(), t.ID, cancelWait); err != nil {
+	if d, t, err = h.await(c, entry, t, replayed, cancelWait); err != nil {
 		return err
 	}
-	if d, err = visibleBooking(c, h.bookings.record); err != nil {
-		return err
-	}
-	status := http.StatusOK
-	if t.State == rental.TransitionOpen {
-		status = http.StatusAccepted
-	}
-	return answerTransition(c, status, d, t)
+	return answerTransition(c, d, t)
 }
 
 // positionOf returns the position of the body; nil: there is none.
@@ -195,14 +199,15 @@ func overrideOf(c *request.Call) string {
 	return ""
 }
 
-// checkOverride checks that an override has a reason.
+// checkOverride checks that an override has a reason, and a reason its override.
 func checkOverride(c *request.Call, wrong *contract.FieldErrors) error {
-	if c.Values["override"] == true {
-		if _, has := c.Values["reason"]; !has {
-			wrong.AddIfValid("reason", "is required with override: say why the return is not checked")
-			return nil
-		}
+	switch _, has := c.Values["reason"]; {
+	case has && c.Values["override"] != true:
+		wrong.AddIfValid("reason", "is only for an override: send override true, or no reason")
+	case has:
 		checkText(c, "reason", wrong)
+	case c.Values["override"] == true:
+		wrong.AddIfValid("reason", "is required with override: say why the vehicle is not waited for")
 	}
 	return nil
 }

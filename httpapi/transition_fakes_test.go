@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -8,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/rental"
-	"motorpool/telematics"
 )
 
 // rentals has transitions in memory. Each ends as result says, once it is awaited.
@@ -16,10 +16,12 @@ type rentals struct {
 	*bookings
 	all    map[rental.TransitionID]rental.Transition
 	asked  rental.TransitionRequest
-	wait   time.Duration                                          // of the last Await
-	refuse error                                                  // of Open; nil: it opens
-	result func(rental.BookingDetails, *rental.Transition)        // nil: it stays open
-	cancel func(rental.TransitionID, rental.BookingDetails) error // nil: it is cancelled
+	wait   time.Duration                                   // of the last Await
+	refuse error                                           // of Open; nil: it opens
+	result func(rental.BookingDetails, *rental.Transition) // nil: it stays open
+	slow   bool                                            // a start that is given up stays open
+	step   rental.TransitionStep                           // of what is opened; empty: command
+	last   rental.TransitionID                             // that was opened
 }
 
 func (r *rentals) Open(_ context.Context, q rental.TransitionRequest) (rental.Transition, bool, error) {
@@ -39,9 +41,10 @@ func (r *rentals) Open(_ context.Context, q rental.TransitionRequest) (rental.Tr
 		return *r.byID[id].Transition, true, nil
 	}
 	t := rental.Transition{
-		ID: uuid.New(), Booking: q.Booking, Kind: q.Kind, State: rental.TransitionOpen, Step: rental.StepCommand, By: q.Actor,
+		ID: uuid.New(), Booking: q.Booking, Kind: q.Kind, State: rental.TransitionOpen, Step: cmp.Or(r.step, rental.StepCommand), By: q.Actor,
 		Requested: q.Now, Progress: rental.Progress{Since: q.Now, Override: q.Override},
 	}
+	r.last = t.ID
 	r.put(t)
 	r.keep(q.Key, q.Booking, q.Activity)
 	return t, false, nil
@@ -66,20 +69,23 @@ func (r *rentals) Await(_ context.Context, id rental.TransitionID, wait time.Dur
 	return t, nil
 }
 
-func (r *rentals) Cancel(_ context.Context, by telematics.Actor, b rental.BookingID, id rental.TransitionID) error {
+func (r *rentals) Cancel(_ context.Context, q rental.Request, id rental.TransitionID) (rental.Transition, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d := r.byID[b]
-	if !d.VisibleTo(by) {
-		return rental.NoSuchBooking(b)
-	}
-	if r.cancel != nil {
-		return r.cancel(id, d)
+	if _, used, err := r.repeated(q.Key); err != nil || used {
+		return r.all[id], used, err
 	}
 	t := r.all[id]
-	t.GiveUp(t.Requested, rental.StartCancelled())
+	wanted, err := t.Cancel()
+	if err != nil {
+		return rental.Transition{}, false, err
+	}
+	if wanted != "" && !r.slow {
+		t.GiveUp(t.Requested, rental.StartCancelled())
+	}
 	r.put(t)
-	return nil
+	r.keep(q.Key, q.Booking, q.Activity)
+	return t, false, nil
 }
 
 func (r *rentals) Transition(_ context.Context, id rental.TransitionID) (rental.Transition, error) {

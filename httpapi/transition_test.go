@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -22,13 +24,13 @@ func TestTransition_IsAnsweredOnceItHasEnded(t *testing.T) {
 	a := newBookingAPI(t)
 	a.rentals.result = done
 	for _, kind := range rental.TransitionKinds {
-		r := a.asClient(http.MethodPost, ownBooking+"/"+string(kind), withJSON(`{"latitude":48.1,"longitude":11.5}`)).wants(200, "")
+		r := a.asClient(http.MethodPost, ownBooking+"/"+string(kind)).wants(200, "")
 		r.has("id", 42.0, "transition.kind", string(kind), "transition.state", "done", "transition.step", nil).meta("agency_id", 1.0)
-		same(t, *a.rentals.asked.Position, telematics.Position{Latitude: 48.1, Longitude: 11.5}, "position")
 		same(t, a.rentals.asked.Kind, kind, "kind")
+		same(t, a.rentals.asked.Position, nil, "position")
 	}
-	a.asClient(http.MethodPost, ownBooking+"/pause").wants(200, "")
-	same(t, a.rentals.asked.Position, nil, "position")
+	a.asClient(http.MethodPost, ownBooking+"/start", withJSON(`{"latitude":48.1,"longitude":11.5}`)).wants(200, "")
+	same(t, *a.rentals.asked.Position, telematics.Position{Latitude: 48.1, Longitude: 11.5}, "position")
 	a.asClient(http.MethodPost, "/api/v1/client/bookings/44/start").wants(404, "booking_not_found")
 	a.asClient(http.MethodPost, ownBooking+"/start", withJSON(`{"latitude":48.1}`)).invalid("latitude")
 	a.asClient(http.MethodPost, ownBooking+"/start", withJSON(`{"latitude":148.1,"longitude":1}`)).invalid("latitude")
@@ -57,7 +59,107 @@ func TestTransition_IsReadWhileItIsOpen(t *testing.T) {
 		}
 	}
 	a.asClient(http.MethodGet, ownBooking+"/transitions/1").invalid("transition")
-	a.asClient(http.MethodPost, place+"/cancel").wants(200, "").has("state", "failed", "error.code", "transition_cancelled")
+}
+
+func TestTransition_CancelCanBeRepeated(t *testing.T) {
+	a := newBookingAPI(t)
+	open := withHeader("Prefer", "respond-async")
+	a.rentals.step = rental.StepPay
+	place := a.asClient(http.MethodPost, ownBooking+"/start", open).wants(202, "").header.Get("Location")
+	a.rentals.slow = true
+	a.asClient(http.MethodPost, place+"/cancel").wants(202, "").heads("Location", place).has("state", "open")
+	admin := strings.Replace(place, "client", "admin", 1)
+	a.post(admin+"/cancel").wants(202, "").heads("Location", admin)
+	a.rentals.result = failsWith(rental.StartCancelled())
+	for i := range 3 {
+		r := a.asClient(http.MethodPost, place+"/cancel", keyed("k")).wants(200, "").has("state", "failed", "error.code", "transition_cancelled")
+		same(t, r.header.Get("Idempotency-Replayed") == "true", i > 0, "a repetition")
+	}
+	a.asClient(http.MethodPost, ownBooking+"/end", keyed("k")).wants(422, "idempotency_mismatch")
+	same(t, a.lastEntry().Code, telematics.IdempotencyMismatch, "entry")
+	a.rentals.result = done
+	a.asClient(http.MethodPost, ownBooking+"/end").wants(200, "")
+	a.asClient(http.MethodPost, ownBooking+"/transitions/"+a.rentals.last.String()+"/cancel").wants(409, "booking_state_conflict")
+	a.asClient(http.MethodPost, ownBooking+"/transitions/"+rental.TransitionID{1}.String()+"/cancel").wants(404, "transition_not_found")
+	a.asClient(http.MethodPost, strings.Replace(place, ownBooking, "/api/v1/client/bookings/44", 1)+"/cancel").wants(404, "booking_not_found")
+}
+
+func TestTransition_ARepetitionIsRecorded(t *testing.T) {
+	a := newBookingAPI(t)
+	a.rentals.result = done
+	for range 2 {
+		a.asClient(http.MethodPost, ownBooking+"/pause", keyed("k")).wants(200, "")
+	}
+	like(t, a.lastEntry(), logged{Action: "rental.pause", Code: telematics.IdempotencyReplayed, Booking: 42, Agency: 1, Vehicle: 42}, "entry")
+}
+
+// Staff's words, and the unit's, are not for the client.
+func TestTransition_AClientSeesNoneOfStaff(t *testing.T) {
+	a := newBookingAPI(t)
+	command := uuid.New()
+	ended := func(s telematics.State, reason, detail string) *telematics.Error {
+		return (&telematics.Command{ID: command, Action: telematics.Lock, State: s, Reason: reason, Detail: detail}).Err()
+	}
+	for _, e := range []*telematics.Error{
+		ended(telematics.Expired, telematics.ByHalt, "the recall of unit X"), ended(telematics.Rejected, "clock_unset", "rtc lost"),
+		ended(telematics.Rejected, telematics.StateConflict, "ecu 0x7e0 asleep"), ended(telematics.Failed, "", "locked_only"),
+	} {
+		a.rentals.result = func(_ rental.BookingDetails, is *rental.Transition) {
+			is.Override, is.Command = "drunk, towed", command
+			failsWith(e)(rental.BookingDetails{}, is)
+		}
+		hidden := []string{"towed", "recall", "clock_unset", "rtc", "0x7e0", "locked_only", command.String(), "admin-7"}
+		admin := a.post("/api/v1/admin/bookings/42/rental/pause")
+		a.get("/api/v1/admin/bookings/42/transitions/"+a.rentals.last.String()).wants(200, "").
+			has("override", "drunk, towed", "command_id", command.String(), "error.message", e.Message,
+				"requested_by", a.rentals.asked.Actor.Subject)
+		a.get("/api/v1/admin/bookings/42").wants(200, "").has("transition.override", "drunk, towed")
+		same(t, admin.body.Error.Detail, &e.Detail, "detail")
+		for _, r := range []*response{
+			a.asClient(http.MethodGet, ownBooking+"/transitions/"+a.rentals.last.String()).wants(200, "").
+				has("override", nil, "command_id", nil, "requested_by", nil, "error.code", string(e.Code)),
+			a.asClient(http.MethodGet, ownBooking).wants(200, "").
+				has("transition.override", nil, "transition.command_id", nil, "transition.requested_by", nil),
+			a.asClient(http.MethodGet, "/api/v1/client/bookings").wants(200, ""),
+			a.asClient(http.MethodPost, ownBooking+"/pause"),
+		} {
+			for _, text := range hidden {
+				r.hides(text)
+			}
+		}
+	}
+}
+
+func TestTransition_BodiesAreAsTheContractSays(t *testing.T) {
+	a := newBookingAPI(t)
+	a.rentals.result = done
+	client := func(kind, body string) *response {
+		return a.asClient(http.MethodPost, ownBooking+"/"+kind, withJSON(body))
+	}
+	admin := func(kind, body string) *response {
+		return a.post("/api/v1/admin/bookings/42/rental/"+kind, withJSON(body))
+	}
+	const place, override = `{"latitude":48.1,"longitude":11.5}`, `{"override":true,"reason":"towed"}`
+	for _, kind := range []string{"pause", "resume", "end"} {
+		client(kind, place).invalid("latitude", "longitude")
+		client(kind, override).invalid("override", "reason")
+		client(kind, `{}`).wants(200, "")
+		client(kind, `[]`).wants(422, "validation_failed")
+	}
+	for _, kind := range []string{"pause", "resume"} {
+		admin(kind, override).invalid("override", "reason")
+	}
+	for _, kind := range []string{"start", "end"} {
+		admin(kind, override).wants(200, "")
+		admin(kind, place).invalid("latitude", "longitude")
+		admin(kind, `{"reason":"towed"}`).invalid("reason")
+		admin(kind, `{"override":false,"reason":"towed"}`).invalid("reason")
+		admin(kind, `[{"override":true}]`).invalid("body")
+	}
+	client("start", override).invalid("override", "reason")
+	client("start", `{"latitude":1e999,"longitude":1}`).invalid("latitude")
+	client("start", `{"latitude":"48","longitude":1}`).invalid("latitude")
+	client("start", `{"latitude":null,"longitude":null}`).wants(200, "")
 }
 
 func TestTransition_FailureIsAnError(t *testing.T) {

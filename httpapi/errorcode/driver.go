@@ -1,6 +1,12 @@
 package errorcode
 
-import "motorpool/telematics"
+import (
+	"fmt"
+	"strings"
+
+	"motorpool/rental"
+	"motorpool/telematics"
+)
 
 // driverMessages are what a driver reads, by code, where the message for staff names causes or
 // remedies that are not the driver's.
@@ -22,17 +28,30 @@ const mayHaveForDriver = "The vehicle has not confirmed the command in time; it 
 // ForDriver returns the error as a client may read it: in words for the driver of a car. What an
 // operator wrote about a halt is for staff alone.
 func ForDriver(e *telematics.Error) *telematics.Error {
-	message, other := driverMessages[e.Code]
-	if !other {
-		return e
-	}
 	public := *e
-	public.Message = message
+	message, other := driverMessages[e.Code]
 	switch {
+	case e.Code == telematics.VehicleStateConflict: // "a door is open", or, in brackets, what the unit said
+		public.Message = strings.Replace(e.Message, fmt.Sprintf(" (%s)", e.Detail), "", 1)
+		return &public
+	case !other:
+		return e
 	case e.Code == telematics.CommandsHalted:
 		public.Reason, public.Detail = "", ""
 	case e.Code == telematics.CommandRejected && e.Outcome == telematics.MayHave:
-		public.Message = mayHaveForDriver
+		message = mayHaveForDriver
+	}
+	public.Message = message
+	return &public
+}
+
+// OfTransition returns why a transition has failed, as its client may read it: of reasons, only
+// that of a bank.
+func OfTransition(f *rental.Failure) *telematics.Error {
+	public := *ForDriver(f.Err())
+	public.Command, public.Detail = telematics.NoCommand, ""
+	if public.Code != rental.PaymentRequired {
+		public.Reason = ""
 	}
 	return &public
 }

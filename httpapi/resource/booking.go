@@ -91,7 +91,7 @@ func NewBooking(d rental.BookingDetails, now time.Time) Booking {
 		CreatedAt: Timestamp(d.Created),
 	}
 	if d.Transition != nil {
-		body.Transition = NewTransition(d, *d.Transition)
+		body.Transition = NewClientTransition(d, *d.Transition)
 	}
 	return body
 }
@@ -151,6 +151,9 @@ type Limits struct {
 // NewAdminBooking returns a booking as administrators see it.
 func NewAdminBooking(d rental.BookingDetails, now time.Time) Booking {
 	body, limits, currency := NewBooking(d, now), d.Limits(), d.Price.Currency
+	if d.Transition != nil {
+		body.Transition = NewTransition(d, *d.Transition)
+	}
 	body.AdminBooking = &AdminBooking{
 		AgencyID: int64(d.Agency), Client: d.Subject, Extensions: d.Extensions, Charges: List(d.Charges, NewCharge),
 		Limits: Limits{Refund: Money(currency, limits.Refund), Capture: Money(currency, limits.Capture), Fee: Money(currency, limits.Fee)},

@@ -1,6 +1,10 @@
 package resource
 
-import "motorpool/rental"
+import (
+	"motorpool/httpapi/errorcode"
+	"motorpool/rental"
+	"motorpool/telematics"
+)
 
 // Transition is a start, pause, resumption or end of a rental.
 type Transition struct {
@@ -13,10 +17,10 @@ type Transition struct {
 	Next        []rental.NextAction    `json:"next"`
 	NeedsStaff  bool                   `json:"needs_staff"`
 	Error       *TransitionError       `json:"error"`
-	Checks      []rental.Check         `json:"checks"`
+	Checks      []ReturnCheck          `json:"checks"`
 	CommandID   *string                `json:"command_id"`
 	RequestedAt string                 `json:"requested_at"`
-	RequestedBy string                 `json:"requested_by"`
+	RequestedBy *string                `json:"requested_by"`
 	Override    *string                `json:"override"`
 	EndedAt     *string                `json:"ended_at"`
 }
@@ -37,26 +41,52 @@ type TransitionError struct {
 	Reason    *string `json:"reason"`
 }
 
-// NewTransition returns a transition of a booking.
+// ReturnCheck is a condition of a return.
+type ReturnCheck struct {
+	Name     rental.CheckName `json:"name"`
+	OK       bool             `json:"ok"`
+	Expected string           `json:"expected"`
+	Reported string           `json:"reported"`
+}
+
+// NewReturnCheck returns a condition of a return.
+func NewReturnCheck(c rental.Check) ReturnCheck { return ReturnCheck(c) }
+
+// NewClientTransition returns a transition as its client sees it: without who of the staff did
+// something with it, and why, and without what is of the vehicle's unit.
+func NewClientTransition(d rental.BookingDetails, t rental.Transition) *Transition {
+	body := NewTransition(d, t)
+	body.CommandID, body.RequestedBy, body.Override = nil, nil, nil
+	if t.Failure != nil {
+		body.Error = newTransitionError(errorcode.OfTransition(t.Failure))
+	}
+	return body
+}
+
+// NewTransition returns a transition as administrators see it.
 func NewTransition(d rental.BookingDetails, t rental.Transition) *Transition {
 	body := &Transition{
 		ID: t.ID.String(), BookingID: int64(t.Booking), Kind: t.Kind, State: t.State, NeedsStaff: t.NeedsStaff,
-		Next: append([]rental.NextAction{}, t.Next(d)...), Checks: append([]rental.Check{}, t.Checks...),
-		RequestedAt: Timestamp(t.Requested), RequestedBy: t.By.Subject, Override: OrNull(t.Override), EndedAt: TimestampOrNull(t.Ended),
+		Next: append([]rental.NextAction{}, t.Next(d)...), Checks: List(t.Checks, NewReturnCheck),
+		RequestedAt: Timestamp(t.Requested), RequestedBy: &t.By.Subject, Override: OrNull(t.Override), EndedAt: TimestampOrNull(t.Ended),
 	}
 	if t.State == rental.TransitionOpen {
 		body.Step = &t.Step
 	}
-	if id := t.Command.String(); t.Command != [16]byte{} {
-		body.CommandID = &id
+	if t.Command != telematics.NoCommand {
+		body.CommandID = new(t.Command.String())
 	}
 	body.Steps = List(t.ShownSteps(), func(s rental.ShownStep) TransitionStep {
 		return TransitionStep{Name: s.Step, State: s.State, At: TimestampOrNull(s.At)}
 	})
-	if f := t.Failure; f != nil {
-		body.Error = &TransitionError{
-			Code: string(f.Code), Message: f.Message, Retryable: f.Retryable, Outcome: OrNull(string(f.Outcome)), Reason: OrNull(f.Reason),
-		}
+	if t.Failure != nil {
+		body.Error = newTransitionError(t.Failure.Err())
 	}
 	return body
+}
+
+func newTransitionError(e *telematics.Error) *TransitionError {
+	return &TransitionError{
+		Code: string(e.Code), Message: e.Message, Retryable: e.Retryable, Outcome: OrNull(string(e.Outcome)), Reason: OrNull(e.Reason),
+	}
 }

@@ -34,8 +34,8 @@ type Store interface {
 	BookingDetails(context.Context, rental.BookingID) (rental.BookingDetails, error)
 	// Transition returns a transition, or a *telematics.Error with rental.TransitionNotFound.
 	Transition(context.Context, rental.TransitionID) (rental.Transition, error)
-	// RequestedWith returns the transition that an earlier request with an idempotency key began.
-	// It fails with IdempotencyMismatch.
+	// RequestedWith returns the transition that an earlier request with an idempotency key began or
+	// joined. It fails with IdempotencyMismatch.
 	RequestedWith(context.Context, *telematics.IdempotencyKey) (rental.Transition, bool, error)
 	// OpenTransition writes a transition, whose lease the caller then has, and the change that
 	// decide returns. It returns true if an earlier request with the same key did so. It fails with
@@ -53,9 +53,13 @@ type Store interface {
 	SettleTransition(
 		ctx context.Context, t *rental.Transition, lease time.Duration, decide func(rental.BookingDetails) (rental.Settlement, error),
 	) (bool, error)
-	// Wish stores what is wanted of an open transition, and makes it due. It returns false if it is
-	// not open.
-	Wish(ctx context.Context, id rental.TransitionID, w rental.Wish, override string) (bool, error)
+	// Wish calls decide with a transition of the request's booking, and stores what it wants of it,
+	// which is due then, with the audit log entry of that activity, if there is one. It returns
+	// true if an earlier request with the same key did so. It fails with rental.TransitionNotFound,
+	// and with the errors of decide.
+	Wish(
+		ctx context.Context, r rental.Request, id rental.TransitionID, decide func(*rental.Transition) (activity string, err error),
+	) (_ rental.Transition, replayed bool, err error)
 }
 
 // Cars sends commands to vehicles, and reads what they report.
@@ -122,20 +126,29 @@ func New(c Config) *Runner {
 }
 
 // Open begins a transition, whose steps are taken in the background. It returns true if an earlier
-// request with the same idempotency key has begun it. A request for one that waits for its vehicle
-// has the command ordered again; a person's override ends an end that waits.
+// request with the same idempotency key has begun or joined it. A request for one that is open
+// joins that: see rental.Transition.Join.
 //
 // It fails with a *telematics.Error, or a *rental.ReturnRefusal, where nothing was begun.
 func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.Transition, bool, error) {
 	if earlier, made, err := r.Store.RequestedWith(ctx, q.Key); err != nil || made {
 		return earlier, made, err
 	}
-	d, err := r.visible(ctx, q)
+	d, err := r.visible(ctx, q.Request)
 	if err != nil {
 		return rental.Transition{}, false, err
 	}
+	if q.Admit != nil {
+		if err := q.Admit(d); err != nil {
+			return rental.Transition{}, false, err
+		}
+	}
+	q.Activity.Agency, q.Activity.Note = d.Agency, q.Override
 	if t := d.Transition; t != nil && t.State == rental.TransitionOpen && t.Kind == q.Kind {
-		return r.join(ctx, q, *t)
+		return r.join(ctx, q, t.ID)
+	}
+	if q.Override != "" && q.Kind != rental.EndRental {
+		return rental.Transition{}, false, rental.NothingToOverride()
 	}
 	twin, err := r.Cars.Twin(ctx, d.VehicleID)
 	if err != nil {
@@ -157,16 +170,14 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	if km := twin.Snapshot.Number(telematics.MileageKm); km != nil {
 		t.Metres = int64(math.Round(*km * 1000))
 	}
-	if q.Admit != nil {
-		if err := q.Admit(d); err != nil {
-			return rental.Transition{}, false, err
-		}
-	}
 	replayed, err := r.Store.OpenTransition(ctx, q.Request, t, r.Lease, func(d rental.BookingDetails) (rental.Change, error) {
 		return d.Open(q.Now, q.Kind, q.Actor.Role)
 	})
-	if err != nil || replayed {
-		return r.openedBefore(ctx, q, replayed, err)
+	if err != nil {
+		return rental.Transition{}, false, err
+	}
+	if replayed {
+		return r.requestedBefore(ctx, q.Key)
 	}
 	r.metrics.opened.WithLabelValues(string(t.Kind)).Inc()
 	r.publish(d, t)
@@ -177,16 +188,14 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	return t, false, nil
 }
 
-// openedBefore returns the transition that a concurrent request with the same key has opened.
-func (r *Runner) openedBefore(ctx context.Context, q rental.TransitionRequest, replayed bool, err error) (rental.Transition, bool, error) {
-	if err != nil {
-		return rental.Transition{}, false, err
-	}
-	t, found, err := r.Store.RequestedWith(ctx, q.Key)
+// requestedBefore returns the transition that a concurrent request with the same key has begun or
+// joined.
+func (r *Runner) requestedBefore(ctx context.Context, key *telematics.IdempotencyKey) (rental.Transition, bool, error) {
+	t, found, err := r.Store.RequestedWith(ctx, key)
 	if err == nil && !found {
 		err = telematics.StillOpen(telematics.NoCommand)
 	}
-	return t, replayed, err
+	return t, found, err
 }
 
 func firstStep(k rental.TransitionKind) rental.TransitionStep {
@@ -196,7 +205,7 @@ func firstStep(k rental.TransitionKind) rental.TransitionStep {
 	return rental.StepCommand
 }
 
-func (r *Runner) visible(ctx context.Context, q rental.TransitionRequest) (rental.BookingDetails, error) {
+func (r *Runner) visible(ctx context.Context, q rental.Request) (rental.BookingDetails, error) {
 	d, err := r.Store.BookingDetails(ctx, q.Booking)
 	if err == nil && !d.VisibleTo(q.Actor) {
 		return rental.BookingDetails{}, rental.NoSuchBooking(q.Booking)
@@ -204,40 +213,27 @@ func (r *Runner) visible(ctx context.Context, q rental.TransitionRequest) (renta
 	return d, err
 }
 
-// join returns the open transition that a request means.
-func (r *Runner) join(ctx context.Context, q rental.TransitionRequest, t rental.Transition) (rental.Transition, bool, error) {
-	var err error
-	switch {
-	case q.Override != "" && (t.Kind == rental.EndRental || t.Step == rental.StepUndo):
-		_, err = r.Store.Wish(ctx, t.ID, "", q.Override)
-	case t.Step == rental.StepConfirm:
-		_, err = r.Store.Wish(ctx, t.ID, rental.RepeatOrder, "")
+// join returns the open transition that a request means, and stores what the request wants of it.
+func (r *Runner) join(ctx context.Context, q rental.TransitionRequest, id rental.TransitionID) (rental.Transition, bool, error) {
+	t, replayed, err := r.Store.Wish(ctx, q.Request, id, func(t *rental.Transition) (string, error) { return t.Join(q.Override) })
+	if err == nil && replayed {
+		return r.requestedBefore(ctx, q.Key)
 	}
 	r.wake()
 	return t, false, err
 }
 
-// Cancel gives up the open start of a rental. It fails with a *telematics.Error where there is
-// none, or its command is on its way.
-func (r *Runner) Cancel(ctx context.Context, by telematics.Actor, booking rental.BookingID, id rental.TransitionID) error {
-	d, err := r.visible(ctx, rental.TransitionRequest{Request: rental.Request{Booking: booking, Actor: by}})
+// Cancel gives up a start, and returns it. It returns true if an earlier request with the same
+// idempotency key did so. It fails with a *telematics.Error: see rental.Transition.Cancel.
+func (r *Runner) Cancel(ctx context.Context, q rental.Request, id rental.TransitionID) (rental.Transition, bool, error) {
+	d, err := r.visible(ctx, q)
 	if err != nil {
-		return err
+		return rental.Transition{}, false, err
 	}
-	t := d.Transition
-	switch {
-	case t == nil || t.ID != id:
-		return rental.NoSuchTransition(id)
-	case t.State != rental.TransitionOpen || t.Kind != rental.StartRental:
-		return rental.Forbids(rental.BookingStateConflict, "Only a start that is still in progress can be cancelled.")
-	case t.Step == rental.StepCommand:
-		return rental.StartOnItsWay()
-	}
-	if _, err := r.Store.Wish(ctx, id, rental.GiveUp, ""); err != nil {
-		return err
-	}
+	q.Activity.Agency = d.Agency
+	t, replayed, err := r.Store.Wish(ctx, q, id, (*rental.Transition).Cancel)
 	r.wake()
-	return nil
+	return t, replayed, err
 }
 
 func (r *Runner) wake() {

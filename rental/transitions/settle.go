@@ -129,7 +129,7 @@ func (w *worker) entry(now time.Time) telematics.Activity {
 	}
 	e := telematics.Activity{
 		At: now, Actor: w.t.By, Action: rental.TransitionActivity(w.t.Kind), RequestID: w.t.RequestID, Command: w.t.Command,
-		Latency: now.Sub(w.t.Requested), Outcome: telematics.Executed, Note: w.t.Override,
+		Latency: now.Sub(w.t.Requested), Outcome: telematics.Executed,
 	}
 	if e.Code = w.code(); e.Code != "" {
 		e.Outcome = telematics.HasFailed

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
@@ -38,11 +39,13 @@ func Forget(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
 			where made_at <= `+KeptSince+` order by made_at limit $1 for update skip locked)`, limit)
 }
 
-// Names is the result that an idempotency key stands for: one of the fields.
+// Names is the result that an idempotency key stands for: a booking, perhaps with a transition of
+// it, or one of the others.
 type Names struct {
-	Booking rental.BookingID
-	Method  rental.MethodID
-	Refusal *telematics.Error // a refusal that is to be repeated
+	Booking    rental.BookingID
+	Transition *rental.TransitionID // that the request has begun or joined
+	Method     rental.MethodID
+	Refusal    *telematics.Error // a refusal that is to be repeated
 }
 
 // Take stores, in a transaction, the result that an idempotency key stands for. Where the key is in
@@ -65,11 +68,11 @@ func Take(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n Na
 		refusal = new(pg.JSON(EncodeRefusal(n.Refusal)))
 	}
 	result, err := tx.ExecContext(ctx, `
-		insert into idempotency_keys (agency_id, subject, key, fingerprint, booking_id, payment_method_id, refusal)
-		values ($1, $2, $3, $4, $5, $6, $7)
+		insert into idempotency_keys (agency_id, subject, key, fingerprint, booking_id, transition_id, payment_method_id, refusal)
+		values ($1, $2, $3, $4, $5, $6, $7, $8)
 		on conflict do nothing`,
 		key.Agency, key.Subject, key.Key, key.Fingerprint[:],
-		pg.Nullable(int64(n.Booking)), pg.Nullable(int64(n.Method)), refusal)
+		pg.Nullable(int64(n.Booking)), n.Transition, pg.Nullable(int64(n.Method)), refusal)
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +93,14 @@ func Find(ctx context.Context, db sqlx.QueryerContext, key *telematics.Idempoten
 		return nil, nil
 	}
 	var rows []struct {
-		Fingerprint []byte  `db:"fingerprint"`
-		BookingID   *int64  `db:"booking_id"`
-		MethodID    *int64  `db:"payment_method_id"`
-		Refusal     *string `db:"refusal"`
+		Fingerprint []byte     `db:"fingerprint"`
+		BookingID   *int64     `db:"booking_id"`
+		Transition  *uuid.UUID `db:"transition_id"`
+		MethodID    *int64     `db:"payment_method_id"`
+		Refusal     *string    `db:"refusal"`
 	}
 	err := sqlx.SelectContext(ctx, db, &rows, `
-		select fingerprint, booking_id, payment_method_id, refusal
+		select fingerprint, booking_id, transition_id, payment_method_id, refusal
 		from idempotency_keys
 		where agency_id = $1 and subject = $2 and key = $3 and made_at > `+KeptSince,
 		key.Agency, key.Subject, key.Key)
@@ -104,7 +108,9 @@ func Find(ctx context.Context, db sqlx.QueryerContext, key *telematics.Idempoten
 		return nil, err
 	}
 	row := rows[0]
-	n := &Names{Booking: rental.BookingID(pg.Deref(row.BookingID)), Method: rental.MethodID(pg.Deref(row.MethodID))}
+	n := &Names{
+		Booking: rental.BookingID(pg.Deref(row.BookingID)), Transition: row.Transition, Method: rental.MethodID(pg.Deref(row.MethodID)),
+	}
 	if string(row.Fingerprint) != string(key.Fingerprint[:]) {
 		return nil, telematics.KeyMismatch()
 	}

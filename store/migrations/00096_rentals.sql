@@ -56,7 +56,6 @@ create table transitions (
     kind         text not null constraint transitions_kind_known check (kind in ('start', 'pause', 'resume', 'end')),
     state        text not null constraint transitions_state_known check (state in ('open', 'done', 'failed')),
     step         text not null,
-    key          text not null default '', -- the idempotency key of the request
     requested_at timestamptz not null,
     requested_by jsonb not null, -- the actor
     content      jsonb not null, -- what the steps know
@@ -71,6 +70,9 @@ create table transitions (
 create unique index transitions_one_open on transitions (booking_id) where state = 'open';
 create index transitions_booking on transitions (booking_id, requested_at desc);
 create index transitions_due on transitions (due_at) where due_at is not null;
+
+-- The transition of the booking that a repeated request has begun or joined. No foreign key: transitions are never removed.
+alter table idempotency_keys add column transition_id uuid;
 
 -- Where each vehicle is, in bands of 1/50 of a degree from south to north: so that those near a place are found by an
 -- index, which reports do not change in snapshots. Each snapshot with another position writes it, whatever stores it.

@@ -166,9 +166,9 @@ func isGivenUp(err error) bool {
 		errors.Is(err, errCurrencyChanged)
 }
 
-// keepKey stores an idempotency key for a booking, once nothing else can refuse the request.
-func keepKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, id rental.BookingID) error {
-	earlier, err := idempotency.Take(ctx, tx, key, idempotency.Names{Booking: id})
+// keepKey stores what an idempotency key names, once nothing else can refuse the request.
+func keepKey(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n idempotency.Names) error {
+	earlier, err := idempotency.Take(ctx, tx, key, n)
 	if err == nil && earlier != nil {
 		return errKeyCame
 	}

@@ -88,7 +88,7 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 	if err := amendCharges(ctx, tx, r, before.ID, c.Amended); err != nil {
 		return err
 	}
-	if err := keepKey(ctx, tx, r.Key, before.ID); err != nil {
+	if err := keepKey(ctx, tx, r.Key, idempotency.Names{Booking: before.ID}); err != nil {
 		return err
 	}
 	if r.Activity.Action == "" {

@@ -94,7 +94,7 @@ func openBooking(
 	if err := insertBooking(ctx, tx, &b); err != nil {
 		return rental.BookingDetails{}, false, err
 	}
-	if err := keepKey(ctx, tx, r.Key, b.ID); err != nil {
+	if err := keepKey(ctx, tx, r.Key, idempotency.Names{Booking: b.ID}); err != nil {
 		return rental.BookingDetails{}, false, err
 	}
 	if err := followBookings(ctx, tx, b.VehicleID, r.Now); err != nil {

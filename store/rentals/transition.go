@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
+	"motorpool/store/activity"
 	"motorpool/store/idempotency"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
@@ -103,23 +104,21 @@ func transitionsOf(rows []transitionRow) ([]rental.Transition, error) {
 	return all, nil
 }
 
-// RequestedWith returns the transition that an earlier request with an idempotency key began;
-// false: there was none. It fails with IdempotencyMismatch.
+// RequestedWith returns the transition that an earlier request with an idempotency key began or
+// joined; false: there was none. It fails with IdempotencyMismatch.
 func (p Transitions) RequestedWith(ctx context.Context, key *telematics.IdempotencyKey) (rental.Transition, bool, error) {
-	if made, err := idempotency.Find(ctx, p.DB.Pool, key); err != nil || made == nil {
+	made, err := idempotency.Find(ctx, p.DB.Pool, key)
+	if err != nil || made == nil || made.Transition == nil {
 		return rental.Transition{}, false, unavailable.Wrap("read idempotency key", err)
 	}
-	found, err := p.find(ctx, `x.key = $1 and x.requested_by ->> 'subject' = $2`, key.Key, key.Subject)
-	if err != nil || len(found) == 0 {
-		return rental.Transition{}, false, unavailable.Wrap("read transition", err)
-	}
-	return found[0], true, nil
+	t, err := p.Transition(ctx, *made.Transition)
+	return t, err == nil, err
 }
 
 // OpenTransition locks the booking, calls decide, and writes the transition with the change, in one
-// transaction: a booking has at most one open transition, and decide refuses another. The caller
-// has the transition's lease. It reports true, and changes nothing, where an earlier request with
-// the same idempotency key has opened one.
+// transaction: a booking has at most one open transition, and decide refuses another. An override
+// has an audit log entry in it. The caller has the transition's lease. It reports true, and changes
+// nothing, where an earlier request with the same idempotency key has opened one.
 //
 // It fails with rental.BookingNotFound for a booking that does not exist, or is hidden from the
 // actor, and with the errors of decide.
@@ -147,14 +146,10 @@ func openTransition(
 	if err != nil {
 		return false, err
 	}
-	key := ""
-	if r.Key != nil {
-		key = r.Key.Key
-	}
 	_, err = tx.ExecContext(ctx, `
-		insert into transitions (id, booking_id, kind, state, step, key, requested_at, requested_by, content, due_at, lease, lease_until)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp(), $10, clock_timestamp() + $11 * interval '1 microsecond')`,
-		t.ID, r.Booking, t.Kind, t.State, t.Step, key, pg.Timestamp(t.Requested),
+		insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content, due_at, lease, lease_until)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp(), $9, clock_timestamp() + $10 * interval '1 microsecond')`,
+		t.ID, r.Booking, t.Kind, t.State, t.Step, pg.Timestamp(t.Requested),
 		pg.JSON(actorRow{Subject: t.By.Subject, Role: t.By.Role, Agency: t.By.Agency}), pg.JSON(t.Progress), t.Lease, lease.Microseconds())
 	if err != nil {
 		return false, err
@@ -162,7 +157,12 @@ func openTransition(
 	if err := insertCharges(ctx, tx, r.Actor, before, change.Charges); err != nil {
 		return false, err
 	}
-	return false, keepKey(ctx, tx, r.Key, before.ID)
+	if t.Override != "" {
+		if err := insertWish(ctx, tx, r.Activity, t, rental.TransitionOverride); err != nil {
+			return false, err
+		}
+	}
+	return false, keepKey(ctx, tx, r.Key, idempotency.Names{Booking: before.ID, Transition: &t.ID})
 }
 
 // lockedDetails locks a booking and returns it, if the actor may see it.
@@ -251,19 +251,62 @@ func (p Transitions) SettleTransition(
 	return written && err == nil, unavailable.Wrap("settle transition", err)
 }
 
-// Wish stores what is wanted of the open transition of a booking, and makes it due: its worker, if
-// there is one, loses its lease. override is why a person ends the rental whatever the vehicle
-// reports; empty: none does. It reports false where no such transition is open.
-func (p Transitions) Wish(ctx context.Context, id rental.TransitionID, w rental.Wish, override string) (bool, error) {
-	var kept rental.TransitionID
-	err := p.DB.Pool.GetContext(ctx, &kept, `
-		update transitions
-		set content = content || jsonb_strip_nulls(jsonb_build_object('wish', nullif($2::text, ''), 'override', nullif($3::text, ''))),
-			due_at = clock_timestamp(), lease = null, lease_until = null
-		where id = $1 and state = 'open'
-		returning id`, id, w, override)
+// Wish calls decide with a transition of the request's booking, whose row is locked. It writes what
+// decide wants of it, the audit log entry with the activity that decide returns, and the
+// idempotency key, in one transaction. The transition is due then, and its worker, if there is one,
+// loses its lease; with an empty activity only the key is written. It reports true, and changes
+// nothing, where an earlier request had the same idempotency key.
+//
+// It fails with rental.TransitionNotFound, and with the errors of decide.
+func (p Transitions) Wish(
+	ctx context.Context, r rental.Request, id rental.TransitionID, decide func(*rental.Transition) (activity string, err error),
+) (t rental.Transition, replayed bool, err error) {
+	err = retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
+		t, replayed, err = wish(ctx, tx, r, id, decide)
+		return err
+	})
+	return t, replayed && err == nil, unavailable.Wrap("change transition", err)
+}
+
+func wish(
+	ctx context.Context, tx *sqlx.Tx, r rental.Request, id rental.TransitionID, decide func(*rental.Transition) (string, error),
+) (rental.Transition, bool, error) {
+	var row transitionRow
+	err := tx.GetContext(ctx, &row, `
+		select `+transitionColumns+` from transitions x where x.id = $1 and x.booking_id = $2 for no key update`, id, r.Booking)
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+		return rental.Transition{}, false, rental.NoSuchTransition(id)
 	}
-	return err == nil, unavailable.Wrap("change transition", err)
+	if err != nil {
+		return rental.Transition{}, false, err
+	}
+	t, err := row.transition()
+	if err != nil {
+		return rental.Transition{}, false, err
+	}
+	if made, err := idempotency.Find(ctx, tx, r.Key); err != nil || made != nil {
+		return t, made != nil, err
+	}
+	wanted, err := decide(&t)
+	if err != nil {
+		return rental.Transition{}, false, err
+	}
+	if wanted != "" {
+		_, err := tx.ExecContext(ctx, `
+			update transitions set content = $2, due_at = clock_timestamp(), lease = null, lease_until = null where id = $1`,
+			id, pg.JSON(t.Progress))
+		if err != nil {
+			return rental.Transition{}, false, err
+		}
+		if err := insertWish(ctx, tx, r.Activity, t, wanted); err != nil {
+			return rental.Transition{}, false, err
+		}
+	}
+	return t, false, keepKey(ctx, tx, r.Key, idempotency.Names{Booking: t.Booking, Transition: &t.ID})
+}
+
+// insertWish inserts the audit log entry of what a request wants of a transition.
+func insertWish(ctx context.Context, tx *sqlx.Tx, line telematics.Activity, t rental.Transition, wanted string) error {
+	line.Action, line.Booking, line.Vehicle, line.Outcome = wanted, int64(t.Booking), t.Vehicle, telematics.Executed
+	return activity.Insert(ctx, tx, line)
 }

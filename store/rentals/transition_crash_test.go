@@ -100,8 +100,14 @@ func (m *mortal) SettleTransition(
 	return live(m, func() (bool, error) { return m.store.SettleTransition(ctx, t, mortalLease, decide) })
 }
 
-func (m *mortal) Wish(ctx context.Context, id rental.TransitionID, w rental.Wish, override string) (bool, error) {
-	return live(m, func() (bool, error) { return m.store.Wish(ctx, id, w, override) })
+func (m *mortal) Wish(
+	ctx context.Context, r rental.Request, id rental.TransitionID, decide func(*rental.Transition) (string, error),
+) (t rental.Transition, replayed bool, err error) {
+	replayed, err = live(m, func() (bool, error) {
+		t, replayed, err = m.store.Wish(ctx, r, id, decide)
+		return replayed, err
+	})
+	return t, replayed, err
 }
 
 func (m *mortal) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
@@ -174,7 +180,7 @@ func (d *drive) withDeath(
 	d.t.Helper()
 	*d.cars = cars{made: map[string]*telematics.Command{}, snapshot: m.snapshot, reported: time.Now()}
 	m.cars, d.id = d.cars, d.bookNow()
-	dying := newRunner(m, m, nil)
+	dying := newRunner(m, m, brief, nil)
 	defer d.background(dying.Run)()
 	<-m.running
 	if kinds = append(kinds, kind); kind != rental.EndRental {

@@ -29,6 +29,7 @@ type cars struct {
 	actions  []telematics.Action // executed, in order
 	snapshot telematics.Snapshot
 	reported time.Time
+	orders   int // that were sent, also of reports
 	// answer decides what becomes of an order; nil: it is executed.
 	answer func(delivery.Order) telematics.State
 	// delay is called before an order that may not be published any more is checked; nil: not.
@@ -65,6 +66,7 @@ func (c *cars) Twin(_ context.Context, id telematics.VehicleID) (telematics.Twin
 func (c *cars) Send(ctx context.Context, o *delivery.Order) (delivery.Receipt, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.orders++
 	if o.Action == telematics.ReportState {
 		return delivery.Receipt{}, telematics.UnitOffline(telematics.Contact{}, time.Now())
 	}
@@ -156,21 +158,28 @@ type bothStores struct {
 	Transitions
 }
 
-func newRunner(s transitions.Store, c transitions.Cars, nudge func()) *transitions.Runner {
+// brief are waits of a runner that gives up soon.
+var brief = transitions.Waits{
+	Pay: 20 * time.Millisecond, PayLong: 50 * time.Millisecond, PayAtLeast: 10 * time.Second,
+	Confirm: 20 * time.Millisecond, StartUnknown: 400 * time.Millisecond,
+	PauseUnknown: 300 * time.Millisecond, EndUnknown: 60 * time.Millisecond, OrderAgain: 40 * time.Millisecond,
+	Refund: 20 * time.Millisecond, Staff: 150 * time.Millisecond, Broken: 50 * time.Millisecond,
+}
+
+func newRunner(s transitions.Store, c transitions.Cars, w transitions.Waits, nudge func()) *transitions.Runner {
 	return transitions.New(transitions.Config{
 		Store: s, Cars: c, Nudge: nudge, Every: 20 * time.Millisecond,
-		Lease: 2 * time.Second, Budget: time.Second, Logger: slog.New(slog.DiscardHandler),
-		Waits: transitions.Waits{
-			Pay: 20 * time.Millisecond, PayLong: 50 * time.Millisecond, PayAtLeast: 10 * time.Second,
-			Confirm: 20 * time.Millisecond, StartUnknown: 400 * time.Millisecond,
-			PauseUnknown: 300 * time.Millisecond, EndUnknown: 60 * time.Millisecond, OrderAgain: 40 * time.Millisecond,
-			Refund: 20 * time.Millisecond, Staff: 150 * time.Millisecond, Broken: 50 * time.Millisecond,
-		},
+		Lease: 2 * time.Second, Budget: time.Second, Logger: slog.New(slog.DiscardHandler), Waits: w,
 	})
 }
 
 // newDrive makes a booking of anna that begins now.
 func newDrive(t *testing.T, behave sandbox.Behaviour) *drive {
+	t.Helper()
+	return newDriveThatWaits(t, behave, brief)
+}
+
+func newDriveThatWaits(t *testing.T, behave sandbox.Behaviour, waits transitions.Waits) *drive {
 	t.Helper()
 	w := newRentalWorld(t)
 	d := &drive{rentalWorld: w, bank: rentaltest.NewBank(t), cars: newCars()}
@@ -185,7 +194,7 @@ func newDrive(t *testing.T, behave sandbox.Behaviour) *drive {
 				}
 			},
 		})
-		d.run = append(d.run, newRunner(bothStores{Bookings{p.DB}, Transitions{p.DB}}, d.cars, collector.Nudge))
+		d.run = append(d.run, newRunner(bothStores{Bookings{p.DB}, Transitions{p.DB}}, d.cars, waits, collector.Nudge))
 		d.background(collector.Run)
 	}
 	for _, r := range d.run {
@@ -414,7 +423,7 @@ func TestTransitions_AStartOfUnknownResult(t *testing.T) {
 			}
 		}, rental.Active, 3300, 20000, []telematics.Action{telematics.UnlockAndEnableDriving}},
 		"is given up": {func(d *drive, s rental.Transition) {
-			if err := d.run[1].Cancel(d.t.Context(), anna, d.id, s.ID); err != nil {
+			if _, err := d.giveUp(s.ID, ""); err != nil {
 				d.t.Error(err)
 			}
 		}, rental.Upcoming, 0, 0, []telematics.Action{telematics.LockAndDisableDriving}},

@@ -20,7 +20,7 @@ export type BookingTrack = Schemas['BookingTrack'];
 export type Unit = Schemas['Unit'];
 export type UnknownUnit = Schemas['UnknownUnit'];
 export type Charge = Schemas['Charge'];
-export type Transition = Schemas['Transition'];
+export type Transition = Schemas['AdminTransition'];
 export type ReturnCheck = Schemas['ReturnCheck'];
 export type BookedCharge = Schemas['BookedCharge'];
 
