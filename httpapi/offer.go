@@ -55,6 +55,14 @@ func (o offers) find(c *request.Call) error {
 	for i, offer := range listed {
 		body[i] = resource.NewOffer(offer, o.areaAt(c, offer))
 	}
+	// The place is left out: it is where the client is.
+	err = o.audit.recordList(
+		c, c.Actor.Agency, true, "vehicles", len(body),
+		"station_id", "from", "to", "category", "feature", "min_energy_percent", "min_range_km",
+	)
+	if err != nil {
+		return err
+	}
 	return c.AnswerTagged(request.TagOf(body, meta), request.Plural(len(body), "vehicle"), body, meta)
 }
 

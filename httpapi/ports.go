@@ -182,8 +182,8 @@ type Offers interface {
 // Rentals starts, pauses, resumes and ends rentals.
 type Rentals interface {
 	// Open begins a transition, which goes on in the background. It returns true if an earlier
-	// request with the same idempotency key has begun or joined it. It fails with a *telematics.Error, a
-	// *rental.FieldError, or a *rental.ReturnRefusal.
+	// request with the same idempotency key has begun or joined it. It fails with a
+	// *telematics.Error, a *rental.FieldError, or a *rental.ReturnRefusal.
 	Open(context.Context, rental.TransitionRequest) (rental.Transition, bool, error)
 	// Await waits until a transition has ended, for at most a time, and returns it as it is then.
 	Await(context.Context, rental.TransitionID, time.Duration) (rental.Transition, error)

@@ -41,7 +41,8 @@ func (r *rentals) Open(_ context.Context, q rental.TransitionRequest) (rental.Tr
 		return *r.byID[id].Transition, true, nil
 	}
 	t := rental.Transition{
-		ID: uuid.New(), Booking: q.Booking, Kind: q.Kind, State: rental.TransitionOpen, Step: cmp.Or(r.step, rental.StepCommand), By: q.Actor,
+		ID: uuid.New(), Booking: q.Booking, Kind: q.Kind, State: rental.TransitionOpen, By: q.Actor,
+		Step:      cmp.Or(r.step, rental.StepCommand),
 		Requested: q.Now, Progress: rental.Progress{Since: q.Now, Override: q.Override},
 	}
 	r.last = t.ID

@@ -72,7 +72,8 @@ func TestTransition_CancelCanBeRepeated(t *testing.T) {
 	a.post(admin+"/cancel").wants(202, "").heads("Location", admin)
 	a.rentals.result = failsWith(rental.StartCancelled())
 	for i := range 3 {
-		r := a.asClient(http.MethodPost, place+"/cancel", keyed("k")).wants(200, "").has("state", "failed", "error.code", "transition_cancelled")
+		r := a.asClient(http.MethodPost, place+"/cancel", keyed("k")).wants(200, "").
+			has("state", "failed", "error.code", "transition_cancelled")
 		same(t, r.header.Get("Idempotency-Replayed") == "true", i > 0, "a repetition")
 	}
 	a.asClient(http.MethodPost, ownBooking+"/end", keyed("k")).wants(422, "idempotency_mismatch")
@@ -81,7 +82,8 @@ func TestTransition_CancelCanBeRepeated(t *testing.T) {
 	a.asClient(http.MethodPost, ownBooking+"/end").wants(200, "")
 	a.asClient(http.MethodPost, ownBooking+"/transitions/"+a.rentals.last.String()+"/cancel").wants(409, "booking_state_conflict")
 	a.asClient(http.MethodPost, ownBooking+"/transitions/"+rental.TransitionID{1}.String()+"/cancel").wants(404, "transition_not_found")
-	a.asClient(http.MethodPost, strings.Replace(place, ownBooking, "/api/v1/client/bookings/44", 1)+"/cancel").wants(404, "booking_not_found")
+	theirs := strings.Replace(place, ownBooking, "/api/v1/client/bookings/44", 1)
+	a.asClient(http.MethodPost, theirs+"/cancel").wants(404, "booking_not_found")
 }
 
 func TestTransition_ARepetitionIsRecorded(t *testing.T) {
@@ -90,7 +92,8 @@ func TestTransition_ARepetitionIsRecorded(t *testing.T) {
 	for range 2 {
 		a.asClient(http.MethodPost, ownBooking+"/pause", keyed("k")).wants(200, "")
 	}
-	like(t, a.lastEntry(), logged{Action: "rental.pause", Code: telematics.IdempotencyReplayed, Booking: 42, Agency: 1, Vehicle: 42}, "entry")
+	want := logged{Action: "rental.pause", Code: telematics.IdempotencyReplayed, Booking: 42, Agency: 1, Vehicle: 42}
+	like(t, a.lastEntry(), want, "entry")
 }
 
 // Staff's words, and the unit's, are not for the client.

@@ -44,16 +44,16 @@ func TestVehicle_HasWhatItCostsAndHowItsUnitIsBuiltIn(t *testing.T) {
 		want         any
 	}{
 		{"teltonika", "U1", telematics.Installation{"lock": "output 1 on"}, map[string]any{"lock": "output 1 on"}},
-		{"ovms", "U1", telematics.Installation{"type": "NL", "pin": "4711"}, map[string]any{"type": "NL", "pin": nil}},
-		{"a later one", "U1", telematics.Installation{"code": "4711"}, map[string]any{"code": nil}},
+		{"ovms", "U1", telematics.Installation{"type": "NL", "pin": "secret"}, map[string]any{"type": "NL", "pin": nil}},
+		{"a later one", "U1", telematics.Installation{"code": "secret"}, map[string]any{"code": nil}},
 		{"v1", "U1", nil, nil},
-		{"ovms", "", telematics.Installation{"type": "NL", "pin": "4711"}, nil},
+		{"ovms", "", telematics.Installation{"type": "NL", "pin": "secret"}, nil},
 	} {
 		a.fleet.twins[42] = twin(
 			42, 1, func(t *telematics.Twin) { t.Unit, t.Protocol, t.Installation = c.unit, c.protocol, c.installation },
 		)
 		for _, r := range []*response{a.get(vehicles42), a.do(http.MethodPatch, vehicles42, withJSON(`{"color": "red"}`))} {
-			r.wants(200, "").has("installation", c.want).hides("4711").shows(`"hourly_rate":15.00,"deposit":200.00,"currency":"EUR"`)
+			r.wants(200, "").has("installation", c.want).hides("secret").shows(`"hourly_rate":15.00,"deposit":200.00,"currency":"EUR"`)
 		}
 	}
 	a.get("/api/v1/admin/vehicles/2").wants(200, "").shows(`"hourly_rate":null,"deposit":null,"currency":"EUR"`)

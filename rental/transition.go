@@ -80,8 +80,8 @@ type TransitionRequest struct {
 	Position *telematics.Position // of the client; nil: not said
 	// Why a person ends the rental whatever the vehicle reports; empty: none does.
 	Override string
-	// Admit may refuse a request whose booking is visible to the actor, for example by a limit of the
-	// vehicle. It is not called for a repetition, which sends nothing. Nil: it refuses nothing.
+	// Admit may refuse a request whose booking is visible to the actor, for example by a limit of
+	// the vehicle. It is not called for a repetition, which sends nothing. Nil: it refuses nothing.
 	Admit func(BookingDetails) error
 }
 
@@ -101,11 +101,11 @@ type Progress struct {
 	// Since when the vehicle may have executed an attempt that has no result; zero: it has not.
 	UnknownSince time.Time `json:"unknown_since,omitzero"`
 	// Since when the present step waits.
-	Since   time.Time `json:"since"`
-	Failure *Failure  `json:"failure,omitempty"` // why it fails, or has failed
-	Wish    Wish      `json:"wish,omitempty"`
-	Checks  []Check   `json:"checks,omitempty"` // of the return
-	Steps   []Passed  `json:"steps,omitempty"`  // each at most once, the last passed last
+	Since   time.Time           `json:"since"`
+	Failure *telematics.Failure `json:"failure,omitempty"` // why it fails, or has failed
+	Wish    Wish                `json:"wish,omitempty"`
+	Checks  []Check             `json:"checks,omitempty"` // of the return
+	Steps   []Passed            `json:"steps,omitempty"`  // each at most once, the last passed last
 }
 
 // Wish is what a client wants of a transition that waits for its vehicle.
@@ -121,34 +121,6 @@ type Passed struct {
 	Step TransitionStep  `json:"step"`
 	At   time.Time       `json:"at"`
 	Code telematics.Code `json:"code,omitempty"` // why it failed; empty: it did not
-}
-
-// Failure is the error of a transition, as it is stored.
-type Failure struct {
-	Code       telematics.Code      `json:"code"`
-	Message    string               `json:"message"`
-	Retryable  bool                 `json:"retryable,omitempty"`
-	RetryAfter int64                `json:"retry_after_ms,omitempty"`
-	Outcome    telematics.Outcome   `json:"outcome,omitempty"`
-	Reason     string               `json:"reason,omitempty"`
-	Detail     string               `json:"detail,omitempty"`
-	Command    telematics.CommandID `json:"command"`
-}
-
-// NewFailure returns an error as it is stored.
-func NewFailure(e *telematics.Error) *Failure {
-	return &Failure{
-		Code: e.Code, Message: e.Message, Retryable: e.Retryable, RetryAfter: e.RetryAfter.Milliseconds(), Outcome: e.Outcome,
-		Reason: e.Reason, Detail: e.Detail, Command: e.Command,
-	}
-}
-
-// Err returns the stored error.
-func (f *Failure) Err() *telematics.Error {
-	return &telematics.Error{
-		Code: f.Code, Message: f.Message, Retryable: f.Retryable, RetryAfter: time.Duration(f.RetryAfter) * time.Millisecond,
-		Outcome: f.Outcome, Reason: f.Reason, Detail: f.Detail, Command: f.Command,
-	}
 }
 
 // Action returns the control action that the present step orders.
@@ -181,7 +153,7 @@ func (t *Transition) Fail(because *telematics.Error, s TransitionStep, now time.
 	t.pass(now, because.Code)
 	t.Step, t.Since = s, now
 	if t.Failure == nil {
-		t.Failure = NewFailure(because)
+		t.Failure = telematics.NewFailure(because)
 	}
 }
 
@@ -192,6 +164,41 @@ func (t *Transition) OrderAgain(now time.Time) {
 		t.Enter(StepCommand, now)
 	}
 	t.Attempt++
+}
+
+// Join decides what a request for an open transition wants of it. A transition that waits for its
+// vehicle has its command ordered again. With an override, an end does not wait for its vehicle,
+// nor does a start that is being undone. It returns the activity of the audit log entry; empty:
+// nothing is wanted. It fails with a *telematics.Error where there is nothing to override.
+func (t *Transition) Join(override string) (activity string, err error) {
+	switch {
+	case override != "":
+		if t.State != TransitionOpen || t.Kind != EndRental && t.Step != StepUndo {
+			return "", NothingToOverride()
+		}
+		t.Override = override
+		return TransitionOverride, nil
+	case t.State == TransitionOpen && t.Step == StepConfirm && t.Wish != RepeatOrder:
+		t.Wish = RepeatOrder
+		return TransitionRepeat, nil
+	}
+	return "", nil
+}
+
+// Cancel decides to give a start up. It returns the activity of the audit log entry; empty: the
+// start has failed, or is being given up. It fails with a *telematics.Error where the
+// transition is not a start, or its command is on its way.
+func (t *Transition) Cancel() (activity string, err error) {
+	switch {
+	case t.Kind != StartRental, t.State == TransitionDone:
+		return "", Forbids(BookingStateConflict, "Only a start that is still in progress can be cancelled.")
+	case t.State == TransitionFailed, t.Step == StepUndo, t.Step == StepRefund, t.Wish == GiveUp:
+		return "", nil
+	case t.Step == StepCommand, t.Step == StepBook:
+		return "", StartOnItsWay()
+	}
+	t.Wish = GiveUp
+	return TransitionCancel, nil
 }
 
 // Succeed ends the transition: its booking is changed.
@@ -205,7 +212,7 @@ func (t *Transition) Succeed(now time.Time) {
 func (t *Transition) GiveUp(now time.Time, because *telematics.Error) {
 	code := telematics.Code("")
 	if because != nil {
-		code, t.Failure = because.Code, NewFailure(because)
+		code, t.Failure = because.Code, telematics.NewFailure(because)
 	}
 	t.pass(now, code)
 	t.end(TransitionFailed, now)
@@ -334,4 +341,10 @@ func (d BookingDetails) errTransitionOpen() *telematics.Error {
 // NoSuchTransition is the error for a transition that is unknown, or not of the booking.
 func NoSuchTransition(id TransitionID) *telematics.Error {
 	return &telematics.Error{Code: TransitionNotFound, Message: fmt.Sprintf("There is no transition %s of this booking.", id)}
+}
+
+// NothingToOverride is the error for an override of what does not wait for its vehicle.
+func NothingToOverride() error {
+	return Forbids(BookingStateConflict, "Only an end, or a start that is being undone, can be overridden, and this is neither; "+
+		"read the booking again, and send the request without override.")
 }

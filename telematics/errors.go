@@ -61,6 +61,34 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
+// Failure is an Error as it is stored, without its cause.
+type Failure struct {
+	Code       Code      `json:"code"`
+	Message    string    `json:"message"`
+	Retryable  bool      `json:"retryable,omitempty"`
+	RetryAfter int64     `json:"retry_after_ms,omitempty"`
+	Outcome    Outcome   `json:"outcome,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	Detail     string    `json:"detail,omitempty"`
+	Command    CommandID `json:"command_id"`
+}
+
+// NewFailure returns an error as it is stored.
+func NewFailure(e *Error) *Failure {
+	return &Failure{
+		Code: e.Code, Message: e.Message, Retryable: e.Retryable, RetryAfter: e.RetryAfter.Milliseconds(), Outcome: e.Outcome,
+		Reason: e.Reason, Detail: e.Detail, Command: e.Command,
+	}
+}
+
+// Err returns the stored error.
+func (f *Failure) Err() *Error {
+	return &Error{
+		Code: f.Code, Message: f.Message, Retryable: f.Retryable, RetryAfter: time.Duration(f.RetryAfter) * time.Millisecond,
+		Outcome: f.Outcome, Reason: f.Reason, Detail: f.Detail, Command: f.Command,
+	}
+}
+
 // When to retry, or to read again.
 const (
 	retryConflict    = 30 * time.Second // a door is closed, a drive ends

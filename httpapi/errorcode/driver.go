@@ -31,7 +31,7 @@ func ForDriver(e *telematics.Error) *telematics.Error {
 	public := *e
 	message, other := driverMessages[e.Code]
 	switch {
-	case e.Code == telematics.VehicleStateConflict: // "a door is open", or, in brackets, what the unit said
+	case e.Code == telematics.VehicleStateConflict: // what the unit said may be in brackets
 		public.Message = strings.Replace(e.Message, fmt.Sprintf(" (%s)", e.Detail), "", 1)
 		return &public
 	case !other:
@@ -47,7 +47,7 @@ func ForDriver(e *telematics.Error) *telematics.Error {
 
 // OfTransition returns why a transition has failed, as its client may read it: of reasons, only
 // that of a bank.
-func OfTransition(f *rental.Failure) *telematics.Error {
+func OfTransition(f *telematics.Failure) *telematics.Error {
 	public := *ForDriver(f.Err())
 	public.Command, public.Detail = telematics.NoCommand, ""
 	if public.Code != rental.PaymentRequired {

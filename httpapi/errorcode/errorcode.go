@@ -145,9 +145,9 @@ var kinds = map[telematics.Code]kind{
 		"The first request with this `Idempotency-Key` is still running.",
 		"Repeat the request with the same key after `retry_after` seconds."},
 	rental.VehicleNotAvailable: {http.StatusConflict,
-		"The vehicle cannot be booked or handed over: it has another booking, is withdrawn, has no rate, " +
-			"or a rule keeps drivers from opening it.",
-		"Choose another vehicle or another time; `message` says what stands in the way."},
+		"The vehicle cannot be booked or handed over: it has another booking, is withdrawn, has neither a " +
+			"tariff nor a rate, or a rule keeps drivers from opening it.",
+		"Choose another vehicle or another time. `message` says what stands in the way; an operator mends what is not a booking."},
 	rental.BookingLimit: {http.StatusConflict,
 		"The client has as many upcoming and active bookings as the agency allows one that books itself.",
 		"Cancel or end one, then book."},

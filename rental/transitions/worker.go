@@ -251,17 +251,16 @@ func (w *worker) confirm(ctx context.Context) (bool, error) {
 	if err != nil {
 		return w.wait(ctx, w.Waits.Broken)
 	}
-	wish := w.t.Wish
-	w.t.Wish = ""
 	switch outcome := made.State.Outcome(); {
 	case made.State == telematics.Succeeded:
 		return w.book(ctx, made.Completed)
 	case outcome == telematics.NotExecuted, outcome == telematics.HasFailed:
 		return w.commandFailed(ctx, made.Err())
-	case wish == rental.GiveUp && w.t.Kind == rental.StartRental:
+	case w.t.Wish == rental.GiveUp:
 		w.t.Fail(rental.StartCancelled(), rental.StepUndo, now)
 		return w.next(ctx)
-	case wish == rental.RepeatOrder:
+	case w.t.Wish == rental.RepeatOrder:
+		w.t.Wish = ""
 		w.t.OrderAgain(now)
 		return w.next(ctx)
 	}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/store/activity"
-	"motorpool/store/idempotency"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -63,12 +63,12 @@ func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool,
 func (s *Store) RefuseBulk(ctx context.Context, id telematics.BulkID, items []telematics.BulkItem) error {
 	type row struct {
 		VehicleID int64               `json:"vehicle_id"`
-		Error     idempotency.Refusal `json:"error"`
+		Error     *telematics.Failure `json:"error"`
 	}
 	var rows []row
 	for _, item := range items {
 		if e := item.Refusal; e != nil {
-			rows = append(rows, row{VehicleID: int64(item.Vehicle), Error: idempotency.EncodeRefusal(e)})
+			rows = append(rows, row{VehicleID: int64(item.Vehicle), Error: telematics.NewFailure(e)})
 		}
 	}
 	if len(rows) == 0 {
@@ -169,11 +169,11 @@ func (s *Store) bulkRefusals(ctx context.Context, id telematics.BulkID) (map[tel
 	}
 	refusals := make(map[telematics.VehicleID]*telematics.Error, len(rows))
 	for _, row := range rows {
-		refusal, err := idempotency.DecodeRefusal(row.Error)
-		if err != nil {
+		var refusal telematics.Failure
+		if err := json.Unmarshal([]byte(row.Error), &refusal); err != nil {
 			return nil, fmt.Errorf("refusal of vehicle %d: %w", row.VehicleID, err)
 		}
-		refusals[telematics.VehicleID(row.VehicleID)] = refusal
+		refusals[telematics.VehicleID(row.VehicleID)] = refusal.Err()
 	}
 	return refusals, nil
 }

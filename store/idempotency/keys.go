@@ -6,6 +6,7 @@ package idempotency
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -65,7 +66,7 @@ func Take(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n Na
 	}
 	var refusal *string
 	if n.Refusal != nil {
-		refusal = new(pg.JSON(EncodeRefusal(n.Refusal)))
+		refusal = new(pg.JSON(telematics.NewFailure(n.Refusal)))
 	}
 	result, err := tx.ExecContext(ctx, `
 		insert into idempotency_keys (agency_id, subject, key, fingerprint, booking_id, transition_id, payment_method_id, refusal)
@@ -115,9 +116,11 @@ func Find(ctx context.Context, db sqlx.QueryerContext, key *telematics.Idempoten
 		return nil, telematics.KeyMismatch()
 	}
 	if row.Refusal != nil {
-		if n.Refusal, err = DecodeRefusal(*row.Refusal); err != nil {
+		var refusal telematics.Failure
+		if err := json.Unmarshal([]byte(*row.Refusal), &refusal); err != nil {
 			return nil, fmt.Errorf("refusal under an idempotency key: %w", err)
 		}
+		n.Refusal = refusal.Err()
 	}
 	return n, nil
 }

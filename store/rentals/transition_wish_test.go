@@ -183,7 +183,8 @@ func TestTransitions_AnOverrideNeedsSomethingToOverride(t *testing.T) {
 	d.cars.script(nil)
 	refused(rental.PauseRental)
 	refused(rental.ResumeRental)
-	if n := d.count(`select count(*) from transitions where content ->> 'override' <> ''`); n != 0 || len(d.entries(rental.TransitionOverride)) > 0 {
+	n := d.count(`select count(*) from transitions where content ->> 'override' <> ''`)
+	if n != 0 || len(d.entries(rental.TransitionOverride)) > 0 {
 		t.Errorf("%d transitions have an override", n)
 	}
 }
