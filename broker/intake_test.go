@@ -227,14 +227,3 @@ func TestFlood_IsLoggedOncePerInterval(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-// BenchmarkMessageOverAllowance measures the cost of one message of a unit that is far over its
-// allowance.
-func BenchmarkMessageOverAllowance(b *testing.B) {
-	flooded := broker.New(broker.Config{Logger: slog.New(slog.DiscardHandler)})
-	message := brokertest.Said(flooding, unknownAnswer(), false)
-	b.ReportAllocs()
-	for b.Loop() {
-		flooded.Answer(message)
-	}
-}

@@ -140,26 +140,3 @@ func TestDetach_KeepsTheSpanAndDoesNotEnd(t *testing.T) {
 		t.Errorf("the context has ended (%v), or the step is not in the span of the request: %v", ctx.Err(), ended)
 	}
 }
-
-func BenchmarkCommand_TracesOff(b *testing.B) {
-	ctx, h := b.Context(), request(caller)
-	b.ReportAllocs()
-	for b.Loop() {
-		off(ctx, nil, h)
-	}
-}
-
-func BenchmarkCommand_TracesOn(b *testing.B) {
-	tracer := tracing.New(sdk.NewTracerProvider())
-	b.ReportAllocs()
-	for b.Loop() {
-		ctx, span := tracer.Request(b.Context(), request(""), "POST")
-		ctx, command := tracing.Start(tracing.Detach(ctx), "command")
-		for range 8 {
-			tracing.Step(ctx, "claim").End()
-		}
-		_ = tracing.Traceparent(ctx)
-		command.End()
-		span.End()
-	}
-}

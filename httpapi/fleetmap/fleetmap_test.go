@@ -69,11 +69,3 @@ func TestEncoder_WritesOneJSONDocumentOfAnySize(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkEncoder(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		compressed, _ := encode(b, 100_000)
-		b.ReportMetric(float64(len(compressed)), "bytes/answer")
-	}
-}

@@ -17,7 +17,6 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
-	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -349,36 +348,4 @@ func TestInvalidChanges_AreRefusedByNamedConstraints(t *testing.T) {
 			t.Errorf("%s: %v, want a violation of %s", change, err, constraint)
 		}
 	}
-}
-
-func BenchmarkClaim(b *testing.B) {
-	p := open(b, storetest.NewDatabase(b))
-	file := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
-	const fleet = 10_000
-	for i := range telematics.VehicleID(fleet) {
-		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
-			ID: i + 1, AgencyID: 1, Status: telematics.Available, Powertrain: telematics.Electric,
-		})
-	}
-	if _, err := p.Import(b.Context(), file); err != nil {
-		b.Fatal(err)
-	}
-	b.ResetTimer()
-	var next atomic.Int64
-	b.SetParallelism(64)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			c := brokertest.NewCommand(telematics.VehicleID(next.Add(1)%fleet+1), telematics.Lock)
-			claim, err := p.Claim(b.Context(), c)
-			if err != nil || claim.Occupant != nil {
-				b.Errorf("Claim = %+v, %v", claim, err)
-				return
-			}
-			s := delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: c.Requested}
-			if _, ok, err := p.Settle(b.Context(), s); err != nil || !ok {
-				b.Errorf("Settle = %v, %v", ok, err)
-				return
-			}
-		}
-	})
 }

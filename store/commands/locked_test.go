@@ -126,7 +126,7 @@ func TestCommands_LockedRowIsNamed(t *testing.T) {
 	settle := func() error {
 		_, ok, err := p.Settle(t.Context(), succeeded(c))
 		if err == nil && !ok {
-			return errWithoutEffect
+			return errors.New("without effect")
 		}
 		return err
 	}

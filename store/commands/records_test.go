@@ -217,3 +217,11 @@ func TestClaim_ConfirmsACurrentRecordAndForgetsAStaleOne(t *testing.T) {
 		t.Errorf("calls of the cache %v, want %v", cache, want)
 	}
 }
+
+func pointers[T any](items []T) []*T {
+	list := make([]*T, len(items))
+	for i := range items {
+		list[i] = &items[i]
+	}
+	return list
+}

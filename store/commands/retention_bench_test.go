@@ -160,3 +160,12 @@ func pruneYear(b *testing.B, p *instance, do func(string), number func(string, .
 	b.ReportMetric(float64(took.Milliseconds()), "prune-ms")
 	b.ReportMetric((before-number(size))/1e6, "pruned-MB")
 }
+
+// success is the settlement by a unit's answer with a small report.
+func success(c telematics.Command) delivery.Settlement {
+	at := c.Requested.Add(time.Second)
+	return delivery.Settlement{
+		Command: c.ID, Unit: c.Unit, State: telematics.Succeeded, At: at, Progress: delivery.Progress{SentAt: at, Attempts: 1},
+		Reported: &telematics.Report{At: at, Values: map[telematics.Field]any{telematics.IsLocked: true}},
+	}
+}

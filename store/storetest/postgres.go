@@ -222,3 +222,13 @@ func Vehicles(tb testing.TB, db *pg.DB) func() (telematics.VehicleID, telematics
 		return AddVehicle(tb, db, telematics.VehicleID(last.Add(1)))
 	}
 }
+
+// AddFleet adds the vehicles from 1 to n, with their units.
+func AddFleet(tb testing.TB, db *pg.DB, n int) []telematics.Unit {
+	tb.Helper()
+	units := make([]telematics.Unit, n)
+	for i := range units {
+		_, units[i] = AddVehicle(tb, db, telematics.VehicleID(i+1))
+	}
+	return units
+}

@@ -291,18 +291,3 @@ func TestCell_IsSmallerThan50Metres(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkAddress(b *testing.B) {
-	book := New(Config{Geocoder: &geocoder{}})
-	book.stations = map[telematics.AgencyID][]telematics.Station{}
-	for i := range 500 {
-		book.stations[1] = append(book.stations[1], telematics.Station{Address: "a", Latitude: 47 + float64(i)/100, Longitude: 11})
-	}
-	for i := range answers {
-		book.known.Add(cell{int32(i % 2000), int32(i / 2000)}, answer{"a", time.Now()})
-	}
-	b.ResetTimer()
-	for i := range b.N {
-		book.Address(1, telematics.Position{Latitude: float64(i%2000) * cellSize, Longitude: 0.001}, false)
-	}
-}

@@ -18,7 +18,7 @@ import (
 func FuzzDecodeReport(f *testing.F) {
 	wiretest.Seed(f, "report-*.json")
 	f.Add([]byte(`{"at":"2026-01-02T10:00:00Z","telemetry":{"gear":"S","charging_status":"x"},"diagnostics":{"dtcs":["x","P0420"]}}`))
-	for _, message := range benchReports {
+	for _, message := range sampleReports {
 		f.Add([]byte(message))
 	}
 	f.Fuzz(func(t *testing.T, message []byte) {

@@ -31,7 +31,7 @@ func TestDecodeReport_UnusableReportIsRefused(t *testing.T) {
 func TestDecodeReport_ConcurrentCallsAreIndependent(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
-		for name, message := range benchReports {
+		for name, message := range sampleReports {
 			want, _, err := DecodeReport([]byte(message), received)
 			if err != nil {
 				t.Fatal(err)
