@@ -161,6 +161,7 @@ func TestDeposit_ReachesItsGoalDespiteEveryFault(t *testing.T) {
 			for goal, end := range map[rental.Goal]rental.ChargeState{rental.Capture: rental.Captured, rental.Release: rental.Released} {
 				t.Run(fmt.Sprintf("%s, fault %s, %s", method, kind, goal), func(t *testing.T) {
 					inWorld(t, func(t *testing.T, w *world) {
+						w.every = 30 * time.Second
 						client, _ := w.client(pays)
 						deposit := w.add(client, rental.DepositCharge)
 						w.bank.FailWith(twice(method, kind))

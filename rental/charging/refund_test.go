@@ -33,6 +33,7 @@ func TestRefund_IsMadeOnceDespiteEveryFault(t *testing.T) {
 		for _, kind := range rentaltest.FaultKinds {
 			t.Run(fmt.Sprintf("%s, fault %s", method, kind), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
+					w.every = 30 * time.Second
 					client, _ := w.client(pays)
 					w.collect(nil)
 					charge := w.paid(client)

@@ -19,15 +19,14 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// mortal gives a worker its ports until its process dies: at a step, before or after the step has
-// its effect. From then on no call of the worker has an effect.
+// mortal gives a worker its ports until its process dies: after a step has its effect, and without
+// its result. From then on no call of the worker has an effect.
 type mortal struct {
 	ledger  rental.Ledger
 	notices rental.Notices
 
 	mu       sync.Mutex
 	steps    int  // until it dies; zero: it dies only by kill
-	after    bool // the last step still has its effect
 	panics   bool // it panics instead, once, and lives
 	panicked bool
 	dead     bool
@@ -65,10 +64,6 @@ func (m *mortal) begin() (last, dead bool) {
 		m.steps--
 		last = m.steps == 0
 	}
-	if last && !m.after {
-		m.die()
-		return false, true
-	}
 	return last, false
 }
 
@@ -84,6 +79,19 @@ func step[T any](m *mortal, do func() (T, error)) (none T, err error) {
 		m.die()
 	}
 	if m.dead {
+		return none, errDead
+	}
+	return made, err
+}
+
+// look makes a call without an effect, which is no step: to die at it leaves the same behind as to
+// die after the step before it.
+func look[T any](m *mortal, do func() (T, error)) (none T, err error) {
+	if m.isDead() {
+		return none, errDead
+	}
+	made, err := do()
+	if m.isDead() {
 		return none, errDead
 	}
 	return made, err
@@ -146,13 +154,17 @@ func (h mortalNotices) Handled(ctx context.Context, id string, again time.Time) 
 }
 
 // collectUntil runs a collector whose process dies at a step, and returns its process. Each request
-// to the bank is a step.
+// to the bank that may change something is a step.
 func (w *world) collectUntil(m *mortal) *mortal {
 	m.ledger, m.notices = w.ledger, w.notices
 	w.collect(func(c *charging.Config) {
 		c.Ledger, c.Notices = m, mortalNotices{m}
 		c.Processor = w.bank.Through(func(r *http.Request) (*http.Response, error) {
-			return step(m, func() (*http.Response, error) { return w.bank.RoundTrip(r) })
+			call := func() (*http.Response, error) { return w.bank.RoundTrip(r) }
+			if r.Method == http.MethodGet {
+				return look(m, call)
+			}
+			return step(m, call)
 		})
 	})
 	return m
