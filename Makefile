@@ -35,7 +35,6 @@ check: code contract console clients ## run what needs no server: format, vet, l
 
 code: go
 	@files=$$(gofmt -l .); [ -z "$$files" ] || { echo "not formatted (make fmt):" $$files; exit 1; }
-	go vet ./... ./lab/...
 	$(GOLANGCI) run ./... ./lab/...
 	go test -run 'Arrows|Methods|NotLinked|Language|Repository' .
 
