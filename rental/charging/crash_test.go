@@ -118,8 +118,9 @@ func TestCrash_AWorkerMayDieAtEveryStep(t *testing.T) {
 	}
 }
 
-// In each scenario the worker panics once, after each of its steps. The process lives, the charge is
-// due again when its lease has expired, and each payment is in the processor's ledger exactly once.
+// In each scenario the worker panics once, after each of its steps. The process lives, the charge
+// is due again when its lease has expired, and each payment is in the processor's ledger exactly
+// once.
 func TestCrash_AWorkerMayPanicAtEveryStep(t *testing.T) {
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {

@@ -2,8 +2,8 @@ package v1
 
 import "strings"
 
-// sampleReports are reports of a unit: of a combustion car, with all fields, with a change only, and
-// with answers to its latest commands.
+// sampleReports are reports of a unit: of a combustion car, with all fields, with a change only,
+// and with answers to its latest commands.
 var sampleReports = map[string]string{
 	"common":  commonReport,
 	"whole":   wholeReport,
