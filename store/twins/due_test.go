@@ -10,48 +10,10 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"motorpool/broker/brokertest"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
-
-func TestTwins_ContractWithAStateInterval(t *testing.T) {
-	t.Parallel()
-	for name, redis := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var published publishedChanges
-			database := storetest.NewDatabase(t)
-			var instances []*Twins
-			for range 2 {
-				twins := withInterval(open(t, database), openRedis(t, redis), 100*time.Millisecond)
-				storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, published.publish) })
-				instances = append(instances, twins)
-			}
-			here, there := instances[0], instances[1]
-			add := storetest.Vehicles(t, here.stored.DB)
-			settled := func() {
-				storetest.Eventually(t, "both instances have flushed", func() bool { return here.unwritten()+there.unwritten() == 0 })
-			}
-			brokertest.TwinsContract(t, func(t *testing.T) brokertest.TwinRecord {
-				return brokertest.TwinRecord{
-					Here: here, There: there, Vehicle: add,
-					Published: func() []telematics.Change { settled(); return published.take() },
-					Twin: func(id telematics.VehicleID) telematics.Twin {
-						settled()
-						// Read from Postgres only.
-						twin, err := there.vehicles.Twin(context.Background(), id)
-						if err != nil {
-							t.Fatal(err)
-						}
-						return twin
-					},
-				}
-			})
-		})
-	}
-}
 
 // dueTwins is a set of instances with one vehicle. The test calls their flushes.
 type dueTwins struct {
