@@ -154,7 +154,7 @@ func (b *Broker) expireUnsent(ctx context.Context, w *waiter) (*telematics.Comma
 	var refused *telematics.Error
 	switch {
 	case settled.State != telematics.Expired:
-	case errors.As(w.refused, &refused):
+	case missing == "" && errors.As(cause, &refused):
 		because := *refused
 		because.Command, because.Outcome = c.ID, telematics.NotExecuted
 		err = &because

@@ -174,7 +174,7 @@ func (b *Broker) claim(
 			c.Seq = claim.Seq
 			w.wrongClock = b.checkClock(stepping, c, claim.At)
 			if order.Allowed != nil {
-				w.refused = order.Allowed(stepping)
+				w.unsent = order.Allowed(stepping)
 			}
 			b.events.publish(c.Event(c.Requested))
 			return w, receipt, nil
@@ -215,7 +215,7 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 		}
 	}()
 	var signing errgroup.Group
-	if w.wrongClock == nil && w.refused == nil {
+	if w.wrongClock == nil && w.unsent == nil {
 		signing.Go(func() error {
 			return b.config.Guard.Try("sign command", func() (err error) {
 				w.message, err = b.sign(ctx, w.command)
@@ -227,8 +227,7 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	unregistered := b.awaitRegistration(ctx, w)
 	unsigned := signing.Wait()
 	switch {
-	case w.refused != nil:
-		w.unsent = w.refused
+	case w.unsent != nil: // its order does not allow it any more
 	case w.wrongClock != nil:
 		w.missing, w.unsent = theExactTime, w.wrongClock
 	case unsigned != nil:

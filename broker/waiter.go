@@ -35,9 +35,8 @@ type waiter struct {
 	// Why the command is not published.
 	wrongClock error  // it was dated by a wrong clock
 	halted     bool   // by an operator
-	unsent     error  // a server or a key is unavailable, or it is refused
-	refused    error  // its order does not allow it any more
-	missing    string // likewise, in words for the caller
+	unsent     error  // a server or a key is unavailable, or its order does not allow it any more
+	missing    string // what is unavailable, in words for the caller; empty: nothing
 
 	mu           sync.Mutex
 	latest       delivery.Progress         // may be newer than what is stored

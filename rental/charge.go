@@ -131,10 +131,9 @@ type Charge struct {
 
 // MayBecome reports whether the charge may enter a state. A deposit is never Paid; only a deposit
 // is Authorized or Captured, and only a deposit, or a start or extension that is taken back,
-// Released. A
-// refund needs no confirmation and is not Declined. A paid refund may still fail, days later, when
-// the card's bank returns the money; a failed one stays failed, since another refund may have
-// replaced it by then. It is not Waived.
+// Released. A refund needs no confirmation and is not Declined. A paid refund may still fail, days
+// later, when the card's bank returns the money; a failed one stays failed, since another refund
+// may have replaced it by then. It is not Waived.
 func (c Charge) MayBecome(next ChargeState) bool {
 	switch {
 	case c.State == next:

@@ -37,7 +37,8 @@ var CheckNames = []CheckName{
 	CheckFresh, CheckIgnition, CheckParked, CheckDoors, CheckWindows, CheckTrunk, CheckKey, CheckCable, CheckPlace,
 }
 
-// FreshFor is how old the report may be by which a return is checked.
+// FreshFor is how old the report may be by which a return is checked. Half has most vehicles report
+// once more for each return; double believes doors that were opened meanwhile.
 const FreshFor = 30 * time.Second
 
 // Return is what decides about the return of a vehicle.

@@ -8,7 +8,8 @@ import (
 	"motorpool/telematics"
 )
 
-// startsEarly is how long before its start a client can start a booking. Staff are free to.
+// startsEarly is how long before its start a client can start a booking. Staff are free to. Half
+// refuses clients who come a bit early; double gives half an hour away, where the price is agreed.
 const startsEarly = 15 * time.Minute
 
 // Open decides to begin a transition: the result is what is written with it. The start of a rental
