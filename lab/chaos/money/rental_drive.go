@@ -135,6 +135,16 @@ func (r *driving) rent(ctx context.Context, rng *rand.Rand, rent *Rent) {
 			}
 		})
 	}
+	if chance(4) { // staff end it, whatever the car says
+		staff := rand.New(rand.NewPCG(r.Seed, 1<<42+uint64(rent.Booking)))
+		meanwhile.Go(func() {
+			world.Pause(ctx, rand.N(5*time.Second))
+			body, _ := json.Marshal(map[string]any{"override": true, "reason": "towed away"}) // of plain values
+			r.callUntilDefinite(ctx, staff, call{
+				path: fmt.Sprintf("/api/v1/admin/bookings/%d/rental/end", rent.Booking), body: body, key: fmt.Sprintf("staff-%d", rent.Booking),
+			})
+		})
+	}
 	r.move(ctx, rng, rent, rental.EndRental, endWithin)
 	meanwhile.Wait()
 	r.car(rent).Change(func(b *simulator.Body) { b.Opened = nil })
