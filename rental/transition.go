@@ -148,10 +148,15 @@ func (t *Transition) Enter(s TransitionStep, now time.Time) {
 	t.Step, t.Since = s, now
 }
 
-// Fail ends the present step with an error, and begins the one that undoes what came before.
-func (t *Transition) Fail(because *telematics.Error, s TransitionStep, now time.Time) {
+// Overrule ends the present step with an error on which staff insist to go on, and begins another.
+func (t *Transition) Overrule(because *telematics.Error, s TransitionStep, now time.Time) {
 	t.pass(now, because.Code)
 	t.Step, t.Since = s, now
+}
+
+// Fail ends the present step with an error, and begins the one that undoes what came before.
+func (t *Transition) Fail(because *telematics.Error, s TransitionStep, now time.Time) {
+	t.Overrule(because, s, now)
 	if t.Failure == nil {
 		t.Failure = telematics.NewFailure(because)
 	}

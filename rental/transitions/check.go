@@ -9,8 +9,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// reportWithin is how long a vehicle has to report what a return is checked by. Half refuses returns
-// in bad cellular networks; double has a client wait for 16 s who cannot be helped.
+// reportWithin is how long a vehicle has to report what a return is checked by. Half refuses
+// returns in bad cellular networks; double has a client wait for 16 s who cannot be helped.
 const reportWithin = 8 * time.Second
 
 // check checks what the vehicle must be like before a transition. What a vehicle reports for it is

@@ -1,6 +1,7 @@
 package transitions
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -191,6 +192,7 @@ func (w *worker) commandFailed(ctx context.Context, failure *telematics.Error) (
 	ends, opens := w.t.Kind == rental.EndRental, w.t.Kind == rental.StartRental
 	switch {
 	case ends && w.t.Override != "": // the vehicle was asked to
+		w.t.Overrule(failure, rental.StepBook, now)
 		return w.book(ctx, now)
 	case failure.Outcome == telematics.MayHave:
 		return w.await(ctx)
@@ -244,9 +246,6 @@ func (w *worker) await(ctx context.Context) (bool, error) {
 // confirm looks for the result of a command that the vehicle has not confirmed.
 func (w *worker) confirm(ctx context.Context) (bool, error) {
 	now := w.Now()
-	if w.t.Kind == rental.EndRental && w.t.Override != "" {
-		return w.book(ctx, now)
-	}
 	made, err := w.newestResult(ctx)
 	if err != nil {
 		return w.wait(ctx, w.Waits.Broken)
@@ -254,7 +253,7 @@ func (w *worker) confirm(ctx context.Context) (bool, error) {
 	switch outcome := made.State.Outcome(); {
 	case made.State == telematics.Succeeded:
 		return w.book(ctx, made.Completed)
-	case outcome == telematics.NotExecuted, outcome == telematics.HasFailed:
+	case outcome == telematics.NotExecuted, outcome == telematics.HasFailed, w.t.Kind == rental.EndRental && w.t.Override != "":
 		return w.commandFailed(ctx, made.Err())
 	case w.t.Wish == rental.GiveUp:
 		w.t.Fail(rental.StartCancelled(), rental.StepUndo, now)
@@ -340,15 +339,17 @@ func (w *worker) undo(ctx context.Context) (bool, error) {
 		return w.book(ctx, w.Now())
 	}
 	_, failure, err := w.order(ctx)
-	switch {
+	switch now := w.Now(); {
+	case err == nil && failure == nil:
+		w.t.Enter(rental.StepRefund, now)
 	case w.t.Override != "": // staff vouch for the vehicle, whatever it answers
+		w.t.Overrule(cmp.Or(failure, asError(err)), rental.StepRefund, now)
 	case err != nil:
 		return w.wait(ctx, w.Waits.Confirm)
-	case failure != nil:
-		w.t.OrderAgain(w.Now())
+	default:
+		w.t.OrderAgain(now)
 		return w.wait(ctx, w.retryAfter(failure))
 	}
-	w.t.Enter(rental.StepRefund, w.Now())
 	return w.next(ctx)
 }
 

@@ -302,6 +302,13 @@ func (d *drive) wants(state rental.BookingState, kept, held rental.Minor) {
 	d.t.Errorf("booking %s, kept %d, held %d; want %s, %d, %d\n%+v", b.State, p.Charged-p.Refunded, p.Held, state, kept, held, b.Charges)
 }
 
+// shows reports whether one of the steps and their states contains a text.
+func (d *drive) shows(t rental.Transition, text string) bool {
+	return slices.ContainsFunc(t.ShownSteps(), func(s rental.ShownStep) bool {
+		return strings.Contains(fmt.Sprint(s.Step, " ", s.State), text)
+	})
+}
+
 func (d *drive) wantsActions(want ...telematics.Action) {
 	d.t.Helper()
 	if got := d.cars.done(); !slices.Equal(got, want) {
@@ -592,7 +599,7 @@ func TestTransitions_StaffEndWhatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := d.await(end)
-	if ended.State != rental.TransitionDone || ended.Override != "towed to the yard" {
+	if ended.State != rental.TransitionDone || ended.Override != "towed to the yard" || !d.shows(ended, "failed") {
 		t.Errorf("end %+v", ended)
 	}
 	d.wants(rental.Completed, 3300, 0)
@@ -632,8 +639,12 @@ func TestTransitions_StaffGiveUpLockingAVehicleThatDoesNotAnswer(t *testing.T) {
 	if _, err := d.ask(rental.StartRental, "a colleague has locked it"); err != nil {
 		t.Fatal(err)
 	}
-	d.wantsFailed(d.await(start), telematics.CommandTimeout)
+	ended := d.await(start)
+	d.wantsFailed(ended, telematics.CommandTimeout)
 	d.wants(rental.Upcoming, 0, 0)
+	if !d.shows(ended, "undo failed") {
+		t.Errorf("steps %v; want it shown that the vehicle was not locked", ended.ShownSteps())
+	}
 }
 
 func TestTransitions_ConcurrentRequestsAreOne(t *testing.T) {

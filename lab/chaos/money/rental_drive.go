@@ -139,10 +139,9 @@ func (r *driving) rent(ctx context.Context, rng *rand.Rand, rent *Rent) {
 		staff := rand.New(rand.NewPCG(r.Seed, 1<<42+uint64(rent.Booking)))
 		meanwhile.Go(func() {
 			world.Pause(ctx, rand.N(5*time.Second))
-			body, _ := json.Marshal(map[string]any{"override": true, "reason": "towed away"}) // of plain values
-			r.callUntilDefinite(ctx, staff, call{
-				path: fmt.Sprintf("/api/v1/admin/bookings/%d/rental/end", rent.Booking), body: body, key: fmt.Sprintf("staff-%d", rent.Booking),
-			})
+			body := []byte(`{"override": true, "reason": "towed away"}`)
+			path, key := fmt.Sprintf("/api/v1/admin/bookings/%d/rental/end", rent.Booking), fmt.Sprintf("staff-%d", rent.Booking)
+			r.callUntilDefinite(ctx, staff, call{path: path, body: body, key: key})
 		})
 	}
 	r.move(ctx, rng, rent, rental.EndRental, endWithin)
