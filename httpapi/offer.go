@@ -40,7 +40,7 @@ func (o offers) find(c *request.Call) error {
 		Agency: c.Actor.Agency, Near: telematics.Position{Latitude: latitude, Longitude: longitude}, HasNear: hasNear,
 		Radius:  int64(math.Ceil(radius)),
 		Station: telematics.StationID(c.QueryInteger("station_id")), From: c.QueryTime("from"), To: c.QueryTime("to"),
-		Category: c.QueryParam("category"), Features: listOf(c.QueryParam("feature")),
+		Category: telematics.Clean(c.QueryParam("category")), Features: listOf(telematics.Clean(c.QueryParam("feature"))),
 		MinEnergyPercent: int(c.QueryInteger("min_energy_percent")), MinRangeKm: int(c.QueryInteger("min_range_km")),
 		After: rental.OfferMark{Metres: metres, Vehicle: telematics.VehicleID(vehicle)}, Limit: limit, Now: c.Now(),
 	})
@@ -115,7 +115,7 @@ func (o offers) quote(c *request.Call) error {
 	entry := c.Entry(rental.QuoteCreate, telematics.VehicleID(c.WholeNumber("vehicle_id")))
 	q, err := o.record.Quote(ctx, rental.QuoteRequest{
 		Agency: c.Actor.Agency, Client: c.Actor.Subject, Vehicle: entry.Vehicle,
-		Category: c.Text("category"), Station: telematics.StationID(c.WholeNumber("station_id")),
+		Category: telematics.Clean(c.Text("category")), Station: telematics.StationID(c.WholeNumber("station_id")),
 		Start: c.Time("start_date"), End: c.Time("end_date"), Now: entry.At,
 	})
 	if err = asFields(err); err != nil {
@@ -175,9 +175,3 @@ func checkOffers(c *request.Call, wrong *contract.FieldErrors) error {
 	}
 	return nil
 }
-
-// defaultAhead is for how long free times are answered where the end is absent.
-const defaultAhead = 31 * 24 * time.Hour
-
-// defaultRadius is how many metres around a place vehicles are wanted where that is absent.
-const defaultRadius = 2000

@@ -71,6 +71,8 @@ func TestOffers_HaveWhatARenterNeeds(t *testing.T) {
 		MinRangeKm: 100, Limit: 3, From: start, To: start.Add(2 * time.Hour), Now: now,
 	}
 	same(t, a.bookings.wanted, want, "query")
+	a.asClient(http.MethodGet, vehiclesNear+"&category=Ko%CC%88nig&feature=Ku%CC%88hlbox").wants(200, "")
+	same(t, a.bookings.wanted.Category+" "+a.bookings.wanted.Features[0], "K\u00f6nig K\u00fchlbox", "as they are stored")
 }
 
 func TestOffers_NameTheArea(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/text/unicode/norm"
-
 	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/rental"
@@ -130,7 +128,7 @@ func (f fleetEdits) rules(ctx context.Context, c *request.Call) (resource.Rental
 
 // category returns the category that the path names, as it is stored.
 func category(c *request.Call) string {
-	return norm.NFC.String(telematics.Printable(c.PathText("category")))
+	return telematics.Clean(c.PathText("category"))
 }
 
 func noSuchTariff(c *request.Call) error {

@@ -61,6 +61,16 @@ const (
 	preflightAge = 600
 )
 
+// Defaults of what clients look for.
+const (
+	// defaultAhead is for how long free times are answered. Half: a calendar of a month needs to;
+	// double: bookings are read that no calendar shows.
+	defaultAhead = 31 * 24 * time.Hour
+	// defaultRadius is how many metres around a place vehicles are wanted. Half misses those that
+	// people walk to; double has more pages.
+	defaultRadius = 2000
+)
+
 // Defaults and maxima for the period of a telemetry history, and for the number of its points. A
 // chart shows a few hundred points; 1,000 of all fields are 150 KB.
 const (

@@ -8,7 +8,8 @@ import (
 	"motorpool/telematics"
 )
 
-// QuoteFor is how long a quote is valid.
+// QuoteFor is how long a quote is valid. Half: clients who add a card meanwhile need another one;
+// double: a tariff that was corrected is charged as it was for longer.
 const QuoteFor = 10 * time.Minute
 
 // Quote is a price that a client was offered for a vehicle and a time. It does not reserve the

@@ -15,21 +15,7 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-const (
-	// firstRadius is the radius of the first search, in metres: where vehicles stand close, the
-	// nearest ones are found without reading all of them. Half: more searches where they do not;
-	// double: more rows are sorted where they do.
-	firstRadius = 400
-	// radiusGrowth is how much farther the next search reaches. Half: more searches; double: more
-	// rows of the last one are not needed.
-	radiusGrowth = 4
-	// maxCandidates is how many vehicles a search looks at: a page has fewer offers than wanted
-	// where that many are not offered. Half: more pages in such places; double: a search there may
-	// take twice as long.
-	maxCandidates = 4000
-
-	metresPerDegree = 111_195 // of latitude
-)
+const metresPerDegree = 111_195 // of latitude
 
 // FindOffers returns the offers for a client, by their distance and then id. There may be fewer
 // than the limit although there are more, if many of the nearest vehicles are not offered: then it

@@ -16,10 +16,6 @@ import (
 	"motorpool/telematics"
 )
 
-// quotesKept is how long a quote is kept after it has expired. Half would do; double: more rows. It
-// lets a client know that its quote has expired, and not that there is none.
-const quotesKept = 24 * time.Hour
-
 // quoteRow is the JSON of a quote.
 type quoteRow struct {
 	Vehicle telematics.VehicleID `json:"vehicle"`

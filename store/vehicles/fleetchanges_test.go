@@ -126,10 +126,10 @@ func TestImport_IsOneEntryOfTheAuditLog(t *testing.T) {
 		}
 	}
 	want := []string{
-		"eva system executed map[agencies:2 areas:0 stations:1 units:1 vehicles:2]",
-		"eva system executed map[agencies:1 areas:0 stations:0 units:2 vehicles:1]",
-		"eva system executed map[agencies:0 areas:0 stations:0 units:0 vehicles:0]",
-		"ben system failed map[agencies:0 areas:0 stations:0 units:0 vehicles:0]",
+		"eva system executed map[agencies:2 areas:0 rental_rules:0 stations:1 tariffs:0 units:1 vehicles:2]",
+		"eva system executed map[agencies:1 areas:0 rental_rules:0 stations:0 tariffs:0 units:2 vehicles:1]",
+		"eva system executed map[agencies:0 areas:0 rental_rules:0 stations:0 tariffs:0 units:0 vehicles:0]",
+		"ben system failed map[agencies:0 areas:0 rental_rules:0 stations:0 tariffs:0 units:0 vehicles:0]",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("entries\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
-
 	"motorpool/rental"
 	"motorpool/store/pg"
 	"motorpool/telematics"
@@ -153,8 +151,7 @@ func (p *part) clean(key, s string) string {
 	case strings.ContainsRune(s, utf8.RuneError):
 		p.problem(key, "%q: a character was lost (U+FFFD) when this text was converted from another encoding", s)
 	}
-	// Ü has one spelling, so that equal texts compare equal.
-	return norm.NFC.String(telematics.Printable(s))
+	return telematics.Clean(s)
 }
 
 func (p *part) optionalText(key, recorded string) string {

@@ -133,15 +133,9 @@ func (f *Fleet) recordImport(ctx context.Context, by telematics.Author, imported
 		At: time.Now(), Actor: by.Actor, RequestID: by.RequestID, Action: telematics.FleetImport,
 		Outcome: telematics.Executed,
 		Details: map[string]any{
-			"agencies": imported.Agencies, "areas": imported.Areas, "stations": imported.Stations, "vehicles": imported.Vehicles,
-			"units": imported.Units,
+			"agencies": imported.Agencies, "tariffs": imported.Tariffs, "rental_rules": imported.Rules, "areas": imported.Areas,
+			"stations": imported.Stations, "vehicles": imported.Vehicles, "units": imported.Units,
 		},
-	}
-	if imported.Tariffs > 0 {
-		entry.Details["tariffs"] = imported.Tariffs
-	}
-	if imported.Rules > 0 {
-		entry.Details["rental_rules"] = imported.Rules
 	}
 	if failure != nil {
 		entry.Outcome = telematics.HasFailed // a part may be written
