@@ -24,9 +24,9 @@ import (
 	"motorpool/httpapi/accept"
 )
 
-// dist contains the output of `npm run build`.
+// dist contains the output of `npm run build`, without Vite's list of it in .vite.
 //
-//go:embed all:dist
+//go:embed dist all:dist/assets
 var dist embed.FS
 
 // policyWith allows the pages to load the console's files and to call the API of their origin only,

@@ -19,7 +19,10 @@ export default defineConfig({
     emptyOutDir: true,
     // A data: URL in a style would need its own rule in the Content-Security-Policy.
     assetsInlineLimit: 0,
-    modulePreload: false,
+    // What a page imports is loaded with it, not after it.
+    modulePreload: { polyfill: false },
+    // From it a test computes what browsers load.
+    manifest: true,
     target: 'es2023',
     chunkSizeWarningLimit: 900,
     rolldownOptions: {

@@ -20,11 +20,6 @@ class Route {
     return found ? Number(found[1]) : null;
   }
 
-  /** The UUID in a path such as /bulk/0b6e5a4c-…; null: there is none. */
-  id(prefix: string): string | null {
-    return this.path.match(new RegExp(`^/${prefix}/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`, 'i'))?.[1] ?? null;
-  }
-
   /** Changes a parameter of the page, without a further entry in the history. */
   set(name: string, value: string) {
     this.setAll({ [name]: value });

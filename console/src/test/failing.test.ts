@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { fleet } from '../state/fleet.svelte';
-import { doubled, openConsole, summary, type Answers, type Pages } from './service';
+import { booking, doubled, openConsole, summary, type Answers, type Pages } from './service';
 
 let pages: Pages;
 let answers: Answers;
@@ -30,6 +30,13 @@ it('an error of a page says that what is seen may be old, and leaves the rest al
   await pages.until(() => document.querySelector('tr[data-vehicle]'));
   expect(pages.texts('.live')).toEqual(['Live']);
   expect(document.body.hasAttribute('data-stale')).toBe(false);
+});
+
+it('an error of a page that was just loaded says so', async () => {
+  answers['bookings/1'] = booking(1, { vehicle: null as never });
+  await pages.open('#/bookings/1', '[data-failed]');
+  expect(pages.texts('.live')).toEqual(['Not live']);
+  expect(pages.errors.length).toBeGreaterThan(0);
 });
 
 it('an error of a banner says so, and leaves the page alone', async () => {

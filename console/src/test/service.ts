@@ -3,6 +3,7 @@ import { mount, unmount, tick } from 'svelte';
 import { expect, vi } from 'vitest';
 import type { AdminBooking, BookedCharge, Command, Unit, Vehicle, VehicleStatus, VehicleSummary } from '../api/client';
 import App from '../App.svelte';
+import { language } from '../texts/index.svelte';
 
 export const at = (second: number) => new Date(Date.UTC(2026, 0, 2, 10, 0, second)).toISOString();
 export const uuid = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
@@ -300,6 +301,7 @@ export async function openConsole(answers: Answers): Promise<Pages> {
     const cursor = Array.isArray(data) && 'next' in data ? data.next : null;
     return json(200, { success: true, message: '', data, meta: { next_cursor: cursor, sections: {}, older: {}, source: 'cache' } });
   });
+  await language.begin();
   const app = mount(App, { target: document.body });
   const pages: Pages = {
     errors,

@@ -195,6 +195,11 @@ export const de: Texts = {
     id: 'Id',
     details: 'Einzelheiten',
   },
+  missing: {
+    address: 'Unter dieser Adresse gibt es keine Seite',
+    page: 'Diese Seite konnte nicht geladen werden',
+    why: 'Ein Teil der Konsole konnte nicht geladen werden: Der Dienst ist nicht erreichbar oder hat eine neue Version.',
+  },
   trouble: {
     notLive: (at) => `Nicht live seit ${at}`,
     past: 'Was Sie sehen, ist der Stand von da.',

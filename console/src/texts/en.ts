@@ -147,6 +147,11 @@ export const en = {
     id: 'Id',
     details: 'Details',
   },
+  missing: {
+    address: 'There is no page at this address',
+    page: 'This page could not be loaded',
+    why: 'A part of the console could not be loaded: the service cannot be reached, or it has a new version.',
+  },
   trouble: {
     notLive: (at: string) => `Not live since ${at}`,
     past: 'What you see is of that time.',

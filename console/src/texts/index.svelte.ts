@@ -1,48 +1,56 @@
 // The texts of the chosen language: that of the browser, until a person chooses another one.
 import * as format from '../format';
-import { en, type Texts } from './en';
+import type { Texts } from './en';
 
 /** What the languages call themselves. */
-export const languages: Record<string, string> = { en: en.language, de: 'Deutsch' };
+export const languages: Record<string, string> = { en: 'English', de: 'Deutsch' };
 
-// Those that few need are loaded when they are chosen.
-const load: Record<string, () => Promise<Texts>> = { en: async () => en, de: async () => (await import('./de')).de };
+// The one that is spoken is loaded, and no other.
+const load: Record<string, () => Promise<Texts>> = {
+  en: async () => (await import('./en')).en,
+  de: async () => (await import('./de')).de,
+};
 
 const stored = localStorage.getItem('language') ?? '';
 const preferred = navigator.languages.map((l) => l.slice(0, 2)).find((l) => l in languages);
 
 class Language {
   code = $state('en');
-  texts = $state.raw<Texts>(en);
-  #wanted = 'en';
+  /** There are none until begin has ended. */
+  texts = $state.raw({} as Texts);
+  /** Whether the texts of the language that was chosen could not be loaded. */
+  missing = $state(false);
+  #wanted = '';
 
   /** The language with the region that the browser has for it, for dates and amounts: en-GB. */
   get locale(): string {
     return navigator.languages.find((l) => l.slice(0, 2) === this.code) ?? this.code;
   }
 
-  /** Speaks a language from when its texts are loaded; where they cannot be, everything stays as it is. */
   async #speak(code: string) {
     this.#wanted = code;
+    const texts = await load[code]!();
+    if (code !== this.#wanted) return; // another one was chosen meanwhile
+    this.code = code;
+    this.texts = texts;
+    this.missing = false;
+    document.documentElement.lang = code;
+  }
+
+  /** Speaks the language that was chosen once, else that of the browser, else English. Fails where none can be loaded. */
+  async begin() {
     try {
-      const texts = await load[code]?.();
-      if (!texts || code !== this.#wanted) return; // another one was chosen meanwhile
-      this.code = code;
-      this.texts = texts;
-      document.documentElement.lang = code;
-    } catch (error) {
-      console.error(`the texts of ${code} cannot be loaded`, error);
+      await this.#speak(stored in languages ? stored : (preferred ?? 'en'));
+    } catch {
+      await this.#speak('en');
+      this.missing = true;
     }
   }
 
-  /** Speaks the language that was chosen once, or else that of the browser. */
-  begin(): Promise<void> {
-    return this.#speak(stored in languages ? stored : (preferred ?? 'en'));
-  }
-
-  choose(code: string) {
+  /** Speaks a language from when its texts are loaded; where they cannot be, everything stays as it is. */
+  async choose(code: string) {
     localStorage.setItem('language', code);
-    void this.#speak(code);
+    await this.#speak(code).catch(() => (this.missing = true));
   }
 }
 

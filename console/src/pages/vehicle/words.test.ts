@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { VehicleStatus } from '../../api/client';
 import { de } from '../../texts/de';
 import { en } from '../../texts/en';
-import { describe as inWords, freshness, headlines, wordsOf, type Reported } from './words';
+import { freshness } from '../../freshness';
+import { describe as inWords, headlines, wordsOf, type Reported } from './words';
 
 const at = (minute: number) => `2026-01-02T09:${String(minute).padStart(2, '0')}:00.000Z`;
 

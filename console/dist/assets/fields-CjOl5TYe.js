@@ -1,0 +1,1 @@
+function e(t,n=``){return Object.entries(t??{}).flatMap(([t,r])=>{let i=n+t;return Array.isArray(r)?[[i,r.length?r.join(`, `):`–`]]:typeof r==`object`&&r?e(r,`${i}.`):[[i,r]]})}export{e as t};
