@@ -38,7 +38,9 @@ var hurrySQL = []string{
 	`update charges set lease_until = clock_timestamp()
 		where lease_until > clock_timestamp() and taken_at < clock_timestamp() - interval '3 seconds'`,
 	`update transitions set due_at = clock_timestamp(),
-			content = jsonb_set(content, '{since}', to_jsonb((content ->> 'since')::timestamptz - interval '30 seconds'))
+			content = content || jsonb_strip_nulls(jsonb_build_object(
+				'since', (content ->> 'since')::timestamptz - interval '30 seconds',
+				'unknown_since', (content ->> 'unknown_since')::timestamptz - interval '30 seconds'))
 		where state = 'open' and lease is null`,
 	`update transitions set lease_until = clock_timestamp() where lease_until < clock_timestamp() + interval '40 seconds'`,
 	`update processor_notices set due_at = clock_timestamp() where due_at > clock_timestamp() + interval '1 second'`,
