@@ -428,5 +428,9 @@ func (f *fleet) Edit(_ context.Context, e telematics.FleetEdit) (telematics.Flee
 	if e.New {
 		f.twins[e.Vehicle] = twin(e.Vehicle, 1)
 	}
-	return telematics.FleetEdited{Changes: []string{"vehicle 42: color blue → red"}}, nil
+	done := telematics.FleetEdited{Changes: []string{"vehicle 42: color blue → red"}}
+	if f.twins[e.Vehicle].Status == telematics.Maintenance {
+		done.Bookings = new(2)
+	}
+	return done, nil
 }

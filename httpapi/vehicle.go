@@ -196,7 +196,8 @@ type fleetEdits struct {
 }
 
 type editMeta struct {
-	Changes []string `json:"changes"`
+	Changes  []string `json:"changes"`
+	Bookings *int     `json:"bookings_in_maintenance,omitempty"`
 }
 
 // vehicle answers POST /admin/vehicles and PATCH /admin/vehicles/{vehicle}.
@@ -270,7 +271,7 @@ func answerEdit(c *request.Call, added bool, path string, done telematics.FleetE
 			c.SetHeader(echo.HeaderLocation, "/api/v1/admin/"+path)
 		}
 	}
-	return c.AnswerWith(status, message, body, editMeta{append([]string{}, done.Changes...)})
+	return c.AnswerWith(status, message, body, editMeta{append([]string{}, done.Changes...), done.Bookings})
 }
 
 // checkEdit refuses to an administrator of one agency what concerns others: their vehicles and

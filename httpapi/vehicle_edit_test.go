@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
+	"motorpool/httpapi/resource"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -86,4 +88,22 @@ func TestFleetEdit_Refusals(t *testing.T) {
 	same(t, len(r.body.Errors), 2, "errors")
 	a.fleet.err = &telematics.Error{Code: telematics.IDTaken, Message: "Taken."}
 	a.do(http.MethodPost, allVehicles, withJSON(newVehicle)).wants(409, "id_taken")
+}
+
+func TestFleetEdit_MaintenanceSaysWhyAndUntilWhen(t *testing.T) {
+	a := newAPI(t)
+	a.get(vehicles42).has("maintenance", nil)
+	until := now.Add(time.Hour)
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
+		t.Status = telematics.Maintenance
+		t.Maintenance = telematics.MaintenanceDetails{Reason: "brakes", Until: until, Since: now, By: "eva"}
+	})
+	r := a.do(http.MethodPatch, vehicles42, withJSON(`{"status": "maintenance", "reason": "brakes", "until": "2126-01-02T11:00:00Z"}`))
+	r.answers(200)
+	r.has("status", "maintenance", "maintenance.reason", "brakes", "maintenance.until", resource.Timestamp(until),
+		"maintenance.since", resource.Timestamp(now), "maintenance.by", "eva")
+	r.meta("bookings_in_maintenance", 2.0)
+	for _, fields := range []string{`"until": "tomorrow"`, `"until": 7`, `"reason": ""`, `"reason": 7`} {
+		a.do(http.MethodPatch, vehicles42, withJSON(`{"status": "maintenance", `+fields+`}`)).wants(422, "validation_failed")
+	}
 }

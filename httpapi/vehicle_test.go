@@ -150,7 +150,8 @@ func TestVehicles_EachValueHasItsTime(t *testing.T) {
 	r.body.Data = r.at("0")
 	r.has(
 		"reported_at.is_locked", "2026-01-02T09:00:00.250Z", "reported_at.battery_level_percent", "2026-01-02T10:00:00.250Z",
-		"reported_at.fuel_level_percent", nil, "reported_at.dtcs", "2026-01-02T09:00:00.250Z",
+		"reported_at.fuel_level_percent", nil, "locked_at", "2026-01-02T09:00:00.250Z", "energy_at", "2026-01-02T10:00:00.250Z",
+		"reported_at.dtcs", "2026-01-02T09:00:00.250Z",
 	)
 }
 

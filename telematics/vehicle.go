@@ -59,9 +59,19 @@ type Vehicle struct {
 	Category     string
 	Image        string // URL
 	Features     []string
+	// Zero: it is not in maintenance, or nothing is recorded of that.
+	Maintenance MaintenanceDetails
 	// Actions are the stored abilities of the vehicle. Those that the unit declares
 	// ([PRE-3]) replace them: see Twin.Commands.
 	Actions []Action
+}
+
+// MaintenanceDetails are why a vehicle is in maintenance, and until when.
+type MaintenanceDetails struct {
+	Reason string
+	Until  time.Time // then it returns to service; zero: a person returns it
+	Since  time.Time // zero: not recorded
+	By     string    // subject; empty: not recorded
 }
 
 // Twin is a vehicle with its current contact and snapshot.
@@ -153,4 +163,6 @@ type FleetEdit struct {
 type FleetEdited struct {
 	Changes []string // in words, such as "vehicle 42: unit none → 358240051111110"
 	Station Station  // as it is now; zero: the edit is about a vehicle
+	// Those in the time of the vehicle's maintenance; nil: it is not in maintenance.
+	Bookings *int
 }

@@ -37,6 +37,7 @@ type Description struct {
 // Vehicle is a vehicle with its capabilities.
 type Vehicle struct {
 	Record
+	Maintenance  *Maintenance       `json:"maintenance"`  // null: it is not in maintenance
 	Installation map[string]*string `json:"installation"` // null: there is none
 	HourlyRate   *json.Number       `json:"hourly_rate"`  // null: it is not for rent
 	Deposit      *json.Number       `json:"deposit"`
@@ -44,6 +45,25 @@ type Vehicle struct {
 	Promises     *Promises          `json:"promises"`
 	Capabilities Capabilities       `json:"capabilities"`
 	Keys         []string           `json:"keys"` // null: the unit never said
+}
+
+// Maintenance is why a vehicle is in maintenance, and until when.
+type Maintenance struct {
+	Reason *string `json:"reason"`
+	Until  *string `json:"until"`
+	Since  *string `json:"since"`
+	By     *string `json:"by"`
+}
+
+// newMaintenance returns nil for a vehicle that is not in maintenance.
+func newMaintenance(v telematics.Vehicle) *Maintenance {
+	if v.Status != telematics.Maintenance {
+		return nil
+	}
+	d := v.Maintenance
+	return &Maintenance{
+		Reason: OrNull(d.Reason), Until: TimestampOrNull(d.Until), Since: TimestampOrNull(d.Since), By: OrNull(d.By),
+	}
 }
 
 type Capabilities struct {
@@ -59,6 +79,8 @@ type Marker struct {
 	Telemetry    MarkerTelemetry   `json:"telemetry"`
 	Diagnostics  MarkerDiagnostics `json:"diagnostics"`
 	ReportedAt   MarkerTimes       `json:"reported_at"`
+	LockedAt     *string           `json:"locked_at"`
+	EnergyAt     *string           `json:"energy_at"`
 	Stored       bool              `json:"state_stored"`
 }
 
@@ -172,6 +194,7 @@ func NewVehicle(t telematics.Twin, rate *rental.Rate, c rental.Currency) Vehicle
 	}
 	return Vehicle{
 		Record:       newRecord(t.Vehicle),
+		Maintenance:  newMaintenance(t.Vehicle),
 		Installation: installation(t.Vehicle),
 		HourlyRate:   hourly, Deposit: deposit, Currency: c,
 		Promises:     newPromises(t.Vehicle),
@@ -183,6 +206,16 @@ func NewVehicle(t telematics.Twin, rate *rental.Rate, c rental.Currency) Vehicle
 // NewMarker returns a vehicle with its state. address is that of its position; nil: unknown.
 func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 	known := t.Snapshot.For(t.Powertrain)
+	energy := telematics.FuelLevel
+	if t.Powertrain == telematics.Electric {
+		energy = telematics.Battery
+	}
+	valueTime := func(f telematics.Field) *string {
+		if known[f].Value == nil {
+			return nil
+		}
+		return TimestampOrNull(known[f].At)
+	}
 	return Marker{
 		Record:       newRecord(t.Vehicle),
 		Connectivity: UnitPresence{Status: t.Contact.At(now), LastSeen: TimestampOrNull(t.Contact.LastSeen)},
@@ -195,6 +228,8 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 		},
 		Stored:      !t.Unstored,
 		ReportedAt:  newMarkerTimes(known),
+		LockedAt:    valueTime(telematics.IsLocked),
+		EnergyAt:    valueTime(energy),
 		Diagnostics: MarkerDiagnostics{DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps)},
 	}
 }

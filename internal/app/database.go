@@ -257,13 +257,14 @@ func migrate(ctx context.Context, p *pg.DB, wanted bool, log *slog.Logger) error
 }
 
 const (
-	// lapseEvery is the interval of searches for reservations that lapse. Half: more queries;
-	// double: a vehicle is free again later.
+	// lapseEvery is the interval of searches for reservations that lapse, and for maintenance that
+	// is over. Half: more queries; double: a vehicle is free again later.
 	lapseEvery = 5 * time.Second
 	lapseBatch = 100
 )
 
-// lapse cancels reservations that were not started in time, repeatedly, until the context ends.
+// lapse cancels reservations that were not started in time, and ends maintenance, repeatedly, until
+// the context ends.
 func lapse(ctx context.Context, db *pg.DB, lapsing func(rental.Booking), log *slog.Logger) error {
 	tick := time.NewTicker(lapseEvery)
 	defer tick.Stop()
@@ -280,6 +281,10 @@ func lapse(ctx context.Context, db *pg.DB, lapsing func(rental.Booking), log *sl
 		}
 		if err != nil && ctx.Err() == nil {
 			log.Warn("reservations not cancelled that lapse", "err", err)
+		}
+		_, err = rentals.EndMaintenance(ctx, db, lapseBatch)
+		if err != nil && !errors.Is(err, pg.ErrClockLeapt) && ctx.Err() == nil {
+			log.Warn("vehicles not returned to service whose maintenance is over", "err", err)
 		}
 	}
 }

@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"motorpool/rental"
+	"motorpool/store/activity"
 	"motorpool/store/idempotency"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
@@ -104,7 +106,46 @@ func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.Vehicle
 // to limit of them, and reports whether there may be others. The end is judged by Postgres's clock;
 // after a leap of that it returns pg.ErrClockLeapt.
 func FreeVehicles(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
-	var left []telematics.VehicleID
+	more, err = changeDue(ctx, db, limit, `status = 'booked' and not exists (
+		select from bookings where vehicle_id = v.id and (state = 'active' or state = 'upcoming' and end_at > $1))`, followBookings)
+	return more, unavailable.Wrap("free vehicles that were not picked up", err)
+}
+
+// EndMaintenance returns vehicles to service whose maintenance is over, each with one audit log
+// entry at any number of instances. Limit, result and clock are those of FreeVehicles.
+func EndMaintenance(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
+	more, err = changeDue(ctx, db, limit, `status = 'maintenance' and maintenance_until <= $1`, endMaintenance)
+	return more, unavailable.Wrap("end the maintenance of vehicles", err)
+}
+
+func endMaintenance(ctx context.Context, tx *sqlx.Tx, vehicle telematics.VehicleID, now time.Time) error {
+	if _, err := tx.ExecContext(ctx, `update vehicles set status = 'available' where id = $1`, vehicle); err != nil {
+		return err
+	}
+	if err := followBookings(ctx, tx, vehicle, now); err != nil {
+		return err
+	}
+	var is struct {
+		Agency telematics.AgencyID      `db:"agency_id"`
+		Status telematics.VehicleStatus `db:"status"`
+	}
+	if err := tx.GetContext(ctx, &is, `select agency_id, status from vehicles where id = $1`, vehicle); err != nil {
+		return err
+	}
+	return activity.Insert(ctx, tx, telematics.Activity{
+		At: now, Actor: rental.System(), Action: telematics.VehicleChange, RequestID: uuid.New(), Outcome: telematics.Executed,
+		Agency: is.Agency, Vehicle: vehicle, Details: map[string]any{
+			"changes": []string{fmt.Sprintf("vehicle %d: status %s → %s", vehicle, telematics.Maintenance, is.Status)},
+		},
+	})
+}
+
+// changeDue changes vehicles v for which due holds, up to limit of them, in one transaction.
+func changeDue(
+	ctx context.Context, db *pg.DB, limit int, due string,
+	change func(context.Context, *sqlx.Tx, telematics.VehicleID, time.Time) error,
+) (more bool, err error) {
+	var found []telematics.VehicleID
 	err = db.Within(ctx, func(tx *sqlx.Tx) error {
 		var now time.Time
 		if err := tx.GetContext(ctx, &now, `select now() where `+pg.Steady); errors.Is(err, sql.ErrNoRows) {
@@ -114,23 +155,19 @@ func FreeVehicles(ctx context.Context, db *pg.DB, limit int) (more bool, err err
 		}
 		// The vehicles are locked first, so that followBookings sees a booking that is made
 		// meanwhile.
-		err := tx.SelectContext(ctx, &left, `
-			select id from vehicles v
-			where status = 'booked' and not exists (
-				select from bookings where vehicle_id = v.id and (state = 'active' or state = 'upcoming' and end_at > $1))
-			order by id limit $2
-			for no key update skip locked`, pg.Timestamp(now), limit)
+		err := tx.SelectContext(ctx, &found, `
+			select id from vehicles v where `+due+` order by id limit $2 for no key update skip locked`, pg.Timestamp(now), limit)
 		if err != nil {
 			return err
 		}
-		for _, vehicle := range left {
-			if err := followBookings(ctx, tx, vehicle, now); err != nil {
+		for _, vehicle := range found {
+			if err := change(ctx, tx, vehicle, now); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return len(left) == limit, unavailable.Wrap("free vehicles that were not picked up", err)
+	return len(found) == limit, err
 }
 
 // changeAttempts is how often a transaction is tried that the database aborts in favour of others.

@@ -30,6 +30,38 @@ func TestFreeVehicles_AfterABookingThatWasNotPickedUp(t *testing.T) {
 	}
 }
 
+// At its end the maintenance is over once, whatever instances look for it.
+func TestEndMaintenance_ReturnsVehiclesToServiceOnce(t *testing.T) {
+	w := newRentalWorld(t)
+	hours := time.Since(noon).Hours()
+	w.book(draft(2, hours+1, hours+2))
+	w.exec(`update vehicles set status = 'maintenance', maintenance_reason = 'brakes',
+		maintenance_until = now() + case id when 3 then interval '1 hour' when 4 then null else interval '-1 second' end`)
+	for i, err := range w.together(8, func(_ int, p *fixture) error {
+		_, err := EndMaintenance(t.Context(), p.DB, 10)
+		return err
+	}) {
+		if err != nil {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	for id, want := range map[telematics.VehicleID]telematics.VehicleStatus{
+		1: telematics.Available, 2: telematics.Booked, 3: telematics.Maintenance, 4: telematics.Maintenance,
+	} {
+		if is := w.status(id); is != want {
+			t.Errorf("vehicle %d is %s, want %s", id, is, want)
+		}
+	}
+	if n := w.count(`select count(*) from activity where action = 'vehicle.change' and actor_role = 'system' and agency_id = 1
+		and parameters->'changes'->>0 = format('vehicle %s: status maintenance → %s', vehicle_id,
+			case vehicle_id when 1 then 'available' else 'booked' end)`); n != 2 {
+		t.Errorf("%d audit log entries, want one of each vehicle", n)
+	}
+	if n := w.count(`select count(*) from vehicles where maintenance_reason <> ''`); n != 2 {
+		t.Errorf("%d vehicles with a reason, want those in maintenance", n)
+	}
+}
+
 func TestAmend_BookingThatWasNotPickedUpLeavesTheVehicleStatus(t *testing.T) {
 	w := newRentalWorld(t)
 	w.book(draft(1, 1, 2))

@@ -72,8 +72,16 @@ func (v vehicle) described(c rental.Currency) described {
 	if v.Year != 0 {
 		year = fmt.Sprint(v.Year)
 	}
+	var reason, until string
+	if v.Status == telematics.Maintenance {
+		reason = v.Maintenance.Reason
+		if at := v.Maintenance.Until; !at.IsZero() {
+			until = at.Format(time.RFC3339)
+		}
+	}
 	d := plain([][2]string{
 		{"agency_id", fmt.Sprint(v.AgencyID)}, {"plate_number", v.Plate}, {"unit", string(v.Unit)}, {"status", string(v.Status)},
+		{"reason", reason}, {"until", until},
 		{"powertrain", string(v.Powertrain)}, {"brand", v.Brand}, {"model", v.Model}, {"year", year},
 		{"color", v.Color}, {"category", v.Category}, {"image", v.Image}, {"features", strings.Join(v.Features, ", ")},
 		{"capabilities", words(v.Actions)}, {"hourly_rate", hourly}, {"deposit", deposit},

@@ -1,10 +1,12 @@
 package vehicles
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 
@@ -34,6 +36,9 @@ func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telemati
 			return err
 		}
 		file, err := changes.over(on)
+		if err == nil {
+			err = checkReason(changes, file, on)
+		}
 		if err != nil {
 			return err
 		}
@@ -52,6 +57,12 @@ func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telemati
 		}
 		for _, v := range file.Vehicles {
 			entry.Agency, entry.Vehicle = v.AgencyID, v.ID
+			if v.Maintenance.Reason != "" && v.Status != "" {
+				entry.Details["reason"] = v.Maintenance.Reason
+			}
+			if done.Bookings, err = bookingsInMaintenance(ctx, tx, v.ID); err != nil {
+				return err
+			}
 		}
 		return activity.Insert(ctx, tx, entry)
 	})
@@ -59,6 +70,33 @@ func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telemati
 		return telematics.FleetEdited{}, problems
 	}
 	return done, unavailable.Wrap("edit the fleet", err)
+}
+
+// checkReason returns an error for a vehicle that a person puts into maintenance without a reason,
+// which a fleet file need not say.
+func checkReason(c FleetChanges, file FleetFile, on record) error {
+	for i, v := range file.Vehicles {
+		status, reason := c.vehicles[i].fields["status"], c.vehicles[i].fields["reason"]
+		if (status != nil || reason != nil) && strings.TrimSpace(v.Maintenance.Reason) == "" &&
+			cmp.Or(v.Status, on.vehicles[v.ID].Status) == telematics.Maintenance {
+			return errors.Join(problem{"", "reason", "say why the vehicle is in maintenance"})
+		}
+	}
+	return nil
+}
+
+// bookingsInMaintenance returns how many bookings are in the time of a vehicle's maintenance; nil:
+// it is not in maintenance.
+func bookingsInMaintenance(ctx context.Context, tx *sqlx.Tx, id telematics.VehicleID) (*int, error) {
+	var counts []int
+	err := tx.SelectContext(ctx, &counts, `
+		select (select count(*) from bookings b where b.vehicle_id = v.id and (b.state = 'active'
+			or b.state = 'upcoming' and b.end_at > now() and b.start_at < coalesce(v.maintenance_until, 'infinity')))
+		from vehicles v where v.id = $1 and v.status = 'maintenance'`, id)
+	if err != nil || len(counts) == 0 {
+		return nil, err
+	}
+	return &counts[0], nil
 }
 
 func writeEdit(ctx context.Context, tx *sqlx.Tx, file FleetFile, by string) error {
@@ -70,7 +108,7 @@ func writeEdit(ctx context.Context, tx *sqlx.Tx, file FleetFile, by string) erro
 		_, err = importStations(ctx, tx, file)
 	}
 	if err == nil {
-		_, err = importVehicles(ctx, tx, file.Vehicles, file.Rates)
+		_, err = importVehicles(ctx, tx, file.Vehicles, file.Rates, by)
 	}
 	if err == nil {
 		_, err = importUnits(ctx, tx, file.Vehicles)

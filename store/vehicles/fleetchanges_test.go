@@ -223,7 +223,7 @@ func fields(kind string) (optional, needed []string) {
 		return nil, []string{"agency_id", "name", "address", "latitude", "longitude"}
 	}
 	return []string{
-			"unit", "protocol", "installation", "status", "brand", "model", "year", "color", "category", "image",
+			"unit", "protocol", "installation", "status", "reason", "until", "brand", "model", "year", "color", "category", "image",
 			"features", "capabilities", "hourly_rate", "deposit",
 		},
 		[]string{
@@ -275,7 +275,10 @@ func TestImport_EachFieldCanBeSetAlone(t *testing.T) {
 		{"vehicles", "unit", `"U3"`, "vehicle 1: unit U1 → U3"},
 		{"vehicles", "installation", `{"lock": "output 3 on", "unlock": "output 1 off"}`, "vehicle 1: installation lock output 1 on, " +
 			"unlock output 1 off → lock output 3 on, unlock output 1 off"},
-		{"vehicles", "status", `"available"`, "vehicle 1: status maintenance → available"},
+		{"vehicles", "reason", `"brakes"`, "vehicle 1: reason none → brakes"},
+		{"vehicles", "until", `"2126-12-01T18:00:00+01:00"`, "vehicle 1: until none → 2126-12-01T17:00:00Z"},
+		{"vehicles", "status", `"available"`, "vehicle 1: status maintenance → available; vehicle 1: reason brakes → none; " +
+			"vehicle 1: until 2126-12-01T17:00:00Z → none"},
 		{"vehicles", "powertrain", `"combustion"`, "vehicle 1: powertrain electric → combustion"},
 		{"vehicles", "plate_number", `"M-IM 9"`, "vehicle 1: plate number M-IM 1 → M-IM 9"},
 		{"vehicles", "brand", `"VW"`, "vehicle 1: brand Renault → VW"},

@@ -369,6 +369,7 @@ func (p *part) vehicle(before vehicle, c FleetChanges, on record, terms map[tele
 		(err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
 		p.problem("image", "%q: want an http or https address", v.Image)
 	}
+	v.Maintenance = p.maintenance(cmp.Or(v.Status, before.Status), before.Maintenance)
 	p.unit(&v, before.Vehicle, c, on)
 	p.capabilities("capabilities", &v, before.Vehicle)
 	its, named := terms[v.AgencyID]
@@ -376,6 +377,25 @@ func (p *part) vehicle(before vehicle, c FleetChanges, on record, terms map[tele
 		its = on.agencies[v.AgencyID].Terms
 	}
 	return vehicle{Vehicle: v, rate: p.rate(before.rate, on.agencies[before.AgencyID].Currency, its.Currency)}
+}
+
+// maintenance reads why a vehicle is in maintenance, and until when. The reason of another status
+// is for the audit log.
+func (p *part) maintenance(is telematics.VehicleStatus, recorded telematics.MaintenanceDetails) telematics.MaintenanceDetails {
+	if is != telematics.Maintenance {
+		recorded = telematics.MaintenanceDetails{}
+		if p.fields["until"] != nil && string(p.fields["until"]) != "null" {
+			p.problem("until", "only of a vehicle in maintenance")
+		}
+	}
+	recorded.Reason = p.optionalText("reason", recorded.Reason)
+	recorded.Until = exact(p, "until", recorded.Until, time.Time{}, func(text string) (at time.Time, err error) {
+		if err = json.Unmarshal([]byte(text), &at); err != nil || !at.After(time.Now()) {
+			err = errors.New("want a time to come, such as 2030-01-31T18:00:00Z")
+		}
+		return at.UTC().Truncate(time.Second), err
+	})
+	return recorded
 }
 
 // rate reads what the vehicle costs. What it cost in another currency must be named anew.

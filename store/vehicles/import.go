@@ -213,7 +213,7 @@ func (f *Fleet) importFile(
 			if err != nil {
 				return err
 			}
-			if vehicles, err = importVehicles(ctx, tx, part.Vehicles, part.Rates); err == nil {
+			if vehicles, err = importVehicles(ctx, tx, part.Vehicles, part.Rates, by); err == nil {
 				units, err = importUnits(ctx, tx, part.Vehicles)
 			}
 			return err
@@ -437,6 +437,9 @@ type vehicleFileRow struct {
 	Capabilities []telematics.Action      `json:"capabilities"`
 	HourlyRate   *rental.Minor            `json:"hourly_rate"` // null: not for rent
 	Deposit      rental.Minor             `json:"deposit"`
+	Reason       string                   `json:"reason"`
+	Until        *time.Time               `json:"until"`
+	By           string                   `json:"by"`
 }
 
 // statusByBookings is the SQL of the status that follows from the bookings of a vehicle f; null: it
@@ -453,19 +456,24 @@ const fileVehicles = `
 	select id, agency_id,
 		case when f.status in ('maintenance', 'inactive') then f.status else coalesce((` + statusByBookings + `), f.status) end as status,
 		powertrain, plate_number, brand, model, year, color, category, image,
-		coalesce(features, '{}') as features, coalesce(capabilities, '{}') as capabilities, hourly_rate, deposit
+		coalesce(features, '{}') as features, coalesce(capabilities, '{}') as capabilities, hourly_rate, deposit,
+		case when f.status = 'maintenance' then reason else '' end as reason, case when f.status = 'maintenance' then until end as until,
+		case when f.status = 'maintenance' then by else '' end as by, case when f.status = 'maintenance' then now() end as since
 	from (
 		select id, agency_id, coalesce(nullif(status, ''), (select v.status from vehicles v where v.id = f.id), 'available') as status,
 		powertrain,
-			plate_number, brand, model, year, color, category, image, features, capabilities, hourly_rate, deposit
+			plate_number, brand, model, year, color, category, image, features, capabilities, hourly_rate, deposit, reason, until, by
 		from json_to_recordset($1) as f (
 		id bigint, agency_id bigint, status text, powertrain text, plate_number text, brand text, model text,
-		year integer, color text, category text, image text, features text[], capabilities text[], hourly_rate bigint, deposit bigint)
+		year integer, color text, category text, image text, features text[], capabilities text[], hourly_rate bigint, deposit bigint,
+		reason text, until timestamptz, by text)
 	) f`
 
 // importVehicles locks the existing vehicles that differ from the file, so that no booking
 // changes the status of one between the read of its bookings and the commit.
-func importVehicles(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle, rates map[telematics.VehicleID]rental.Rate) (int, error) {
+func importVehicles(
+	ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle, rates map[telematics.VehicleID]rental.Rate, by string,
+) (int, error) {
 	rows := make([]vehicleFileRow, len(part))
 	for i, v := range part {
 		rate, rented := rates[v.ID]
@@ -473,6 +481,7 @@ func importVehicles(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle,
 			ID: v.ID, AgencyID: v.AgencyID, Status: v.Status, Powertrain: v.Powertrain, PlateNumber: v.Plate,
 			Brand: v.Brand, Model: v.Model, Year: v.Year, Color: v.Color, Category: v.Category, Image: v.Image,
 			Features: v.Features, Capabilities: v.Actions, Deposit: rate.Deposit,
+			Reason: v.Maintenance.Reason, Until: pg.Nullable(v.Maintenance.Until), By: by,
 		}
 		if rented {
 			rows[i].HourlyRate = &rate.Hourly
@@ -482,9 +491,9 @@ func importVehicles(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle,
 	err := tx.SelectContext(ctx, &changed, `
 		select f.id from (`+fileVehicles+`) f left join vehicles v on v.id = f.id
 		where v.id is null or (v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category, v.image,
-		v.features, v.capabilities, v.hourly_rate, v.deposit)
+		v.features, v.capabilities, v.hourly_rate, v.deposit, v.maintenance_reason, v.maintenance_until)
 			is distinct from (f.agency_id, f.status, f.powertrain, f.plate_number, f.brand, f.model, f.year, f.color, f.category, f.image,
-			f.features, f.capabilities, f.hourly_rate, f.deposit)`,
+			f.features, f.capabilities, f.hourly_rate, f.deposit, f.reason, f.until)`,
 		pg.JSONRecords(rows))
 	if err != nil || len(changed) == 0 {
 		return 0, err
@@ -496,14 +505,18 @@ func importVehicles(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle,
 	}
 	return upsert(ctx, tx, `
 		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category,
-			image, features, capabilities, hourly_rate, deposit)
+			image, features, capabilities, hourly_rate, deposit, maintenance_reason, maintenance_until, maintenance_by, maintenance_since)
 		select * from (`+fileVehicles+`) f
 		order by id
 		on conflict (id) do update set agency_id = excluded.agency_id, status = excluded.status,
 			powertrain = excluded.powertrain, plate_number = excluded.plate_number, brand = excluded.brand,
 			model = excluded.model, year = excluded.year, color = excluded.color, category = excluded.category,
 			image = excluded.image, features = excluded.features, capabilities = excluded.capabilities,
-			hourly_rate = excluded.hourly_rate, deposit = excluded.deposit`,
+			hourly_rate = excluded.hourly_rate, deposit = excluded.deposit,
+			maintenance_reason = excluded.maintenance_reason, maintenance_until = excluded.maintenance_until,
+			maintenance_by = case when vehicles.status = excluded.status then vehicles.maintenance_by else excluded.maintenance_by end,
+			maintenance_since = case when vehicles.status = excluded.status then vehicles.maintenance_since
+				else excluded.maintenance_since end`,
 		rows)
 }
 

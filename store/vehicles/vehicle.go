@@ -60,6 +60,10 @@ type Row struct {
 	Version      int64          `db:"version"`
 	BestEffort   bool           `db:"best_effort_unlock"`
 	MovedAt      *time.Time     `db:"moved_at"`
+	Reason       string         `db:"maintenance_reason"`
+	Until        *time.Time     `db:"maintenance_until"`
+	Since        *time.Time     `db:"maintenance_since"`
+	By           string         `db:"maintenance_by"`
 	ContactRow
 }
 
@@ -96,7 +100,9 @@ const ContactColumns = `u.status as contact_status, u.session, u.former_sessions
 // Vehicles with their units' contacts, and with their snapshots.
 const (
 	recordColumns = `v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
-		v.image, v.features, v.capabilities, u.serial, u.protocol, u.installation, ` + MovedAt + ` as moved_at, ` + ContactColumns
+		v.image, v.features, v.capabilities,
+		v.maintenance_reason, v.maintenance_until, v.maintenance_since, v.maintenance_by,
+		u.serial, u.protocol, u.installation, ` + MovedAt + ` as moved_at, ` + ContactColumns
 	selectRecords = `
 	select ` + recordColumns + `, ` + RecordVersion + ` as version
 	from vehicles v left join units u on u.vehicle_id = v.id`
@@ -146,6 +152,9 @@ func (r *Row) Vehicle() telematics.Vehicle {
 		Model: r.Model,
 		Year:  r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
 		Features: r.Features, Actions: actions(r.Capabilities),
+		Maintenance: telematics.MaintenanceDetails{
+			Reason: r.Reason, Until: pg.FromTimestamp(r.Until), Since: pg.FromTimestamp(r.Since), By: r.By,
+		},
 	}
 }
 

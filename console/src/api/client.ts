@@ -5,7 +5,8 @@ import { serverTime } from './servertime';
 
 type Schemas = components['schemas'];
 export type Vehicle = Schemas['Vehicle'];
-export type VehicleSummary = Schemas['VehicleSummary'];
+// Its times are those of reported_at, which events change.
+export type VehicleSummary = Omit<Schemas['VehicleSummary'], 'locked_at' | 'energy_at'>;
 export type VehicleStatus = Schemas['VehicleStatus'];
 export type StatusMeta = Schemas['StatusMeta'];
 export type Command = Schemas['Command'];

@@ -643,6 +643,24 @@ export const de: Texts = {
     powertrains: { combustion: 'Verbrenner', electric: 'elektrisch', plug_in_hybrid: 'Plug-in-Hybrid' },
     lastCommand: 'Letzter Befehl',
     earlierCommands: 'Frühere Befehle',
+    maintenance: {
+      title: 'In Wartung',
+      begin: 'Wartung',
+      edit: 'Grund und Ende',
+      end: 'Zurück in Betrieb',
+      since: (at, by) => `seit ${at}${by ? ` (${by})` : ''}`,
+      until: (at) => `bis ${at}`,
+      noEnd: 'ohne Ende',
+      ask: (plate) => `Wartung von ${plate}`,
+      then: 'Es wird nicht angeboten, und seine Buchungen können nicht beginnen; keine wird storniert. Eine laufende Miete läuft weiter.',
+      reason: 'Grund',
+      untilLabel: 'Ende (dann ist es wieder in Betrieb; leer: bis es jemand zurückholt)',
+      save: 'In Wartung nehmen',
+      bookings: (count) =>
+        count === 1
+          ? 'Eine Buchung liegt in dieser Zeit, sie ist nicht storniert.'
+          : `${count} Buchungen liegen in dieser Zeit, sie sind nicht storniert.`,
+    },
     booking: {
       title: 'Buchung',
       now: (client) => `bei ${client}`,

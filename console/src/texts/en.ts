@@ -595,6 +595,22 @@ export const en = {
     powertrains: { combustion: 'combustion engine', electric: 'electric', plug_in_hybrid: 'plug-in hybrid' },
     lastCommand: 'Last command',
     earlierCommands: 'Earlier commands',
+    maintenance: {
+      title: 'In maintenance',
+      begin: 'Maintenance',
+      edit: 'Reason and end',
+      end: 'Back to service',
+      since: (at: string, by: string | null) => `since ${at}${by ? ` (${by})` : ''}`,
+      until: (at: string) => `until ${at}`,
+      noEnd: 'without an end',
+      ask: (plate: string) => `Maintenance of ${plate}`,
+      then: 'It is not offered, and its bookings cannot begin; none is cancelled. A running rental goes on.',
+      reason: 'Reason',
+      untilLabel: 'End (it returns to service then; empty: a person returns it)',
+      save: 'Set to maintenance',
+      bookings: (count: number) =>
+        count === 1 ? 'One booking is in this time, and is not cancelled.' : `${count} bookings are in this time, and are not cancelled.`,
+    },
     booking: {
       title: 'Booking',
       now: (client: string) => `with ${client}`,

@@ -1,0 +1,61 @@
+// @vitest-environment happy-dom
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { fleet } from '../state/fleet.svelte';
+import { at, doubled, openConsole, vehicle, type Answers, type Pages } from './service';
+
+let pages: Pages;
+let answers: Answers;
+let sent: unknown[];
+beforeEach(async () => {
+  localStorage.setItem('map', 'hidden');
+  sessionStorage.clear();
+  sent = [];
+  const car = vehicle(1);
+  answers = {
+    ...doubled,
+    halts: [],
+    'vehicles/1': (_: string, { method, body }: RequestInit) => {
+      if (method !== 'PATCH') return car;
+      const { status, reason, until } = JSON.parse(String(body));
+      sent.push({ status, reason, until });
+      return { ...car, status, maintenance: status === 'maintenance' ? { reason, until, since: at(0), by: 'zoe' } : null };
+    },
+  };
+  pages = await openConsole(answers);
+  await pages.open('#/vehicles/1', 'button[data-action="maintenance"]');
+});
+afterEach(() => pages.close());
+
+const click = (action: string) => document.querySelector<HTMLElement>(`button[data-action="${action}"]`)!.click();
+
+it('sets a vehicle to maintenance with a reason and an end, and back', async () => {
+  click('maintenance');
+  await pages.until(() => document.querySelector('dialog[open] input[name="reason"]'));
+  for (const [name, value] of Object.entries({ reason: 'brakes', until: '2126-03-01T18:00' })) {
+    const field = document.querySelector<HTMLInputElement>(`dialog[open] input[name="${name}"]`)!;
+    field.value = value;
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+  document.querySelector('dialog[open] form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+  await pages.until(() => document.querySelector('[data-maintenance="true"]'));
+  expect(pages.texts('[data-maintenance] p')[0]).toMatch(/^In maintenance: brakes, since .* \(zoe\), until .*2126/);
+  click('back-to-service');
+  await pages.until(() => document.querySelector('[data-maintenance="false"]'));
+  const until = new Date('2126-03-01T18:00').toISOString();
+  expect(sent).toEqual([
+    { status: 'maintenance', reason: 'brakes', until },
+    { status: 'available', reason: undefined, until: undefined },
+  ]);
+  expect(pages.errors).toEqual([]);
+});
+
+it('shows it without buttons to those who may not change it', async () => {
+  pages.close();
+  fleet.me = { ...fleet.me!, level: 'viewer' };
+  answers['vehicles/1'] = { ...vehicle(1), status: 'maintenance', maintenance: { reason: 'brakes', until: null, since: null, by: null } };
+  answers['vehicles/1/status'] = { ...(doubled['vehicles/1/status'] as object), status: 'maintenance' };
+  pages = await openConsole(answers);
+  await pages.open('#/vehicles/1', '[data-maintenance="true"]');
+  expect(pages.texts('[data-maintenance] p')[0]).toBe('In maintenance: brakes, without an end');
+  expect(document.querySelector('[data-maintenance] button')).toBeNull();
+});
