@@ -442,6 +442,7 @@ var pages = []struct {
 	{"units, unknown", "#/units?view=unknown", `h1`, func(p *consoletest.Page) { p.Gone("main", "Reading…") }},
 	{"bulk", "#/bulk/{bulk}", `tr[data-kind="refused"]`, nil},
 	{"tour", "#/tour", `[data-step="7"]`, nil},
+	{"no page", "#/nowhere", `h1`, func(p *consoletest.Page) { p.See("h1", "There is no page at this address") }},
 	{"menu", "#/activity", `td`, func(p *consoletest.Page) { p.Click("header button[popovertarget]"); p.See("[popover]", "Sign out") }},
 	{"help", "#/activity", `td`, func(p *consoletest.Page) { p.Press("?"); p.See("dialog[open]") }},
 	{"halt", "#/activity", `td`, func(p *consoletest.Page) { p.Press("h"); p.See("dialog[open]") }},
