@@ -52,7 +52,7 @@ func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *te
 			fmt.Sprintf("The booking is %s; its vehicle can be locked and unlocked only while it is active. Nothing was sent.", d.State))
 	case a == telematics.Lock:
 		return nil
-	case d.inTransition() && d.Transition.Kind == EndRental:
+	case d.inTransition() && (d.Transition.Kind == EndRental || d.Transition.Kind == PauseRental):
 		return d.errTransitionOpen()
 	case !d.PausedSince.IsZero():
 		return Forbids(BookingStateConflict, "The rental is paused; resume it to unlock its vehicle. Nothing was sent.")

@@ -21,7 +21,7 @@ func (d BookingDetails) Begin(now time.Time) (Change, error) {
 		return Change{}, NoMethod()
 	}
 	b := d.Booking
-	b.State, b.ActualStart = Active, now
+	b.State, b.ActualStart, b.ReservedUntil = Active, now, time.Time{}
 	c := Change{Booking: b, Charges: []Charge{d.charge(StartCharge, b.Price.Rental(), now)}}
 	if b.Price.Deposit > 0 {
 		deposit := d.charge(DepositCharge, b.Price.Deposit, now)
@@ -157,14 +157,20 @@ func (d BookingDetails) TakeBack(extension ChargeID) (Booking, error) {
 	return b, err
 }
 
-// Finish decides to end the booking, early or late; the price stays as agreed. The deposit is
-// released, unless a part of it is to be captured: then the processor releases the rest. It fails
-// with a *telematics.Error where the booking is not active.
+// Finish decides to end the booking, early or late; the price stays as agreed, and is charged if
+// the start did not. The deposit is released, unless a part of it is to be captured: then the
+// processor releases the rest. It fails with a *telematics.Error where the booking is not active.
 func (d BookingDetails) Finish(now time.Time) (Change, error) {
 	if d.inTransition() {
 		return Change{}, d.errTransitionOpen()
 	}
-	return d.finish(now)
+	d.Booking = d.resumed(now)
+	c, err := d.finish(now)
+	charged := slices.ContainsFunc(d.Charges, func(c Charge) bool { return c.Kind == StartCharge && c.Goal != Release })
+	if owed := d.Price.Rental() - d.askedFor(); err == nil && !charged && owed > 0 {
+		c.Charges = append(c.Charges, d.charge(EndCharge, owed, now))
+	}
+	return c, err
 }
 
 func (d BookingDetails) finish(now time.Time) (Change, error) {

@@ -103,7 +103,7 @@ func (d BookingDetails) paymentStatus() PaymentStatus {
 func (d BookingDetails) lasting() []Charge {
 	back := map[ChargeID]bool{}
 	for _, c := range d.Charges {
-		back[c.ID] = c.Kind == StartCharge && c.Goal == Release
+		back[c.ID] = c.Kind == StartCharge && c.Goal == Release && d.notReturned(c) == 0
 	}
 	return slices.DeleteFunc(slices.Clone(d.Charges), func(c Charge) bool { return back[c.ID] || back[c.Refunds] })
 }

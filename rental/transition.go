@@ -100,6 +100,9 @@ type Progress struct {
 	Earlier telematics.CommandID `json:"earlier,omitzero"`
 	// Since when the vehicle may have executed an attempt that has no result; zero: it has not.
 	UnknownSince time.Time `json:"unknown_since,omitzero"`
+	// Whether the vehicle was locked when the transition was opened: a report that it still is says
+	// nothing about the command. Nil: not known.
+	LockedBefore *bool `json:"locked_before,omitempty"`
 	// Since when the present step waits.
 	Since   time.Time           `json:"since"`
 	Failure *telematics.Failure `json:"failure,omitempty"` // why it fails, or has failed
@@ -178,12 +181,12 @@ func (t *Transition) OrderAgain(now time.Time) {
 func (t *Transition) Join(override string) (activity string, err error) {
 	switch {
 	case override != "":
-		if t.State != TransitionOpen || t.Kind != EndRental && t.Step != StepUndo {
+		if t.State != TransitionOpen || t.Step != StepUndo && (t.Kind != EndRental || t.Step == StepBook) {
 			return "", NothingToOverride()
 		}
 		t.Override = override
 		return TransitionOverride, nil
-	case t.State == TransitionOpen && t.Step == StepConfirm && t.Wish != RepeatOrder:
+	case t.State == TransitionOpen && t.Step == StepConfirm && t.Wish == "":
 		t.Wish = RepeatOrder
 		return TransitionRepeat, nil
 	}
@@ -204,6 +207,20 @@ func (t *Transition) Cancel() (activity string, err error) {
 	}
 	t.Wish = GiveUp
 	return TransitionCancel, nil
+}
+
+// Undone notes that the vehicle has locked again, after a command that it had not confirmed.
+func (t *Transition) Undone() {
+	if t.Failure == nil || t.Failure.Outcome == telematics.NotExecuted {
+		return
+	}
+	undone := *t.Failure
+	undone.Outcome = telematics.NotExecuted
+	undone.Message = "The vehicle did not confirm in time that it opened. It has been locked again, and nothing is charged."
+	if undone.Code == TransitionCancelled {
+		undone.Message = t.Failure.Message
+	}
+	t.Failure = &undone
 }
 
 // Succeed ends the transition: its booking is changed.

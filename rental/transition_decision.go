@@ -327,7 +327,7 @@ func StartUnpaid(p PaymentProgress) *telematics.Error {
 // StartCancelled returns the error of a start that its client has given up.
 func StartCancelled() *telematics.Error {
 	return &telematics.Error{
-		Code: TransitionCancelled, Message: "The start was cancelled; nothing is charged, and the vehicle stays locked.",
+		Code: TransitionCancelled, Message: "The start was cancelled; nothing is charged.",
 	}
 }
 

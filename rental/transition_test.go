@@ -208,6 +208,66 @@ func TestPayment_AStartThatWasTakenBackDoesNotCount(t *testing.T) {
 	}
 }
 
+// Staff end by hand what was begun with a hold alone: its price is charged.
+func TestFinish_ChargesWhatTheStartDidNot(t *testing.T) {
+	for charging, want := range map[rental.StartCharging]rental.Minor{rental.ChargeNothing: 13_200, rental.ChargeEstimate: 0} {
+		d := upcoming()
+		d.Terms.Rules = rental.DefaultRules
+		d.Terms.Rules.ChargeAtStart = charging
+		d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
+		settleAll(&d, start)
+		d = after(d, must(d.Activate(start, 0)))
+		d = after(d, must(d.Pause(start.Add(time.Hour))))
+		c := must(d.Finish(start.Add(2 * time.Hour)))
+		var charged rental.Minor
+		for _, c := range c.Charges {
+			charged += c.Amount
+		}
+		if charged != want || !c.Booking.PausedSince.IsZero() {
+			t.Errorf("%s: the end charges %d, paused since %v; want %d, and no pause", charging, charged, c.Booking.PausedSince, want)
+		}
+	}
+}
+
+// A start charge that was paid although its end had withdrawn it counts: a part of it was kept.
+func TestPayment_AWithdrawnStartThatWasPaidCounts(t *testing.T) {
+	d := active(t)
+	d.State = rental.Completed
+	d.Charges[0].Goal = rental.Release
+	d.Charges[1].State, d.Charges[1].Goal = rental.Released, rental.Release
+	back := d.Charges[0]
+	back.ID, back.Kind, back.Refunds, back.Goal = rental.ChargeID{99}, rental.RefundCharge, d.Charges[0].ID, ""
+	back.Amount -= 1_000
+	back.Settled = back.Amount
+	d.Charges = append(d.Charges, back)
+	if p := d.Payment(); p.Status != rental.PaymentPartiallyRefunded {
+		t.Errorf("%+v, want it partially refunded", p)
+	}
+}
+
+func TestTransition_AStartThatIsGivenUpIsNotOrderedAgain(t *testing.T) {
+	x := rental.Transition{Kind: rental.StartRental, State: rental.TransitionOpen, Step: rental.StepConfirm}
+	if _, err := x.Cancel(); err != nil || x.Wish != rental.GiveUp {
+		t.Fatalf("wish %q, %v", x.Wish, err)
+	}
+	if activity, err := x.Join(""); err != nil || activity != "" || x.Wish != rental.GiveUp {
+		t.Errorf("a later request: %q, %v, wish %q; want it still given up", activity, err, x.Wish)
+	}
+}
+
+func TestControl_NothingOpensWhileAPauseOrAnEndIsInProgress(t *testing.T) {
+	for kind, want := range map[rental.TransitionKind]telematics.Code{
+		rental.PauseRental: rental.TransitionIsOpen, rental.EndRental: rental.TransitionIsOpen, rental.ResumeRental: "",
+	} {
+		d := active(t)
+		d.Transition = &rental.Transition{Kind: kind, State: rental.TransitionOpen, Step: rental.StepConfirm}
+		_ = wantControl(t, string(kind), d, start.Add(time.Hour), want)
+	}
+	paused := active(t)
+	paused.PausedSince = start
+	_ = wantControl(t, "paused", paused, start.Add(time.Hour), rental.BookingStateConflict)
+}
+
 func TestStartPayment_AHoldThatTheProcessorHasEndedIsRefused(t *testing.T) {
 	d := upcoming()
 	d.Terms.Rules = rental.DefaultRules

@@ -82,7 +82,11 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 
 // chargeResults are the states that a charge of each kind may be settled with.
 var chargeResults = map[rental.ChargeKind][]rental.ChargeState{
-	rental.StartCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
+	rental.StartCharge: {
+		rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Released,
+		rental.Waived,
+	},
+	rental.EndCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
 	rental.ExtensionCharge: {
 		rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Released,
 		rental.Waived,

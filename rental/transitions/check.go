@@ -33,6 +33,22 @@ func (r *Runner) checkStart(q rental.TransitionRequest, d rental.BookingDetails,
 	if twin.Contact.Unreachable(q.Now) {
 		return telematics.UnitOffline(twin.Contact, q.Now)
 	}
+	return checkDistance(q, d, twin)
+}
+
+// checkJoin checks that a client who has a vehicle opened again is still near it.
+func (r *Runner) checkJoin(ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, t rental.Transition) error {
+	if t.Kind != rental.StartRental || t.Step != rental.StepConfirm {
+		return nil
+	}
+	twin, err := r.Cars.Twin(ctx, d.VehicleID)
+	if err != nil {
+		return err
+	}
+	return checkDistance(q, d, &twin)
+}
+
+func checkDistance(q rental.TransitionRequest, d rental.BookingDetails, twin *telematics.Twin) error {
 	position, known := twin.Snapshot.Position()
 	if q.Actor.Role != telematics.Client || d.Terms.Rules.MaxDistance == 0 || !known {
 		return nil

@@ -17,11 +17,17 @@ func (w *worker) refund(ctx context.Context) (bool, error) {
 	return false, w.settle(ctx, func(d rental.BookingDetails, now time.Time) (rental.Change, time.Duration, error) {
 		change, done := d.TakeBackStart(now)
 		if !done {
-			return change, w.Waits.Refund, nil
+			return change, w.paymentWait(now), nil
 		}
 		w.t.GiveUp(now, nil)
 		return change, 0, nil
 	})
+}
+
+// paymentWait returns after how long payments without a result are looked at again: each look locks
+// the booking, and a processor may be unavailable for hours.
+func (w *worker) paymentWait(now time.Time) time.Duration {
+	return min(max(w.Waits.Refund, now.Sub(w.t.Since)/10), 30*w.Waits.Refund)
 }
 
 // fail ends the transition. The booking is as before.
@@ -47,7 +53,7 @@ func (w *worker) book(ctx context.Context, at time.Time) (bool, error) {
 		case err != nil:
 			return rental.Change{}, 0, err
 		case !done:
-			return change, w.Waits.Refund, nil
+			return change, w.paymentWait(now), nil
 		}
 		w.t.Succeed(now)
 		return change, 0, nil

@@ -11,6 +11,14 @@ type Waits struct {
 	// shorter. Half gives up on processors that are slow for a moment; double has a client who went
 	// away keep the vehicle for longer.
 	PayAtLeast time.Duration
+	// OpenWithin is how long after its request, or after the payment was due, a vehicle may still
+	// be ordered to open. Half gives up after short outages; double opens vehicles for clients who
+	// have left.
+	OpenWithin time.Duration
+	// Momentary is for how long a start is ordered again for which nothing was sent, for a reason
+	// that passes. Half takes payments back for a reconnection; double has a client wait for
+	// longer.
+	Momentary time.Duration
 	// Confirm is between two looks at a command whose result is unknown.
 	Confirm time.Duration
 	// StartUnknown is how long a start waits for the result of its command, and for the client who
@@ -35,7 +43,7 @@ type Waits struct {
 // DefaultWaits are the waits of the service.
 var DefaultWaits = Waits{
 	Pay: 250 * time.Millisecond, PayLong: 2 * time.Second, PayAtLeast: time.Minute,
-	Confirm: time.Second, StartUnknown: 5 * time.Minute,
+	OpenWithin: time.Minute, Momentary: 5 * time.Second, Confirm: time.Second, StartUnknown: 5 * time.Minute,
 	PauseUnknown: time.Minute, EndUnknown: 10 * time.Second, OrderAgain: 15 * time.Second, Refund: time.Second,
 	Staff: 5 * time.Minute, Broken: 5 * time.Second,
 }

@@ -79,8 +79,15 @@ func (w *worker) wait(ctx context.Context, d time.Duration) (bool, error) {
 	return false, err
 }
 
-// isLong reports whether the transition has been open for Waits.Staff: a person should look at it.
-func (w *worker) isLong() bool { return w.Now().Sub(w.t.Requested) > w.Waits.Staff }
+// isLong reports whether the transition has been open for Waits.Staff, or has waited that long for
+// its vehicle: a person should look at it.
+func (w *worker) isLong() bool {
+	since := w.t.Requested
+	if w.t.UnknownSince.After(since) {
+		since = w.t.UnknownSince
+	}
+	return w.Now().Sub(since) > w.Waits.Staff
+}
 
 // publishNow publishes the transition with its booking as it is now.
 func (w *worker) publishNow(ctx context.Context) {
@@ -107,10 +114,13 @@ func (w *worker) pay(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	now := w.Now()
-	waited := now.Sub(w.t.Since)
+	waited, limit := now.Sub(w.t.Since), max(d.Terms.PaymentWait, w.Waits.PayAtLeast)
 	switch progress := d.StartPayment(); {
 	case w.t.Wish == rental.GiveUp:
 		w.t.Fail(rental.StartCancelled(), rental.StepRefund, now)
+	case progress == rental.PaymentMade && waited > limit+w.Waits.OpenWithin:
+		// The client may have left.
+		w.t.Fail(rental.StartUnpaid(rental.PaymentAwaits), rental.StepRefund, now)
 	case progress == rental.PaymentMade:
 		// The payment may have taken long.
 		if err := d.MayBegin(now); err != nil {
@@ -120,7 +130,7 @@ func (w *worker) pay(ctx context.Context) (bool, error) {
 		}
 	case progress == rental.PaymentRefused:
 		w.t.Fail(d.StartRefused(), rental.StepRefund, now)
-	case waited > max(d.Terms.PaymentWait, w.Waits.PayAtLeast):
+	case waited > limit:
 		w.t.Fail(rental.StartUnpaid(progress), rental.StepRefund, now)
 	case waited > payHere:
 		return w.wait(ctx, w.Waits.PayLong)
@@ -141,7 +151,8 @@ func (w *worker) command(ctx context.Context) (bool, error) {
 	completed, failure, err := w.order(ctx)
 	switch {
 	case err != nil:
-		return w.awaitResult(ctx, asError(err))
+		unknown := telematics.Command{ID: w.t.Command, Action: w.t.Action(), State: telematics.Unknown}
+		return w.awaitResult(ctx, unknown.Err())
 	case failure == nil:
 		return w.book(ctx, completed)
 	}
@@ -155,7 +166,7 @@ func (w *worker) order(ctx context.Context) (completed time.Time, failure *telem
 	receipt, err := w.Cars.Send(ctx, &delivery.Order{
 		Vehicle: w.t.Vehicle, Action: w.t.Action(), Actor: w.t.By, RequestID: w.t.RequestID, Booking: int64(w.t.Booking), Budget: w.Budget,
 		Idempotency: &telematics.IdempotencyKey{Subject: rental.System().Subject, Key: key, Fingerprint: sha256.Sum256([]byte(key))},
-		Allowed:     w.stillLeased,
+		Allowed:     w.mayOpen,
 	})
 	if receipt.Command != nil {
 		w.t.Command = receipt.Command.ID
@@ -173,17 +184,27 @@ func (w *worker) order(ctx context.Context) (completed time.Time, failure *telem
 	return time.Time{}, failure, nil
 }
 
-// stillLeased returns an error if another worker has the transition by now, which may have ended
-// it: this process may have stood still before the command was published.
-func (w *worker) stillLeased(ctx context.Context) error {
+// errTooLate means that no process ordered the command while its client waited for it.
+var errTooLate = errors.New("the vehicle would open long after the request")
+
+// mayOpen returns an error if the vehicle must not open any more: the client may have left, or
+// another worker has the transition by now, which may have ended it, since this process may have
+// stood still before the command was published.
+func (w *worker) mayOpen(ctx context.Context) error {
 	if a := w.t.Action(); a != telematics.Unlock && a != telematics.UnlockAndEnableDriving {
 		return nil // what locks is no danger
 	}
-	is, err := w.Store.Transition(ctx, w.t.ID)
-	if err == nil && (is.State != rental.TransitionOpen || is.Lease != w.t.Lease) {
-		err = telematics.Unavailable("The transition", errLeaseLost)
+	if w.Now().Sub(w.t.Since) > w.Waits.OpenWithin {
+		return telematics.Unavailable("The service", errTooLate)
 	}
-	return err
+	is, err := w.Store.Transition(ctx, w.t.ID)
+	switch {
+	case err != nil:
+		return telematics.Unavailable("Postgres", err)
+	case is.State != rental.TransitionOpen || is.Lease != w.t.Lease:
+		return telematics.Unavailable("The service", errLeaseLost)
+	}
+	return nil
 }
 
 // commandFailed decides what follows a command that was not executed, or may have been.
@@ -199,9 +220,12 @@ func (w *worker) commandFailed(ctx context.Context, failure *telematics.Error) (
 	case ends && w.mustEnd(failure):
 		w.t.OrderAgain(now)
 		return w.wait(ctx, w.retryAfter(failure))
-	case w.t.Earlier != telematics.NoCommand && failure.Outcome == telematics.NotExecuted:
+	case !ends && w.t.Earlier != telematics.NoCommand && failure.Outcome == telematics.NotExecuted:
 		w.t.Command, w.t.Earlier = w.t.Earlier, telematics.NoCommand
 		return w.await(ctx)
+	case opens && w.isMomentary(failure):
+		w.t.OrderAgain(now)
+		return w.wait(ctx, w.Waits.Confirm)
 	case opens && (!w.t.UnknownSince.IsZero() || failure.Outcome == telematics.HasFailed):
 		w.t.Fail(failure, rental.StepUndo, now)
 		return w.next(ctx)
@@ -212,6 +236,13 @@ func (w *worker) commandFailed(ctx context.Context, failure *telematics.Error) (
 	return w.fail(ctx, failure)
 }
 
+// isMomentary reports whether nothing was sent for a reason that passes, and the client still
+// waits: the payment need not be taken back for it.
+func (w *worker) isMomentary(failure *telematics.Error) bool {
+	return (failure.Code == telematics.CommandInProgress || failure.Code == telematics.TelematicsUnavailable) &&
+		w.t.Step == rental.StepCommand && w.Now().Sub(w.t.Since) < w.Waits.Momentary
+}
+
 // mustEnd reports whether the command of an end is ordered again: the vehicle could not be reached,
 // or may have executed an earlier one.
 func (w *worker) mustEnd(failure *telematics.Error) bool {
@@ -219,11 +250,15 @@ func (w *worker) mustEnd(failure *telematics.Error) bool {
 	case telematics.VehicleStateConflict, telematics.CommandRejected, telematics.CommandFailed:
 		return false
 	}
-	return failure.Retryable || w.t.Attempt > 0
+	wasMoved := failure.Code == telematics.VehicleNotFound // to another agency
+	return failure.Retryable || w.t.Attempt > 0 || wasMoved
 }
 
 // retryAfter returns after how long a command that must be executed is ordered again.
 func (w *worker) retryAfter(failure *telematics.Error) time.Duration {
+	if w.isLong() { // each attempt leaves an entry in the audit log
+		return 10 * w.Waits.OrderAgain
+	}
 	return min(max(failure.RetryAfter, w.Waits.OrderAgain), 2*w.Waits.OrderAgain)
 }
 
@@ -250,15 +285,16 @@ func (w *worker) confirm(ctx context.Context) (bool, error) {
 	if err != nil {
 		return w.wait(ctx, w.Waits.Broken)
 	}
+	overridden := w.t.Kind == rental.EndRental && w.t.Override != ""
 	switch outcome := made.State.Outcome(); {
-	case made.State == telematics.Succeeded:
-		return w.book(ctx, made.Completed)
-	case outcome == telematics.NotExecuted, outcome == telematics.HasFailed, w.t.Kind == rental.EndRental && w.t.Override != "":
+	case outcome == telematics.NotExecuted, outcome == telematics.HasFailed, overridden && made.State != telematics.Succeeded:
 		return w.commandFailed(ctx, made.Err())
-	case w.t.Wish == rental.GiveUp:
+	case w.t.Wish == rental.GiveUp: // whatever came since: undo looks whether it is driven
 		w.t.Fail(rental.StartCancelled(), rental.StepUndo, now)
 		return w.next(ctx)
-	case w.t.Wish == rental.RepeatOrder:
+	case made.State == telematics.Succeeded:
+		return w.book(ctx, made.Completed)
+	case w.t.Wish == rental.RepeatOrder && !w.isUnknownForLong(now):
 		w.t.Wish = ""
 		w.t.OrderAgain(now)
 		return w.next(ctx)
@@ -289,14 +325,9 @@ func (w *worker) newestResult(ctx context.Context) (telematics.Command, error) {
 // process waits for, or that could not be ordered, unless it has waited for long enough.
 func (w *worker) awaitResult(ctx context.Context, because *telematics.Error) (bool, error) {
 	now := w.Now()
-	since := w.t.UnknownSince
-	if since.IsZero() {
-		since = w.t.Since
-	}
-	waited := now.Sub(since)
 	switch w.t.Kind {
 	case rental.StartRental:
-		if waited > w.Waits.StartUnknown {
+		if w.isUnknownForLong(now) {
 			w.t.Fail(because, rental.StepUndo, now)
 			return w.next(ctx)
 		}
@@ -306,18 +337,32 @@ func (w *worker) awaitResult(ctx context.Context, because *telematics.Error) (bo
 			return w.next(ctx)
 		}
 	default:
-		if waited > w.Waits.PauseUnknown {
+		if w.isUnknownForLong(now) {
 			return w.fail(ctx, because)
 		}
 	}
 	return w.wait(ctx, w.Waits.Confirm)
 }
 
+// isUnknownForLong reports whether a start, pause or resumption has waited for its vehicle for as
+// long as it may.
+func (w *worker) isUnknownForLong(now time.Time) bool {
+	since := w.t.UnknownSince
+	if since.IsZero() {
+		since = w.t.Since
+	}
+	if w.t.Kind == rental.StartRental {
+		return now.Sub(since) > w.Waits.StartUnknown
+	}
+	return now.Sub(since) > w.Waits.PauseUnknown
+}
+
 // reportsDone reports whether the vehicle has reported, since a command of unknown result was sent,
-// that it is as the command wants it. The end of a rental needs the command's result: no report
-// says that a vehicle is immobilised.
+// that it is as the command wants it, and was not before. The end of a rental needs the command's
+// result: no report says that a vehicle is immobilised.
 func (w *worker) reportsDone(ctx context.Context, made telematics.Command) (bool, error) {
-	if w.t.Kind == rental.EndRental {
+	wanted := w.t.Kind == rental.PauseRental
+	if w.t.Kind == rental.EndRental || w.t.LockedBefore != nil && *w.t.LockedBefore == wanted {
 		return false, nil
 	}
 	twin, err := w.Cars.Twin(ctx, w.t.Vehicle)
@@ -326,21 +371,23 @@ func (w *worker) reportsDone(ctx context.Context, made telematics.Command) (bool
 	}
 	locked := twin.Snapshot.Flag(telematics.IsLocked)
 	sent := made.SentAt
-	return locked != nil && !sent.IsZero() && twin.Snapshot[telematics.IsLocked].At.After(sent) &&
-		*locked == (w.t.Kind == rental.PauseRental), nil
+	return locked != nil && !sent.IsZero() && twin.Snapshot[telematics.IsLocked].At.After(sent) && *locked == wanted, nil
 }
 
 // undo locks a vehicle that may have opened. It is ordered until the vehicle has done it.
 func (w *worker) undo(ctx context.Context) (bool, error) {
-	if driven, err := w.isDriven(ctx); err != nil {
-		return false, err
-	} else if driven { // the client has the vehicle: the rental has begun
-		w.t.Failure = nil
-		return w.book(ctx, w.Now())
+	if w.t.Override == "" {
+		if driven, err := w.isDriven(ctx); err != nil {
+			return false, err
+		} else if driven { // the client has the vehicle: the rental has begun
+			w.t.Failure = nil
+			return w.book(ctx, w.Now())
+		}
 	}
 	_, failure, err := w.order(ctx)
 	switch now := w.Now(); {
 	case err == nil && failure == nil:
+		w.t.Undone()
 		w.t.Enter(rental.StepRefund, now)
 	case w.t.Override != "": // staff vouch for the vehicle, whatever it answers
 		w.t.Overrule(cmp.Or(failure, asError(err)), rental.StepRefund, now)

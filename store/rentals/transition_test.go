@@ -161,6 +161,7 @@ type bothStores struct {
 // brief are waits of a runner that gives up soon.
 var brief = transitions.Waits{
 	Pay: 20 * time.Millisecond, PayLong: 50 * time.Millisecond, PayAtLeast: 10 * time.Second,
+	OpenWithin: time.Minute, Momentary: 40 * time.Millisecond,
 	Confirm: 20 * time.Millisecond, StartUnknown: 400 * time.Millisecond,
 	PauseUnknown: 300 * time.Millisecond, EndUnknown: 60 * time.Millisecond, OrderAgain: 40 * time.Millisecond,
 	Refund: 20 * time.Millisecond, Staff: 150 * time.Millisecond, Broken: 50 * time.Millisecond,
@@ -430,6 +431,12 @@ func TestTransitions_AStartOfUnknownResult(t *testing.T) {
 				d.t.Error(err)
 			}
 		}, rental.Active, 3300, 20000, []telematics.Action{telematics.UnlockAndEnableDriving}},
+		"answers once it is given up": {func(d *drive, s rental.Transition) {
+			d.exec(`
+				update transitions set content = content || '{"wish": "cancel"}', due_at = 'infinity', lease = null, lease_until = null`)
+			d.cars.settle(telematics.Succeeded)
+			d.exec(`update transitions set due_at = now()`)
+		}, rental.Upcoming, 0, 0, []telematics.Action{telematics.UnlockAndEnableDriving, telematics.LockAndDisableDriving}},
 		"is given up": {func(d *drive, s rental.Transition) {
 			if _, err := d.giveUp(s.ID, ""); err != nil {
 				d.t.Error(err)
@@ -477,6 +484,59 @@ func TestTransitions_AnEndGoesOnUntilTheCarHasDoneIt(t *testing.T) {
 	d.do(rental.EndRental)
 	d.wants(rental.Completed, 3300, 0)
 	d.wantsActions(telematics.UnlockAndEnableDriving, telematics.LockAndDisableDriving)
+}
+
+// No process ran while the client waited: nothing opens for one who may have left.
+func TestTransitions_AStartThatComesTooLateOpensNothing(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.bank.FailAll("CreateIntent", sandbox.TooMany)
+	start, err := d.ask(rental.StartRental, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.exec(`update transitions set content = content || jsonb_build_object('since', now() - interval '2 minutes'),
+		step = 'command', due_at = now(), lease = null, lease_until = null`)
+	d.bank.FailWith(nil)
+	d.wantsFailed(d.await(start), telematics.TelematicsUnavailable)
+	d.wants(rental.Upcoming, 0, 0)
+	d.wantsActions()
+}
+
+// A vehicle that refuses to be locked ends the end, also after an attempt of unknown result: its
+// rental goes on.
+func TestTransitions_AnEndThatTheVehicleRefusesHasFailed(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.do(rental.StartRental)
+	var ordered int
+	d.cars.script(func(delivery.Order) telematics.State {
+		if ordered++; ordered == 1 {
+			return telematics.Unknown
+		}
+		return telematics.Rejected
+	})
+	d.wantsFailed(d.do(rental.EndRental), telematics.CommandRejected)
+	d.wants(rental.Active, 3300, 20000)
+}
+
+// A vehicle that was unlocked before does not say by that that the start was executed.
+func TestTransitions_AnUnlockedVehicleIsNoResult(t *testing.T) {
+	t.Parallel()
+	d := newDriveThatWaits(t, sandbox.Behaviour{}, brief)
+	d.cars.report(map[telematics.Field]any{telematics.IsLocked: false})
+	d.cars.script(unknownTo(telematics.UnlockAndEnableDriving))
+	start, err := d.ask(rental.StartRental, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Eventually(t, "the result is unknown", func() bool { return d.details().Transition.Step == rental.StepConfirm })
+	d.cars.report(map[telematics.Field]any{telematics.IsLocked: false})
+	ended := d.await(start)
+	d.wantsFailed(ended, telematics.CommandTimeout)
+	if ended.Failure.Outcome != telematics.NotExecuted {
+		t.Errorf("the start that was undone says %+v", ended.Failure)
+	}
 }
 
 // A late answer that the command came too late is no end: it is ordered again.
@@ -585,7 +645,9 @@ func TestTransitions_AStartWhoseBookingIsGoneIsUndone(t *testing.T) {
 // it: another has taken the transition, and may have ended it.
 func TestTransitions_AnOrderWhoseLeaseIsLostIsNotPublished(t *testing.T) {
 	t.Parallel()
-	d := newDrive(t, sandbox.Behaviour{})
+	waits := brief
+	waits.Momentary = 0 // the other worker does not order it again
+	d := newDriveThatWaits(t, sandbox.Behaviour{}, waits)
 	var once sync.Once
 	d.cars.delay = func() {
 		once.Do(func() { d.exec(`update transitions set lease = gen_random_uuid(), lease_until = now()`) })
