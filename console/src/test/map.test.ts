@@ -2,7 +2,21 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import { doubled, openConsole, type Pages } from './service';
 
+vi.mock('../map/library', () => {
+  throw new Error('Failed to fetch dynamically imported module');
+});
+
 let pages: Pages;
+const context = new Proxy({ measureText: () => ({ width: 0 }) } as Record<string | symbol, unknown>, {
+  get: (all, name) => all[name] ?? (() => {}),
+  set: () => true,
+});
+/** Has the browser draw on canvases of some kinds. */
+function drawOn(...kinds: string[]) {
+  const getContext = (kind: string) => (kinds.includes(kind) ? context : null);
+  vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockImplementation(getContext as never);
+  vi.spyOn(HTMLCanvasElement.prototype, 'toDataURL').mockReturnValue('data:,');
+}
 const open = async () => {
   localStorage.setItem('map', 'shown');
   pages = await openConsole({ ...doubled, halts: [], fleet: null, stations: null });
@@ -17,12 +31,17 @@ it('shows the list next to a map that fails, and the map once it can be drawn', 
   await open(); // happy-dom draws on no canvas
   await pages.until(() => pages.texts('.pane [data-failed]').length === 1);
   expect(pages.texts('tr[data-vehicle]')).toHaveLength(3);
-  const canvas: Record<string | symbol, unknown> = { measureText: () => ({ width: 0 }) };
-  const context = new Proxy(canvas, { get: (all, name) => all[name] ?? (() => {}), set: () => true });
-  vi.spyOn(HTMLCanvasElement.prototype, 'getContext').mockImplementation(((kind: string) => (kind === '2d' ? context : null)) as never);
-  vi.spyOn(HTMLCanvasElement.prototype, 'toDataURL').mockReturnValue('data:,');
+  drawOn('2d');
   document.querySelector<HTMLButtonElement>('.pane [data-failed] button')?.click();
   // Each of its problems, though they read the same.
   await pages.until(() => pages.texts('.fleet .problem').filter((text) => text.startsWith('This did not work')).length === 2);
+  expect(pages.texts('[data-failed]')).toEqual([]);
+});
+
+it('says that the map cannot be loaded, and leaves the list alone', async () => {
+  drawOn('2d', 'webgl2');
+  await open();
+  await pages.until(() => pages.texts('.map [role=alert] button').includes('Load the page again'));
+  expect(pages.texts('tr[data-vehicle]')).toHaveLength(3);
   expect(pages.texts('[data-failed]')).toEqual([]);
 });
