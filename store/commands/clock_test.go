@@ -175,6 +175,9 @@ func TestHousekeeping_ClockThatHasLeaptRemovesNothing(t *testing.T) {
 	if _, err := rentals.FreeVehicles(t.Context(), p.DB, 10); !errors.Is(err, pg.ErrClockLeapt) {
 		t.Errorf("FreeVehicles: %v, want %v", err, pg.ErrClockLeapt)
 	}
+	if _, err := rentals.EndMaintenance(t.Context(), p.DB, 10); !errors.Is(err, pg.ErrClockLeapt) {
+		t.Errorf("EndMaintenance: %v, want %v", err, pg.ErrClockLeapt)
+	}
 	if _, err := Prune(t.Context(), p.DB, MinMonths, false); !errors.Is(err, pg.ErrClockLeapt) {
 		t.Errorf("Prune: %v, want %v", err, pg.ErrClockLeapt)
 	}
