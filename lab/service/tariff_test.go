@@ -65,7 +65,7 @@ func TestTariff_BookingsKeepTheVersionByWhichTheyAreMade(t *testing.T) {
 	for _, e := range entries {
 		outcomes = append(outcomes, e.(map[string]any)["outcome"])
 	}
-	if fmt.Sprint(outcomes) != "[not_executed executed executed executed executed]" {
+	if fmt.Sprint(outcomes) != "[not_executed executed executed executed]" {
 		t.Errorf("audit log entries %v", outcomes)
 	}
 }
