@@ -165,8 +165,10 @@ it('shows why what the palette has chosen was refused, also after the page was r
   wanted.set(1, 'unlock');
   await pages.open('#/vehicles/1', '[data-vehicle="1"]');
   await pages.until(() => document.querySelector('.headlines'));
-  for (let n = 0; n < 10; n++) await new Promise((resolve) => setTimeout(resolve, 10));
-  expect(pages.texts('.problem')).toContain('Unlock was not requested: This vehicle has no telematics unit.');
+  const refused = 'Unlock was not requested: This vehicle has no telematics unit.';
+  await pages.until(() => pages.texts('.problem').includes(refused));
+  for (let n = 0; n < 10; n++) await new Promise((resolve) => setTimeout(resolve, 10)); // the page is read meanwhile
+  expect(pages.texts('.problem')).toContain(refused);
 });
 
 it('has what was typed again after the session has ended', async () => {
