@@ -250,6 +250,14 @@ func (t *Transition) pass(now time.Time, code telematics.Code) {
 	t.Steps = append(others, Passed{Step: t.Step, At: now, Code: code})
 }
 
+// Code returns why the transition has failed; empty: it has not.
+func (t Transition) Code() telematics.Code {
+	if t.State == TransitionFailed && t.Failure != nil {
+		return t.Failure.Code
+	}
+	return ""
+}
+
 // Settlement is what a step of a transition does with its booking.
 type Settlement struct {
 	Change

@@ -300,11 +300,18 @@ func (r Rules) TooFarToStart(client *telematics.Position, vehicle telematics.Pos
 
 // StartRefused returns the error of a start whose payment was refused.
 func (d BookingDetails) StartRefused() *telematics.Error {
-	why := "The payment was declined; the rental did not start, and nothing is charged. Set another default payment method and try again."
-	e := &telematics.Error{Code: PaymentRequired, Outcome: telematics.NotExecuted, Message: why}
+	e := &telematics.Error{
+		Code: PaymentRequired, Outcome: telematics.NotExecuted,
+		Message: "The payment was declined; the rental did not start, and nothing is charged. " +
+			"Set another default payment method and try again.",
+	}
 	for _, c := range d.startPayments() {
-		if c.isRefused() {
+		switch {
+		case !c.isRefused():
+		case RemedyOf(c.DeclineCode) == ByClient:
 			e.Reason = c.DeclineCode
+		default: // no other card helps
+			e.Message = "The payment could not be made; the rental did not start, and nothing is charged. Contact the agency."
 		}
 	}
 	return e

@@ -27,10 +27,7 @@ func (s *service) newTransitions() *transitions.Runner {
 func (s *service) publishRental(d rental.BookingDetails, t rental.Transition) {
 	change := &telematics.RentalChange{
 		Booking: int64(d.ID), Reference: d.Reference, Status: string(d.State), Transition: t.ID.String(),
-		Kind: string(t.Kind), State: string(t.State), Step: string(t.Step), NeedsStaff: t.NeedsStaff,
-	}
-	if t.State == rental.TransitionFailed && t.Failure != nil {
-		change.Code = t.Failure.Code
+		Kind: string(t.Kind), State: string(t.State), Step: string(t.Step), NeedsStaff: t.NeedsStaff, Code: t.Code(),
 	}
 	s.broker.Publish(telematics.Event{
 		Kind: telematics.RentalEvent, Vehicle: d.VehicleID, Agency: d.Agency, At: time.Now().UTC(), Rental: change,

@@ -95,6 +95,8 @@ func (r *Runner) awaitPayment(b rental.BookingID) (settled <-chan struct{}, end 
 	return wait, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.paying, b)
+		if r.paying[b] == wait { // no other worker waits by now
+			delete(r.paying, b)
+		}
 	}
 }

@@ -43,10 +43,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) end(t rental.Transition) {
-	result := "done"
-	if t.Failure != nil && t.State == rental.TransitionFailed {
-		result = string(t.Failure.Code)
-	} else {
+	result := string(t.Code())
+	if result == "" {
+		result = "done"
 		m.took.WithLabelValues(string(t.Kind)).Observe(max(0, t.Ended.Sub(t.Requested)).Seconds())
 	}
 	m.ended.WithLabelValues(string(t.Kind), result).Inc()

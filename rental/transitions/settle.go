@@ -111,20 +111,13 @@ func (w *worker) settle(ctx context.Context, decide decision) error {
 	switch {
 	case w.t.State != rental.TransitionOpen:
 		w.metrics.end(w.t)
-		w.log.Info("transition ended", "state", string(w.t.State), "code", string(w.code()))
+		w.log.Info("transition ended", "state", string(w.t.State), "code", string(w.t.Code()))
 		w.publish(seen, w.t)
 		w.ended(w.t)
 	case w.t.NeedsStaff && !before.NeedsStaff:
 		w.publish(seen, w.t)
 	}
 	return nil
-}
-
-func (w *worker) code() telematics.Code {
-	if w.t.State == rental.TransitionFailed && w.t.Failure != nil {
-		return w.t.Failure.Code
-	}
-	return ""
 }
 
 // entry returns the audit log entry of the transition as it is now; without an action, if it has
@@ -137,7 +130,7 @@ func (w *worker) entry(now time.Time) telematics.Activity {
 		At: now, Actor: w.t.By, Action: rental.TransitionActivity(w.t.Kind), RequestID: w.t.RequestID, Command: w.t.Command,
 		Latency: now.Sub(w.t.Requested), Outcome: telematics.Executed,
 	}
-	if e.Code = w.code(); e.Code != "" {
+	if e.Code = w.t.Code(); e.Code != "" {
 		e.Outcome = telematics.HasFailed
 	}
 	return e
