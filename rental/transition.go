@@ -103,6 +103,9 @@ type Progress struct {
 	// Whether the vehicle was locked when the transition was opened: a report that it still is says
 	// nothing about the command. Nil: not known.
 	LockedBefore *bool `json:"locked_before,omitempty"`
+	OnBefore     bool  `json:"on_before,omitempty"` // likewise, whether its ignition was on
+	// When a worker last took a step.
+	Looked time.Time `json:"looked,omitzero"`
 	// Since when the present step waits.
 	Since   time.Time           `json:"since"`
 	Failure *telematics.Failure `json:"failure,omitempty"` // why it fails, or has failed

@@ -36,10 +36,14 @@ func (r *Runner) checkStart(q rental.TransitionRequest, d rental.BookingDetails,
 	return checkDistance(q, d, twin)
 }
 
-// checkJoin checks that a client who has a vehicle opened again is still near it.
-func (r *Runner) checkJoin(ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, t rental.Transition) error {
-	if t.Kind != rental.StartRental || t.Step != rental.StepConfirm {
+// checkJoin checks that a booking whose start is requested again may still begin, and that its
+// client is near the vehicle.
+func (r *Runner) checkJoin(ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails) error {
+	if q.Kind != rental.StartRental || q.Override != "" {
 		return nil
+	}
+	if err := d.MayBegin(q.Now); err != nil {
+		return err
 	}
 	twin, err := r.Cars.Twin(ctx, d.VehicleID)
 	if err != nil {

@@ -145,7 +145,7 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	}
 	q.Activity.Agency, q.Activity.Note = d.Agency, q.Override
 	if t := d.Transition; t != nil && t.State == rental.TransitionOpen && t.Kind == q.Kind {
-		if err := r.checkJoin(ctx, q, d, *t); err != nil {
+		if err := r.checkJoin(ctx, q, d); err != nil {
 			return rental.Transition{}, false, err
 		}
 		return r.join(ctx, q, t.ID)
@@ -170,7 +170,7 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	if t.Checks, err = r.check(ctx, q, d, &twin); err != nil {
 		return rental.Transition{}, false, err
 	}
-	t.LockedBefore = twin.Snapshot.Flag(telematics.IsLocked)
+	t.LockedBefore, t.OnBefore = twin.Snapshot.Flag(telematics.IsLocked), isOn(twin.Snapshot)
 	if km := twin.Snapshot.Number(telematics.MileageKm); km != nil {
 		t.Metres = int64(math.Round(*km * 1000))
 	}

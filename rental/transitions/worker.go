@@ -47,13 +47,18 @@ func (w *worker) run(ctx context.Context) {
 
 // step takes the present step. It returns true if the next one can be taken now.
 func (w *worker) step(ctx context.Context) (bool, error) {
+	// No worker looked at it for longer than its client may have waited: nothing opens for that
+	// one.
+	now := w.Now()
+	stoodStill := now.Sub(w.t.Since) > w.Waits.OpenWithin && now.Sub(w.t.Looked) > w.Waits.OpenWithin
+	w.t.Looked = now
 	switch w.t.Step {
 	case rental.StepPay:
-		return w.pay(ctx)
+		return w.pay(ctx, stoodStill)
 	case rental.StepCommand:
 		return w.command(ctx)
 	case rental.StepConfirm:
-		return w.confirm(ctx)
+		return w.confirm(ctx, stoodStill)
 	case rental.StepUndo:
 		return w.undo(ctx)
 	case rental.StepRefund:
@@ -106,7 +111,7 @@ func (w *worker) next(ctx context.Context) (bool, error) {
 }
 
 // pay waits until the start is paid, and the deposit is held.
-func (w *worker) pay(ctx context.Context) (bool, error) {
+func (w *worker) pay(ctx context.Context, stoodStill bool) (bool, error) {
 	settled, end := w.awaitPayment(w.t.Booking)
 	defer end()
 	d, err := w.Store.BookingDetails(ctx, w.t.Booking)
@@ -118,8 +123,7 @@ func (w *worker) pay(ctx context.Context) (bool, error) {
 	switch progress := d.StartPayment(); {
 	case w.t.Wish == rental.GiveUp:
 		w.t.Fail(rental.StartCancelled(), rental.StepRefund, now)
-	case progress == rental.PaymentMade && waited > limit+w.Waits.OpenWithin:
-		// The client may have left.
+	case progress == rental.PaymentMade && stoodStill:
 		w.t.Fail(rental.StartUnpaid(rental.PaymentAwaits), rental.StepRefund, now)
 	case progress == rental.PaymentMade:
 		// The payment may have taken long.
@@ -279,7 +283,7 @@ func (w *worker) await(ctx context.Context) (bool, error) {
 }
 
 // confirm looks for the result of a command that the vehicle has not confirmed.
-func (w *worker) confirm(ctx context.Context) (bool, error) {
+func (w *worker) confirm(ctx context.Context, stoodStill bool) (bool, error) {
 	now := w.Now()
 	made, err := w.newestResult(ctx)
 	if err != nil {
@@ -294,17 +298,34 @@ func (w *worker) confirm(ctx context.Context) (bool, error) {
 		return w.next(ctx)
 	case made.State == telematics.Succeeded:
 		return w.book(ctx, made.Completed)
-	case w.t.Wish == rental.RepeatOrder && !w.isUnknownForLong(now):
+	case w.t.Wish == rental.RepeatOrder && !stoodStill && !w.isUnknownForLong(now):
 		w.t.Wish = ""
-		w.t.OrderAgain(now)
-		return w.next(ctx)
+		return w.orderAgain(ctx, now)
 	}
+	w.t.Wish = ""
 	if reported, err := w.reportsDone(ctx, made); err != nil {
 		return w.wait(ctx, w.Waits.Broken)
 	} else if reported {
 		return w.book(ctx, now)
 	}
 	return w.awaitResult(ctx, made.Err())
+}
+
+// orderAgain orders the command once more. A start is undone instead if its booking may not begin
+// any more.
+func (w *worker) orderAgain(ctx context.Context, now time.Time) (bool, error) {
+	if w.t.Kind == rental.StartRental {
+		d, err := w.Store.BookingDetails(ctx, w.t.Booking)
+		if err != nil {
+			return false, err
+		}
+		if err := d.MayBegin(now); err != nil {
+			w.t.Fail(asError(err), rental.StepUndo, now)
+			return w.next(ctx)
+		}
+	}
+	w.t.OrderAgain(now)
+	return w.next(ctx)
 }
 
 // newestResult returns the command of the newest attempt, or that of the one before, if that one
@@ -400,12 +421,20 @@ func (w *worker) undo(ctx context.Context) (bool, error) {
 	return w.next(ctx)
 }
 
-// isDriven reports whether the vehicle has reported its ignition on since the start was requested.
+// isDriven reports whether the vehicle has reported its ignition on since the start was requested,
+// and not before.
 func (w *worker) isDriven(ctx context.Context) (bool, error) {
+	if w.t.OnBefore {
+		return false, nil
+	}
 	twin, err := w.Cars.Twin(ctx, w.t.Vehicle)
 	if err != nil {
 		return false, err
 	}
-	ignition := twin.Snapshot.Text(telematics.Ignition)
-	return ignition != nil && *ignition == "on" && twin.Snapshot[telematics.Ignition].At.After(w.t.Requested), nil
+	return isOn(twin.Snapshot) && twin.Snapshot[telematics.Ignition].At.After(w.t.Requested), nil
+}
+
+func isOn(s telematics.Snapshot) bool {
+	ignition := s.Text(telematics.Ignition)
+	return ignition != nil && *ignition == "on"
 }

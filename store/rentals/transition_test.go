@@ -501,6 +501,37 @@ func TestTransitions_AStartThatComesTooLateOpensNothing(t *testing.T) {
 	d.wantsFailed(d.await(start), telematics.TelematicsUnavailable)
 	d.wants(rental.Upcoming, 0, 0)
 	d.wantsActions()
+
+	// It was paid meanwhile.
+	d.bank.FailAll("CreateIntent", sandbox.TooMany)
+	if start, err = d.ask(rental.StartRental, ""); err != nil {
+		t.Fatal(err)
+	}
+	const yesterday = `jsonb_build_object('since', now() - interval '1 day', 'looked', now() - interval '1 day')`
+	d.exec(`update transitions set content = content || ` + yesterday + `, due_at = 'infinity', lease = null, lease_until = null
+		where state = 'open'`)
+	d.bank.FailWith(nil)
+	storetest.Eventually(t, "it is paid", func() bool { return d.details().StartPayment() == rental.PaymentMade })
+	d.exec(`update transitions set due_at = now() where state = 'open'`)
+	d.wantsFailed(d.await(start), rental.PaymentAwaited)
+	d.wants(rental.Upcoming, 0, 0)
+	d.wantsActions()
+}
+
+// A vehicle that was withdrawn since is not opened by a client who tries once more.
+func TestTransitions_AWithdrawnVehicleIsNotOpenedAgain(t *testing.T) {
+	t.Parallel()
+	d := newPatientDrive(t)
+	start := d.unknownStart()
+	d.exec(`update vehicles set status = 'maintenance' where id = 1`)
+	if _, err := d.ask(rental.StartRental, ""); codeOf(err) != rental.VehicleNotAvailable {
+		t.Errorf("a second request: %v", err)
+	}
+	d.cars.script(nil)
+	d.exec(`update transitions set content = content || '{"wish": "again"}', due_at = now(), lease = null, lease_until = null`)
+	d.wantsFailed(d.await(start), rental.VehicleNotAvailable)
+	d.wants(rental.Upcoming, 0, 0)
+	d.wantsActions(telematics.LockAndDisableDriving)
 }
 
 // A vehicle that refuses to be locked ends the end, also after an attempt of unknown result: its
