@@ -268,6 +268,7 @@ const (
 func lapse(ctx context.Context, db *pg.DB, lapsing func(rental.Booking), log *slog.Logger) error {
 	tick := time.NewTicker(lapseEvery)
 	defer tick.Stop()
+	leapt := false // as of the last search
 	for {
 		select {
 		case <-ctx.Done():
@@ -282,8 +283,12 @@ func lapse(ctx context.Context, db *pg.DB, lapsing func(rental.Booking), log *sl
 		if err != nil && ctx.Err() == nil {
 			log.Warn("reservations not cancelled that lapse", "err", err)
 		}
-		_, err = rentals.EndMaintenance(ctx, db, lapseBatch)
-		if err != nil && !errors.Is(err, pg.ErrClockLeapt) && ctx.Err() == nil {
+		for more := true; more && ctx.Err() == nil; {
+			more, err = rentals.EndMaintenance(ctx, db, lapseBatch)
+		}
+		was := leapt
+		leapt = errors.Is(err, pg.ErrClockLeapt)
+		if err != nil && !(leapt && was) && ctx.Err() == nil {
 			log.Warn("vehicles not returned to service whose maintenance is over", "err", err)
 		}
 	}

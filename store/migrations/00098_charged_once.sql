@@ -6,4 +6,4 @@ set lock_timeout = '1min';
 drop index concurrently if exists charges_start_once;
 create unique index concurrently charges_start_once on charges (booking_id, kind)
     where kind in ('start', 'deposit') and goal is distinct from 'release';
-reset lock_timeout;
+set lock_timeout = '250ms';

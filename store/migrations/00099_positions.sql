@@ -15,4 +15,4 @@ on conflict (vehicle_id) do nothing;
 set lock_timeout = '1min';
 drop index concurrently if exists bookings_reserved;
 create index concurrently bookings_reserved on bookings (reserved_until) where state = 'upcoming' and reserved_until is not null;
-reset lock_timeout;
+set lock_timeout = '250ms';

@@ -1,6 +1,8 @@
 -- +goose Up
 -- +goose NO TRANSACTION
 
+set lock_timeout = '250ms'; -- also where an attempt has failed further below
+
 -- Why a vehicle is in maintenance, who has said so, since when, and until when: then it returns to service.
 alter table vehicles
     add column if not exists maintenance_reason text not null default '',
@@ -27,4 +29,4 @@ create trigger vehicles_leave_maintenance before update of status on vehicles
 set lock_timeout = '1min';
 drop index concurrently if exists vehicles_maintenance_until;
 create index concurrently vehicles_maintenance_until on vehicles (maintenance_until) where maintenance_until is not null;
-reset lock_timeout;
+set lock_timeout = '250ms';

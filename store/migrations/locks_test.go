@@ -44,6 +44,7 @@ var rules = []struct{ statement, unless, instead string }{
 		"a column without a default that is computed, filled in batches",
 	},
 	{`^alter table .* set (logged|unlogged|tablespace|access method|without cluster)`, ``, "a new table"},
+	{`^reset lock_timeout`, ``, "set lock_timeout = '250ms': what follows would wait without bound"},
 	{
 		`^(update|delete from|merge into|truncate|lock|cluster|vacuum full|refresh materialized view)\b`, ``,
 		"a loop of the service, in batches",
@@ -151,6 +152,7 @@ func TestViolations(t *testing.T) {
 		`update a set b = 1;`,
 		`delete from a;`,
 		`lock table a;`,
+		`set lock_timeout = '1min'; reset lock_timeout;`,
 		`alter table a add constraint c check (b > 0) not valid; alter table a validate constraint c;`,
 	} {
 		if len(violations(bad)) == 0 {

@@ -167,7 +167,7 @@ func changeDue(
 		}
 		return nil
 	})
-	return len(found) == limit, err
+	return err == nil && len(found) == limit, err
 }
 
 // changeAttempts is how often a transaction is tried that the database aborts in favour of others.

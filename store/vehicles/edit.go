@@ -27,6 +27,10 @@ func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telemati
 		if _, err := tx.ExecContext(ctx, lockImports); err != nil {
 			return err
 		}
+		// Its maintenance must not end between the read and the write.
+		if _, err := tx.ExecContext(ctx, `select from vehicles where id = $1 for no key update`, int64(e.Vehicle)); err != nil {
+			return err
+		}
 		changes := changesOf(e)
 		on, err := readRecord(ctx, tx, changes)
 		if err == nil {

@@ -18,7 +18,7 @@ func TestEdit_HasTheRulesOfFleetFiles(t *testing.T) {
 	}
 	for _, fields := range []string{
 		`"unit": "U 1"`, `"unit": "probe-1"`, `"unit": 7`, `"protocol": "smoke"`, `"protocol": "v1"`, `"installation": {"fly": "up"}`,
-		`"status": "lost"`, `"until": "2020-01-01T00:00:00Z", "status": "maintenance"`, `"until": "tomorrow", "status": "maintenance"`,
+		`"status": "lost"`, `"until": "tomorrow", "status": "maintenance"`,
 		`"until": "2126-01-01T00:00:00Z", "status": "inactive"`, `"reason": 7`, `"powertrain": null`,
 		`"plate_number": " "`, `"plate_number": "\u202e"`, `"brand": "Citro` + "\ufffd" + `n"`, `"year": 1700`, `"image": "zoe.png"`,
 		`"features": [""]`, `"capabilities": ["fly"]`,

@@ -351,6 +351,7 @@ func (p *part) station(before telematics.Station) telematics.Station {
 // on record.
 func (p *part) vehicle(before vehicle, c FleetChanges, on record, terms map[telematics.AgencyID]rental.Terms) vehicle {
 	defer p.end()
+	p.skipPastMaintenance()
 	status := telematics.Available
 	if p.known {
 		status = "" // bookings may change it any moment
@@ -377,6 +378,20 @@ func (p *part) vehicle(before vehicle, c FleetChanges, on record, terms map[tele
 		its = on.agencies[v.AgencyID].Terms
 	}
 	return vehicle{Vehicle: v, rate: p.rate(before.rate, on.agencies[before.AgencyID].Currency, its.Currency)}
+}
+
+// skipPastMaintenance removes maintenance that a fleet file says is over by now: the file stays as
+// it is, and is imported again. A person who names such a time is mistaken.
+func (p *part) skipPastMaintenance() {
+	until, inFile := peek[time.Time](p, "until"), p.place != ""
+	if !inFile || until.IsZero() || until.After(time.Now()) {
+		return
+	}
+	delete(p.fields, "until")
+	delete(p.fields, "reason")
+	if peek[telematics.VehicleStatus](p, "status") == telematics.Maintenance {
+		delete(p.fields, "status")
+	}
 }
 
 // maintenance reads why a vehicle is in maintenance, and until when. The reason of another status

@@ -9,6 +9,7 @@ import (
 
 	"motorpool/rental"
 	"motorpool/store/activity"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -80,6 +81,55 @@ func TestEdit_MaintenanceHasAReasonAndAnEnd(t *testing.T) {
 		"vehicle 2: status maintenance → in_use", "vehicle 2: reason brakes → none",
 	}}; !reflect.DeepEqual(got, want) || entries[0].Actor.Subject != "eva" {
 		t.Errorf("details %v, want %v", got, want)
+	}
+}
+
+// A fleet file is imported again, also after an end that it names.
+func TestImport_MaintenanceIsOverByItsEnd(t *testing.T) {
+	p := withWholeFleet(t)
+	over := `{"vehicles": [{"id": 2, "status": "maintenance", "reason": "brakes", "until": "2026-01-01T00:00:00Z", "color": "%s"}]}`
+	change(t, p, fmt.Sprintf(over, "red"))
+	if v := onRecord(t, p).vehicles[2]; v.Status == telematics.Maintenance || v.Color != "red" || v.Maintenance.Reason != "" {
+		t.Errorf("%+v; want it red, and in service", v)
+	}
+	for _, fields := range []string{
+		`{"status": "maintenance", "reason": "brakes"}`, `{"reason": "brakes", "until": "2126-01-01T00:00:00Z"}`,
+	} {
+		if _, err := edit(t, p, fields); err != nil {
+			t.Fatal(err)
+		}
+		before := onRecord(t, p).vehicles[2]
+		change(t, p, fmt.Sprintf(over, "red"))
+		if is := onRecord(t, p).vehicles[2]; !reflect.DeepEqual(is, before) {
+			t.Errorf("%+v; want the maintenance that began later: %+v", is, before)
+		}
+	}
+	var field *rental.FieldError
+	if _, err := edit(t, p, `{"until": "2026-01-01T00:00:00Z"}`); !errors.As(err, &field) || field.Field != "until" {
+		t.Errorf("%v, want a time to come asked for", err)
+	}
+}
+
+func TestEdit_MaintenanceThatEndsMeanwhile(t *testing.T) {
+	p := withWholeFleet(t)
+	if _, err := edit(t, p, `{"status": "maintenance", "reason": "brakes"}`); err != nil {
+		t.Fatal(err)
+	}
+	ends := p.Pool.MustBegin()
+	defer ends.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	ends.MustExec(`update vehicles set status = 'available' where id = 2`)
+	edited := make(chan error, 1)
+	go func() {
+		_, err := edit(t, p, `{"until": "2126-01-01T00:00:00Z"}`)
+		edited <- err
+	}()
+	storetest.WaitForLock(t, p.DB)
+	if err := ends.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	var field *rental.FieldError
+	if err := <-edited; !errors.As(err, &field) || field.Field != "until" {
+		t.Errorf("%v, want until refused: the vehicle is in service", err)
 	}
 }
 
