@@ -51,9 +51,9 @@ func (b *bookings) Quote(_ context.Context, r rental.QuoteRequest) (rental.Quote
 
 // FreeTimes implements httpapi.Offers.
 func (b *bookings) FreeTimes(
-	_ context.Context, _ telematics.AgencyID, id telematics.VehicleID, within rental.Span, _ time.Time,
+	_ context.Context, _ telematics.AgencyID, id telematics.VehicleID, within rental.Span, now time.Time,
 ) ([]rental.Span, error) {
-	b.wanted = rental.OfferQuery{From: within.From, To: within.To}
+	b.wanted = rental.OfferQuery{From: within.From, To: within.To, Now: now}
 	if id != 42 {
 		return nil, telematics.NoSuchVehicle(id)
 	}

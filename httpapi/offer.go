@@ -91,7 +91,8 @@ func (o offers) areaAt(c *request.Call, offer rental.Offer) string {
 func (o offers) freeTimes(c *request.Call) error {
 	within := rental.Span{From: c.QueryTime("from"), To: c.QueryTime("to")}
 	// The past is not free. The answer is the same within a minute, so that it can be cached.
-	if now := c.Now().Truncate(time.Minute); within.From.Before(now) {
+	now := c.Now().Truncate(time.Minute)
+	if within.From.Before(now) {
 		within.From = now
 	}
 	if within.To.IsZero() {
@@ -100,7 +101,7 @@ func (o offers) freeTimes(c *request.Call) error {
 	if err := within.Check(c.Now(), 0, "from", "to"); err != nil {
 		return asFields(err)
 	}
-	free, err := o.record.FreeTimes(c.Ctx(), c.Actor.Agency, c.VehicleID(), within, c.Now())
+	free, err := o.record.FreeTimes(c.Ctx(), c.Actor.Agency, c.VehicleID(), within, now)
 	if err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func TestAvailability_HasTheFreeTimes(t *testing.T) {
 	r := a.asClient(http.MethodGet, path).wants(200, "").says("1 free time.")
 	same(t, r.data(), `[{"from":"2026-01-02T10:00:00.250Z","to":"2026-01-02T11:00:00.250Z"}]`, "data")
 	minute := now.Truncate(time.Minute)
-	same(t, a.bookings.wanted, rental.OfferQuery{From: minute, To: minute.Add(31 * 24 * time.Hour)}, "times")
+	same(t, a.bookings.wanted, rental.OfferQuery{From: minute, To: minute.Add(31 * 24 * time.Hour), Now: minute}, "times")
 	a.asClient(http.MethodGet, path+"?from=2026-01-01T00:00:00Z&to=2026-01-03T00:00:00Z").wants(200, "")
 	same(t, a.bookings.wanted.From, minute, "from in the past")
 	has := func(h *http.Request) { h.Header.Set("If-None-Match", r.header.Get("ETag")) }

@@ -48,6 +48,13 @@ type agency struct {
 	index *areas.Index
 }
 
+func (a agency) appendVersions(versions []string) []string {
+	for _, area := range a.areas {
+		versions = append(versions, area.Version.String())
+	}
+	return versions
+}
+
 // New returns the areas of all agencies.
 func New(db *pg.DB) *Areas { return &Areas{db: db, now: time.Now} }
 
@@ -94,16 +101,12 @@ func (a *Areas) read(ctx context.Context) (*cached, error) {
 	}
 	versions := []string{} // not nil, which would be null
 	for _, its := range before.agencies {
-		for _, area := range its.areas {
-			versions = append(versions, area.Version.String())
-		}
+		versions = its.appendVersions(versions)
 	}
 	// The time is taken before the read, so that the areas are not cached for too long.
 	c := &cached{at: a.now(), agencies: map[telematics.AgencyID]agency{}}
 	var rows []row
-	err := a.db.Pool.SelectContext(ctx, &rows, `
-		select agency_id, name, kind, version, changed_at, case when version <> all ($1::uuid[]) then geometry end as geometry from areas`,
-		pq.Array(versions))
+	err := a.db.Pool.SelectContext(ctx, &rows, `select `+uncached+` from areas`, pq.Array(versions))
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +163,9 @@ func Read(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telemat
 }
 
 const columns = `agency_id, name, kind, geometry, version, changed_at`
+
+// uncached are the columns without the geometries of versions that are cached, $1.
+const uncached = `agency_id, name, kind, version, changed_at, case when version <> all ($1::uuid[]) then geometry end as geometry`
 
 func (r row) placed() (areas.Placed, error) {
 	shape, err := areas.Stored(r.Geometry)

@@ -136,6 +136,26 @@ func TestAreas_ReadsOnlyWhatHasChanged(t *testing.T) {
 	}
 }
 
+// Clients ask often whether the areas have changed: no geometry is read for them, and commands do
+// not wait for these lists.
+func TestAreas_AListReadsOnlyWhatHasChanged(t *testing.T) {
+	p := withAgencies(t)
+	a := New(p)
+	was := put(t, a, change(1, "town", rental.AreaOperating, square(t, 48, 11)))
+	now := time.Now()
+	a.now = func() time.Time { return now }
+	at(t, a, 1, munich)
+	added := put(t, a, change(1, "centre", rental.AreaNoParking, square(t, 49, 11)))
+	if _, err := p.Pool.Exec(`update areas set geometry = '{}' where name = 'town'`); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Pool.Close()
+	list, err := a.List(t.Context(), 1, "")
+	if err != nil || len(list) != 2 || list[0].Version != added.Version || list[1].Version != was.Version || list[1].Shape.Points() != 5 {
+		t.Errorf("areas: %v, %v", list, err)
+	}
+}
+
 func TestAreas_RefusesWhatIsNotThereOrWasChanged(t *testing.T) {
 	a := New(withAgencies(t))
 	if _, _, err := a.Put(t.Context(), change(3, "town", rental.AreaOperating, square(t, 48, 11))); code(err) != telematics.AgencyNotFound {

@@ -17,21 +17,36 @@ import (
 )
 
 // List returns the areas of an agency by name, or only the named one; or a *telematics.Error with
-// telematics.AgencyNotFound.
-func (a *Areas) List(ctx context.Context, id telematics.AgencyID, name string) (list []areas.Placed, err error) {
+// telematics.AgencyNotFound. It reads only the geometries that are not cached.
+func (a *Areas) List(ctx context.Context, id telematics.AgencyID, name string) ([]areas.Placed, error) {
+	list, err := a.list(ctx, id, name)
+	return list, unavailable.Wrap("list areas", err)
+}
+
+func (a *Areas) list(ctx context.Context, id telematics.AgencyID, name string) ([]areas.Placed, error) {
+	current, err := a.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cached := current.agencies[id]
 	var rows []row
-	err = a.db.Pool.SelectContext(ctx, &rows, `select `+columns+` from areas where agency_id = $1 and $2::text in ('', name)
-		order by name`, id, name)
+	err = a.db.Lists.SelectContext(ctx, &rows, `select `+uncached+` from areas where agency_id = $2 and $3::text in ('', name)
+		order by name`, pq.Array(cached.appendVersions([]string{})), id, name)
 	if err == nil && len(rows) == 0 {
 		var known bool
-		if err = a.db.Pool.GetContext(ctx, &known, `select exists (select from agencies where id = $1)`, id); err == nil && !known {
+		if err = a.db.Lists.GetContext(ctx, &known, `select exists (select from agencies where id = $1)`, id); err == nil && !known {
 			err = telematics.NoSuchAgency(id)
 		}
 	}
-	if err == nil {
-		list, err = pg.Convert(rows, row.placed)
+	if err != nil {
+		return nil, err
 	}
-	return list, unavailable.Wrap("list areas", err)
+	return pg.Convert(rows, func(r row) (areas.Placed, error) {
+		if r.Geometry == nil {
+			return cached.areas[r.Name], nil
+		}
+		return r.placed()
+	})
 }
 
 // Put carries out a change and adds its audit log entry, in one transaction. It returns the area as
