@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -116,5 +118,49 @@ func TestConf_LogsNoQuery(t *testing.T) {
 	_ = balancer.Wait()
 	if said := log.String(); !strings.Contains(said, `"GET /auth/callback HTTP/`) || strings.Contains(said, "secret-code") {
 		t.Errorf("logged:\n%s\nwant the path without its query", said)
+	}
+}
+
+// While instances of two versions serve, a browser can load the console's pages, whose parts have
+// other names in each version.
+func TestConf_ABrowserGetsTheConsoleFromOneInstance(t *testing.T) {
+	dir, authority, public := newFiles(t, "fleet")
+	pair, err := tls.LoadX509KeyPair(public.CertFile, public.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := devstack.HAProxyConfig{Dir: dir, Public: public, CAFile: authority.CAFile}
+	var served [2]atomic.Int64
+	for i := range served {
+		instance := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served[i].Add(1) }))
+		instance.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		instance.StartTLS()
+		t.Cleanup(instance.Close)
+		health := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		t.Cleanup(health.Close)
+		config.Backends = append(config.Backends, devstack.Backend{URL: instance.URL, Health: health.URL})
+	}
+	balancer, err := devstack.StartHAProxy(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = balancer.Close() })
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: authority.Trusted(), DisableKeepAlives: true}}
+	by := func(path string) (first, second int64) {
+		was := [2]int64{served[0].Load(), served[1].Load()}
+		for range 10 {
+			response, err := client.Get(balancer.URL() + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+		}
+		return served[0].Load() - was[0], served[1].Load() - was[1]
+	}
+	if a, b := by("/console/assets/Fleet.js"); a != 0 && b != 0 || a+b != 10 {
+		t.Errorf("the instances served %d and %d of 10 parts of the console", a, b)
+	}
+	if a, b := by("/api/v1/openapi.json"); a == 0 || b == 0 {
+		t.Errorf("the instances served %d and %d of 10 calls", a, b)
 	}
 }
