@@ -288,7 +288,7 @@ func lapse(ctx context.Context, db *pg.DB, lapsing func(rental.Booking), log *sl
 		}
 		was := leapt
 		leapt = errors.Is(err, pg.ErrClockLeapt)
-		if err != nil && !(leapt && was) && ctx.Err() == nil {
+		if err != nil && (!leapt || !was) && ctx.Err() == nil {
 			log.Warn("vehicles not returned to service whose maintenance is over", "err", err)
 		}
 	}
