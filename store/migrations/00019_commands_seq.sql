@@ -8,4 +8,4 @@
 set lock_timeout = '1min';
 drop index concurrently if exists commands_vehicle_seq;
 create unique index concurrently commands_vehicle_seq on commands (vehicle_id, seq desc);
-set lock_timeout = '250ms';
+reset lock_timeout;

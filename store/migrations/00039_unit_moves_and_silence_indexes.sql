@@ -6,4 +6,4 @@ drop index concurrently if exists units_moved;
 create index concurrently units_moved on units (moved_at) where moved_at is not null;
 drop index concurrently if exists units_check;
 create index concurrently units_check on units (check_at) where check_at is not null;
-set lock_timeout = '250ms';
+reset lock_timeout;

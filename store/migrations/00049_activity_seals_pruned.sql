@@ -6,4 +6,4 @@
 set lock_timeout = '1min';
 drop index concurrently if exists activity_seals_pruned;
 create index concurrently activity_seals_pruned on activity_seals (number) where pruned_before is not null;
-set lock_timeout = '250ms';
+reset lock_timeout;

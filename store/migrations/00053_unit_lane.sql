@@ -5,7 +5,7 @@
 set lock_timeout = '1min';
 drop index concurrently if exists commands_unit_lane;
 create index concurrently commands_unit_lane on commands (unit, seq desc) where lane = 'unit';
-set lock_timeout = '250ms';
+reset lock_timeout;
 
 -- Checks the rows that migration 52 found. Commands are written meanwhile.
 alter table commands

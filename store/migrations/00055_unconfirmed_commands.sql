@@ -6,4 +6,4 @@
 set lock_timeout = '1min';
 drop index concurrently if exists commands_unconfirmed;
 create index concurrently commands_unconfirmed on commands (deadline, id) where state = 'unknown' and assurance & 224 = 32;
-set lock_timeout = '250ms';
+reset lock_timeout;

@@ -9,7 +9,7 @@ drop index concurrently if exists commands_agency;
 create index concurrently commands_agency on commands (agency_id, state, id);
 drop index concurrently if exists commands_trouble;
 create index concurrently commands_trouble on commands (state, id) where state in ('rejected', 'failed', 'expired', 'unknown');
-set lock_timeout = '250ms';
+reset lock_timeout;
 
 -- The same of a partitioned table cannot be built concurrently. These are without a content: Migrate builds those of the partitions
 -- concurrently, and attaches them. A partition that is added has them from the beginning.

@@ -5,4 +5,4 @@
 set lock_timeout = '1min';
 drop index concurrently if exists charges_state;
 create index concurrently charges_state on charges (state, id);
-set lock_timeout = '250ms';
+reset lock_timeout;

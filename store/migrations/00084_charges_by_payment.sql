@@ -5,4 +5,4 @@
 set lock_timeout = '1min';
 drop index concurrently if exists charges_payment;
 create index concurrently charges_payment on charges (coalesce(payment_key, id));
-set lock_timeout = '250ms';
+reset lock_timeout;

@@ -117,13 +117,20 @@ func newVersions(t *testing.T) map[int64]string {
 	return versions
 }
 
+// resetUntil is the last released version that resets lock_timeout. Released ones do not change.
+const resetUntil = 95
+
 func TestMigrations_DoNotLockTablesForLong(t *testing.T) {
-	for _, file := range newVersions(t) {
-		text, err := fs.ReadFile(migrations.Files, file)
+	for version, file := range newVersions(t) {
+		read, err := fs.ReadFile(migrations.Files, file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range violations(string(text)) {
+		text := string(read)
+		if version <= resetUntil {
+			text = strings.ReplaceAll(text, "reset lock_timeout;", "")
+		}
+		for _, v := range violations(text) {
 			t.Errorf("%s: %s", file, v)
 		}
 	}
