@@ -198,7 +198,7 @@ func (d *desk) knowsItsRoles(t *testing.T) {
 
 	p = d.page(t, d.operator)
 	p.Expect("status of 403")
-	p.Open("#/vehicles/3")
+	p.Open("#/vehicles/6")
 	p.See("header", "operator")
 	command := order(p, func() { p.Click(`[data-action="lock"]`) })
 	p.See(command+`[data-state="succeeded"]`, "by operator")
