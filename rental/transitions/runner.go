@@ -1,5 +1,5 @@
 // Package transitions starts, pauses, resumes and ends rentals: payment, command and booking, each
-// once, whatever fails. A transition is a row that any instance carries on.
+// once, whatever fails. A transition is a row whose steps any instance takes.
 //
 //	start:   pay ─► command ─► booked          pause, resume, end: command ─► booked
 //	          │        ├─ not executed ─► refund ─► failed

@@ -48,7 +48,7 @@ var DefaultWaits = Waits{
 	Staff: 5 * time.Minute, Broken: 5 * time.Second,
 }
 
-// payHere is for how long the carrier of a start itself waits for the payment: most processors
+// payHere is for how long the worker of a start itself waits for the payment: most processors
 // answer within it. Half writes the row more often; double keeps its lease for longer.
 const payHere = 10 * time.Second
 

@@ -336,9 +336,6 @@ func (w *worker) newestResult(ctx context.Context) (telematics.Command, error) {
 			return earlier, err
 		}
 	}
-	if w.t.Command == telematics.NoCommand {
-		return telematics.Command{State: telematics.Unknown}, nil
-	}
 	return w.Cars.Command(ctx, w.t.Command)
 }
 

@@ -446,12 +446,7 @@ func TestTransitions_AStartOfUnknownResult(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDrive(t, sandbox.Behaviour{})
-			d.cars.script(unknownTo(telematics.UnlockAndEnableDriving))
-			start, err := d.ask(rental.StartRental, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			storetest.Eventually(t, "the result is unknown", func() bool { return d.details().Transition.Step == rental.StepConfirm })
+			start := d.unknownStart()
 			then.do(d, start)
 			d.await(start)
 			d.wants(then.state, then.kept, then.held)
@@ -464,7 +459,11 @@ func TestTransitions_AStartWhoseResultStaysUnknownIsUndone(t *testing.T) {
 	t.Parallel()
 	d := newDriveThatWaits(t, sandbox.Behaviour{}, brief)
 	d.cars.script(unknownTo(telematics.UnlockAndEnableDriving))
-	d.wantsFailed(d.do(rental.StartRental), telematics.CommandTimeout)
+	failed := d.do(rental.StartRental)
+	d.wantsFailed(failed, telematics.CommandTimeout)
+	if failed.Failure.Outcome != telematics.NotExecuted {
+		t.Errorf("the start that was undone says %+v", failed.Failure)
+	}
 	d.wants(rental.Upcoming, 0, 0)
 	d.wantsActions(telematics.LockAndDisableDriving)
 }
@@ -554,20 +553,17 @@ func TestTransitions_AnEndThatTheVehicleRefusesHasFailed(t *testing.T) {
 // A vehicle that was unlocked before does not say by that that the start was executed.
 func TestTransitions_AnUnlockedVehicleIsNoResult(t *testing.T) {
 	t.Parallel()
-	d := newDriveThatWaits(t, sandbox.Behaviour{}, brief)
+	d := newDrive(t, sandbox.Behaviour{})
 	d.cars.report(map[telematics.Field]any{telematics.IsLocked: false})
-	d.cars.script(unknownTo(telematics.UnlockAndEnableDriving))
-	start, err := d.ask(rental.StartRental, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	storetest.Eventually(t, "the result is unknown", func() bool { return d.details().Transition.Step == rental.StepConfirm })
+	start := d.unknownStart()
 	d.cars.report(map[telematics.Field]any{telematics.IsLocked: false})
-	ended := d.await(start)
-	d.wantsFailed(ended, telematics.CommandTimeout)
-	if ended.Failure.Outcome != telematics.NotExecuted {
-		t.Errorf("the start that was undone says %+v", ended.Failure)
-	}
+	reported := time.Now()
+	storetest.Eventually(t, "a worker has seen the report", func() bool {
+		is := d.details().Transition
+		return is.Step == rental.StepConfirm && is.Looked.After(reported)
+	})
+	d.cars.settle(telematics.Rejected)
+	d.wantsFailed(d.await(start), telematics.CommandRejected)
 }
 
 // A late answer that the command came too late is no end: it is ordered again.
@@ -596,12 +592,7 @@ func TestTransitions_AnEarlierAttemptIsExecutedLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDrive(t, sandbox.Behaviour{})
-			d.cars.script(unknownTo(telematics.UnlockAndEnableDriving))
-			start, err := d.ask(rental.StartRental, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			storetest.Eventually(t, "the result is unknown", func() bool { return d.details().Transition.Step == rental.StepConfirm })
+			start := d.unknownStart()
 			first := d.details().Transition.Command
 			d.cars.script(func(o delivery.Order) telematics.State {
 				if o.Action == telematics.UnlockAndEnableDriving {
@@ -659,12 +650,7 @@ func TestTransitions_AVehicleThatIsNotFreeOnceItIsPaidDoesNotOpen(t *testing.T) 
 func TestTransitions_AStartWhoseBookingIsGoneIsUndone(t *testing.T) {
 	t.Parallel()
 	d := newDrive(t, sandbox.Behaviour{})
-	d.cars.script(unknownTo(telematics.UnlockAndEnableDriving))
-	start, err := d.ask(rental.StartRental, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	storetest.Eventually(t, "the result is unknown", func() bool { return d.details().Transition.Step == rental.StepConfirm })
+	start := d.unknownStart()
 	d.exec(`update bookings set state = 'cancelled' where id = $1`, d.id)
 	d.cars.settle(telematics.Succeeded)
 	d.wantsFailed(d.await(start), rental.BookingStateConflict)

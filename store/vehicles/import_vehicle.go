@@ -1,0 +1,172 @@
+package vehicles
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/rental"
+	"motorpool/store/pg"
+	"motorpool/telematics"
+)
+
+type vehicleFileRow struct {
+	ID           telematics.VehicleID     `json:"id"`
+	AgencyID     telematics.AgencyID      `json:"agency_id"`
+	Status       telematics.VehicleStatus `json:"status"`
+	Powertrain   telematics.Powertrain    `json:"powertrain"`
+	PlateNumber  string                   `json:"plate_number"`
+	Brand        string                   `json:"brand"`
+	Model        string                   `json:"model"`
+	Year         int                      `json:"year"`
+	Color        string                   `json:"color"`
+	Category     string                   `json:"category"`
+	Image        string                   `json:"image"`
+	Features     []string                 `json:"features"`
+	Capabilities []telematics.Action      `json:"capabilities"`
+	HourlyRate   *rental.Minor            `json:"hourly_rate"` // null: not for rent
+	Deposit      rental.Minor             `json:"deposit"`
+	Reason       string                   `json:"reason"`
+	Until        *time.Time               `json:"until"`
+	By           string                   `json:"by"`
+}
+
+// statusByBookings is the SQL of the status that follows from the bookings of a vehicle f; null: it
+// has none.
+const statusByBookings = `
+			select case b.state when 'active' then 'in_use' else 'booked' end
+			from bookings b
+			where b.vehicle_id = f.id and (b.state = 'active' or b.state = 'upcoming' and b.end_at > now())
+			order by b.state = 'active' desc
+			limit 1`
+
+// fileVehicles is the SQL of the vehicles of a file, with the status that follows from bookings.
+const fileVehicles = `
+	select id, agency_id,
+		case when f.status in ('maintenance', 'inactive') then f.status else coalesce((` + statusByBookings + `), f.status) end as status,
+		powertrain, plate_number, brand, model, year, color, category, image,
+		coalesce(features, '{}') as features, coalesce(capabilities, '{}') as capabilities, hourly_rate, deposit,
+		case when f.status = 'maintenance' then reason else '' end as reason, case when f.status = 'maintenance' then until end as until,
+		case when f.status = 'maintenance' then by else '' end as by, case when f.status = 'maintenance' then now() end as since
+	from (
+		select id, agency_id, coalesce(nullif(status, ''), (select v.status from vehicles v where v.id = f.id), 'available') as status,
+		powertrain,
+			plate_number, brand, model, year, color, category, image, features, capabilities, hourly_rate, deposit, reason, until, by
+		from json_to_recordset($1) as f (
+		id bigint, agency_id bigint, status text, powertrain text, plate_number text, brand text, model text,
+		year integer, color text, category text, image text, features text[], capabilities text[], hourly_rate bigint, deposit bigint,
+		reason text, until timestamptz, by text)
+	) f`
+
+// importVehicles locks the existing vehicles that differ from the file, so that no booking
+// changes the status of one between the read of its bookings and the commit.
+func importVehicles(
+	ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle, rates map[telematics.VehicleID]rental.Rate, by string,
+) (int, error) {
+	rows := make([]vehicleFileRow, len(part))
+	for i, v := range part {
+		rate, rented := rates[v.ID]
+		rows[i] = vehicleFileRow{
+			ID: v.ID, AgencyID: v.AgencyID, Status: v.Status, Powertrain: v.Powertrain, PlateNumber: v.Plate,
+			Brand: v.Brand, Model: v.Model, Year: v.Year, Color: v.Color, Category: v.Category, Image: v.Image,
+			Features: v.Features, Capabilities: v.Actions, Deposit: rate.Deposit,
+			Reason: v.Maintenance.Reason, Until: pg.Nullable(v.Maintenance.Until), By: by,
+		}
+		if rented {
+			rows[i].HourlyRate = &rate.Hourly
+		}
+	}
+	var changed []telematics.VehicleID
+	err := tx.SelectContext(ctx, &changed, `
+		select f.id from (`+fileVehicles+`) f left join vehicles v on v.id = f.id
+		where v.id is null or (v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category, v.image,
+		v.features, v.capabilities, v.hourly_rate, v.deposit, v.maintenance_reason, v.maintenance_until)
+			is distinct from (f.agency_id, f.status, f.powertrain, f.plate_number, f.brand, f.model, f.year, f.color, f.category, f.image,
+			f.features, f.capabilities, f.hourly_rate, f.deposit, f.reason, f.until)`,
+		pg.JSONRecords(rows))
+	if err != nil || len(changed) == 0 {
+		return 0, err
+	}
+	rows = slices.DeleteFunc(rows, func(row vehicleFileRow) bool { return !slices.Contains(changed, row.ID) })
+	if _, err := tx.ExecContext(ctx, `select from vehicles where id = any ($1)
+		order by id for no key update`, pq.Array(changed)); err != nil {
+		return 0, err
+	}
+	return upsert(ctx, tx, `
+		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category,
+			image, features, capabilities, hourly_rate, deposit, maintenance_reason, maintenance_until, maintenance_by, maintenance_since)
+		select * from (`+fileVehicles+`) f
+		order by id
+		on conflict (id) do update set agency_id = excluded.agency_id, status = excluded.status,
+			powertrain = excluded.powertrain, plate_number = excluded.plate_number, brand = excluded.brand,
+			model = excluded.model, year = excluded.year, color = excluded.color, category = excluded.category,
+			image = excluded.image, features = excluded.features, capabilities = excluded.capabilities,
+			hourly_rate = excluded.hourly_rate, deposit = excluded.deposit,
+			maintenance_reason = excluded.maintenance_reason, maintenance_until = excluded.maintenance_until,
+			maintenance_by = case when vehicles.status = excluded.status then vehicles.maintenance_by else excluded.maintenance_by end,
+			maintenance_since = case when vehicles.status = excluded.status then vehicles.maintenance_since
+				else excluded.maintenance_since end`,
+		rows)
+}
+
+type unitFileRow struct {
+	Serial    *telematics.Unit     `json:"serial"` // null: none is built in
+	VehicleID telematics.VehicleID `json:"vehicle_id"`
+	Protocol  telematics.Protocol  `json:"protocol"`
+	// Never null.
+	Installation telematics.Installation `json:"installation"`
+}
+
+// importUnits returns the units that it has changed, some of them twice. It removes units that
+// move from their vehicles before it adds any, so that two can be swapped. It locks several units
+// in no order: no other transaction waits for one while it holds another.
+func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (changed []telematics.Unit, err error) {
+	rows := make([]unitFileRow, len(part))
+	for i, v := range part {
+		rows[i] = unitFileRow{
+			Serial: pg.Nullable(v.Unit), VehicleID: v.ID,
+			Protocol: cmp.Or(v.Protocol, telematics.DefaultProtocol), Installation: v.Installation,
+		}
+		if v.Installation == nil {
+			rows[i].Installation = telematics.Installation{}
+		}
+	}
+	records := pg.JSONRecords(rows)
+	const (
+		file = `with f as materialized (
+				select * from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text, installation jsonb)
+			), leaving as (
+				select u.serial from f join units u on u.vehicle_id = f.vehicle_id where u.serial is distinct from f.serial
+				union
+				select u.serial from f join units u on u.serial = f.serial where (u.vehicle_id, u.protocol) <> (f.vehicle_id, f.protocol)
+			), coming as (
+				select f.* from f left join units u on u.serial = f.serial
+				where f.serial is not null and (u.vehicle_id, u.protocol, u.installation) is distinct
+				from (f.vehicle_id, f.protocol, f.installation)
+			)`
+		remove = file + `
+			update units
+			set vehicle_id = null, status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null,
+				actions = null, keys = null, firmware = '', gap_ms = null
+			where serial in (select serial from leaving)
+			returning serial`
+		add = file + `
+			insert into units (serial, vehicle_id, protocol, installation)
+			select serial, vehicle_id, protocol, installation from coming order by vehicle_id
+			on conflict (serial) do update
+			set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol, installation = excluded.installation
+			returning serial`
+	)
+	for _, query := range []string{remove, add} {
+		var serials []telematics.Unit
+		if err := tx.SelectContext(ctx, &serials, query, records); err != nil {
+			return nil, err
+		}
+		changed = append(changed, serials...)
+	}
+	return changed, nil
+}
