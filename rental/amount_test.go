@@ -241,16 +241,15 @@ func TestFormat_PanicsWithoutACurrency(t *testing.T) {
 // moneyFiles are the files that handle money: all of rental and its adapter, and the files of the
 // store and the interface that are named for it.
 var moneyFiles = []string{
-	"*.go", "stripe/*.go",
+	"*.go", "stripe/*.go", "charging/*.go", "wallet/*.go",
 	"../store/rentals/*.go",
 	"../httpapi/booking*.go", "../httpapi/*_booking*.go", "../httpapi/amount*.go", "../httpapi/money*.go",
-	"../httpapi/payment*.go", "../httpapi/price*.go", "../httpapi/pricing*.go",
+	"../httpapi/payment*.go", "../httpapi/charge*.go", "../httpapi/tariff*.go",
 }
 
-// moneyReaders are the functions of shared files that read money.
+// moneyReaders are the functions that read money in packages of much else.
 var moneyReaders = map[string][]string{
-	"../store/vehicles/fleetpart.go": {"amount", "tax", "exact", "currency"},
-	"../store/vehicles/fleetfile.go": {"terms", "rate"},
+	"../store/vehicles": {"amount", "tax", "exact", "currency", "terms", "rate"},
 }
 
 // notMoney are functions of those files that read ids, where 42.0 equals 42.
@@ -340,19 +339,26 @@ func TestMoney_UsesNoFloatingPoint(t *testing.T) {
 	if seen < 20 {
 		t.Errorf("only %d files were checked, want at least 20", seen)
 	}
-	for path, names := range moneyReaders {
-		for _, decl := range read(path).Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if !ok || !slices.Contains(names, f.Name.Name) {
-				continue
-			}
-			names = slices.DeleteFunc(names, func(name string) bool { return name == f.Name.Name })
-			for _, found := range floats(set, f) {
-				t.Errorf("floating point: %s", found)
+	for dir, names := range moneyReaders {
+		paths, err := filepath.Glob(dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing := slices.Clone(names)
+		for _, path := range paths {
+			for _, decl := range read(path).Decls {
+				f, ok := decl.(*ast.FuncDecl)
+				if !ok || !slices.Contains(names, f.Name.Name) {
+					continue
+				}
+				missing = slices.DeleteFunc(missing, func(name string) bool { return name == f.Name.Name })
+				for _, found := range floats(set, f) {
+					t.Errorf("floating point: %s", found)
+				}
 			}
 		}
-		if len(names) > 0 {
-			t.Errorf("%s has no function %v any more", path, names)
+		if len(missing) > 0 {
+			t.Errorf("%s has no functions %v any more", dir, missing)
 		}
 	}
 }
