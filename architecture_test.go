@@ -26,7 +26,7 @@ var arrows = map[string][]string{
 	"guard": {}, "metrics/metricstest": {"metrics"}, "mosquitto": {},
 	"console": {"httpapi/accept"}, "deploy": {}, "deploy/haproxy": {},
 	"deploy/kustomize": {}, "deploy/prometheus": {}, "deploy/systemd": {},
-	"operators": {"telematics"}, "rental": {"telematics"},
+	"operators": {"telematics"}, "rental": {"telematics"}, "alerts": {"telematics"},
 	"rental/areas":    {"rental", "telematics"},
 	"rental/charging": {"guard", "rental", "telematics"}, "rental/transitions": {"guard", "rental", "telematics", "telematics/delivery"},
 	"rental/wallet":     {"rental", "telematics"},
