@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,6 +22,7 @@ type Alert struct {
 	Person  string // MassAccess: who
 	Booking int64  // zero: none; the booking that has the vehicle, or that the rule is about
 	Command uuid.UUID
+	Holder  *Holder // who has the vehicle now; nil: no booking of it is active
 
 	// Facts are what the rule saw, by name: {"volts": 11.7}, {"kind": "tow"}.
 	Facts map[string]any
@@ -31,11 +33,32 @@ type Alert struct {
 	Seen    *Acknowledgement
 }
 
+// Holder is who has a vehicle: its active booking.
+type Holder struct {
+	Booking   int64
+	Reference string
+	Client    string
+}
+
 // Acknowledgement is that a member of staff has seen an alert.
 type Acknowledgement struct {
 	By   string
 	At   time.Time
 	Note string
+}
+
+// Names of activities in the audit log.
+const (
+	Acknowledge = "alert.acknowledge"
+	RulesChange = "alert_rules.change"
+)
+
+// NotFound is the code of NoSuchAlert.
+const NotFound telematics.Code = "alert_not_found"
+
+// NoSuchAlert is the error for an alert that does not exist, or that the caller may not see.
+func NoSuchAlert(id uuid.UUID) *telematics.Error {
+	return &telematics.Error{Code: NotFound, Message: fmt.Sprintf("There is no alert %s.", id)}
 }
 
 // State filters alerts.
@@ -52,9 +75,9 @@ type Query struct {
 	State    State
 	Severity Severity
 	Rule     Rule
-	Agency   telematics.AgencyID
+	Agency   telematics.AgencyID // zero: of any, and of none
 	Vehicle  telematics.VehicleID
 	ID       uuid.UUID
-	// Everyones includes alerts of no agency, which only administrators of all agencies see.
-	Everyones bool
+	// Persons includes alerts about persons, which only administrators see.
+	Persons bool
 }

@@ -144,7 +144,7 @@ func asFields(err error) error {
 	}
 	wrong := &contract.FieldErrors{}
 	for _, one := range list {
-		var field *rental.FieldError
+		var field *telematics.FieldError
 		if errors.As(one, &field) {
 			wrong.Add(field.Field, field.Message)
 		}

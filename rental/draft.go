@@ -170,13 +170,7 @@ func (d Draft) checkRules(f Facts) error {
 func truncateToMillis(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
 // FieldError is an error of one field of a request.
-type FieldError struct {
-	Field   string // as the interface names it: start_date
-	Message string // completes a sentence that begins with Field: must be after start_date
-}
-
-// Error returns field and message as one sentence.
-func (e *FieldError) Error() string { return e.Field + " " + e.Message }
+type FieldError = telematics.FieldError
 
 func newFieldError(field, message string) *FieldError {
 	return &FieldError{Field: field, Message: message}

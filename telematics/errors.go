@@ -115,6 +115,15 @@ func NoSuchCommand(id CommandID) *Error {
 	return &Error{Code: CommandNotFound, Message: fmt.Sprintf("There is no command %s.", id)}
 }
 
+// FieldError is an error of one field of a request.
+type FieldError struct {
+	Field   string // as the interface names it: start_date
+	Message string // completes a sentence that begins with Field: must be after start_date
+}
+
+// Error returns field and message as one sentence.
+func (e *FieldError) Error() string { return e.Field + " " + e.Message }
+
 // NoSuchBulk is the error for a bulk that is unknown, or not the caller's.
 func NoSuchBulk(id BulkID) *Error {
 	return &Error{Code: BulkNotFound, Message: fmt.Sprintf("There is no bulk command %s.", id)}
