@@ -3,7 +3,9 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"time"
 
+	"motorpool/httpapi/contract"
 	"motorpool/httpapi/errorcode"
 	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
@@ -32,6 +34,75 @@ func (a activities) list(c *request.Call) error {
 	}
 	entries, meta := request.Cut(p, found, func(a telematics.Activity) int64 { return a.ID })
 	return c.AnswerWith(http.StatusOK, request.Plural(len(entries), "entry"), resource.List(entries, resource.NewActivity), meta)
+}
+
+// notes answers with notes on vehicles and bookings, which are entries of the audit log, and adds
+// them.
+type notes struct {
+	fleet    Fleet
+	bookings Bookings
+	audit    audit
+	budget   time.Duration // of a change
+}
+
+// about returns the entry of a note on the vehicle or the booking that the path names.
+func (n notes) about(c *request.Call) (telematics.Activity, error) {
+	entry := c.Entry(telematics.NoteAdd, c.VehicleID())
+	entry.Booking, entry.Outcome = int64(c.BookingID()), telematics.Executed
+	if entry.Booking == 0 {
+		twin, err := visibleTwin(c, n.fleet.Record)
+		if err == nil {
+			entry.Agency = twin.AgencyID
+		}
+		return entry, err
+	}
+	d, err := visibleBooking(c, n.bookings)
+	if err == nil {
+		entry.Agency, entry.Vehicle = d.Agency, d.VehicleID
+	}
+	return entry, err
+}
+
+// list answers GET …/notes. Those of a vehicle include those of its bookings.
+func (n notes) list(c *request.Call) error {
+	about, err := n.about(c)
+	if err != nil {
+		return err
+	}
+	p := c.Page("notes")
+	query := telematics.ActivityQuery{
+		Agency: c.Actor.Agency, Booking: about.Booking, Action: telematics.NoteAdd, Outcome: telematics.Executed, Page: p.Query(),
+	}
+	if about.Booking == 0 {
+		query.Vehicle = about.Vehicle
+	}
+	found, err := n.fleet.Activities(c.Ctx(), query)
+	if err != nil {
+		return err
+	}
+	listed, meta := request.Cut(p, found, func(a telematics.Activity) int64 { return a.ID })
+	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "note"), resource.List(listed, resource.NewNote), meta)
+}
+
+// add answers POST …/notes once the note is durable.
+func (n notes) add(c *request.Call) error {
+	ctx, cancel := c.Detached(n.budget)
+	defer cancel()
+	entry, err := n.about(c)
+	if err != nil {
+		return n.audit.refused(ctx, entry, err)
+	}
+	entry.Note = c.Text("text")
+	if err := n.audit.History.Add(ctx, entry); err != nil {
+		return err
+	}
+	return c.AnswerWith(http.StatusCreated, "The note is added.", resource.NewNote(entry), nil)
+}
+
+// checkNote checks what the contract cannot express.
+func checkNote(c *request.Call, wrong *contract.FieldErrors) error {
+	checkText(c, "text", wrong)
+	return nil
 }
 
 // audit adds the entries of handlers to the audit log [LAW-9].

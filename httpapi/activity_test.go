@@ -67,7 +67,7 @@ func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 		telematics.StatusRead, telematics.VehiclesRead, telematics.CommandsRead, telematics.EventsRead, telematics.CommandsHalt,
 		telematics.CommandsResume, telematics.BulkOrder, telematics.AnswerUnrecorded,
 		telematics.HistoryRead, telematics.VehicleAdd, telematics.VehicleChange, telematics.StationAdd, telematics.StationChange,
-		telematics.FleetImport, rental.AreaPut, rental.AreaRemove, rental.TariffChange, rental.RulesChange,
+		telematics.NoteAdd, telematics.FleetImport, rental.AreaPut, rental.AreaRemove, rental.TariffChange, rental.RulesChange,
 		rental.QuoteCreate, rental.BookingCreate, rental.BookingCancel, rental.BookingLapse,
 		rental.BookingExtend, rental.BookingStart, rental.BookingEnd, rental.BookingFee,
 		rental.BookingRefund, rental.BookingCapture,

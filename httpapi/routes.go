@@ -36,6 +36,7 @@ func (s *server) routes(e *echo.Echo) {
 	moves := transitions{rentals: s.Rentals, bookings: bookings, limits: s.pipeline.Limits, budget: s.Budget}
 	edits := fleetEdits{editor: s.Editor, fleet: s.Fleet, audit: audit, budget: s.ReadBudget}
 	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: audit}
+	notes := notes{fleet: s.Fleet, bookings: s.Bookings, audit: audit, budget: s.ReadBudget}
 	units := units{record: s.Units, audit: audit, signingKey: s.SigningKey}
 	areas := areaHandlers{registry: s.Areas, agencies: s.Agencies, audit: audit, budget: s.Budget}
 	halts, keys, wallets := haltHandlers{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry, s.Agencies}, wallets{s.Wallet, audit}
@@ -65,6 +66,8 @@ func (s *server) routes(e *echo.Echo) {
 		checkedBy(checkEdit),
 	)
 	r.get("/api/v1/admin/vehicles/{vehicle}/commands", commands.ofVehicle, listed("commands"))
+	r.get("/api/v1/admin/vehicles/{vehicle}/notes", notes.list, listed("notes"))
+	r.post("/api/v1/admin/vehicles/{vehicle}/notes", telematics.NoteAdd, notes.add, checkedBy(checkNote))
 	r.get("/api/v1/admin/commands/{id}", commands.get)
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, commands.orderMany, checkedBy(checkBulk))
 	r.get("/api/v1/admin/commands", commands.list, listed(fleetCommands))
@@ -103,6 +106,8 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/admin/bookings", rental.BookingCreate, bookings.open, checkedBy(checkDraft))
 	r.get("/api/v1/admin/bookings/{booking}", bookings.get)
 	r.get("/api/v1/admin/bookings/{booking}/track", telemetry.track, recordedAs(telematics.HistoryRead))
+	r.get("/api/v1/admin/bookings/{booking}/notes", notes.list, listed("notes"))
+	r.post("/api/v1/admin/bookings/{booking}/notes", telematics.NoteAdd, notes.add, checkedBy(checkNote))
 	r.get("/api/v1/admin/charges", bookings.charges, listed(chargeList))
 	amend("/api/v1/admin/bookings/{booking}/start", rental.BookingStart, startBooking)
 	amend("/api/v1/admin/bookings/{booking}/end", rental.BookingEnd, endBooking)

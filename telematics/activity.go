@@ -20,6 +20,7 @@ const (
 	VehicleChange  = "vehicle.change"
 	StationAdd     = "station.add"
 	StationChange  = "station.change"
+	NoteAdd        = "note.add"      // Activity.Note is the note
 	FleetImport    = "fleet.import"  // of a fleet file
 	SessionBegin   = "session.begin" // in the console
 	SessionEnd     = "session.end"

@@ -1,7 +1,7 @@
 // The console's pages with a service that answers what a test says. For tests with the environment happy-dom.
 import { mount, unmount, tick } from 'svelte';
 import { expect, vi } from 'vitest';
-import type { AdminBooking, BookedCharge, Command, Unit, Vehicle, VehicleStatus, VehicleSummary } from '../api/client';
+import type { AdminBooking, BookedCharge, Command, Note, Unit, Vehicle, VehicleStatus, VehicleSummary } from '../api/client';
 import App from '../App.svelte';
 import { language } from '../texts/index.svelte';
 
@@ -204,6 +204,8 @@ const activity = (id: number, change: object = {}) => ({
   ...change,
 });
 
+const note: Note = { at: at(2), by: 'zoe', vehicle_id: 1, booking_id: null, text: 'The spare key\nis in the depot.' };
+
 /** What the service answers, by the beginning of the path below /api/v1/admin/; the longest counts. */
 export type Answers = Record<string, unknown>;
 
@@ -244,6 +246,8 @@ export const doubled: Answers = {
     ),
   },
   activity: twice(activity(1), activity(2), activity(3, { action: 'charge.attempt' })),
+  'vehicles/1/notes': twice(note, { ...note, booking_id: 1 }),
+  'bookings/1/notes': twice(note),
   bookings: twice(booking(1), booking(2)),
   'bookings/1': booking(1),
   charges: twice(charge(1), charge(2)),

@@ -414,6 +414,7 @@ export const en = {
     'vehicle.change': 'Changed a vehicle',
     'station.add': 'Added a station',
     'station.change': 'Changed a station',
+    'note.add': 'Added a note',
     'area.put': 'Set an area',
     'area.remove': 'Removed an area',
     'tariff.change': 'Changed a tariff',
@@ -453,6 +454,7 @@ export const en = {
     removed: (name: string) => `The area ${name} is removed.`,
     far: 'It is far from all stations of the agency: in GeoJSON the longitude comes first.',
   },
+  notes: { title: 'Notes', label: 'New note', add: 'Add note' },
   /** Codes of entries that are no errors. */
   entryCodes: { idempotency_replayed: 'sent again, and done once' } as Record<string, string>,
   noActivityFound: 'No entry matches. Remove a filter.',

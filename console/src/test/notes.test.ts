@@ -1,0 +1,51 @@
+// @vitest-environment happy-dom
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { fleet } from '../state/fleet.svelte';
+import { at, doubled, openConsole, type Pages } from './service';
+
+let pages: Pages;
+const written: object[] = [];
+let isRead = true;
+const notes = (_: string, { method, body }: RequestInit) => {
+  if (method === 'POST') written.unshift({ at: at(5), by: 'zoe', vehicle_id: 1, booking_id: null, ...JSON.parse(String(body)) });
+  if (method === 'POST' && !isRead) throw new Error('lost');
+  return method === 'POST' ? written[0] : written;
+};
+beforeEach(async () => {
+  localStorage.setItem('map', 'hidden');
+  sessionStorage.clear();
+  written.length = 0;
+  isRead = true;
+  pages = await openConsole({ ...doubled, halts: [], 'vehicles/1/notes': notes, 'bookings/1/notes': notes });
+});
+afterEach(() => pages.close());
+
+const field = () => document.querySelector<HTMLTextAreaElement>('textarea[name="note"]')!;
+async function write(text: string) {
+  field().value = text;
+  field().dispatchEvent(new Event('input', { bubbles: true }));
+  field().form!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+  await pages.until(() => pages.texts('[data-notes] li p').includes(text.replace(/\s+/g, ' ')));
+}
+
+it.each(['vehicles/1', 'bookings/1'])('adds a note to %s', async (about) => {
+  await pages.open(`#/${about}`, `[data-notes="${about}"] textarea`);
+  await write('The spare key\nis in the depot.');
+  expect(written).toMatchObject([{ text: 'The spare key\nis in the depot.' }]);
+  expect(field().value).toBe('');
+  expect(pages.errors).toEqual([]);
+});
+
+it('shows what was stored although the answer was lost, and keeps what was typed', async () => {
+  await pages.open('#/vehicles/1', '[data-notes] textarea');
+  isRead = false;
+  await write('Scratched.');
+  expect(field().value).toBe('Scratched.');
+  expect(pages.texts('[data-notes] [role="alert"]')).toHaveLength(1);
+});
+
+it('has no field for those who may only look', async () => {
+  fleet.me = { ...fleet.me!, level: 'viewer' };
+  await pages.open('#/vehicles/1', '[data-notes]');
+  expect(field()).toBeNull();
+});
