@@ -65,6 +65,7 @@ var arrows = map[string][]string{
 		"store/pg", "store/groupcommit", "store/unavailable",
 	},
 	"store/activity":    {"telematics", "store/pg", "store/groupcommit", "store/unavailable"},
+	"store/alerts":      {"alerts", "telematics", "rental", "store/activity", "store/vehicles", "store/pg", "store/unavailable"},
 	"store/areas":       {"telematics", "rental", "rental/areas", "store/activity", "store/pg", "store/unavailable"},
 	"store/agencykeys":  {"telematics", "rental", "store/pg", "store/unavailable"},
 	"store/events":      {"telematics", "telematics/v1", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},

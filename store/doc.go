@@ -32,6 +32,7 @@
 //
 //	commands     commands: claims, settlements, progress, many vehicles, halts, their numbers, retention
 //	activity     the audit log
+//	alerts       alerts, and the limits that agencies set for them
 //	agencykeys   the keys of agencies' apps, their sealed secrets, and the signatures that were used
 //	events       the log of events, in Redis
 //	idempotency  what was made under an idempotency key

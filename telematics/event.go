@@ -23,6 +23,9 @@ const (
 	RentalEvent EventKind = "rental"
 	// BookingEvent: a booking was made or changed, or its state has.
 	BookingEvent EventKind = "booking"
+	// AlertEvent: an alert has opened, its severity has risen, or it was acknowledged or cleared.
+	// One about a person belongs to no vehicle, and perhaps to no agency.
+	AlertEvent EventKind = "alert"
 	// ResetEvent: events before this one may be missing, so subscribers must reload
 	// their state. It belongs to no vehicle.
 	ResetEvent EventKind = "reset"
@@ -40,6 +43,26 @@ type Event struct {
 	Alarm   *Alarm    // of an alarm
 	Halt    *HaltChange
 	Rental  *RentalChange // of a rental event; of a booking event, without a transition
+	Alert   *AlertChange
+}
+
+// AlertChange is an alert after a change, in the words of package alerts.
+type AlertChange struct {
+	ID       string
+	Change   string // opened, raised, acknowledged, cleared
+	Rule     string
+	Severity string
+	Plate    string
+	Person   string
+	Booking  int64
+	Command  string
+	Facts    map[string]any
+	Since    time.Time
+	Opened   time.Time
+	Cleared  time.Time // zero: it is open
+	SeenBy   string    // who has acknowledged it
+	SeenAt   time.Time
+	SeenNote string
 }
 
 // RentalChange is a start, pause, resumption or end of a rental, in the words of package rental.

@@ -1,0 +1,104 @@
+package alerts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+
+	"motorpool/alerts"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// row is an alert as it is read.
+type row struct {
+	ID        uuid.UUID  `db:"id"`
+	No        int64      `db:"no"`
+	Rule      string     `db:"rule"`
+	Severity  string     `db:"severity"`
+	AgencyID  *int64     `db:"agency_id"`
+	VehicleID *int64     `db:"vehicle_id"`
+	Plate     *string    `db:"plate_number"`
+	Person    string     `db:"person"`
+	BookingID *int64     `db:"booking_id"`
+	CommandID *uuid.UUID `db:"command_id"`
+	Facts     []byte     `db:"facts"`
+	Since     *time.Time `db:"since"`
+	OpenedAt  *time.Time `db:"opened_at"`
+	ClearedAt *time.Time `db:"cleared_at"`
+	SeenBy    *string    `db:"seen_by"`
+	SeenAt    *time.Time `db:"seen_at"`
+	SeenNote  *string    `db:"seen_note"`
+	Holding   *int64     `db:"holding"` // the booking that has the vehicle
+	Reference *string    `db:"reference"`
+	Client    *string    `db:"client"`
+}
+
+// selectAlerts reads rows of alerts a, without those that have not opened.
+const selectAlerts = `
+	select a.id, a.no, a.rule, a.severity, a.agency_id, a.vehicle_id, v.plate_number, a.person, a.booking_id, a.command_id, a.facts,
+		a.since, a.opened_at, a.cleared_at, a.seen_by, a.seen_at, a.seen_note,
+		b.id as holding, b.reference, c.subject as client
+	from alerts a
+		left join vehicles v on v.id = a.vehicle_id
+		left join bookings b on b.vehicle_id = a.vehicle_id and b.state = 'active'
+		left join clients c on c.id = b.client_id
+	where a.no is not null`
+
+func (r row) alert() (alerts.Alert, error) {
+	a := alerts.Alert{
+		ID: r.ID, No: r.No, Rule: alerts.Rule(r.Rule), Severity: alerts.Severity(r.Severity),
+		Agency: telematics.AgencyID(pg.Deref(r.AgencyID)), Vehicle: telematics.VehicleID(pg.Deref(r.VehicleID)),
+		Plate: pg.Deref(r.Plate), Person: r.Person, Booking: pg.Deref(r.BookingID), Command: pg.Deref(r.CommandID),
+		Since: pg.FromTimestamp(r.Since), Opened: pg.FromTimestamp(r.OpenedAt), Cleared: pg.FromTimestamp(r.ClearedAt),
+	}
+	if err := json.Unmarshal(r.Facts, &a.Facts); err != nil {
+		return a, fmt.Errorf("alert %s: %w", r.ID, err)
+	}
+	if r.SeenAt != nil {
+		a.Seen = &alerts.Acknowledgement{By: pg.Deref(r.SeenBy), At: pg.FromTimestamp(r.SeenAt), Note: pg.Deref(r.SeenNote)}
+	}
+	if r.Holding != nil {
+		a.Holder = &alerts.Holder{Booking: *r.Holding, Reference: pg.Deref(r.Reference), Client: pg.Deref(r.Client)}
+	}
+	return a, nil
+}
+
+// Find returns alerts, the latest opened first; No is the position of a page.
+func (s *Store) Find(ctx context.Context, q alerts.Query) ([]alerts.Alert, error) {
+	if !pg.Searchable(string(q.State), string(q.Severity), string(q.Rule)) {
+		return nil, nil
+	}
+	list, err := read(ctx, s.db.Lists, `
+			and ($1::bigint = 0 or a.agency_id = $1)
+			and ($2::bigint = 0 or a.vehicle_id = $2)
+			and ($3::text = '' or a.rule = $3)
+			and ($4::text = '' or a.severity = $4)
+			and ($5::text = '' or $5 = 'open' and a.cleared_at is null or $5 = 'cleared' and a.cleared_at is not null)
+			and ($6::uuid is null or a.id = $6)
+			and ($7 or a.person = '')
+			and ($8::bigint = 0 or a.no < $8)
+		order by a.no desc
+		limit nullif($9::bigint, 0)`,
+		q.Agency, q.Vehicle, q.Rule, q.Severity, q.State, pg.Nullable(q.ID), q.Persons, q.Before, q.Limit)
+	return list, unavailable.Wrap("read alerts", err)
+}
+
+// Open returns all alerts that are open, also those about persons.
+func (s *Store) Open(ctx context.Context) ([]alerts.Alert, error) {
+	list, err := read(ctx, s.db.Lists, ` and a.cleared_at is null order by a.no`)
+	return list, unavailable.Wrap("read open alerts", err)
+}
+
+func read(ctx context.Context, db sqlx.QueryerContext, which string, args ...any) ([]alerts.Alert, error) {
+	var rows []row
+	if err := sqlx.SelectContext(ctx, db, &rows, selectAlerts+which, args...); err != nil {
+		return nil, err
+	}
+	return pg.Convert(rows, row.alert)
+}
