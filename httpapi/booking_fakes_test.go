@@ -26,6 +26,7 @@ type bookings struct {
 	err          error
 	asked        rental.BookingQuery
 	askedCharges rental.ChargeQuery
+	cardsOf      string // client
 	draft        rental.Draft
 	lines        []telematics.Activity
 	offers       []rental.Offer
@@ -76,6 +77,18 @@ func (b *bookings) FindBookings(_ context.Context, q rental.BookingQuery) ([]ren
 	return pageOf(slices.Collect(maps.Values(b.byID)), q.Before, q.Limit, func(d rental.BookingDetails) (int64, bool) {
 		return int64(d.ID), of(q.Agency, d.Agency) && (q.Client == "" || q.Client == d.Subject) && (q.State == "" || q.State == d.State)
 	}), b.err
+}
+
+// ClientMethods implements httpapi.Bookings: each client of agency 1 has one card.
+func (b *bookings) ClientMethods(_ context.Context, agency telematics.AgencyID, client string) ([]rental.Method, error) {
+	b.cardsOf = client
+	if agency != 1 {
+		return nil, b.err
+	}
+	return []rental.Method{{
+		ID: 7, Default: true, Created: now,
+		Card: rental.Card{Token: "pm_secret", Brand: "visa", LastFour: "4242", ExpMonth: 12, ExpYear: 2030},
+	}}, b.err
 }
 
 func (b *bookings) FindCharges(_ context.Context, q rental.ChargeQuery) ([]rental.BookedCharge, error) {

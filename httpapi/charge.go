@@ -16,7 +16,8 @@ const chargeList = "charges" + request.ByID
 func (b bookings) charges(c *request.Call) error {
 	p := c.Page(chargeList)
 	query := rental.ChargeQuery{
-		Booking: rental.BookingID(c.QueryInteger("booking_id")), From: c.QueryTime("from"), To: c.QueryTime("to"),
+		Booking: rental.BookingID(c.QueryInteger("booking_id")), Client: c.QueryParam("client"),
+		From: c.QueryTime("from"), To: c.QueryTime("to"),
 	}
 	query.Limit, query.Before = p.QueryByID()
 	if states := c.QueryParam("state"); states != "" {

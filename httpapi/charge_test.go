@@ -37,10 +37,10 @@ func TestCharges_HaveTheirBookingAndVehicle(t *testing.T) {
 
 func TestCharges_AreFiltered(t *testing.T) {
 	a := newBookingAPI(t)
-	a.get(charges+"?state=declined,failed&booking_id=42&agency_id=1&from=2026-01-02T09:00:00Z&to=2026-01-03T00:00:00Z&limit=7").
-		wants(200, "")
+	a.get(charges+"?state=declined,failed&booking_id=42&client=client-1&agency_id=1"+
+		"&from=2026-01-02T09:00:00Z&to=2026-01-03T00:00:00Z&limit=7").wants(200, "")
 	want := rental.ChargeQuery{
-		Agency: 1, Booking: 42, States: []rental.ChargeState{rental.Declined, rental.Failed}, Limit: 8,
+		Agency: 1, Booking: 42, Client: "client-1", States: []rental.ChargeState{rental.Declined, rental.Failed}, Limit: 8,
 		From: time.Date(2026, 1, 2, 9, 0, 0, 0, time.UTC), To: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
 	}
 	same(t, a.bookings.askedCharges, want, "query")
@@ -65,4 +65,16 @@ func TestCharges_OfAnotherAgencyAreNotListed(t *testing.T) {
 	}
 	a.bookings.err = gone{}
 	a.get(charges).wants(503, "service_unavailable")
+}
+
+func TestClientMethods_AreThoseOfTheAgencysClient(t *testing.T) {
+	a := newBookingAPI(t)
+	const cards = "/api/v1/admin/agencies/1/clients/a%2Fb%20c/payment-methods"
+	a.get(cards, ofAgency(1)).wants(200, "").says("1 payment method.").lists(1).has("0.last_four", "4242", "0.is_default", true).
+		hides("pm_secret")
+	same(t, a.bookings.cardsOf, "a/b c", "client")
+	a.get(cards, ofAgency(2)).wants(404, "agency_not_found")
+	a.get("/api/v1/admin/agencies/2/clients/anna/payment-methods").wants(200, "").lists(0)
+	a.bookings.err = gone{}
+	a.get(cards).wants(503, "service_unavailable")
 }

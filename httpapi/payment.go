@@ -30,6 +30,19 @@ func (w wallets) list(c *request.Call) error {
 	return c.AnswerClient(http.StatusOK, request.Plural(len(methods), "payment method"), resource.List(methods, resource.NewMethod))
 }
 
+// clientMethods answers GET /admin/agencies/{agency}/clients/{client}/payment-methods.
+func (b bookings) clientMethods(c *request.Call) error {
+	agency, err := pathAgency(c)
+	if err != nil {
+		return err
+	}
+	methods, err := b.record.ClientMethods(c.Ctx(), agency, c.PathText("client"))
+	if err != nil {
+		return err
+	}
+	return c.Answer(request.Plural(len(methods), "payment method"), resource.List(methods, resource.NewMethod))
+}
+
 // add answers POST /client/payment-methods: 201 for a card that the client did not have.
 func (w wallets) add(c *request.Call) error {
 	makeDefault, _ := c.Values["set_default"].(bool)

@@ -159,6 +159,9 @@ type Bookings interface {
 	FindBookings(context.Context, rental.BookingQuery) ([]rental.BookingDetails, error)
 	// FindCharges returns charges by descending id, which is the position of a page.
 	FindCharges(context.Context, rental.ChargeQuery) ([]rental.BookedCharge, error)
+	// ClientMethods returns the payment methods of a client of an agency, newest first; a client
+	// that is not on record has none.
+	ClientMethods(_ context.Context, _ telematics.AgencyID, client string) ([]rental.Method, error)
 	// OpenBooking creates a booking. It returns true if an earlier request with the same
 	// idempotency key has created it.
 	OpenBooking(context.Context, rental.Draft, rental.Request) (rental.BookingDetails, bool, error)

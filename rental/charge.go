@@ -375,6 +375,7 @@ func (c Charge) givesBack() Minor {
 type ChargeQuery struct {
 	Agency   telematics.AgencyID
 	Booking  BookingID
+	Client   string // subject of the token
 	States   []ChargeState
 	From, To time.Time // of their creation; inclusive, exclusive
 	Before   ChargeID  // last charge of the previous page

@@ -12,6 +12,7 @@ const table: Record<string, () => Promise<Page>> = {
   '/commands/{uuid}': () => import('./pages/Command.svelte'),
   '/bookings': () => import('./pages/Bookings.svelte'),
   '/bookings/{number}': () => import('./pages/Booking.svelte'),
+  '/client': () => import('./pages/Client.svelte'),
   '/charges': () => import('./pages/Charges.svelte'),
   '/activity': () => import('./pages/Activity.svelte'),
   '/units': () => import('./pages/Units.svelte'),

@@ -436,6 +436,7 @@ var pages = []struct {
 		"booking, end without the check", "#/bookings/{booking}", `tr[data-charge]`,
 		func(p *consoletest.Page) { p.Click(`[data-action="override"]`); p.See("dialog[open] [name=reason]") },
 	},
+	{"client", "#/client?agency_id=1&client=client-1", `tr[data-booking]`, nil},
 	{"charges", "#/charges", `h1`, func(p *consoletest.Page) { p.Gone("main", "Reading…") }},
 	{"units", "#/units", `h1`, func(p *consoletest.Page) { p.Gone("main", "Reading…") }},
 	{"units, all", "#/units?view=all", `td`, nil},

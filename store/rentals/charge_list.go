@@ -36,7 +36,7 @@ func (p Bookings) FindCharges(ctx context.Context, q rental.ChargeQuery) ([]rent
 	for i, state := range q.States {
 		states[i] = string(state)
 	}
-	if !pg.Searchable(states...) {
+	if !pg.Searchable(append(states, q.Client)...) {
 		return nil, nil
 	}
 	found, err := pg.List(ctx, p.DB.Lists, bookedChargeRow.charge, `
@@ -47,12 +47,13 @@ func (p Bookings) FindCharges(ctx context.Context, q rental.ChargeQuery) ([]rent
 			join vehicles v on v.id = b.vehicle_id
 		where ($1::bigint = 0 or b.agency_id = $1)
 			and ($2::bigint = 0 or c.booking_id = $2)
+			and ($8::text = '' or cl.subject = $8 and ($1 = 0 or cl.agency_id = $1)) -- the key of clients begins with the agency
 			and (cardinality($3::text[]) = 0 or c.state = any ($3))
 			and ($4::timestamptz is null or c.created_at >= $4)
 			and ($5::timestamptz is null or c.created_at < $5)
 			and ($6::uuid = '`+uuid.Nil.String()+`' or c.id < $6)
 		order by c.id desc
 		limit nullif($7::bigint, 0)`,
-		q.Agency, q.Booking, pq.Array(states), pg.Timestamp(q.From), pg.Timestamp(q.To), q.Before, q.Limit)
+		q.Agency, q.Booking, pq.Array(states), pg.Timestamp(q.From), pg.Timestamp(q.To), q.Before, q.Limit, q.Client)
 	return found, unavailable.Wrap("read charges", err)
 }

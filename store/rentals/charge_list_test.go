@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/telematics"
 )
 
 func TestFindCharges_FiltersAndNamesTheActor(t *testing.T) {
@@ -61,10 +62,32 @@ func TestFindCharges_FiltersAndNamesTheActor(t *testing.T) {
 		"to":             {rental.ChargeQuery{To: noon.Add(time.Minute)}, 3},
 		"first page":     {rental.ChargeQuery{Limit: 2}, 2},
 		"next page":      {rental.ChargeQuery{Limit: 4, Before: all[1].ID}, 3},
+		"client":         {rental.ChargeQuery{Client: "anna", Agency: 1}, 5},
+		"another client": {rental.ChargeQuery{Client: "ben"}, 0},
+		"no client":      {rental.ChargeQuery{Client: "\x00"}, 0},
 		"unknown state":  {rental.ChargeQuery{States: []rental.ChargeState{"\x00"}}, 0},
 	} {
 		if got := find(q.query); len(got) != q.want {
 			t.Errorf("%s: %d charges, want %d", name, len(got), q.want)
 		}
+	}
+}
+
+func TestClientMethods_AreThoseOfTheClientAtItsAgency(t *testing.T) {
+	w := newRentalWorld(t)
+	methods := func(agency telematics.AgencyID, client string) int {
+		t.Helper()
+		found, err := w.there.ClientMethods(t.Context(), agency, client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	if own, others, unknown := methods(1, "anna"), methods(2, "anna"), methods(1, "zoe"); own != 2 || others != 0 || unknown != 0 {
+		t.Errorf("%d cards, of another agency's %d, of an unknown client %d; want 2, none, none", own, others, unknown)
+	}
+	var clients int
+	if err := w.there.Pool.Get(&clients, `select count(*) from clients where subject = 'zoe'`); err != nil || clients != 0 {
+		t.Errorf("the read made %d clients, %v", clients, err)
 	}
 }

@@ -55,6 +55,16 @@ func (p Cards) Methods(ctx context.Context, id rental.ClientID) ([]rental.Method
 	return methods, unavailable.Wrap("read payment methods", err)
 }
 
+// ClientMethods returns the payment methods of a client of an agency, newest first; a client that
+// is not on record has none.
+func (p Bookings) ClientMethods(ctx context.Context, agency telematics.AgencyID, subject string) ([]rental.Method, error) {
+	if !pg.Searchable(subject) {
+		return nil, nil
+	}
+	methods, err := methodsWhere(ctx, p.DB.Lists, `c.agency_id = $1 and c.subject = $2 order by m.id desc`, agency, subject)
+	return methods, unavailable.Wrap("read payment methods", err)
+}
+
 // methodNow reads a payment method of the client, or fails with rental.NoSuchMethod.
 func methodNow(ctx context.Context, db sqlx.QueryerContext, client rental.ClientID, id rental.MethodID) (rental.Method, error) {
 	found, err := methodsWhere(ctx, db, `m.client_id = $1 and m.id = $2`, client, id)

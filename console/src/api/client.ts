@@ -24,6 +24,7 @@ export type UnknownUnit = Schemas['UnknownUnit'];
 export type Charge = Schemas['Charge'];
 export type Transition = Schemas['AdminTransition'];
 export type ReturnCheck = Schemas['ReturnCheck'];
+export type PaymentMethod = Schemas['PaymentMethod'];
 export type BookedCharge = Schemas['BookedCharge'];
 
 interface Envelope<Data, Meta> {

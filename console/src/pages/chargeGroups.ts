@@ -9,3 +9,9 @@ export const attention = needing.join();
 export const groups = { attention, open: 'pending,unknown', held: 'authorized', done: 'paid,captured,released,waived', all: '' };
 
 export const isAttention = (state: Charge['state']) => needing.includes(state);
+
+/** The states of what a client may owe. */
+export const due = ['declined', 'failed', 'requires_action'];
+
+/** Whether a client owes a charge. */
+export const isDue = (c: Pick<Charge, 'state' | 'kind'>) => due.includes(c.state) && c.kind !== 'refund' && c.kind !== 'deposit';

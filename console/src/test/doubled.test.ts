@@ -27,6 +27,7 @@ it.each([
   ['#/bookings', 'tr[data-booking]', 2],
   ['#/bookings/1', 'tr[data-charge]', 2],
   ['#/charges', 'tr[data-charge]', 2],
+  ['#/client?agency_id=1&client=anna', 'tr[data-booking]', 2],
   ['#/units', 'tr[data-unit]', 2],
   ['#/units?view=rejects', 'tr[data-unit]', 4],
   ['#/units?view=unknown', 'tr[data-unit]', 2],

@@ -26,6 +26,7 @@ it.each([
   ['#/bookings/1', 'BK-2026-00001'],
   ['#/bookings', 'Bookings'],
   ['#/charges?state=paid', 'Charges'],
+  ['#/client?agency_id=1&client=anna', 'anna'],
   ['#/units', 'Units'],
   ['#/tour', 'Tour'],
   ['#', 'Fleet'],

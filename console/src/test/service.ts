@@ -204,6 +204,10 @@ const activity = (id: number, change: object = {}) => ({
   ...change,
 });
 
+const card = (id: number) => ({
+  id, brand: 'visa', last_four: '4242', exp_month: 2, exp_year: 2030, is_default: id === 1, created_at: at(0),
+});
+
 const note: Note = { at: at(2), by: 'zoe', vehicle_id: 1, booking_id: null, text: 'The spare key\nis in the depot.' };
 
 /** What the service answers, by the beginning of the path below /api/v1/admin/; the longest counts. */
@@ -255,6 +259,7 @@ export const doubled: Answers = {
     { id: 1, code: 'A', name: 'Isar', vehicles: 1, stations: 1 },
     { id: 2, code: 'B', name: 'Isar', vehicles: 1, stations: 1 },
   ),
+  'agencies/1/clients/anna/payment-methods': twice(card(1), card(2)),
   units: twice(unit(1), unit(2)),
   'units/unknown': twice({ unit: 'same', first_seen: at(0), last_seen: at(0), messages: 1 }),
 };

@@ -454,6 +454,14 @@ export const en = {
     removed: (name: string) => `The area ${name} is removed.`,
     far: 'It is far from all stations of the agency: in GeoJSON the longitude comes first.',
   },
+  client: {
+    owes: 'Owes',
+    nothing: 'Nothing.',
+    charges: 'All charges',
+    cards: 'Cards',
+    charged: 'is charged',
+    since: (day: string) => `since ${day}`,
+  },
   notes: { title: 'Notes', label: 'New note', add: 'Add note' },
   /** Codes of entries that are no errors. */
   entryCodes: { idempotency_replayed: 'sent again, and done once' } as Record<string, string>,
