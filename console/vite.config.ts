@@ -44,5 +44,11 @@ export default defineConfig({
     },
   },
   // A zone with summer time, whatever the computer has. Tests that draw pages are slow while the machine does other work.
-  test: { include: ['src/**/*.test.ts'], env: { TZ: 'Europe/Berlin' }, testTimeout: 60_000, hookTimeout: 60_000 },
+  test: {
+    include: ['src/**/*.test.ts'],
+    css: { include: [/tokens\.css/] },
+    env: { TZ: 'Europe/Berlin' },
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
 });

@@ -289,6 +289,7 @@ export async function openConsole(answers: Answers): Promise<Pages> {
   const uncaught = (event: ErrorEvent) => void errors.push(event.error ?? event.message);
   addEventListener('error', uncaught);
   let stream: ReadableStreamDefaultController<Uint8Array> | undefined;
+  vi.stubGlobal('Path2D', class {}); // happy-dom draws on no canvas
   vi.stubGlobal('fetch', async (address: string, init: RequestInit = {}) => {
     const path = address.replace(/^\.\.\/(api\/v1\/admin\/)?/, '');
     requests.push(`${init.method ?? 'GET'} ${path}`);
