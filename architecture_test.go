@@ -65,7 +65,7 @@ var arrows = map[string][]string{
 		"store/pg", "store/groupcommit", "store/unavailable",
 	},
 	"store/activity":    {"telematics", "store/pg", "store/groupcommit", "store/unavailable"},
-	"store/alerts":      {"alerts", "telematics", "rental", "store/activity", "store/vehicles", "store/pg", "store/unavailable"},
+	"store/alerts":      {"alerts", "guard", "telematics", "rental", "store/activity", "store/vehicles", "store/pg", "store/unavailable"},
 	"store/areas":       {"telematics", "rental", "rental/areas", "store/activity", "store/pg", "store/unavailable"},
 	"store/agencykeys":  {"telematics", "rental", "store/pg", "store/unavailable"},
 	"store/events":      {"telematics", "telematics/v1", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},
@@ -127,7 +127,7 @@ var homes = map[string][]string{
 	"github.com/stripe/stripe-go/": {"rental/stripe"},
 	"github.com/prometheus/client_golang/": {
 		"guard", "metrics", "metrics/metricstest", "broker", "broker/besteffort", "broker/ingest", "store/pg",
-		"store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin",
+		"store/alerts", "store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin",
 		"httpapi/stream", "rental/charging", "rental/transitions", "telematics/places", "internal/app",
 	},
 	// app: client_golang uses these two.

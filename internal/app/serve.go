@@ -32,6 +32,7 @@ import (
 	"motorpool/rental/transitions"
 	"motorpool/store/activity"
 	"motorpool/store/agencykeys"
+	"motorpool/store/alerts"
 	"motorpool/store/areas"
 	"motorpool/store/commands"
 	"motorpool/store/events"
@@ -98,6 +99,7 @@ type service struct {
 
 	transitions *transitions.Runner
 	places      *areas.Areas
+	alerts      *alerts.Store
 
 	tokenKeys      *auth.Keys
 	feed           *stream.Feed
@@ -196,9 +198,11 @@ func (s *service) assembleBroker() error {
 		Holds:        newBrokerGauges(s.registry, shards).set,
 		Logger:       s.log, AwaitAdmission: true,
 	}, shards...)
+	s.places = areas.New(s.postgres)
+	s.alerts = s.newAlerts()
 	s.broker = broker.New(broker.Config{
 		Vehicles: s.reported, Commands: s.record, Halts: commands.HaltStore{DB: s.postgres}, Clock: s.postgres,
-		AuditLog: s.auditLog, Twins: s.reported, Pending: redis.NewPendingTable(s.cache), Contacts: s.cars,
+		AuditLog: s.auditLog, Twins: alarmingTwins{s.reported, s.alerts}, Pending: redis.NewPendingTable(s.cache), Contacts: s.cars,
 		Events: events.New(s.cache), UnknownUnits: s.cars, Health: s.cars, Unrecorded: s.record, Bulks: s.record,
 		Publisher: s.mqtt, Key: s.signing, Now: now, Hanging: s.postgres.Hanging,
 		Lives:  func(id string) bool { return s.present.lives(id) },
@@ -222,7 +226,6 @@ func (s *service) assembleBroker() error {
 		},
 		Logger: s.log, Guard: s.panics,
 	})
-	s.places = areas.New(s.postgres)
 	s.transitions = s.newTransitions()
 	return nil
 }
@@ -331,6 +334,7 @@ func (s *service) runParts(run func(doing string, part func(context.Context) err
 	run("follow events", s.feed.Run)
 	run("watch signing keys", s.signing.Run)
 	run("watch certificates", s.secured.watch)
+	run("open and clear alerts", s.withSchema(s.whileRight(s.alerts.Run)))
 	run("move money", s.withSchema(s.whileRight(s.money.run)))
 }
 

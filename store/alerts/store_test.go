@@ -23,6 +23,7 @@ type world struct {
 	store  *Store
 	now    time.Time
 	events []telematics.Event
+	places areasAt
 }
 
 func newWorld(t *testing.T) *world {
@@ -35,7 +36,11 @@ func newWorld(t *testing.T) *world {
 
 // restart replaces the store, as a restart of every instance does.
 func (w *world) restart() {
-	w.store = New(Config{DB: w.db, Publish: func(e telematics.Event) { w.events = append(w.events, e) }})
+	c := Config{DB: w.db, Publish: func(e telematics.Event) { w.events = append(w.events, e) }}
+	if w.places != nil {
+		c.Areas = w.places
+	}
+	w.store = New(c)
 	w.store.now = &w.now
 }
 

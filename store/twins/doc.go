@@ -46,8 +46,8 @@
 //     millisecond or two later, and in Postgres within [Config].StateInterval, or within
 //     [Config].FlushEvery where Redis does not take it.
 //   - What is urgent is in Postgres within a second or two: a report that a caller awaits, a change
-//     of an urgent field (urgentFields), and a report that changes the connectivity that follows
-//     from Postgres.
+//     of an urgent field (urgentFields), a move with the ignition off, and a report that changes the
+//     connectivity that follows from Postgres.
 //   - A report that a caller awaits (Report) is in Redis when the wait ends, or, where Redis is
 //     unavailable, in Postgres.
 //   - A change is published once, by the instance that wrote it to Redis.

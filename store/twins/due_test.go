@@ -91,6 +91,42 @@ func TestWriteDue_WritesAReportAfterTheInterval(t *testing.T) {
 	}
 }
 
+// A tow must not wait for the interval, and a drive may.
+func TestWriteDue_IsSoonerForAMoveWithTheIgnitionOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		ignition string
+		north    float64
+		within   time.Duration
+	}{
+		"ignition off":         {"off", 48.001, urgentWithin},
+		"ignition off, closer": {"off", 48.0001, time.Minute},
+		"ignition on":          {"on", 48.001, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDueTwins(t, 1, time.Minute)
+			twins := d.instances[0]
+			for i, north := range []float64{48, c.north} {
+				at := d.start.Add(time.Duration(i) * time.Second)
+				report := &telematics.Report{At: at, Values: map[telematics.Field]any{
+					telematics.Latitude: north, telematics.Longitude: 11.5, telematics.Ignition: c.ignition,
+				}}
+				seen := []delivery.Observation{{Unit: d.unit, At: time.Now(), Report: report}}
+				if _, err := twins.Observe(t.Context(), seen); err != nil {
+					t.Fatal(err)
+				}
+				twins.flushRedis(t.Context(), nil)
+				if i == 0 {
+					d.writeDue(twins)
+				}
+			}
+			if within := d.dueWithin(twins); within > c.within || within < c.within/2 {
+				t.Errorf("due in %v, want about %v", within, c.within)
+			}
+		})
+	}
+}
+
 // dueWithin returns the time until the vehicle is due; zero if it is due now.
 func (d *dueTwins) dueWithin(twins *Twins) time.Duration {
 	d.Helper()

@@ -55,6 +55,10 @@ const (
 	// locked reports it in the answer, and again a moment later. Half: more vehicles are written
 	// twice; double: readers of Postgres alone see it later.
 	urgentWithin = time.Second
+	// urgentMetres is how far a vehicle whose ignition is off must have moved since its last report
+	// for that to be urgent. Half: what a receiver's position drifts is urgent; double: a slow tow
+	// shows up to a state interval later.
+	urgentMetres = 25
 	// Due states in a transaction. Half: more commits; double: locks are held longer.
 	dueBatch = 512
 	// Longest interval of queries for due states. Half: more round trips; double: urgent ones are

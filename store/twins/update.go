@@ -75,11 +75,16 @@ func newUpdate(p *pending, held redisState, kept *hotState, inPostgres *storedTw
 			u.changed[field] = reading
 		}
 	}
+	before, located := u.after.Position()
 	for field, reading := range p.all() {
 		if keep(field, reading) {
 			u.changed[field] = reading
 			u.urgent = u.urgent || slices.Contains(urgentFields, field)
 		}
+	}
+	if now, is := u.after.Position(); located && is && now != before {
+		ignition := u.after.Text(telematics.Ignition)
+		u.urgent = u.urgent || ignition != nil && *ignition == "off" && now.Metres(before) > urgentMetres
 	}
 	var errs error
 	for place := range touched {

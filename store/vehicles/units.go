@@ -73,8 +73,9 @@ func (t *tallies) Scan(column any) error {
 // tally is the SQL of tallies, by falling count.
 const tally = `json_agg(json_build_object('reason', reason, 'count', count, 'last_at', last_at) order by count desc, reason)`
 
-// ofTheVehicle are reasons for which a unit rejects a command though nothing is wrong with it.
-var ofTheVehicle = []string{telematics.StateConflict, telematics.TooLate}
+// ReasonsOfTheVehicle are reasons for which a unit rejects a command though nothing is wrong with
+// it.
+var ReasonsOfTheVehicle = []string{telematics.StateConflict, telematics.TooLate}
 
 // Parameters of a list of units, by their places.
 const (
@@ -201,7 +202,7 @@ func (f *Fleet) unitsAt(ctx context.Context, q telematics.UnitQuery, at time.Tim
 	var rows []unitRow
 	err := f.db.Lists.SelectContext(
 		ctx, &rows, unitsStatement(q.Problem), q.Agency, q.Connectivity, at, int64(telematics.OnlineFor.Seconds()),
-		containing(q.Text), q.Before, q.Limit, pq.Array(ofTheVehicle), q.SigningKey, telematics.Plain(q.Text),
+		containing(q.Text), q.Before, q.Limit, pq.Array(ReasonsOfTheVehicle), q.SigningKey, telematics.Plain(q.Text),
 	)
 	units := make([]telematics.ListedUnit, len(rows))
 	for i := 0; err == nil && i < len(rows); i++ {

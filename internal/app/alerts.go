@@ -1,0 +1,35 @@
+package app
+
+import (
+	"context"
+
+	"motorpool/store/alerts"
+	"motorpool/store/twins"
+	"motorpool/telematics"
+	"motorpool/telematics/delivery"
+)
+
+// newAlerts returns the store that opens and clears alerts.
+func (s *service) newAlerts() *alerts.Store {
+	return alerts.New(alerts.Config{
+		DB: s.postgres, Areas: s.places, Publish: func(e telematics.Event) { s.broker.Publish(e) },
+		Receiving: func() bool { return s.mqtt.AllReady() == nil },
+		TryLease: func(ctx context.Context) (bool, error) {
+			return s.cache.TryLease(ctx, "alerts", s.instance, alerts.LeaseFor)
+		},
+		Logger: s.log, Metrics: s.registry, Guard: s.panics,
+	})
+}
+
+// alarmingTwins have alarms of units become alerts.
+type alarmingTwins struct {
+	*twins.Twins
+	alerts *alerts.Store
+}
+
+// Observe implements ingest.Twins.
+func (t alarmingTwins) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
+	seen, err := t.Twins.Observe(ctx, observations)
+	t.alerts.Alarmed(seen.Changes)
+	return seen, err
+}

@@ -1,0 +1,157 @@
+package alerts
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/alerts"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// alarm is an alarm of a unit that has not been written yet.
+type alarm struct {
+	vehicle telematics.VehicleID
+	agency  telematics.AgencyID
+	telematics.Alarm
+}
+
+// Alarmed notes alarms of units, for Run to write them as alerts. It does not block: where Postgres
+// has been unavailable for long, alarms are lost, and counted.
+func (s *Store) Alarmed(changes []telematics.Change) {
+	for _, change := range changes {
+		for _, one := range change.Alarms {
+			select {
+			case s.alarms <- alarm{vehicle: change.Vehicle, agency: change.Agency, Alarm: one}:
+			default:
+				s.metrics.lost.Inc()
+			}
+		}
+	}
+}
+
+func (s *Store) runAlarms(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.db.Timeout())
+			defer cancel()
+			for batch := s.gather(nil); len(batch) > 0 && last.Err() == nil; batch = s.gather(nil) {
+				s.keepWriting(last, batch)
+			}
+			return nil
+		case first := <-s.alarms:
+			s.keepWriting(ctx, s.gather([]alarm{first}))
+		}
+	}
+}
+
+// gather adds the alarms that wait to a batch.
+func (s *Store) gather(batch []alarm) []alarm {
+	for len(batch) < alarmsBatch {
+		select {
+		case next := <-s.alarms:
+			batch = append(batch, next)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// keepWriting writes alarms until that succeeds; the end of the context allows one more attempt.
+func (s *Store) keepWriting(ctx context.Context, batch []alarm) {
+	for {
+		err := s.writeAlarms(context.WithoutCancel(ctx), batch)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil || !unavailable.Is(err) {
+			s.metrics.lost.Add(float64(len(batch)))
+			s.Logger.Warn("alarms of units lost", "count", len(batch), "err", err)
+			return
+		}
+		s.Logger.Warn("alarms of units not written, retrying", "count", len(batch), "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(alarmsRetry):
+		}
+	}
+}
+
+// raise opens an alert for each vehicle, or adds the kind of its alarm to the one that is open.
+var raise = `
+	with alarm as (
+		select vehicle_id, max(agency_id) as agency_id, max(severity) as severity, jsonb_agg(distinct kind) as kinds,
+			(array_agg(kind order by place desc))[1] as kind, (array_agg(text order by place desc))[1] as text
+		from unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[])
+			with ordinality as n (vehicle_id, agency_id, severity, kind, text, place)
+		group by vehicle_id
+	)
+	insert into alerts as a (rule, severity, agency_id, vehicle_id, since, opened_at, no, facts)
+	select '` + string(alerts.UnitAlarm) + `', severity, agency_id, vehicle_id, ` + at(1) + `, ` + at(1) + `, nextval('alerts_no'),
+		jsonb_strip_nulls(jsonb_build_object('kind', kind, 'text', nullif(text, ''), 'kinds', kinds))
+	from alarm
+	where not exists (select from alerts c where c.vehicle_id = alarm.vehicle_id and c.rule = '` + string(alerts.UnitAlarm) + `'
+		and c.cleared_at > ` + at(1) + ` - $7 * interval '1 second' and c.facts->'kinds' @> alarm.kinds)
+	order by vehicle_id
+	on conflict (rule, coalesce(vehicle_id, 0), person) where cleared_at is null do update
+	set facts = excluded.facts || jsonb_build_object('kinds',
+		(select jsonb_agg(distinct kind) from jsonb_array_elements((a.facts->'kinds') || (excluded.facts->'kinds')) as kind))
+	where not (a.facts->'kinds') @> (excluded.facts->'kinds')
+	returning a.id, xmax = 0 as is_new`
+
+func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {
+	settings, err := readSettings(ctx, s.db.Pool, "")
+	if err != nil {
+		return unavailable.Wrap("read the rules of alerts", err)
+	}
+	var vehicles, agencies []int64
+	var severities, kinds, texts []string
+	for _, one := range batch {
+		its := settings[one.agency]
+		i := slices.IndexFunc(its, func(set alerts.Setting) bool { return set.Rule == alerts.UnitAlarm })
+		if i < 0 || its[i].Off || len(its[i].Levels) == 0 {
+			continue
+		}
+		vehicles, agencies = append(vehicles, int64(one.vehicle)), append(agencies, int64(one.agency))
+		severities = append(severities, string(its[i].Levels[0].Severity))
+		kinds, texts = append(kinds, one.Kind), append(texts, one.Text)
+	}
+	if len(vehicles) == 0 {
+		return nil
+	}
+	var changed []alerts.Alert
+	changes := map[uuid.UUID]alerts.Change{}
+	err = s.db.Within(ctx, func(tx *sqlx.Tx) (err error) {
+		var rows []struct {
+			ID    uuid.UUID `db:"id"`
+			IsNew bool      `db:"is_new"`
+		}
+		if err := tx.SelectContext(ctx, &rows, raise, s.now, pq.Array(vehicles), pq.Array(agencies), pq.Array(severities),
+			pq.Array(kinds), pq.Array(texts), repeatedFor.Seconds()); err != nil || len(rows) == 0 {
+			return err
+		}
+		ids := make([]string, len(rows))
+		for i, r := range rows {
+			ids[i], changes[r.ID] = r.ID.String(), alerts.HasRisen
+			if r.IsNew {
+				changes[r.ID] = alerts.HasOpened
+			}
+		}
+		changed, err = read(ctx, tx, ` and a.id = any ($1::uuid[]) order by a.no`, pq.Array(ids))
+		return err
+	})
+	if err != nil {
+		return unavailable.Wrap("write alarms of units", err)
+	}
+	for _, a := range changed {
+		s.publish(a.Event(changes[a.ID], time.Now()))
+	}
+	return nil
+}

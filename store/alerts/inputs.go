@@ -1,0 +1,210 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/rental"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// number, yes and texts return the SQL of the value of a field in a snapshot s; null: unknown.
+func number(f telematics.Field) string {
+	return fmt.Sprintf(`case when jsonb_typeof(s.fields->'%[1]s'->'v') = 'number' then (s.fields->'%[1]s'->>'v')::float8 end`, f)
+}
+
+func word(f telematics.Field) string { return fmt.Sprintf(`s.fields->'%s'->>'v'`, f) }
+
+func texts(f telematics.Field) string {
+	return fmt.Sprintf(`case when jsonb_typeof(s.fields->'%[1]s'->'v') = 'array'
+		then array(select jsonb_array_elements_text(s.fields->'%[1]s'->'v')) else '{}' end`, f)
+}
+
+// reportedAt returns the SQL of the vehicle's time of a field.
+func reportedAt(f telematics.Field) string {
+	return fmt.Sprintf(`to_timestamp((s.fields->'%s'->>'at')::float8 / 1000)`, f)
+}
+
+// openings are the doors and windows.
+var openings = []telematics.Field{
+	telematics.DoorFrontLeft, telematics.DoorFrontRight, telematics.DoorRearLeft, telematics.DoorRearRight, telematics.DoorTrunk,
+	telematics.WindowFrontLeft, telematics.WindowFrontRight, telematics.WindowRearLeft, telematics.WindowRearRight, telematics.Sunroof,
+}
+
+// openOnes is the SQL of those that are open, by name: doors.trunk.
+var openOnes = func() string {
+	list := make([]string, len(openings))
+	for i, f := range openings {
+		_, name, _ := strings.Cut(string(f), ".")
+		list[i] = fmt.Sprintf(`case when %s in ('open', 'partially_open', 'tilted') then '%s' end`, word(f), name)
+	}
+	return `array_remove(array[` + strings.Join(list, ", ") + `]::text[], null)`
+}()
+
+// renewInputs extracts the inputs of up to $1 vehicles whose snapshots have changed, and returns
+// the vehicles that have another position. The position of a vehicle whose ignition is on is not
+// where it is parked.
+var renewInputs = `
+	with changed as materialized (
+		select s.vehicle_id, s.updated_at, v.agency_id, v.powertrain, i.latitude as was_latitude, i.longitude as was_longitude
+		from snapshots s join vehicles v on v.id = s.vehicle_id left join alert_inputs i on i.vehicle_id = s.vehicle_id
+		where i.snapshot_at is distinct from s.updated_at
+		order by s.vehicle_id limit $1
+	), renewed as (
+		insert into alert_inputs as i (vehicle_id, snapshot_at, ignition, charging, volts, energy, locked, opened, codes, lamps,
+			service_km, latitude, longitude, located_at, parked_at)
+		select c.vehicle_id, c.updated_at, ` + word(telematics.Ignition) + ` = 'on', ` + word(telematics.Charging) + ` = 'charging',
+			` + number(telematics.OnboardV) + `,
+			case c.powertrain when 'electric' then ` + number(telematics.Battery) + ` else ` + number(telematics.FuelLevel) + ` end,
+			(` + word(telematics.IsLocked) + `)::boolean, ` + openOnes + `,
+			` + texts(telematics.DTCs) + ` || ` + texts(telematics.RawDTCs) + `, ` + texts(telematics.WarningLamps) + `,
+			` + number(telematics.ServiceDueKm) + `,
+			case when located.is then ` + number(telematics.Latitude) + ` end,
+			case when located.is then ` + number(telematics.Longitude) + ` end,
+			case when located.fix < ` + reportedAt(telematics.Latitude) + ` - interval '` +
+	fmt.Sprint(int(forgottenFixAfter.Seconds())) + ` seconds'
+				then located.fix else ` + reportedAt(telematics.Latitude) + ` end,
+			case when ` + word(telematics.Ignition) + ` = 'off' then ` + reportedAt(telematics.Ignition) + ` end
+		from changed c join snapshots s on s.vehicle_id = c.vehicle_id
+			cross join lateral (select jsonb_typeof(s.fields->'location.latitude'->'v') = 'number'
+				and jsonb_typeof(s.fields->'location.longitude'->'v') = 'number' as is,
+				(` + word(telematics.LocatedAt) + `)::timestamptz as fix) located
+		on conflict (vehicle_id) do update set
+			snapshot_at = excluded.snapshot_at, ignition = excluded.ignition, charging = excluded.charging, volts = excluded.volts,
+			energy = excluded.energy, locked = excluded.locked, opened = excluded.opened, codes = excluded.codes, lamps = excluded.lamps,
+			service_km = excluded.service_km, latitude = excluded.latitude, longitude = excluded.longitude,
+			located_at = excluded.located_at,
+			parked_at = case when excluded.parked_at is not null then coalesce(i.parked_at, excluded.parked_at) end,
+			parked_latitude = case when excluded.parked_at is not null then i.parked_latitude end,
+			parked_longitude = case when excluded.parked_at is not null then i.parked_longitude end
+		returning i.vehicle_id, i.latitude, i.longitude
+	)
+	select c.vehicle_id, c.agency_id, r.latitude, r.longitude,
+		(r.latitude, r.longitude) is distinct from (c.was_latitude, c.was_longitude) as moved
+	from renewed r join changed c using (vehicle_id)`
+
+// A vehicle is parked where it is when the ignition is off and it is not booked: at the first
+// position from after the ignition was turned off, or when a booking has ended.
+const (
+	unpark = `
+		update alert_inputs i set parked_latitude = null, parked_longitude = null
+		from bookings b where b.state = 'active' and b.vehicle_id = i.vehicle_id and i.parked_latitude is not null`
+	park = `
+		update alert_inputs i set parked_latitude = latitude, parked_longitude = longitude
+		where parked_latitude is null and latitude is not null and located_at >= parked_at
+			and not exists (select from bookings b where b.state = 'active' and b.vehicle_id = i.vehicle_id)`
+)
+
+// position is where a vehicle is.
+type position struct {
+	Vehicle   telematics.VehicleID `db:"vehicle_id"`
+	Agency    telematics.AgencyID  `db:"agency_id"`
+	Latitude  *float64             `db:"latitude"`
+	Longitude *float64             `db:"longitude"`
+	Moved     bool                 `db:"moved"`
+}
+
+// renew renews the inputs of all vehicles whose snapshots have changed, and notes the areas in
+// which those are that have moved.
+func (s *Store) renew(ctx context.Context) error {
+	moved, err := s.renewAll(ctx)
+	if err != nil {
+		return unavailable.Wrap("read the states of vehicles", err)
+	}
+	return unavailable.Wrap("note areas of vehicles", s.locate(ctx, moved))
+}
+
+func (s *Store) renewAll(ctx context.Context) (moved []position, err error) {
+	for renewed := inputsBatch; renewed == inputsBatch; {
+		renewed = 0 // where another instance sweeps
+		if err = s.step(ctx, func(tx *sqlx.Tx) error {
+			var rows []position
+			if err := tx.SelectContext(ctx, &rows, renewInputs, inputsBatch); err != nil {
+				return err
+			}
+			renewed = len(rows)
+			for _, r := range rows {
+				if r.Moved {
+					moved = append(moved, r)
+				}
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return moved, s.step(ctx, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, unpark)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, park)
+		}
+		return err
+	})
+}
+
+// locate notes in which areas vehicles are: those that have moved, or all, where areas have
+// changed.
+func (s *Store) locate(ctx context.Context, moved []position) error {
+	if s.areas == nil {
+		return nil
+	}
+	var version string
+	err := s.db.Pool.GetContext(ctx, &version, `
+		select coalesce(md5(string_agg(version::text, ',' order by agency_id, name)), '') from areas`)
+	if err != nil {
+		return err
+	}
+	all := version != s.areasVersion || time.Since(s.checkedAll) > checkAllEvery
+	if all {
+		moved = nil
+		if err := s.db.Lists.SelectContext(ctx, &moved, `
+			select i.vehicle_id, v.agency_id, i.latitude, i.longitude, true as moved
+			from alert_inputs i join vehicles v on v.id = i.vehicle_id order by i.vehicle_id`); err != nil {
+			return err
+		}
+	}
+	if len(moved) > 0 {
+		if err := s.noteAreas(ctx, moved); err != nil {
+			s.checkedAll = time.Time{} // these are found again
+			return err
+		}
+	}
+	if all {
+		s.areasVersion, s.checkedAll = version, time.Now()
+	}
+	return nil
+}
+
+func (s *Store) noteAreas(ctx context.Context, of []position) error {
+	ids, outside, forbidden := make([]int64, len(of)), make([]*bool, len(of)), make([]*string, len(of))
+	for i, p := range of {
+		ids[i] = int64(p.Vehicle)
+		if p.Latitude == nil || p.Longitude == nil {
+			continue
+		}
+		in, ends, err := s.areas.At(ctx, p.Agency, telematics.Position{Latitude: *p.Latitude, Longitude: *p.Longitude})
+		if err != nil {
+			return err
+		}
+		isOutside := ends != ""
+		for _, area := range in {
+			if area.Kind == rental.AreaNoParking {
+				forbidden[i] = &area.Name
+			} else {
+				isOutside = false
+			}
+		}
+		outside[i] = &isOutside
+	}
+	return s.db.Exec(ctx, `
+			update alert_inputs i set outside = n.outside, forbidden = n.forbidden
+			from unnest($1::bigint[], $2::boolean[], $3::text[]) as n (vehicle_id, outside, forbidden)
+			where i.vehicle_id = n.vehicle_id and (i.outside, i.forbidden) is distinct from (n.outside, n.forbidden)`,
+		pq.Array(ids), pq.Array(outside), pq.Array(forbidden))
+}

@@ -1,0 +1,251 @@
+package alerts
+
+import (
+	"fmt"
+	"strings"
+
+	"motorpool/alerts"
+	"motorpool/store/pg"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+)
+
+// condition is the SQL of a rule: which vehicles or persons hold it now. It returns the columns of
+// holding, at most one row of a vehicle or person. Of a row, holds is
+//
+//   - true: the condition is true;
+//   - false: it is not, but not so clearly that an open alert would be cleared;
+//   - null: it is not known, because the vehicle is offline. What is open stays, and what has not
+//     opened yet does not open.
+//
+// Without a row, the condition is not true.
+type condition struct {
+	rule alerts.Rule
+	// live: the facts of an open alert follow the vehicle.
+	live bool
+	// seldom: it is evaluated once in seldomEvery.
+	seldom bool
+	sql    string
+}
+
+// holding are the columns of a condition: what is null in most, and since, hold and facts.
+const holding = `agency_id, vehicle_id, person, booking_id, command_id, severity, holds, since, hold, facts`
+
+// Parameters of a condition, by their places.
+const (
+	instant   = `$1::timestamptz`
+	outermost = `$9::float8`  // the limit from which on any agency has the mildest severity
+	onlineFor = `$10::bigint` // seconds
+	receiving = `$11::timestamptz`
+)
+
+// settings are the settings s of a rule, of agencies that have not switched it off.
+const settings = `
+	settings as materialized (
+		select * from unnest($2::bigint[], $3::float8[], $4::float8[], $5::float8[], $6::float8[], $7::text[], $8::text[])
+			as s (agency_id, hold, info, warning, critical, severity, worst)
+	)`
+
+var (
+	// stale is whether what is recorded of the vehicle of unit u may be outdated. A unit in standby
+	// reports changes.
+	stale = `coalesce(` + vehicles.Connectivity(instant, onlineFor) + ` in ('offline', 'unknown'), true)`
+	// inUse is whether the vehicle v is driven by right: by a client, with a booking or one whose
+	// start is open, or by a booking of another program.
+	inUse = `(v.status = 'in_use' or exists (
+			select from bookings b where b.vehicle_id = v.id and (b.state = 'active'
+				or b.state = 'upcoming' and exists (select from transitions t where t.booking_id = b.id and t.state = 'open'))))`
+	// forClients is whether clients can book the vehicle v: what is in maintenance is with staff.
+	forClients = `v.status in ('available', 'booked')`
+)
+
+// graded returns the SQL of the severity of a value; null: it is beyond no limit.
+func graded(value, beyond string) string {
+	return fmt.Sprintf(`case when %[1]s %[2]s s.critical then 'critical' when %[1]s %[2]s s.warning then 'warning'
+		when %[1]s %[2]s s.info then 'info' end`, value, beyond)
+}
+
+// ofInputs returns a condition about what vehicles report. which selects those for which holds is
+// not certainly false, as cheaply as possible.
+func ofInputs(which, severity, holds, facts string) string {
+	return `
+	select v.agency_id, v.id as vehicle_id, '' as person, null::bigint as booking_id, null::uuid as command_id,
+		` + severity + ` as severity, case when not ` + stale + ` then ` + holds + ` end as holds,
+		null::timestamptz as since, s.hold, jsonb_build_object(` + facts + `) as facts
+	from alert_inputs i
+		join vehicles v on v.id = i.vehicle_id
+		join settings s on s.agency_id = v.agency_id
+		left join units u on u.vehicle_id = v.id
+	where v.status <> 'inactive' and ` + which
+}
+
+// ofCommands returns a condition about the latest settled commands c of a vehicle that had a
+// trouble within the last day.
+func ofCommands(latest, holds, facts string) string {
+	return `
+	select v.agency_id, v.id as vehicle_id, '' as person, null::bigint as booking_id, c.id as command_id,
+		s.severity, true as holds, null::timestamptz as since, s.hold, jsonb_build_object(` + facts + `) as facts
+	from (
+			select distinct vehicle_id from commands
+			where state in ('rejected', 'failed', 'expired', 'unknown') and id >= command_id_at(` + instant + ` - ` + troubleFor + `)
+		) troubled
+		join vehicles v on v.id = troubled.vehicle_id
+		join settings s on s.agency_id = v.agency_id
+		join units u on u.vehicle_id = v.id
+		cross join lateral (` + latest + `) c
+	where v.status <> 'inactive' and ` + holds
+}
+
+// latestCommand is the latest settled command of a vehicle v.
+const latestCommand = `
+	select * from commands c
+	where c.vehicle_id = v.id and c.unit = u.serial and c.state not in ('accepted', 'sent', 'received')
+		and c.action <> 'report-state'
+	order by c.seq desc limit 1`
+
+const (
+	reason = `'action', c.action, 'reason', nullif(c.reason, '')`
+	here   = `'position', jsonb_build_object('latitude', i.latitude, 'longitude', i.longitude)`
+)
+
+// metres returns the SQL of the distance of a vehicle from where it was parked; null: it is not
+// known to be parked.
+const metres = `(111195 * sqrt((i.latitude - i.parked_latitude) ^ 2 + (cos(radians(i.latitude))
+	* least(abs(i.longitude - i.parked_longitude), 360 - abs(i.longitude - i.parked_longitude))) ^ 2))`
+
+var (
+	troubleFor = pg.Interval(telematics.UnitHealthFor)
+	opening    = quoted(telematics.Unlock, telematics.UnlockAndEnableDriving)
+	// What opens a vehicle, or shows where it is, in the audit log.
+	opened = quoted(
+		telematics.CommandActivity(telematics.Unlock), telematics.CommandActivity(telematics.UnlockAndEnableDriving),
+		telematics.CommandActivity(telematics.EnableDriving), telematics.CommandActivity(telematics.OpenTopCase),
+	)
+	located = quoted(telematics.StatusRead, telematics.HistoryRead)
+)
+
+func quoted[T ~string](words ...T) string {
+	list := make([]string, len(words))
+	for i, word := range words {
+		list[i] = `'` + string(word) + `'`
+	}
+	return strings.Join(list, ", ")
+}
+
+// conditions are all rules that a sweep evaluates. Alarms of units are written when they come.
+var conditions = []condition{
+	{rule: alerts.Battery12VLow, sql: ofInputs(
+		`i.volts < `+outermost+` + 0.2 and i.volts < greatest(s.info, s.warning, s.critical) + 0.2`,
+		// Under load the voltage is lower: only the lowest limit counts then.
+		`case when i.ignition is not true and i.charging is not true then `+graded(`i.volts`, `<`)+`
+			when i.volts < least(s.info, s.warning, s.critical) then s.worst end`,
+		`i.volts < least(s.info, s.warning, s.critical)
+			or i.ignition is not true and i.charging is not true and i.volts < greatest(s.info, s.warning, s.critical)`,
+		`'volts', round(i.volts::numeric, 2)`)},
+	{rule: alerts.EnergyLow, sql: ofInputs(
+		`i.energy < `+outermost+` and i.energy < greatest(s.info, s.warning, s.critical) and v.status = 'available'
+			and i.charging is not true and not `+inUse,
+		graded(`i.energy`, `<`), `true`, `'percent', round(i.energy::numeric)`)},
+	{rule: alerts.Silent, sql: `
+		select v.agency_id, v.id as vehicle_id, '' as person, null::bigint as booking_id, null::uuid as command_id, s.severity,
+			` + receiving + ` is not null as holds, greatest(due.at, ` + receiving + `) as since, s.hold,
+			jsonb_build_object('last_seen', u.last_seen) as facts
+		from units u
+			cross join lateral (select u.last_seen + 2 * coalesce(u.gap_ms, ` + fmt.Sprint(usualGap.Milliseconds()) +
+		`) * interval '1 millisecond' as at) due
+			join vehicles v on v.id = u.vehicle_id
+			join settings s on s.agency_id = v.agency_id
+		where u.last_seen < ` + instant + ` - ` + pg.Interval(storedWithin) + ` and u.status is distinct from 'standby'
+			and due.at < ` + instant + ` and v.status <> 'inactive'`},
+	{rule: alerts.Deaf, sql: ofCommands(`
+			select count(*) as n, max(id::text)::uuid as id, min(requested_at) as first from (
+				select * from commands c
+				where c.vehicle_id = v.id and c.unit = u.serial and c.state not in ('accepted', 'sent', 'received')
+				order by c.seq desc limit `+fmt.Sprint(deafAfter)+`
+			) latest
+			where state in ('expired', 'unknown') and received_at is null and reason = '' and sent_at is not null`,
+		`c.n = `+fmt.Sprint(deafAfter)+` and u.last_seen > c.first`, `'commands', c.n`)},
+	{rule: alerts.UnitClock, sql: `
+		select v.agency_id, v.id as vehicle_id, '' as person, null::bigint as booking_id, null::uuid as command_id,
+			s.severity, true as holds, null::timestamptz as since, s.hold,
+			jsonb_build_object('ahead_s', round(c.ahead_ms / 1000.0, 1)) as facts
+		from unit_clocks c join units u on u.serial = c.unit
+			join vehicles v on v.id = u.vehicle_id
+			join settings s on s.agency_id = v.agency_id
+		where (c.ahead_ms > ` + fmt.Sprint(telematics.MaxClockAhead.Milliseconds()) +
+		` or c.ahead_ms < -` + fmt.Sprint(telematics.MaxClockBehind.Milliseconds()) + `)
+			and c.at > ` + instant + ` - ` + troubleFor + ` and v.status <> 'inactive'`},
+	{rule: alerts.MovedWithoutBooking, live: true, sql: ofInputs(
+		metres+` > `+outermost+` / 2 and `+metres+` > least(s.info, s.warning, s.critical) / 2 and `+forClients+` and not `+inUse,
+		graded(metres, `>`), metres+` > least(s.info, s.warning, s.critical)`,
+		`'metres', round(`+metres+`), `+here+`,
+			'parked', jsonb_build_object('latitude', i.parked_latitude, 'longitude', i.parked_longitude)`) + `
+		union all` + ofInputs( // it is driven away: open until it is parked again
+		`i.parked_latitude is null and `+forClients+` and not `+inUse+`
+			and exists (select from alerts a where a.rule = 'moved_without_booking' and a.vehicle_id = v.id and a.cleared_at is null)`,
+		`null`, `false`, here)},
+	{rule: alerts.IgnitionWithoutBooking, sql: ofInputs(
+		`i.ignition and `+forClients+` and not `+inUse, `s.severity`, `true`, here)},
+	{rule: alerts.LeftOpen, live: true, sql: ofInputs(
+		`i.ignition is false and (i.locked is false or i.opened <> '{}') and `+forClients+` and not `+inUse,
+		`s.severity`, `true`, `'open', to_jsonb(i.opened || case when i.locked is false then '{lock}'::text[] else '{}' end)`)},
+	{rule: alerts.OutsideArea, sql: ofInputs(
+		`i.outside and `+forClients+` and not `+inUse, `s.severity`, `true`, here)},
+	{rule: alerts.ParkedForbidden, sql: ofInputs(
+		`i.forbidden is not null and i.ignition is false and `+forClients+` and not `+inUse,
+		`s.severity`, `true`, `'area', i.forbidden, `+here)},
+	{rule: alerts.Overdue, sql: `
+		select b.agency_id, b.vehicle_id, '' as person, b.id as booking_id, null::uuid as command_id, s.severity, true as holds,
+			b.end_at as since, s.hold, jsonb_build_object('reference', b.reference, 'end', b.end_at) as facts
+		from bookings b join settings s on s.agency_id = b.agency_id
+		where b.state = 'active' and b.end_at <= ` + instant},
+	{rule: alerts.StartedNotOpened, sql: `
+		select b.agency_id, b.vehicle_id, '' as person, b.id as booking_id, null::uuid as command_id, s.severity,
+			b.started_at > ` + instant + ` - ` + troubleFor + ` as holds, -- commands are found for a day
+			b.started_at as since, s.hold, jsonb_build_object('reference', b.reference) as facts
+		from bookings b join settings s on s.agency_id = b.agency_id left join alert_inputs i on i.vehicle_id = b.vehicle_id
+		where b.state = 'active' and b.started_at <= ` + instant + `
+			and i.locked is not false and i.ignition is not true and coalesce(i.parked_at <= b.started_at, true)
+			and not exists (select from commands c where c.vehicle_id = b.vehicle_id and c.state = 'succeeded'
+				and c.action in (` + opening + `) and c.completed_at >= b.started_at)`},
+	{rule: alerts.ChargeFailed, sql: `
+		select distinct on (b.vehicle_id) b.agency_id, b.vehicle_id, '' as person, b.id as booking_id, null::uuid as command_id,
+			s.severity, true as holds, null::timestamptz as since,
+			case c.state when 'failed' then s.hold else greatest(s.hold, ` + fmt.Sprint(unknownFor.Seconds()) + `) end as hold,
+			jsonb_build_object('reference', b.reference, 'charge', c.id, 'kind', c.kind, 'state', c.state,
+				'amount', c.amount, 'currency', c.currency) as facts
+		from charges c join bookings b on b.id = c.booking_id join settings s on s.agency_id = b.agency_id
+		where (c.state = 'unknown' or c.state = 'failed' and coalesce(c.goal, 'hold') = 'hold'
+				and not exists (select from charges f
+					where f.booking_id = c.booking_id and f.kind = 'fee' and f.created_at > c.created_at))
+			and c.created_at > ` + instant + ` - interval '30 days'
+		order by b.vehicle_id, c.state, c.created_at desc, c.id`},
+	{rule: alerts.TroubleCode, live: true, sql: ofInputs(`i.codes <> '{}'`, `s.severity`, `true`, `'codes', to_jsonb(i.codes)`)},
+	{rule: alerts.Lamp, live: true, sql: ofInputs(`i.lamps <> '{}'`, `s.severity`, `true`, `'lamps', to_jsonb(i.lamps)`)},
+	{rule: alerts.ServiceDue, sql: ofInputs(
+		`i.service_km < `+outermost+` and i.service_km < greatest(s.info, s.warning, s.critical)`,
+		graded(`i.service_km`, `<`), `true`, `'km', round(i.service_km::numeric)`)},
+	{rule: alerts.CommandUnknown, sql: ofCommands(
+		latestCommand, `c.state = 'unknown' and c.reason = '' and coalesce(c.assurance, 0) & 128 = 0`, reason)},
+	{rule: alerts.CommandContradicted, sql: ofCommands(
+		latestCommand, `c.state = 'unknown' and coalesce(c.assurance, 0) & 128 <> 0`, reason)},
+	{rule: alerts.UnitRejects, sql: ofCommands(
+		latestCommand, `c.state in ('rejected', 'unknown') and c.reason not in ('', `+quoted(vehicles.ReasonsOfTheVehicle...)+`)`, reason)},
+	// Of an agency if all of the vehicles are of it; by its limit then, and else by the default.
+	{rule: alerts.MassAccess, live: true, seldom: true, sql: `
+		select found.agency_id, null::bigint as vehicle_id, person, null::bigint as booking_id, null::uuid as command_id,
+			` + graded(`vehicles`, `>`) + ` as severity, true as holds, null::timestamptz as since, s.hold,
+			jsonb_build_object('vehicles', vehicles, 'opened', opened, 'located', located) as facts
+		from (
+			select actor_subject as person, count(distinct vehicle_id) as vehicles,
+				count(distinct vehicle_id) filter (where action in (` + opened + `)) as opened,
+				count(distinct vehicle_id) filter (where action in (` + located + `)) as located,
+				case when min(agency_id) = max(agency_id) then min(agency_id) end as agency_id
+			from activity
+			where at > ` + instant + ` - ` + pg.Interval(accessWithin) + ` and vehicle_id is not null and actor_role <> 'system'
+				and action in (` + opened + `, ` + located + `)
+			group by actor_subject
+			having count(distinct vehicle_id) > ` + outermost + `
+		) found join settings s on s.agency_id = coalesce(found.agency_id, 0)
+		where vehicles > least(s.info, s.warning, s.critical) and person <> ''`},
+}

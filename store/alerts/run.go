@@ -1,0 +1,79 @@
+package alerts
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Run sweeps while this instance has the lease, and writes alarms of units. It blocks until the
+// context ends, writes the alarms that are left, and returns nil.
+func (s *Store) Run(ctx context.Context) error {
+	var loops sync.WaitGroup
+	for doing, run := range map[string]func(context.Context) error{"sweep alerts": s.runSweeps, "write alarms": s.runAlarms} {
+		loops.Go(func() { _ = s.Guard.Keep(ctx, doing, run) })
+	}
+	loops.Wait()
+	return nil
+}
+
+func (s *Store) runSweeps(ctx context.Context) error {
+	for wait := sweepEvery; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		// Without Redis each instance sweeps: that costs more, and changes nothing.
+		if mine, err := s.TryLease(ctx); err == nil && !mine {
+			s.rest()
+			wait = sweepEvery
+			continue
+		}
+		began := time.Now()
+		s.sweepOnce(ctx)
+		wait = max(sweepEvery, (sweepShare-1)*time.Since(began))
+	}
+}
+
+// rest forgets what only an instance that sweeps keeps up to date.
+func (s *Store) rest() {
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
+	s.receives, s.areasVersion = time.Time{}, ""
+	s.metrics.noneOpen()
+}
+
+func (s *Store) sweepOnce(ctx context.Context) {
+	began := time.Now()
+	err := s.Sweep(ctx)
+	if err == nil {
+		err = s.countOpen(ctx)
+	}
+	s.metrics.seconds.Observe(time.Since(began).Seconds())
+	switch {
+	case err == nil:
+		s.metrics.lastSweep.SetToCurrentTime()
+	case ctx.Err() == nil:
+		s.Logger.Warn("alerts not evaluated, retrying", "err", err)
+	}
+}
+
+// countOpen counts open alerts for the metrics.
+func (s *Store) countOpen(ctx context.Context) error {
+	var rows []struct {
+		Rule     string  `db:"rule"`
+		Severity string  `db:"severity"`
+		Count    float64 `db:"count"`
+	}
+	err := s.db.Pool.SelectContext(ctx, &rows, `
+		select rule, severity, count(*) as count from alerts where no is not null and cleared_at is null group by rule, severity`)
+	if err != nil {
+		return err
+	}
+	s.metrics.noneOpen()
+	for _, r := range rows {
+		s.metrics.open.WithLabelValues(r.Rule, r.Severity).Set(r.Count)
+	}
+	return nil
+}

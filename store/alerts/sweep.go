@@ -1,0 +1,201 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"motorpool/alerts"
+	"motorpool/store/pg"
+	"motorpool/store/unavailable"
+	"motorpool/telematics"
+)
+
+// Sweep evaluates all rules: it opens, raises and clears alerts, and publishes that. A rule that
+// fails stops no other; the error names each. Sweeps of several instances change nothing twice.
+func (s *Store) Sweep(ctx context.Context) error {
+	s.sweeping.Lock()
+	defer s.sweeping.Unlock()
+	receiving := s.receivingSince()
+	errs := []error{s.renew(ctx)}
+	settings, err := readSettings(ctx, s.db.Pool, "")
+	if err != nil {
+		return errors.Join(append(errs, unavailable.Wrap("read the rules of alerts", err))...)
+	}
+	settings[0] = alerts.Defaults() // of what is of no agency
+	seldom := time.Since(s.swept) >= seldomEvery || s.now != nil
+	for _, c := range conditions {
+		if c.seldom && !seldom {
+			continue
+		}
+		if err := s.sweep(ctx, c, settings, receiving); err != nil {
+			s.metrics.failures.WithLabelValues(string(c.rule)).Inc()
+			errs = append(errs, unavailable.Wrap("evaluate "+string(c.rule), err))
+		}
+	}
+	if seldom {
+		s.swept = time.Now()
+	}
+	return errors.Join(errs...)
+}
+
+// step runs one transaction of a sweep, unless another instance runs one.
+func (s *Store) step(ctx context.Context, run func(*sqlx.Tx) error) error {
+	return s.db.Within(ctx, func(tx *sqlx.Tx) error {
+		var alone bool
+		if err := tx.GetContext(ctx, &alone, `select pg_try_advisory_xact_lock(hashtextextended('alerts', 0))`); err != nil || !alone {
+			return err
+		}
+		return run(tx)
+	})
+}
+
+// parametersOf returns the parameters of a condition.
+func (s *Store) parametersOf(rule alerts.Rule, settings map[telematics.AgencyID][]alerts.Setting, receiving time.Time) []any {
+	var agencies []int64
+	var holds []float64
+	var limits [3][]*float64 // by severity
+	var mildest, worst []string
+	var outermost *float64
+	_, below := rule.Unit()
+	for _, agency := range slices.Sorted(maps.Keys(settings)) {
+		i := slices.IndexFunc(settings[agency], func(one alerts.Setting) bool { return one.Rule == rule })
+		set := settings[agency][i]
+		if set.Off || len(set.Levels) == 0 {
+			continue
+		}
+		agencies, holds = append(agencies, int64(agency)), append(holds, set.For.Seconds())
+		mildest, worst = append(mildest, string(set.Levels[0].Severity)), append(worst, string(set.Levels[len(set.Levels)-1].Severity))
+		for rank, severity := range alerts.Severities {
+			var limit *float64
+			if j := slices.IndexFunc(set.Levels, func(l alerts.Level) bool { return l.Severity == severity }); j >= 0 {
+				limit = set.Levels[j].Limit
+			}
+			limits[rank] = append(limits[rank], limit)
+			if limit != nil && (outermost == nil || (*limit > *outermost) == below) {
+				outermost = limit
+			}
+		}
+	}
+	return []any{
+		s.now, pq.Array(agencies), pq.Array(holds), pq.Array(limits[0]), pq.Array(limits[1]), pq.Array(limits[2]),
+		pq.Array(mildest), pq.Array(worst), outermost, int64(telematics.OnlineFor.Seconds()), pg.Timestamp(receiving), string(rule),
+	}
+}
+
+const (
+	rank = `array_position(array['info', 'warning', 'critical'], %s)`
+	same = `coalesce(h.vehicle_id, 0) = coalesce(o.vehicle_id, 0) and h.person = o.person
+		and (o.person <> '' or coalesce(h.agency_id, 0) = coalesce(o.agency_id, 0))`
+)
+
+// statement returns the SQL that evaluates a rule, and returns what has changed. It passes over
+// alerts that another transaction has locked, as an acknowledgement does for a moment.
+//
+// A severity that is higher than that of the alert has to hold for the rule's time, too.
+func (c condition) statement() string {
+	higher := fmt.Sprintf(rank+` > `+rank, "h.severity", "o.severity")
+	facts := `case when n.opens or n.rises`
+	also := ``
+	if c.live {
+		facts = `case when n.holds`
+		also = ` or n.holds and n.facts <> a.facts`
+	}
+	return `
+	with given as (
+		select ` + outermost + `, ` + onlineFor + `, ` + receiving + `
+	), ` + settings + `, holding as materialized (
+		select ` + holding + ` from (` + c.sql + `) found
+	), open as materialized (
+		select * from alerts where rule = $12 and cleared_at is null order by id for update skip locked
+	), judged as materialized (
+		select o.id, o.severity, o.opened_at, o.worse_at, h.holds, h.severity as is_now, h.agency_id, h.facts,
+			h.hold is null or o.opened_at is null and not h.holds as ended,
+			coalesce(o.opened_at is null and h.holds and o.since + h.hold * interval '1 second' <= ` + instant + `, false) as opens,
+			coalesce(h.holds and ` + higher + ` and coalesce(o.worse_at, ` + instant + `) + h.hold * interval '1 second' <= ` + instant + `,
+				false) as rises,
+			case when h.holds is null then o.worse_at when h.holds and ` + higher + ` then coalesce(o.worse_at, ` + instant + `)
+				end as worse_since
+		from open o left join holding h on ` + same + `
+	), next as materialized (
+		select *, case when rises then is_now
+				when opened_at is null and holds and ` + fmt.Sprintf(rank+` < `+rank, "is_now", "severity") + ` then is_now
+				else severity end as severity_next,
+			case when not rises then worse_since end as worse_next
+		from judged
+	), removed as (
+		delete from alerts a using next n where a.id = n.id and n.ended and n.opened_at is null
+	), changed as (
+		update alerts a set severity = n.severity_next, worse_at = n.worse_next,
+			opened_at = case when n.opens then ` + instant + ` else a.opened_at end,
+			no = case when n.opens then nextval('alerts_no') else a.no end,
+			cleared_at = case when n.ended then ` + instant + ` end,
+			agency_id = case when n.ended then a.agency_id else n.agency_id end,
+			facts = ` + facts + ` then n.facts else a.facts end
+		from next n
+		where a.id = n.id and (n.ended and n.opened_at is not null
+			or not n.ended and (n.opens or n.severity_next <> a.severity or n.worse_next is distinct from a.worse_at
+				or n.agency_id is distinct from a.agency_id` + also + `))
+		returning a.id, case when n.ended then 'cleared' when n.opens then 'opened'
+			when n.rises and a.no is not null then 'raised' end as change
+	), added as (
+		insert into alerts (rule, severity, agency_id, vehicle_id, person, booking_id, command_id, facts, since, opened_at, no)
+		select $12, h.severity, h.agency_id, h.vehicle_id, h.person, h.booking_id, h.command_id, h.facts, h.begun,
+			case when h.due then ` + instant + ` end, case when h.due then nextval('alerts_no') end
+		from (
+			select *, coalesce(since, ` + instant + `) as begun,
+				coalesce(since, ` + instant + `) + hold * interval '1 second' <= ` + instant + ` as due
+			from holding where holds
+		) h
+		where not exists (select from open o where ` + same + `)
+		order by h.vehicle_id, h.person
+		on conflict (rule, coalesce(vehicle_id, 0), person) where cleared_at is null do nothing
+		returning id, case when opened_at is not null then 'opened' end as change
+	)
+	select id, change from (select * from changed union all select * from added) all_of_them where change is not null`
+}
+
+// sweep evaluates one rule, and publishes what has changed.
+func (s *Store) sweep(
+	ctx context.Context, c condition, settings map[telematics.AgencyID][]alerts.Setting, receiving time.Time,
+) error {
+	changes := map[uuid.UUID]alerts.Change{}
+	var changed []alerts.Alert
+	err := s.step(ctx, func(tx *sqlx.Tx) (err error) {
+		parameters := s.parametersOf(c.rule, settings, receiving)
+		if s.now == nil {
+			var now time.Time
+			if err := tx.GetContext(ctx, &now, `select clock_timestamp()`); err != nil {
+				return err
+			}
+			parameters[0] = now
+		}
+		var rows []struct {
+			ID     uuid.UUID     `db:"id"`
+			Change alerts.Change `db:"change"`
+		}
+		if err := tx.SelectContext(ctx, &rows, c.statement(), parameters...); err != nil || len(rows) == 0 {
+			return err
+		}
+		ids := make([]string, len(rows))
+		for i, r := range rows {
+			changes[r.ID], ids[i] = r.Change, r.ID.String()
+		}
+		changed, err = read(ctx, tx, ` and a.id = any ($1::uuid[]) order by a.no`, pq.Array(ids))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, a := range changed {
+		s.publish(a.Event(changes[a.ID], time.Now()))
+	}
+	return nil
+}

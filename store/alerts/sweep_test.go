@@ -1,0 +1,597 @@
+package alerts
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"motorpool/alerts"
+	"motorpool/rental"
+	"motorpool/store/vehicles"
+	"motorpool/telematics"
+)
+
+// addCar adds a vehicle of agency 1 that is online, with a report of now.
+func (w *world) addCar(id int, values ...any) {
+	w.Helper()
+	w.exec(`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
+			capabilities) values ($1, 1, 'available', 'electric', 'M-' || $1::bigint, '', '', 2024, '', '', '', '{}', '{}')`, id)
+	w.exec(`insert into units (serial, vehicle_id, status, last_seen, said_at, changed_at, gap_ms)
+		values ('u' || $1::bigint, $1, 'online', $2, $2, $2, 60000)`, id, w.now)
+	w.report(id, append([]any{
+		telematics.Latitude, 48.1, telematics.Longitude, 11.5, telematics.Ignition, "off", telematics.IsLocked, true,
+		telematics.OnboardV, 12.8, telematics.Battery, 80.0,
+	}, values...)...)
+}
+
+// report stores fields and values as reported now.
+func (w *world) report(id int, values ...any) {
+	w.Helper()
+	s := telematics.Snapshot{}
+	for i := 0; i < len(values); i += 2 {
+		s[values[i].(telematics.Field)] = telematics.Reading{Value: values[i+1], At: w.now}
+	}
+	fields, err := vehicles.EncodeSnapshot(s)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.exec(`insert into snapshots (vehicle_id, fields, updated_at) values ($1, $2, clock_timestamp())
+		on conflict (vehicle_id) do update set fields = snapshots.fields || excluded.fields, updated_at = excluded.updated_at`,
+		id, string(fields))
+	w.exec(`update units set last_seen = $2 where vehicle_id = $1`, id, w.now)
+}
+
+// hear notes a sign of life of all units, now.
+func (w *world) hear() { w.exec(`update units set last_seen = $1`, w.now) }
+
+func (w *world) advance(by time.Duration) { w.now = w.now.Add(by) }
+
+func (w *world) sweep() {
+	w.Helper()
+	if err := w.store.Sweep(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// book adds a booking of a vehicle that is active, until a time.
+func (w *world) book(vehicle int, until time.Time) (id int64) {
+	w.Helper()
+	w.exec(`insert into stations (id, agency_id, name, address, latitude, longitude) values (1, 1, '', '', 0, 0) on conflict do nothing`)
+	w.exec(`insert into clients (agency_id, subject) values (1, 'anna') on conflict do nothing`)
+	if err := w.db.Pool.Get(&id, `
+		insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
+			started_at, currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
+		select 'B-' || gen_random_uuid(), 'active', 1, c.id, $1, 1, 1, $2, $3, $2, 'EUR', 0, 0, 0, 0, 0, 0, $2 from clients c
+		returning id`, vehicle, w.now, until); err != nil {
+		w.Fatal(err)
+	}
+	return id
+}
+
+func (w *world) endBookings() {
+	w.exec(`update bookings set state = 'completed', ended_at = $1 where state = 'active'`, w.now)
+}
+
+// command adds a settled command of a vehicle.
+func (w *world) command(vehicle int, action telematics.Action, state telematics.State, reason string, assurance int) {
+	w.Helper()
+	w.exec(`
+		insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at, sent_at,
+			received_at, completed_at, deadline, state, reason, assurance, attempts, detail)
+		select (left(command_id_at($2)::text, 19) || right(gen_random_uuid()::text, 17))::uuid, $1, 1, 'u' || $1::bigint, $3, 'access',
+			'i', 'eva', 'admin', $2::timestamptz, $2, case when $4 <> 'unknown' then $2::timestamptz end, $2, $2, $4, $5, $6, 1, ''`,
+		vehicle, w.now, action, state, reason, assurance)
+}
+
+func (w *world) access(person, action string, from, to int) {
+	w.exec(`insert into activity (at, actor_subject, actor_role, agency_id, vehicle_id, action, outcome, code, latency_us, late, note)
+		select $1, $2, 'admin', 1, n, $3, 'executed', '', 0, false, '' from generate_series($4::bigint, $5) n`,
+		w.now, person, action, from, to)
+}
+
+// charge adds a charge of a booking of vehicle 7.
+func (w *world) charge(state string) {
+	id := w.book(7, w.now.Add(time.Hour))
+	w.exec(`insert into charges (id, booking_id, kind, number, state, currency, amount, created_at)
+		values ($1, $2, 'fee', 1, $3, 'EUR', 100, $4)`, uuid.New(), id, state, w.now)
+	w.command(7, telematics.Unlock, telematics.Succeeded, "", 0)
+}
+
+// areasAt are areas: those at a position, and the kind in which rentals end.
+type areasAt func(telematics.Position) ([]rental.Area, rental.AreaKind)
+
+func (a areasAt) At(_ context.Context, _ telematics.AgencyID, at telematics.Position) ([]rental.Area, rental.AreaKind, error) {
+	in, ends := a(at)
+	return in, ends, nil
+}
+
+// ruleCase is how a rule is raised and cleared.
+type ruleCase struct {
+	raise    func(*world)
+	severity alerts.Severity
+	after    time.Duration
+	clear    func(*world)
+	offline  bool // the unit is not heard any more
+}
+
+func (w *world) open() (found []string) {
+	w.Helper()
+	open, err := w.store.Open(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, a := range open {
+		found = append(found, fmt.Sprintf("%s %s", a.Rule, a.Severity))
+	}
+	return found
+}
+
+func (w *world) wants(want ...string) {
+	w.Helper()
+	if got := w.open(); !slices.Equal(got, want) {
+		w.Errorf("open: %v, want %v", got, want)
+	}
+}
+
+func reports(values ...any) func(*world) {
+	return func(w *world) { w.report(7, values...) }
+}
+
+var ruleCases = map[alerts.Rule]ruleCase{
+	alerts.Battery12VLow: {
+		raise: reports(telematics.OnboardV, 12.1), severity: alerts.Warning, after: 10 * time.Minute,
+		clear: reports(telematics.OnboardV, 12.5),
+	},
+	alerts.EnergyLow: {
+		raise: reports(telematics.Battery, 9.0), severity: alerts.Warning, after: 5 * time.Minute, clear: reports(telematics.Battery, 50.0),
+	},
+	alerts.Silent: {
+		raise:    func(w *world) { w.sweep(); w.advance(7 * time.Minute) },
+		severity: alerts.Warning, after: 5 * time.Minute, // silent for 12 min
+		clear: (*world).hear, offline: true,
+	},
+	alerts.Deaf: {
+		raise: func(w *world) {
+			for range 3 {
+				w.command(7, telematics.ReportState, telematics.Unknown, "", 0)
+			}
+			w.advance(time.Second)
+			w.hear()
+		},
+		severity: alerts.Warning, clear: func(w *world) { w.command(7, telematics.ReportState, telematics.Succeeded, "", 0) },
+	},
+	alerts.UnitClock: {
+		raise:    func(w *world) { w.exec(`insert into unit_clocks (unit, ahead_ms, at) values ('u7', 8000, $1)`, w.now) },
+		severity: alerts.Warning, clear: func(w *world) { w.exec(`update unit_clocks set ahead_ms = 100`) },
+	},
+	alerts.MovedWithoutBooking: {
+		raise:    func(w *world) { w.sweep(); w.report(7, telematics.Longitude, 11.503) },
+		severity: alerts.Critical, clear: reports(telematics.Longitude, 11.5001),
+	},
+	alerts.IgnitionWithoutBooking: {
+		raise: reports(telematics.Ignition, "on"), severity: alerts.Critical, after: time.Minute,
+		clear: reports(telematics.Ignition, "off"),
+	},
+	alerts.LeftOpen: {
+		raise: reports(telematics.IsLocked, false, telematics.DoorTrunk, "open"), severity: alerts.Warning, after: 5 * time.Minute,
+		clear: reports(telematics.IsLocked, true, telematics.DoorTrunk, "closed"),
+	},
+	alerts.OutsideArea: {
+		raise:    reports(telematics.Ignition, nil, telematics.Longitude, 11.7),
+		severity: alerts.Warning, after: 2 * time.Minute, clear: reports(telematics.Longitude, 11.5),
+	},
+	alerts.ParkedForbidden: {
+		raise: func(w *world) {
+			w.book(7, w.now.Add(time.Hour))
+			w.command(7, telematics.Unlock, telematics.Succeeded, "", 0)
+			w.report(7, telematics.Longitude, 11.3)
+			w.sweep()
+			w.endBookings()
+		},
+		severity: alerts.Warning, clear: func(w *world) { w.book(7, w.now.Add(time.Hour)) },
+	},
+	alerts.Overdue: {
+		raise: func(w *world) {
+			w.book(7, w.now.Add(time.Minute))
+			w.command(7, telematics.Unlock, telematics.Succeeded, "", 0)
+			w.advance(time.Minute)
+		},
+		severity: alerts.Warning, after: 15 * time.Minute, clear: (*world).endBookings,
+	},
+	alerts.StartedNotOpened: {
+		raise:    func(w *world) { w.book(7, w.now.Add(time.Hour)) },
+		severity: alerts.Warning, after: 15 * time.Minute,
+		clear: func(w *world) { w.command(7, telematics.Unlock, telematics.Succeeded, "", 0) },
+	},
+	alerts.ChargeFailed: {
+		raise:    func(w *world) { w.charge("failed") },
+		severity: alerts.Warning, clear: func(w *world) { w.exec(`update charges set state = 'paid'`) },
+	},
+	alerts.TroubleCode: {
+		raise: reports(telematics.DTCs, []string{"P0420"}), severity: alerts.Info, clear: reports(telematics.DTCs, []string{}),
+	},
+	alerts.Lamp: {
+		raise: reports(telematics.WarningLamps, []string{"abs"}), severity: alerts.Info, clear: reports(telematics.WarningLamps, nil),
+	},
+	alerts.ServiceDue: {
+		raise: reports(telematics.ServiceDueKm, -20.0), severity: alerts.Info, clear: reports(telematics.ServiceDueKm, 9000.0),
+	},
+	alerts.CommandUnknown: {
+		raise:    func(w *world) { w.command(7, telematics.Lock, telematics.Unknown, "", 0) },
+		severity: alerts.Warning, clear: func(w *world) { w.command(7, telematics.Lock, telematics.Succeeded, "", 0) },
+	},
+	alerts.CommandContradicted: {
+		raise:    func(w *world) { w.command(7, telematics.Lock, telematics.Unknown, "", 128|32) },
+		severity: alerts.Critical, clear: func(w *world) { w.command(7, telematics.Lock, telematics.Succeeded, "", 0) },
+	},
+	alerts.UnitRejects: {
+		raise:    func(w *world) { w.command(7, telematics.Lock, telematics.Rejected, "signature", 0) },
+		severity: alerts.Warning, clear: func(w *world) { w.command(7, telematics.Lock, telematics.Succeeded, "", 0) },
+	},
+	alerts.MassAccess: {
+		raise:    func(w *world) { w.access("eva", telematics.StatusRead, 100, 150) },
+		severity: alerts.Critical, clear: func(w *world) { w.advance(2 * time.Hour); w.hear() },
+	},
+	alerts.UnitAlarm: {
+		raise: func(w *world) {
+			alarms := []alarm{{7, 1, telematics.Alarm{Kind: "towing"}}, {7, 1, telematics.Alarm{Kind: "towing"}}}
+			if err := w.store.writeAlarms(w.Context(), alarms); err != nil {
+				w.Fatal(err)
+			}
+		},
+		severity: alerts.Critical, clear: func(*world) {}, // to acknowledge it clears it
+	},
+}
+
+// Each rule opens after its time, stays open over a restart of every instance, is acknowledged, and
+// is cleared when its condition ends.
+func TestRules_OpenStayAndAreCleared(t *testing.T) {
+	for _, setting := range alerts.Defaults() {
+		t.Run(string(setting.Rule), func(t *testing.T) {
+			c, ok := ruleCases[setting.Rule]
+			if !ok {
+				t.Fatal("no case")
+			}
+			w := newWorld(t)
+			w.withPlaces()
+			w.addCar(7)
+			w.sweep()
+			w.wants()
+			c.raise(w)
+			if c.after > 0 {
+				w.sweep()
+				w.wants()
+				w.restart()
+				w.advance(c.after - 30*time.Second)
+				if !c.offline {
+					w.hear()
+				}
+				w.sweep()
+				w.wants()
+				w.advance(30 * time.Second)
+				w.restart()
+			}
+			w.sweep()
+			w.sweep()
+			want := string(setting.Rule) + " " + string(c.severity)
+			w.wants(want)
+			w.restart()
+			w.sweep()
+			w.wants(want)
+			open, _ := w.store.Open(t.Context())
+			if len(open) != 1 {
+				t.Fatal("not open")
+			}
+			of := fmt.Sprintf(" %s %d", setting.Rule, open[0].Vehicle)
+			if _, err := w.store.Acknowledge(t.Context(), open[0].ID, 0, "seen", by("eva")); err != nil {
+				t.Fatal(err)
+			}
+			w.sweep()
+			c.clear(w)
+			w.sweep()
+			w.sweep()
+			w.wants()
+			got := w.find(alerts.Query{Persons: true})
+			if len(got) != 1 || got[0].Cleared.IsZero() || got[0].Seen == nil || len(got[0].Facts) == 0 {
+				t.Errorf("found %+v", got)
+			}
+			if events := w.takeEvents(); !reflect.DeepEqual(events, []string{"opened" + of, "acknowledged" + of, "cleared" + of}) {
+				t.Errorf("events %v", events)
+			}
+		})
+	}
+}
+
+// withPlaces has the store know areas.
+func (w *world) withPlaces() {
+	w.places = areasAt(func(at telematics.Position) ([]rental.Area, rental.AreaKind) {
+		var in []rental.Area
+		if at.Longitude < 11.6 {
+			in = append(in, rental.Area{Name: "town", Kind: rental.AreaOperating})
+		}
+		if at.Longitude < 11.4 {
+			in = append(in, rental.Area{Name: "park", Kind: rental.AreaNoParking})
+		}
+		return in, rental.AreaOperating
+	})
+	w.restart()
+}
+
+func TestSweep_OpensOncePerVehicleAndNamesIt(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.addCar(8, telematics.DTCs, []string{"P0420"})
+	w.report(7, telematics.DTCs, []string{"P0420"})
+	w.sweep()
+	w.sweep()
+	if got := w.takeEvents(); !slices.Equal(got, []string{"opened trouble_code 7", "opened trouble_code 8"}) {
+		t.Errorf("events %v", got)
+	}
+	// The facts follow the vehicle.
+	w.report(7, telematics.DTCs, []string{"P0420", "P0171"})
+	w.sweep()
+	found := w.find(alerts.Query{Vehicle: 7})
+	if len(found) != 1 || fmt.Sprint(found[0].Facts["codes"]) != "[P0420 P0171]" || found[0].Plate != "M-7" {
+		t.Errorf("found %+v", found)
+	}
+}
+
+func TestSweep_SeverityRisesAfterItsTimeAndTheVoltageMustRecover(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.OnboardV, 12.1)
+	later := func(by time.Duration, volts float64, want ...string) {
+		t.Helper()
+		w.advance(by)
+		w.report(7, telematics.OnboardV, volts)
+		w.sweep()
+		w.wants(want...)
+	}
+	later(0, 12.1)
+	later(10*time.Minute, 12.1, "battery_12v_low warning")
+	later(time.Minute, 11.7, "battery_12v_low warning") // once may be a measurement under load
+	later(time.Minute, 12.0, "battery_12v_low warning")
+	later(time.Minute, 11.7, "battery_12v_low warning")
+	later(10*time.Minute, 11.7, "battery_12v_low critical")
+	later(time.Minute, 12.1, "battery_12v_low critical") // the highest that it has reached
+	later(time.Minute, 12.35, "battery_12v_low critical")
+	later(time.Minute, 12.45)
+	later(time.Minute, 12.35) // opens none
+	later(10*time.Minute, 12.35)
+	if got := w.takeEvents(); !slices.Equal(got,
+		[]string{"opened battery_12v_low 7", "raised battery_12v_low 7", "cleared battery_12v_low 7"}) {
+		t.Errorf("events %v", got)
+	}
+	// With the ignition on, only the lowest limit counts.
+	w.report(7, telematics.Ignition, "on", telematics.OnboardV, 12.0)
+	w.exec(`update vehicles set status = 'maintenance'`) // so that its ignition may be on
+	w.sweep()
+	w.advance(10 * time.Minute)
+	w.report(7, telematics.OnboardV, 12.0)
+	w.sweep()
+	w.wants()
+}
+
+func TestSweep_WhatIsOfflineNeitherOpensNorIsCleared(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.OnboardV, 12.1)
+	w.addCar(8)
+	w.sweep()
+	w.advance(10 * time.Minute)
+	w.hear()
+	w.sweep()
+	w.wants("battery_12v_low warning")
+	w.report(8, telematics.OnboardV, 12.1)
+	w.exec(`update units set status = 'offline', changed_at = last_seen`)
+	w.sweep()
+	w.advance(10 * time.Minute)
+	w.store.receives = time.Time{}
+	w.sweep()
+	w.wants("battery_12v_low warning")
+	w.exec(`update units set status = 'online'`)
+	w.hear()
+	w.sweep()
+	w.advance(10 * time.Minute)
+	w.hear()
+	w.sweep()
+	w.wants("battery_12v_low warning", "battery_12v_low warning")
+}
+
+// An outage of the service, or of the MQTT broker, is no silence of the units.
+func TestSilent_NotWhileNoMessagesArrive(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.sweep()
+	w.advance(time.Hour) // all instances were stopped
+	w.restart()
+	w.sweep()
+	w.wants()
+	w.advance(10 * time.Minute)
+	w.store.Receiving = func() bool { return false }
+	w.sweep()
+	w.wants()
+	w.store.Receiving = func() bool { return true }
+	w.sweep()
+	w.advance(9 * time.Minute)
+	w.sweep()
+	w.wants()
+	w.advance(time.Minute)
+	w.sweep()
+	w.wants("silent warning")
+	w.exec(`update units set status = 'standby'`)
+	w.sweep()
+	w.wants()
+}
+
+func TestSettings_OfTheAgencyCount(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.Battery, 15.0)
+	limit := 14.0
+	w.set(alerts.Setting{Rule: alerts.EnergyLow, For: 5 * time.Minute, Levels: []alerts.Level{{Severity: alerts.Info, Limit: &limit}}})
+	w.sweep()
+	w.advance(5 * time.Minute)
+	w.hear()
+	w.sweep()
+	w.wants()
+	limit = 16
+	w.set(alerts.Setting{Rule: alerts.EnergyLow, Levels: []alerts.Level{{Severity: alerts.Critical, Limit: &limit}}})
+	w.sweep()
+	w.wants("energy_low critical")
+	// A rule that is switched off has no alert.
+	w.set(alerts.Setting{Rule: alerts.EnergyLow, Off: true, Levels: []alerts.Level{{Severity: alerts.Critical, Limit: &limit}}})
+	w.sweep()
+	w.wants()
+}
+
+func (w *world) set(settings ...alerts.Setting) {
+	w.Helper()
+	if err := w.store.SetSettings(w.Context(), 1, settings, by("eva")); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Where a vehicle is when it is parked is known once it has reported that with the ignition off.
+func TestMoved_ComparesWithThePositionSinceTheIgnitionIsOff(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.exec(`update vehicles set status = 'in_use'`)
+	w.report(7, telematics.Ignition, "on", telematics.Longitude, 11.51)
+	w.sweep()
+	w.advance(time.Minute)
+	w.report(7, telematics.Ignition, "off") // the position is the former one
+	w.exec(`update vehicles set status = 'available'`)
+	w.sweep()
+	w.advance(time.Minute)
+	w.report(7, telematics.Latitude, 48.1, telematics.Longitude, 11.52)
+	w.sweep()
+	w.advance(time.Minute)
+	w.report(7, telematics.Latitude, 48.1, telematics.Longitude, 11.521) // 75 m
+	w.sweep()
+	w.wants()
+	// A fix that is much older than its report counts by its time.
+	w.report(7, telematics.Ignition, "on")
+	w.exec(`update vehicles set status = 'maintenance'`)
+	w.sweep()
+	w.report(7, telematics.Ignition, "off", telematics.Latitude, 48.1, telematics.Longitude, 11.4,
+		telematics.LocatedAt, w.now.Add(-time.Hour))
+	w.exec(`update vehicles set status = 'available'`)
+	w.sweep()
+	w.report(7, telematics.Latitude, 48.1, telematics.Longitude, 11.53, telematics.LocatedAt, w.now)
+	w.sweep()
+	w.wants()
+	w.report(7, telematics.Longitude, 11.54)
+	w.sweep()
+	w.wants("moved_without_booking critical")
+	// It is driven away: the alert stays.
+	w.report(7, telematics.Ignition, "on", telematics.Longitude, 11.55)
+	w.sweep()
+	w.advance(time.Minute)
+	w.hear()
+	w.sweep()
+	w.wants("moved_without_booking critical", "ignition_without_booking critical")
+	w.report(7, telematics.Ignition, "off", telematics.Latitude, 48.1, telematics.Longitude, 11.55)
+	w.sweep()
+	w.wants()
+}
+
+func TestMoved_NotByABooking(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.sweep()
+	w.book(7, w.now.Add(time.Hour))
+	w.command(7, telematics.Unlock, telematics.Succeeded, "", 0)
+	w.sweep()
+	w.report(7, telematics.Longitude, 11.6)
+	w.sweep()
+	w.endBookings()
+	w.sweep()
+	w.wants()
+	w.report(7, telematics.Longitude, 11.7)
+	w.sweep()
+	w.wants("moved_without_booking critical")
+}
+
+func TestMassAccess_IsOfTheAgencyThatHasAllTheVehicles(t *testing.T) {
+	w := newWorld(t)
+	w.access("eva", telematics.StatusRead, 100, 149)
+	w.sweep()
+	w.wants()
+	w.access("eva", "command.unlock", 149, 151)
+	w.sweep()
+	found := w.find(alerts.Query{Agency: 1, Persons: true})
+	if len(found) != 1 || found[0].Person != "eva" || found[0].Facts["vehicles"] != 52.0 || found[0].Facts["opened"] != 3.0 {
+		t.Fatalf("found %+v", found)
+	}
+	w.access("eva", telematics.StatusRead, 200, 200)
+	w.exec(`insert into activity (at, actor_subject, actor_role, agency_id, vehicle_id, action, outcome, code, latency_us, late, note)
+		values ($1, 'eva', 'admin', 2, 300, 'status.read', 'executed', '', 0, false, '')`, w.now)
+	w.sweep()
+	if found := w.find(alerts.Query{Persons: true}); len(found) != 1 || found[0].Agency != 0 {
+		t.Errorf("with a vehicle of another agency: %+v", found)
+	}
+}
+
+func TestChargeFailed_WhenItIsUnknownForAnHour(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.charge("unknown")
+	w.sweep()
+	w.advance(59 * time.Minute)
+	w.hear()
+	w.sweep()
+	w.wants()
+	w.advance(time.Minute)
+	w.sweep()
+	if got := w.open(); !slices.Contains(got, "charge_failed warning") {
+		t.Errorf("open %v", got)
+	}
+}
+
+func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	write := func(kinds ...string) {
+		t.Helper()
+		var batch []alarm
+		for _, kind := range kinds {
+			batch = append(batch, alarm{7, 1, telematics.Alarm{Kind: kind, Text: "t"}})
+		}
+		if err := w.store.writeAlarms(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("towing")
+	write("towing", "towing")
+	write("jamming", "towing")
+	found := w.find(alerts.Query{})
+	if len(found) != 1 || fmt.Sprint(found[0].Facts["kinds"]) != "[jamming towing]" {
+		t.Fatalf("found %+v", found)
+	}
+	if _, err := w.store.Acknowledge(t.Context(), found[0].ID, 0, "", by("eva")); err != nil {
+		t.Fatal(err)
+	}
+	write("towing") // the message again
+	w.wants()
+	w.advance(2 * time.Minute)
+	write("towing")
+	w.wants("unit_alarm critical")
+	want := []string{"opened", "raised", "acknowledged", "cleared", "opened"}
+	for i, e := range w.takeEvents() {
+		if i >= len(want) || !strings.HasPrefix(e, want[i]) {
+			t.Errorf("event %d: %s", i, e)
+		}
+	}
+	w.set(alerts.Setting{Rule: alerts.UnitAlarm, Off: true, Levels: []alerts.Level{{Severity: alerts.Info}}})
+	w.addCar(8)
+	if err := w.store.writeAlarms(t.Context(), []alarm{{8, 1, telematics.Alarm{Kind: "towing"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if found := w.find(alerts.Query{Vehicle: 8}); len(found) > 0 {
+		t.Errorf("of an agency that has switched it off: %+v", found)
+	}
+}

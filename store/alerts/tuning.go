@@ -1,0 +1,53 @@
+package alerts
+
+import (
+	"time"
+
+	"motorpool/telematics"
+)
+
+const (
+	// sweepEvery is the interval of sweeps. Half: twice the load on Postgres; double: what opens
+	// immediately opens later.
+	sweepEvery = 5 * time.Second
+	// sweepShare: sweeps may take 1/n of the time. Where Postgres is slow, or the fleet is large,
+	// alerts open later.
+	sweepShare = 4
+	// LeaseFor is how long an instance has the sweeps for itself. Half: two instances sweep where
+	// one sweep is slow; double: the next one begins later when an instance has died.
+	LeaseFor = 3 * sweepEvery
+	// seldomEvery is the interval of rules that read the audit log. Half: it is read twice as
+	// often.
+	seldomEvery = time.Minute
+	// Vehicles whose inputs one statement renews. Half: more statements after a start; double: one
+	// may take as long as a statement may.
+	inputsBatch = 5000
+	// checkAllEvery is the interval of a check of all positions, of vehicles that have moved to
+	// another agency. Double: such a vehicle is judged by the areas of its former agency for
+	// longer.
+	checkAllEvery = 10 * time.Minute
+
+	// alarmsKept is how many alarms of units wait for Postgres. Double: more memory.
+	alarmsKept = 4096
+	// alarmsBatch is how many are written in one statement. Double: locks are held for longer.
+	alarmsBatch = 256
+	// alarmsRetry is the pause before a failed write of alarms is tried again.
+	alarmsRetry = time.Second
+	// repeatedFor is for how long an alarm that a unit repeats after it was acknowledged opens no
+	// other alert. Half: a message that comes twice may open it again; double: a second tow is
+	// missed.
+	repeatedFor = time.Minute
+
+	// A state is in Postgres within storedWithin after the report.
+	storedWithin = telematics.OnlineFor/2 + time.Minute
+	// usualGap is the interval of reports of a unit of which it is not known.
+	usualGap = telematics.OnlineFor / 2
+	// deafAfter is after how many commands without a sign of reception a unit is deaf.
+	deafAfter = 3
+	// unknownFor is how long a charge may be unknown.
+	unknownFor = time.Hour
+	// accessWithin is the time in which the vehicles are counted that a person opens or locates.
+	accessWithin = time.Hour
+	// forgottenFixAfter: a position that is so much older than its report counts by its time.
+	forgottenFixAfter = time.Minute
+)
