@@ -353,7 +353,7 @@ func (s *stack) eventually(within time.Duration, what string, holds func() bool)
 		if time.Now().After(deadline) {
 			s.Fatalf("after %v this has not happened: %s", within, what)
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 
