@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	"broker/link":       {"guard", "telematics", "telematics/dialects", "telematics/v1"},
 	"broker/brokertest": {"broker", "broker/ingest", "telematics", "telematics/v1", "telematics/delivery", "rental"},
 	"httpapi": {
-		"tracing", "operators", "telematics", "telematics/dialects", "telematics/delivery", "telematics/samples",
+		"alerts", "tracing", "operators", "telematics", "telematics/dialects", "telematics/delivery", "telematics/samples",
 		"rental", "rental/areas", "httpapi/accept", "httpapi/auth", "httpapi/connections", "httpapi/contract", "httpapi/errorcode",
 		"httpapi/fleetmap", "httpapi/request", "httpapi/resource", "httpapi/signin", "httpapi/signin/pages", "httpapi/stream",
 	},
@@ -52,12 +52,12 @@ var arrows = map[string][]string{
 	},
 	"httpapi/accept": {}, "httpapi/connections": {"telematics"}, "httpapi/health": {"guard"},
 	"httpapi/auth": {"telematics", "rental"}, "httpapi/contract": {"telematics"},
-	"httpapi/errorcode":    {"telematics", "rental", "httpapi/auth", "httpapi/contract", "httpapi/signin"},
+	"httpapi/errorcode":    {"alerts", "telematics", "rental", "httpapi/auth", "httpapi/contract", "httpapi/signin"},
 	"httpapi/signin":       {"telematics", "operators", "httpapi/auth"},
 	"httpapi/signin/pages": {"operators", "httpapi/signin"}, "httpapi/signin/signintest": {"operators", "telematics"},
 	"httpapi/fleetmap": {"telematics"},
 	"httpapi/resource": {
-		"telematics", "telematics/samples", "telematics/dialects", "rental", "rental/areas", "httpapi/errorcode",
+		"alerts", "telematics", "telematics/samples", "telematics/dialects", "rental", "rental/areas", "httpapi/errorcode",
 	},
 	"httpapi/stream": {"guard", "telematics"}, "store": {},
 	"store/commands": {

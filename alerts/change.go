@@ -33,3 +33,18 @@ func (a Alert) Event(change Change, at time.Time) telematics.Event {
 	}
 	return telematics.Event{Kind: telematics.AlertEvent, Vehicle: a.Vehicle, Agency: a.Agency, At: at.UTC(), Alert: c}
 }
+
+// FromEvent returns the alert of an event, and its change.
+func FromEvent(e telematics.Event) (Alert, Change) {
+	c := e.Alert
+	a := Alert{
+		Rule: Rule(c.Rule), Severity: Severity(c.Severity), Agency: e.Agency, Vehicle: e.Vehicle, Plate: c.Plate,
+		Person: c.Person, Booking: c.Booking, Facts: c.Facts, Since: c.Since, Opened: c.Opened, Cleared: c.Cleared,
+	}
+	a.ID, _ = uuid.Parse(c.ID)
+	a.Command, _ = uuid.Parse(c.Command) // empty: none
+	if !c.SeenAt.IsZero() {
+		a.Seen = &Acknowledgement{By: c.SeenBy, At: c.SeenAt, Note: c.SeenNote}
+	}
+	return a, Change(c.Change)
+}

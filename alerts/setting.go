@@ -105,7 +105,7 @@ func Complete(set []Setting) []Setting {
 }
 
 // Check returns what is wrong with settings; nil: nothing. It joins a *telematics.FieldError for
-// each field, by its place in the list: [0].levels[1].limit.
+// each field, by its place in the list: rules[0].levels[1].limit.
 func Check(settings []Setting) error {
 	var found []error
 	problem := func(field, message string, args ...any) {
@@ -113,7 +113,7 @@ func Check(settings []Setting) error {
 	}
 	named := map[Rule]bool{}
 	for i, s := range settings {
-		at := func(field string) string { return fmt.Sprintf("[%d].%s", i, field) }
+		at := func(field string) string { return fmt.Sprintf("rules[%d].%s", i, field) }
 		d := s.Rule.definition()
 		if d.Rule != s.Rule || named[s.Rule] {
 			problem(at("rule"), "must be the name of a rule, once")

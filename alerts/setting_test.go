@@ -26,21 +26,21 @@ func TestDefaults_AreValidAndHaveEveryRuleOnce(t *testing.T) {
 
 func TestCheck_NamesEachFieldThatIsNotValid(t *testing.T) {
 	for want, s := range map[string]Setting{
-		"":                        {Rule: EnergyLow, Off: true, For: time.Minute, Levels: []Level{level(Critical, 5)}},
-		"[1].rule":                {Rule: "theft"},
-		"[1].for_s":               {Rule: LeftOpen, For: -time.Second, Levels: []Level{warn}},
-		"[1].for_s ":              {Rule: LeftOpen, For: 25 * time.Hour, Levels: []Level{warn}},
-		"[1].levels":              {Rule: EnergyLow},
-		"[1].levels ":             {Rule: LeftOpen, Levels: []Level{warn, critical}},
-		"[1].levels[0].severity":  {Rule: LeftOpen, Levels: []Level{{Severity: "page"}}},
-		"[1].levels[1].severity":  {Rule: EnergyLow, Levels: []Level{level(Warning, 20), level(Info, 10)}},
-		"[1].levels[0].limit":     {Rule: EnergyLow, Levels: []Level{warn}},
-		"[1].levels[0].limit ":    {Rule: LeftOpen, Levels: []Level{level(Warning, 1)}},
-		"[1].levels[0].limit  ":   {Rule: EnergyLow, Levels: []Level{level(Warning, 101)}},
-		"[1].levels[1].limit":     {Rule: EnergyLow, Levels: []Level{level(Info, 10), level(Warning, 10)}},
-		"[1].levels[1].limit ":    {Rule: MovedWithoutBooking, Levels: []Level{level(Info, 200), level(Warning, 200)}},
-		"[1].rule [second]":       {Rule: Overdue, Levels: []Level{warn}},
-		"[1].levels[0].severity ": {Rule: MassAccess, Levels: []Level{level("", 60)}},
+		"":                             {Rule: EnergyLow, Off: true, For: time.Minute, Levels: []Level{level(Critical, 5)}},
+		"rules[1].rule":                {Rule: "theft"},
+		"rules[1].for_s":               {Rule: LeftOpen, For: -time.Second, Levels: []Level{warn}},
+		"rules[1].for_s ":              {Rule: LeftOpen, For: 25 * time.Hour, Levels: []Level{warn}},
+		"rules[1].levels":              {Rule: EnergyLow},
+		"rules[1].levels ":             {Rule: LeftOpen, Levels: []Level{warn, critical}},
+		"rules[1].levels[0].severity":  {Rule: LeftOpen, Levels: []Level{{Severity: "page"}}},
+		"rules[1].levels[1].severity":  {Rule: EnergyLow, Levels: []Level{level(Warning, 20), level(Info, 10)}},
+		"rules[1].levels[0].limit":     {Rule: EnergyLow, Levels: []Level{warn}},
+		"rules[1].levels[0].limit ":    {Rule: LeftOpen, Levels: []Level{level(Warning, 1)}},
+		"rules[1].levels[0].limit  ":   {Rule: EnergyLow, Levels: []Level{level(Warning, 101)}},
+		"rules[1].levels[1].limit":     {Rule: EnergyLow, Levels: []Level{level(Info, 10), level(Warning, 10)}},
+		"rules[1].levels[1].limit ":    {Rule: MovedWithoutBooking, Levels: []Level{level(Info, 200), level(Warning, 200)}},
+		"rules[1].rule [second]":       {Rule: Overdue, Levels: []Level{warn}},
+		"rules[1].levels[0].severity ": {Rule: MassAccess, Levels: []Level{level("", 60)}},
 	} {
 		var fields []string
 		if joined, ok := Check([]Setting{{Rule: Overdue, Levels: []Level{warn}}, s}).(interface{ Unwrap() []error }); ok {

@@ -213,7 +213,7 @@ func ruleAccess(t *testing.T, matrix map[string][]string) {
 }
 
 // forAdministrators reports whether a route halts commands, moves money, or changes keys, vehicles,
-// stations or areas.
+// stations, areas or rules.
 func forAdministrators(method, path string) bool {
 	if method == http.MethodGet {
 		return false
@@ -221,7 +221,7 @@ func forAdministrators(method, path string) bool {
 	if method == http.MethodPatch || strings.HasSuffix(path, "/admin/vehicles") {
 		return true
 	}
-	for _, part := range []string{"/stations", "/areas/", "/halts", "/keys", "/fees", "/refund", "/capture"} {
+	for _, part := range []string{"/stations", "/areas/", "-rules", "/halts", "/keys", "/fees", "/refund", "/capture"} {
 		if strings.Contains(path, part) {
 			return true
 		}

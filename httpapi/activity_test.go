@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/alerts"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -68,6 +69,7 @@ func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 		telematics.CommandsResume, telematics.BulkOrder, telematics.AnswerUnrecorded,
 		telematics.HistoryRead, telematics.VehicleAdd, telematics.VehicleChange, telematics.StationAdd, telematics.StationChange,
 		telematics.NoteAdd, telematics.FleetImport, rental.AreaPut, rental.AreaRemove, rental.TariffChange, rental.RulesChange,
+		alerts.Acknowledge, alerts.RulesChange,
 		rental.QuoteCreate, rental.BookingCreate, rental.BookingCancel, rental.BookingLapse,
 		rental.BookingExtend, rental.BookingStart, rental.BookingEnd, rental.BookingFee,
 		rental.BookingRefund, rental.BookingCapture,

@@ -122,7 +122,10 @@ func describeFilter(f stream.Filter) map[string]any {
 
 func eventFilterOf(c *request.Call) stream.Filter {
 	agency, visible := c.QueryAgency()
-	filter := stream.Filter{Agency: agency, Vehicle: telematics.VehicleID(c.QueryInteger("vehicle_id")), Nothing: !visible}
+	filter := stream.Filter{
+		Agency: agency, Vehicle: telematics.VehicleID(c.QueryInteger("vehicle_id")), Nothing: !visible,
+		Persons: c.Level >= auth.Administrator,
+	}
 	if kinds := c.QueryParam("event"); kinds != "" {
 		for kind := range strings.SplitSeq(kinds, ",") {
 			filter.Kinds = append(filter.Kinds, telematics.EventKind(kind))

@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
+	"motorpool/alerts"
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
@@ -49,6 +52,10 @@ func TestStream_SendsEvents(t *testing.T) {
 		Kind: telematics.StatusEvent, Vehicle: 42, Agency: 1, At: now,
 		Change: &telematics.Change{Fields: fields, Large: []telematics.Field{telematics.WarningLamps}},
 	}, telematics.Event{Kind: telematics.AlarmEvent, Vehicle: 42, Agency: 1, At: now, Alarm: &telematics.Alarm{Kind: "towing"}},
+		alerts.Alert{
+			ID: uuid.MustParse(anAlert), Rule: alerts.Battery12VLow, Severity: alerts.Critical, Agency: 1, Vehicle: 42, Plate: "M-IM 42",
+			Since: now, Opened: now, Seen: &alerts.Acknowledgement{By: "ben", At: now},
+		}.Event(alerts.HasRisen, now),
 		telematics.HaltChange{Halt: telematics.Halt{Agency: 1, Why: "recall", By: "eva", Since: now}, InForce: true}.Event(now),
 		telematics.HaltChange{Halt: telematics.Halt{Why: "theft", By: "tom", Since: now}}.Event(now),
 		ofRental(telematics.BookingEvent, telematics.RentalChange{Booking: 7, Reference: "BK-2026-00007", Status: "upcoming"}),
@@ -57,7 +64,7 @@ func TestStream_SendsEvents(t *testing.T) {
 			NeedsStaff: true,
 		}),
 		telematics.Event{Kind: telematics.ResetEvent, At: now})
-	got := s.await(t, 9)
+	got := s.await(t, 10)
 	for i, want := range []struct{ event, data string }{
 		{"command", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","command":{"id":"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9",` +
 			`"vehicle_id":42,"booking_id":null,"action":"lock","parameters":null,"state":"succeeded","outcome":"executed",` +
@@ -75,6 +82,11 @@ func TestStream_SendsEvents(t *testing.T) {
 			`"telemetry":{"doors":{"trunk":"open"},"gear":null,"is_locked":false},` +
 			`"too_large":["diagnostics.warning_lamps"],"vehicle_id":42}`},
 		{"alarm", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","alarm":{"kind":"towing","text":null}}`},
+		{"alert", `{"vehicle_id":42,"at":"2026-01-02T10:00:00.250Z","change":"raised","alert":{"id":"` + anAlert + `",` +
+			`"rule":"battery_12v_low","severity":"critical","state":"open","summary":"M-IM 42: 12 V battery is low",` +
+			`"agency_id":1,"vehicle_id":42,"plate_number":"M-IM 42","person":null,"booking_id":null,"command_id":null,"facts":{},` +
+			`"since":"2026-01-02T10:00:00.250Z","opened_at":"2026-01-02T10:00:00.250Z","cleared_at":null,` +
+			`"acknowledged_at":"2026-01-02T10:00:00.250Z","acknowledged_by":"ben","note":null}}`},
 		{"halt", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","in_force":true,"halt":{"agency_id":1,"reason":"recall",` +
 			`"by":"eva","since":"2026-01-02T10:00:00.250Z"}}`},
 		{"halt", `{"vehicle_id":null,"at":"2026-01-02T10:00:00.250Z","in_force":false,"halt":{"agency_id":null,"reason":"theft",` +
@@ -92,6 +104,24 @@ func TestStream_SendsEvents(t *testing.T) {
 
 func ofRental(kind telematics.EventKind, change telematics.RentalChange) telematics.Event {
 	return telematics.Event{Kind: kind, Vehicle: 42, Agency: 1, At: now, Rental: &change}
+}
+
+func TestStream_AlertsAboutPersonsAreForAdministrators(t *testing.T) {
+	l := newLive(t, brokertest.NewEvents())
+	admin := l.follow("?event=alert").awaitBegin(t)
+	operator := l.follow("?event=alert", claiming(claimSet{"role": "operator"})).awaitBegin(t)
+	ofOne := l.follow("?event=alert", claiming(claimSet{"agency_id": 1, "scope": nil})).awaitBegin(t)
+	person := alerts.Alert{ID: uuid.MustParse(aPersonsAlert), Rule: alerts.MassAccess, Person: "anna", Since: now}
+	vehicle := alerts.Alert{ID: uuid.MustParse(anAlert), Rule: alerts.Lamp, Agency: 1, Vehicle: 42, Since: now}
+	l.publish(person.Event(alerts.HasOpened, now), vehicle.Event(alerts.HasCleared, now))
+	if got := admin.await(t, 2)[0].data; !strings.Contains(got, `"person":"anna"`) || !strings.Contains(got, `"vehicle_id":null`) {
+		t.Errorf("event %s", got)
+	}
+	for _, s := range []*eventStream{operator, ofOne} {
+		if got := s.await(t, 1)[0].data; !strings.Contains(got, anAlert) {
+			t.Errorf("event %s, want that of the vehicle alone", got)
+		}
+	}
 }
 
 func TestStream_MatchesTheContract(t *testing.T) {

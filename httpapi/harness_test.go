@@ -43,6 +43,7 @@ type api struct {
 	history    *history
 	agencyKeys *agencyKeys
 	areas      *areaRegistry
+	alerts     *alertStore
 	signatures *signatures
 	log        *logbook
 }
@@ -69,6 +70,7 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 		history:    &history{},
 		agencyKeys: newAgencyKeys(),
 		areas:      &areaRegistry{byName: map[string]areas.Placed{}},
+		alerts:     newAlertStore(),
 		signatures: &signatures{used: map[string]bool{}},
 		log:        &logbook{},
 	}
@@ -79,6 +81,7 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 	config := httpapi.Config{
 		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history,
 		Units: a.fleet, Agencies: a.fleet, Editor: a.fleet, AgencyKeys: a.agencyKeys, AgencyKeyRegistry: a.agencyKeys, Areas: a.areas,
+		Alerts:     a.alerts,
 		Signatures: a.signatures, Halts: a.halts, Tokens: goodTokens(t), Feed: stream.New(stream.Config{}),
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time { return now },

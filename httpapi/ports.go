@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
+
+	"motorpool/alerts"
 	"motorpool/httpapi/request"
 	"motorpool/rental"
 	"motorpool/rental/areas"
@@ -244,6 +247,22 @@ type AreaRegistry interface {
 	// area as it is now, and whether it is new. Its error is a *telematics.Error for a change that
 	// the record forbids.
 	Put(ctx context.Context, change areas.Change) (now areas.Placed, added bool, err error)
+}
+
+// Alerts stores alerts, and how agencies want their rules.
+type Alerts interface {
+	// Find returns alerts by descending No, which is the position of a page.
+	Find(context.Context, alerts.Query) ([]alerts.Alert, error)
+	// Acknowledge notes that a member of staff has seen an alert of an agency, or of any for zero,
+	// with its audit log entry, and returns the alert. A repetition changes nothing. It fails with
+	// a *telematics.Error where there is no such alert.
+	Acknowledge(_ context.Context, id uuid.UUID, _ telematics.AgencyID, note string, by telematics.Author) (alerts.Alert, error)
+	// Settings returns the settings of an agency for all rules, or a *telematics.Error with
+	// AgencyNotFound.
+	Settings(context.Context, telematics.AgencyID) ([]alerts.Setting, error)
+	// SetSettings replaces the settings of an agency, which are valid, with its audit log entry. It
+	// fails with a *telematics.Error with AgencyNotFound.
+	SetSettings(context.Context, telematics.AgencyID, []alerts.Setting, telematics.Author) error
 }
 
 // Pages serves pages and the files that they load.

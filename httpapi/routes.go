@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"motorpool/alerts"
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/errorcode"
@@ -40,6 +41,7 @@ func (s *server) routes(e *echo.Echo) {
 	units := units{record: s.Units, audit: audit, signingKey: s.SigningKey}
 	areas := areaHandlers{registry: s.Areas, agencies: s.Agencies, audit: audit, budget: s.Budget}
 	halts, keys, wallets := haltHandlers{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry, s.Agencies}, wallets{s.Wallet, audit}
+	alertRoutes := alertHandlers{store: s.Alerts, audit: audit, budget: s.Budget}
 	events := events{
 		feed: s.Feed, fleet: s.Fleet, identify: s.identify, signIn: s.SignIn, audit: audit, watches: s.Watches,
 		readBudget: s.ReadBudget,
@@ -148,6 +150,10 @@ func (s *server) routes(e *echo.Echo) {
 	r.change(
 		http.MethodPut, "/api/v1/admin/agencies/{agency}/rental-rules", rental.RulesChange, edits.setRentalRules, byAdministrator,
 	)
+	r.get("/api/v1/admin/agencies/{agency}/alert-rules", alertRoutes.rules)
+	r.change(
+		http.MethodPut, "/api/v1/admin/agencies/{agency}/alert-rules", alerts.RulesChange, alertRoutes.setRules, byAdministrator,
+	)
 	r.get("/api/v1/admin/agencies/{agency}/keys", keys.list, withScope(auth.ScopeAgencyKeys))
 	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, keys.add, withScope(auth.ScopeAgencyKeys), byAdministrator)
 	r.post(
@@ -167,6 +173,10 @@ func (s *server) routes(e *echo.Echo) {
 	r.change(
 		http.MethodDelete, "/api/v1/admin/agencies/{agency}/areas/{area}", rental.AreaRemove, areas.remove, byAdministrator,
 	)
+
+	r.get("/api/v1/admin/alerts", alertRoutes.list, listed("alerts"))
+	r.get("/api/v1/admin/alerts/{id}", alertRoutes.get)
+	r.post("/api/v1/admin/alerts/{id}/acknowledge", alerts.Acknowledge, alertRoutes.acknowledge, checkedBy(checkAcknowledgement))
 
 	r.get("/api/v1/admin/me", me)
 	r.get("/api/v1/admin/activity", activities{s.Fleet}.list, listed("activity"))

@@ -40,6 +40,7 @@ type Config struct {
 	SigningKey func() string
 	Agencies   Agencies
 	Editor     FleetEditor
+	Alerts     Alerts
 	Tokens     *auth.Tokens
 	Feed       *stream.Feed
 

@@ -20,7 +20,7 @@ import (
 type events struct {
 	remote
 	Vehicle string `placeholder:"N|PLATE" env:"-" help:"Only of this vehicle (default all)."`
-	Event   string `placeholder:"KINDS" env:"-" help:"Of command, status, presence, alarm, halt, booking, rental (default all)."`
+	Event   string `placeholder:"KINDS" env:"-" help:"Of command, status, presence, alarm, alert, halt, booking, rental (default all)."`
 	After   string `placeholder:"ID" env:"-" help:"Resume after this event id (default: from now on)."`
 }
 

@@ -83,21 +83,39 @@ func (f *FieldErrors) addSchema(field string, schema *openapi3.Schema, err error
 	}
 }
 
-// addMember adds an error inside an object, whose members may be objects.
+// addMember adds an error inside an object, whose members may be objects, or arrays of objects:
+// rules[2].limit.
 func (f *FieldErrors) addMember(err *openapi3.SchemaError, object *openapi3.Schema) {
-	name := err.JSONPointer()[0]
-	member := object.Properties[name]
-	if path := err.JSONPointer(); len(path) > 1 && member != nil && member.Value.Properties[path[1]] != nil {
-		name, member = name+"."+path[1], member.Value.Properties[path[1]]
+	name, member := "", object
+	for _, step := range err.JSONPointer() {
+		below := member.Properties[step]
+		if isArrayOfObjects(member) {
+			below, step = member.Items, "["+step+"]"
+		}
+		if below == nil {
+			break
+		}
+		name, member = joinPath(name, step), below.Value
 	}
 	switch {
-	case member == nil:
-		f.Add(name, err.Reason)
+	case member == object:
+		f.Add(err.JSONPointer()[0], err.Reason)
 	case err.SchemaField == "required":
-		f.Add(name, "is required: "+rule(member.Value))
+		f.Add(name, "is required: "+rule(member))
 	default:
-		f.Add(name, rule(member.Value))
+		f.Add(name, rule(member))
 	}
+}
+
+func isArrayOfObjects(s *openapi3.Schema) bool {
+	return s.Type.Is(openapi3.TypeArray) && s.Items.Value.Type.Is(openapi3.TypeObject)
+}
+
+func joinPath(path, step string) string {
+	if path == "" || strings.HasPrefix(step, "[") {
+		return path + step
+	}
+	return path + "." + step
 }
 
 // rule returns the rule of a schema in words.

@@ -3,6 +3,7 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -12,8 +13,8 @@ import (
 )
 
 // refuseUnknown adds an error for each member of a JSON object that its schema does not have, and
-// removes the member, so that the others can be checked. It descends into objects; prefix is the
-// path of this one, with a dot at its end.
+// removes the member, so that the others can be checked. It descends into objects, and arrays of
+// objects; prefix is the path of this one, with a dot at its end.
 func (f *FieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, object map[string]any) {
 	if schema.AdditionalProperties.Has == nil || *schema.AdditionalProperties.Has {
 		return
@@ -28,8 +29,22 @@ func (f *FieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, obje
 			delete(object, name)
 			continue
 		}
-		if inner, ok := object[name].(map[string]any); ok {
+		switch inner := object[name].(type) {
+		case map[string]any:
 			f.refuseUnknown(prefix+name+".", member.Value, inner)
+		case []any:
+			f.refuseUnknownOf(prefix+name, member.Value, inner)
+		}
+	}
+}
+
+func (f *FieldErrors) refuseUnknownOf(path string, schema *openapi3.Schema, list []any) {
+	if schema.Items == nil {
+		return
+	}
+	for i, element := range list {
+		if inner, ok := element.(map[string]any); ok {
+			f.refuseUnknown(fmt.Sprintf("%s[%d].", path, i), schema.Items.Value, inner)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 
+	"motorpool/alerts"
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/signin"
@@ -90,6 +91,9 @@ var kinds = map[telematics.Code]kind{
 	telematics.StationNotFound: {http.StatusNotFound,
 		"The station does not exist, or belongs to another agency.",
 		"Check the id; `GET /api/v1/admin/stations` lists what the token may see."},
+	alerts.NotFound: {http.StatusNotFound,
+		"The alert does not exist, belongs to another agency, or is about a person and the token is not an administrator's.",
+		"Check the id; `GET /api/v1/admin/alerts` lists what the token may see."},
 	HaltNotFound: {http.StatusNotFound,
 		"No such halt is in force.",
 		"Read which halts are in force (`GET /api/v1/admin/halts`)."},

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/alerts"
 	"motorpool/telematics"
 )
 
@@ -27,6 +28,14 @@ type AlarmEvent struct {
 	VehicleID int64  `json:"vehicle_id"`
 	At        string `json:"at"`
 	Alarm     Alarm  `json:"alarm"`
+}
+
+// AlertEvent is the data of an alert event.
+type AlertEvent struct {
+	VehicleID *int64        `json:"vehicle_id"` // null: the alert is about a person
+	At        string        `json:"at"`
+	Change    alerts.Change `json:"change"`
+	Alert     AlertState    `json:"alert"`
 }
 
 // HaltEvent is the data of a halt event.
@@ -82,6 +91,9 @@ func NewEvent(e telematics.Event) any {
 		}}
 	case telematics.AlarmEvent:
 		return AlarmEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Alarm: Alarm{Kind: e.Alarm.Kind, Text: OrNull(e.Alarm.Text)}}
+	case telematics.AlertEvent:
+		alert, change := alerts.FromEvent(e)
+		return AlertEvent{VehicleID: OrNull(int64(e.Vehicle)), At: Timestamp(e.At), Change: change, Alert: newAlertState(alert)}
 	case telematics.HaltEvent:
 		return HaltEvent{At: Timestamp(e.At), InForce: e.Halt.InForce, Halt: NewNamedHalt(e.Halt.Halt)}
 	case telematics.RentalEvent:

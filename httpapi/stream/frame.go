@@ -45,6 +45,7 @@ type Filter struct {
 	Vehicle telematics.VehicleID   // zero: all
 	Kinds   []telematics.EventKind // nil: all
 	Nothing bool                   // no event at all, for an agency that the subscriber may not see
+	Persons bool                   // also alerts about persons, which belong to no vehicle
 }
 
 // matches reports whether a subscriber gets a frame. All get a reset, even with Nothing; a halt of
@@ -54,7 +55,8 @@ func (f Filter) matches(e frame) bool {
 		return true
 	}
 	ofAll := e.kind == telematics.HaltEvent && e.agency == 0
-	return !f.Nothing &&
+	aboutPerson := e.kind == telematics.AlertEvent && e.vehicle == 0
+	return !f.Nothing && (f.Persons || !aboutPerson) &&
 		(f.Agency == 0 || f.Agency == e.agency || ofAll) &&
 		(f.Vehicle == 0 || f.Vehicle == e.vehicle) &&
 		(f.Kinds == nil || slices.Contains(f.Kinds, e.kind))

@@ -227,6 +227,7 @@ func (s *service) assembleBroker() error {
 		Logger: s.log, Guard: s.panics,
 	})
 	s.transitions = s.newTransitions()
+	s.alerts = alerts.New(alerts.Config{DB: s.postgres, Publish: func(e telematics.Event) { s.broker.Publish(e) }, Logger: s.log})
 	return nil
 }
 
@@ -264,6 +265,7 @@ func (s *service) assembleAPI() error {
 		Wallet: s.money.wallet, Payments: s.money, Webhooks: s.money,
 		LiveMoney: s.money.Live(), Nudge: s.money.collector.Nudge, BookingChanged: s.publishBooking,
 		AgencyKeys: agencyKeys, AgencyKeyRegistry: keyRegistry{agencyKeys}, Areas: areaRegistry{s.places}, AreasAt: s.places,
+		Alerts:     s.alerts,
 		Signatures: agencykeys.NewSignatures(s.postgres, max(minSignatures, signatureMinutes*s.config.ClientRate)),
 		Limiter:    limits,
 		Rates: request.Rates{

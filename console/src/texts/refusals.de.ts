@@ -22,6 +22,7 @@ export const de: Refusals = {
     station_not_found: 'Diese Station gibt es nicht.',
     tariff_not_found: 'Diesen Tarif gibt es nicht.',
     id_taken: 'Diese Id ist schon vergeben.',
+    alert_not_found: 'Diesen Alarm gibt es nicht, oder Sie dürfen ihn nicht sehen.',
     halt_not_found: 'Diesen Halt gibt es nicht mehr.',
     agency_not_found: 'Diese Agentur gibt es nicht.',
     agency_key_not_found: 'Diesen Schlüssel einer Agentur gibt es nicht.',

@@ -30,6 +30,7 @@ export const en: Refusals = {
     station_not_found: 'There is no such station.',
     tariff_not_found: 'There is no such tariff.',
     id_taken: 'This id is already in use.',
+    alert_not_found: 'There is no such alert, or you may not see it.',
     halt_not_found: 'This halt is not in force any more.',
     agency_not_found: 'There is no such agency.',
     agency_key_not_found: 'There is no such agency key.',
