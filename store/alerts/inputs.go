@@ -10,6 +10,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -47,47 +48,44 @@ var openOnes = func() string {
 	return `array_remove(array[` + strings.Join(list, ", ") + `]::text[], null)`
 }()
 
-// renewInputs extracts the inputs of up to $1 vehicles whose snapshots have changed, and returns
-// the vehicles that have another position. The position of a vehicle whose ignition is on is not
-// where it is parked.
+// findChanged returns up to $1 vehicles whose snapshots have changed, with their former positions.
+const findChanged = `
+	select s.vehicle_id, v.agency_id, i.latitude, i.longitude
+	from snapshots s join vehicles v on v.id = s.vehicle_id left join alert_inputs i on i.vehicle_id = s.vehicle_id
+	where i.snapshot_at is distinct from s.updated_at
+	order by s.vehicle_id limit $1`
+
+// renewInputs extracts the inputs of vehicles $1, and returns their positions. The position of a
+// vehicle whose ignition is on is not where it is parked.
 var renewInputs = `
-	with changed as materialized (
-		select s.vehicle_id, s.updated_at, v.agency_id, v.powertrain, i.latitude as was_latitude, i.longitude as was_longitude
-		from snapshots s join vehicles v on v.id = s.vehicle_id left join alert_inputs i on i.vehicle_id = s.vehicle_id
-		where i.snapshot_at is distinct from s.updated_at
-		order by s.vehicle_id limit $1
-	), renewed as (
-		insert into alert_inputs as i (vehicle_id, snapshot_at, ignition, charging, volts, energy, locked, opened, codes, lamps,
-			service_km, latitude, longitude, located_at, parked_at)
-		select c.vehicle_id, c.updated_at, ` + word(telematics.Ignition) + ` = 'on', ` + word(telematics.Charging) + ` = 'charging',
-			` + number(telematics.OnboardV) + `,
-			case c.powertrain when 'electric' then ` + number(telematics.Battery) + ` else ` + number(telematics.FuelLevel) + ` end,
-			(` + word(telematics.IsLocked) + `)::boolean, ` + openOnes + `,
-			` + texts(telematics.DTCs) + ` || ` + texts(telematics.RawDTCs) + `, ` + texts(telematics.WarningLamps) + `,
-			` + number(telematics.ServiceDueKm) + `,
-			case when located.is then ` + number(telematics.Latitude) + ` end,
-			case when located.is then ` + number(telematics.Longitude) + ` end,
-			case when located.fix < ` + reportedAt(telematics.Latitude) + ` - interval '` +
-	fmt.Sprint(int(forgottenFixAfter.Seconds())) + ` seconds'
-				then located.fix else ` + reportedAt(telematics.Latitude) + ` end,
-			case when ` + word(telematics.Ignition) + ` = 'off' then ` + reportedAt(telematics.Ignition) + ` end
-		from changed c join snapshots s on s.vehicle_id = c.vehicle_id
-			cross join lateral (select jsonb_typeof(s.fields->'location.latitude'->'v') = 'number'
-				and jsonb_typeof(s.fields->'location.longitude'->'v') = 'number' as is,
-				(` + word(telematics.LocatedAt) + `)::timestamptz as fix) located
-		on conflict (vehicle_id) do update set
-			snapshot_at = excluded.snapshot_at, ignition = excluded.ignition, charging = excluded.charging, volts = excluded.volts,
-			energy = excluded.energy, locked = excluded.locked, opened = excluded.opened, codes = excluded.codes, lamps = excluded.lamps,
-			service_km = excluded.service_km, latitude = excluded.latitude, longitude = excluded.longitude,
-			located_at = excluded.located_at,
-			parked_at = case when excluded.parked_at is not null then coalesce(i.parked_at, excluded.parked_at) end,
-			parked_latitude = case when excluded.parked_at is not null then i.parked_latitude end,
-			parked_longitude = case when excluded.parked_at is not null then i.parked_longitude end
-		returning i.vehicle_id, i.latitude, i.longitude
-	)
-	select c.vehicle_id, c.agency_id, r.latitude, r.longitude,
-		(r.latitude, r.longitude) is distinct from (c.was_latitude, c.was_longitude) as moved
-	from renewed r join changed c using (vehicle_id)`
+	insert into alert_inputs as i (vehicle_id, snapshot_at, ignition, charging, volts, energy, locked, opened, codes, lamps,
+		service_km, latitude, longitude, located_at, parked_at)
+	select s.vehicle_id, s.updated_at, ` + word(telematics.Ignition) + ` = 'on', ` + word(telematics.Charging) + ` = 'charging',
+		` + number(telematics.OnboardV) + `,
+		case v.powertrain when 'electric' then ` + number(telematics.Battery) + ` else ` + number(telematics.FuelLevel) + ` end,
+		(` + word(telematics.IsLocked) + `)::boolean, ` + openOnes + `,
+		` + texts(telematics.DTCs) + ` || ` + texts(telematics.RawDTCs) + `, ` + texts(telematics.WarningLamps) + `,
+		` + number(telematics.ServiceDueKm) + `,
+		case when located.is then ` + number(telematics.Latitude) + ` end,
+		case when located.is then ` + number(telematics.Longitude) + ` end,
+		case when located.fix < ` + reportedAt(telematics.Latitude) + ` - ` + pg.Interval(forgottenFixAfter) + ` then located.fix
+			else ` + reportedAt(telematics.Latitude) + ` end,
+		case when ` + word(telematics.Ignition) + ` = 'off' then ` + reportedAt(telematics.Ignition) + ` end
+	from snapshots s join vehicles v on v.id = s.vehicle_id
+		cross join lateral (select jsonb_typeof(s.fields->'location.latitude'->'v') = 'number'
+			and jsonb_typeof(s.fields->'location.longitude'->'v') = 'number' as is,
+			(` + word(telematics.LocatedAt) + `)::timestamptz as fix) located
+	where s.vehicle_id = any ($1)
+	order by s.vehicle_id
+	on conflict (vehicle_id) do update set
+		snapshot_at = excluded.snapshot_at, ignition = excluded.ignition, charging = excluded.charging, volts = excluded.volts,
+		energy = excluded.energy, locked = excluded.locked, opened = excluded.opened, codes = excluded.codes, lamps = excluded.lamps,
+		service_km = excluded.service_km, latitude = excluded.latitude, longitude = excluded.longitude,
+		located_at = excluded.located_at,
+		parked_at = case when excluded.parked_at is not null then coalesce(i.parked_at, excluded.parked_at) end,
+		parked_latitude = case when excluded.parked_at is not null then i.parked_latitude end,
+		parked_longitude = case when excluded.parked_at is not null then i.parked_longitude end
+	returning vehicle_id, latitude, longitude`
 
 // A vehicle is parked where it is when the ignition is off and it is not booked: at the first
 // position from after the ignition was turned off, or when a booking has ended.
@@ -107,7 +105,10 @@ type position struct {
 	Agency    telematics.AgencyID  `db:"agency_id"`
 	Latitude  *float64             `db:"latitude"`
 	Longitude *float64             `db:"longitude"`
-	Moved     bool                 `db:"moved"`
+}
+
+func (p position) sameAs(other position) bool {
+	return pg.Deref(p.Latitude) == pg.Deref(other.Latitude) && pg.Deref(p.Longitude) == pg.Deref(other.Longitude)
 }
 
 // renew renews the inputs of all vehicles whose snapshots have changed, and notes the areas in
@@ -124,17 +125,9 @@ func (s *Store) renewAll(ctx context.Context) (moved []position, err error) {
 	for renewed := inputsBatch; renewed == inputsBatch; {
 		renewed = 0 // where another instance sweeps
 		if err = s.step(ctx, func(tx *sqlx.Tx) error {
-			var rows []position
-			if err := tx.SelectContext(ctx, &rows, renewInputs, inputsBatch); err != nil {
-				return err
-			}
-			renewed = len(rows)
-			for _, r := range rows {
-				if r.Moved {
-					moved = append(moved, r)
-				}
-			}
-			return nil
+			some, n, err := renewInputsOf(ctx, tx)
+			moved, renewed = append(moved, some...), n
+			return err
 		}); err != nil {
 			return nil, err
 		}
@@ -146,6 +139,29 @@ func (s *Store) renewAll(ctx context.Context) (moved []position, err error) {
 		}
 		return err
 	})
+}
+
+// renewInputsOf renews the inputs of some vehicles, and returns those that have moved, and the
+// number of all.
+func renewInputsOf(ctx context.Context, tx *sqlx.Tx) (moved []position, n int, err error) {
+	var changed, renewed []position
+	if err := tx.SelectContext(ctx, &changed, findChanged, inputsBatch); err != nil || len(changed) == 0 {
+		return nil, 0, err
+	}
+	ids, before := make([]int64, len(changed)), make(map[telematics.VehicleID]position, len(changed))
+	for i, p := range changed {
+		ids[i], before[p.Vehicle] = int64(p.Vehicle), p
+	}
+	if err := tx.SelectContext(ctx, &renewed, renewInputs, pq.Array(ids)); err != nil {
+		return nil, 0, err
+	}
+	for _, p := range renewed {
+		if was := before[p.Vehicle]; !p.sameAs(was) {
+			p.Agency = was.Agency
+			moved = append(moved, p)
+		}
+	}
+	return moved, len(changed), nil
 }
 
 // locate notes in which areas vehicles are: those that have moved, or all, where areas have
@@ -164,7 +180,7 @@ func (s *Store) locate(ctx context.Context, moved []position) error {
 	if all {
 		moved = nil
 		if err := s.db.Lists.SelectContext(ctx, &moved, `
-			select i.vehicle_id, v.agency_id, i.latitude, i.longitude, true as moved
+			select i.vehicle_id, v.agency_id, i.latitude, i.longitude
 			from alert_inputs i join vehicles v on v.id = i.vehicle_id order by i.vehicle_id`); err != nil {
 			return err
 		}

@@ -106,7 +106,7 @@ func (c condition) statement() string {
 	also := ``
 	if c.live {
 		facts = `case when n.holds`
-		also = ` or n.holds and n.facts <> a.facts`
+		also = ` or n.holds and n.facts <> n.known`
 	}
 	return `
 	with given as (
@@ -114,9 +114,10 @@ func (c condition) statement() string {
 	), ` + settings + `, holding as materialized (
 		select ` + holding + ` from (` + c.sql + `) found
 	), open as materialized (
-		select * from alerts where rule = $12 and cleared_at is null order by id for update skip locked
+		select * from alerts where rule = $12 and cleared_at is null
 	), judged as materialized (
-		select o.id, o.severity, o.opened_at, o.worse_at, h.holds, h.severity as is_now, h.agency_id, h.facts,
+		select o.id, o.severity, o.opened_at, o.worse_at, o.agency_id as was_of, o.facts as known, h.holds, h.severity as is_now,
+			h.agency_id, h.facts,
 			h.hold is null or o.opened_at is null and not h.holds as ended,
 			coalesce(o.opened_at is null and h.holds and o.since + h.hold * interval '1 second' <= ` + instant + `, false) as opens,
 			coalesce(h.holds and ` + higher + ` and coalesce(o.worse_at, ` + instant + `) + h.hold * interval '1 second' <= ` + instant + `,
@@ -124,12 +125,18 @@ func (c condition) statement() string {
 			case when h.holds is null then o.worse_at when h.holds and ` + higher + ` then coalesce(o.worse_at, ` + instant + `)
 				end as worse_since
 		from open o left join holding h on ` + same + `
-	), next as materialized (
+	), compared as (
 		select *, case when rises then is_now
 				when opened_at is null and holds and ` + fmt.Sprintf(rank+` < `+rank, "is_now", "severity") + ` then is_now
 				else severity end as severity_next,
 			case when not rises then worse_since end as worse_next
 		from judged
+	), next as materialized (
+		select n.* from compared n join alerts a on a.id = n.id
+		where n.ended or n.opens or n.severity_next <> n.severity or n.worse_next is distinct from n.worse_at
+			or n.agency_id is distinct from n.was_of` + also + `
+		order by n.id
+		for update of a skip locked
 	), removed as (
 		delete from alerts a using next n where a.id = n.id and n.ended and n.opened_at is null
 	), changed as (
@@ -140,9 +147,7 @@ func (c condition) statement() string {
 			agency_id = case when n.ended then a.agency_id else n.agency_id end,
 			facts = ` + facts + ` then n.facts else a.facts end
 		from next n
-		where a.id = n.id and (n.ended and n.opened_at is not null
-			or not n.ended and (n.opens or n.severity_next <> a.severity or n.worse_next is distinct from a.worse_at
-				or n.agency_id is distinct from a.agency_id` + also + `))
+		where a.id = n.id and not (n.ended and n.opened_at is null)
 		returning a.id, case when n.ended then 'cleared' when n.opens then 'opened'
 			when n.rises and a.no is not null then 'raised' end as change
 	), added as (

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"motorpool/alerts"
 	"motorpool/rental"
@@ -594,4 +595,66 @@ func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {
 	if found := w.find(alerts.Query{Vehicle: 8}); len(found) > 0 {
 		t.Errorf("of an agency that has switched it off: %+v", found)
 	}
+}
+
+func TestSweep_AFailingRuleStopsNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.DTCs, []string{"P0420"}, telematics.WarningLamps, []string{"abs"})
+	w.exec(`alter table unit_clocks rename to gone`)
+	if err := w.store.Sweep(t.Context()); err == nil || !strings.Contains(err.Error(), "evaluate unit_clock") {
+		t.Errorf("error %v, want one that names the rule", err)
+	}
+	w.wants("trouble_code info", "lamp info")
+	if got := testutil.ToFloat64(w.store.metrics.failures.WithLabelValues("unit_clock")); got != 1 {
+		t.Errorf("%v failures counted, want 1", got)
+	}
+}
+
+// What another transaction holds delays nothing else.
+func TestSweep_PassesOverLockedRows(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.DTCs, []string{"P0420"})
+	w.addCar(8, telematics.DTCs, []string{"P0420"})
+	w.sweep()
+	tx, err := w.db.Pool.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it ends with the test
+	for _, statement := range []string{
+		`select from alerts where vehicle_id = 7 for update`, `select from vehicles for update`, `select from units for update`,
+		`select from agencies for update`,
+	} {
+		if _, err := tx.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []int{7, 8} {
+		w.exec(`update snapshots set fields = fields || '{"diagnostics.dtcs": {"v": [], "at": 0}}', updated_at = clock_timestamp()
+			where vehicle_id = $1`, id)
+	}
+	w.sweep()
+	w.wants("trouble_code info")
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	w.sweep()
+	w.wants()
+}
+
+// The former agency of a vehicle must not see what becomes of it.
+func TestSweep_AVehicleThatMovesToAnotherAgencyHasAnotherAlert(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.DTCs, []string{"P0420"})
+	w.sweep()
+	w.exec(`update vehicles set agency_id = 2`)
+	w.sweep()
+	w.sweep()
+	former, now := w.find(alerts.Query{Agency: 1}), w.find(alerts.Query{Agency: 2})
+	if len(former) != 1 || former[0].Cleared.IsZero() || len(now) != 1 || !now[0].Cleared.IsZero() {
+		t.Errorf("of the former agency %+v, of the present one %+v", former, now)
+	}
+	w.exec(`update vehicles set status = 'inactive'`)
+	w.sweep()
+	w.wants()
 }
