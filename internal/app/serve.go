@@ -227,7 +227,6 @@ func (s *service) assembleBroker() error {
 		Logger: s.log, Guard: s.panics,
 	})
 	s.transitions = s.newTransitions()
-	s.alerts = alerts.New(alerts.Config{DB: s.postgres, Publish: func(e telematics.Event) { s.broker.Publish(e) }, Logger: s.log})
 	return nil
 }
 
