@@ -14,3 +14,10 @@ export function freshness(at: string | null, now: number, moving: boolean): Fres
 
 export const isMoving = ({ telemetry }: { telemetry: Pick<VehicleStatus['telemetry'], 'ignition' | 'speed_kmh'> }) =>
   telemetry.ignition === 'on' || (telemetry.speed_kmh ?? 0) > 0;
+
+/** The newest of some times; null: none is known. */
+export const newest = (times: (string | null)[]): string | null => times.filter((at) => at !== null).sort().at(-1) ?? null;
+
+/** Whether a value needs an age next to that of its group, whose newest value is of that time. */
+export const lags = (at: string | null, of: string | null): boolean =>
+  at !== null && of !== null && Date.parse(of) - Date.parse(at) > minute;

@@ -27,13 +27,15 @@ it('marks what happened, in order', () => {
   ]);
   expect(drawing.call).toEqual({ until: 3000, open: false });
   expect(drawing.unknown).toBeNull();
-  expect(drawing.span).toBeGreaterThan(drawing.expiry);
+  expect(drawing.span).toBeLessThan(4000); // as long as it lived
+  expect([drawing.deadline, drawing.expiry]).toEqual([null, null]);
 });
 
 it('hatches what is not known until it settles', () => {
   const open = lay(command({ state: 'sent', completed_at: null, received_at: null }), Date.parse(at(4)));
   expect(open.unknown).toEqual({ from: 100, until: 4000 });
   expect(open.call).toEqual({ until: 4000, open: true });
+  expect([open.deadline, open.expiry]).toEqual([10_000, 10_900]);
   const unknown = lay(command({ state: 'unknown', completed_at: at(10), received_at: null }), Date.parse(at(60)));
   expect(unknown.unknown).toEqual({ from: 100, until: unknown.span }); // still
   expect(unknown.marks.some((m) => m.lane === 'executed')).toBe(false);
@@ -45,6 +47,7 @@ it('shows a late answer after the call has ended', () => {
   expect(late.marks.at(-1)).toMatchObject({ lane: 'executed', at: 25000 });
   expect(late.span).toBeGreaterThan(25000);
   expect(late.unknown).toEqual({ from: 10000, until: 25000 });
+  expect(late.deadline).toBe(10_000);
 });
 
 it('draws a command that was never sent', () => {

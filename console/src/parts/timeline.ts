@@ -9,13 +9,16 @@ export interface Mark {
 
 export interface Drawing {
   span: number; // milliseconds that the drawing covers
-  deadline: number;
-  expiry: number;
+  /** null: it lies beyond what is drawn. */
+  deadline: number | null;
+  expiry: number | null;
   call: { until: number; open: boolean };
   marks: Mark[];
   /** While the result was not known: from the publication on; if an answer came late, from the deadline to it. */
   unknown: { from: number; until: number } | null;
 }
+
+const leastSpan = 50;
 
 /** Lays out the life of a command, at a time. */
 export function lay(c: Command, now: number): Drawing {
@@ -31,7 +34,9 @@ export function lay(c: Command, now: number): Drawing {
   for (const at of published) marks.push({ lane: 'published', at: since(at), kind: 'point' });
   if (c.received_at) marks.push({ lane: 'received', at: since(c.received_at), kind: 'point' });
   if (c.completed_at && c.state !== 'expired' && c.state !== 'unknown') marks.push({ lane: 'executed', at: end, kind: 'end' });
-  const span = Math.max(expiry, end, ...marks.map((m) => m.at)) * 1.05;
+  // As long as the command lived; while it is open, or its outcome unknown, up to the times that end it.
+  const settled = c.completed_at !== null && c.state !== 'unknown' && c.state !== 'expired';
+  const span = Math.max(settled ? leastSpan : expiry, end, ...marks.map((m) => m.at)) * 1.1;
   const from = published[0] ? since(published[0]) : 0;
   let unknown: Drawing['unknown'] = null;
   if (c.state === 'unknown') unknown = { from, until: span };
@@ -39,8 +44,8 @@ export function lay(c: Command, now: number): Drawing {
   else if (c.completed_at === null && published.length > 0) unknown = { from, until: Math.max(from, end) };
   return {
     span,
-    deadline,
-    expiry,
+    deadline: deadline <= span ? deadline : null,
+    expiry: expiry <= span ? expiry : null,
     call,
     marks,
     unknown,

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Action, Me } from '../api/client';
 import { en } from '../texts/en';
-import { whyNot, type Target } from './actions';
+import { mainActions, whyNot, type Ordered, type Situation, type Target } from './actions';
 
 const operator = { level: 'operator' } as Me;
 const target: Target = { unit: 'u', agency_id: 1, busy: null };
@@ -17,3 +17,14 @@ it.each<[Action, Target, string]>([
   ['disable-driving', driving(null, 1000), ''],
   ['unlock', { ...driving(50, 1000), contact: 'offline' }, en.off.offline],
 ])('%s of %j is off because of %j', (action, of, want) => expect(whyNot(action, operator, of, null, en)).toBe(want));
+
+const parked: Situation = { locked: true, inUse: false, moving: false };
+it.each<[Situation, Action[] | undefined, Ordered[]]>([
+  [parked, undefined, ['unlock', 'unlock-and-enable-driving']],
+  [{ ...parked, locked: false }, undefined, ['lock', 'unlock-and-enable-driving']],
+  [{ ...parked, locked: null }, undefined, ['lock', 'unlock-and-enable-driving']],
+  [{ ...parked, inUse: true }, undefined, ['unlock', 'lock-and-disable-driving']],
+  [{ locked: false, inUse: true, moving: true }, undefined, ['lock', 'attention']],
+  [parked, ['unlock', 'lock'], ['unlock', 'lock']],
+  [parked, [], []],
+])('a vehicle that is %j, with %j, needs %j first', (situation, offered, want) => expect(mainActions(situation, offered)).toEqual(want));

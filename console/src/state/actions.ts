@@ -9,25 +9,45 @@ export type Ordered = Exclude<Action, 'report-state'>;
 const traits: Record<
   Ordered,
   {
+    group: 'doors' | 'drive' | 'find';
     dangerous: boolean; // opens, starts or stops a car
     standing: boolean; // only while the car stands (docs/protocol.md, CMD-7)
     opening: boolean; // gives a car into the hands of who stands there
   }
 > = {
-  lock: { dangerous: false, standing: false, opening: false },
-  unlock: { dangerous: true, standing: true, opening: true },
-  'enable-driving': { dangerous: true, standing: false, opening: true },
-  'disable-driving': { dangerous: true, standing: true, opening: false },
-  'unlock-and-enable-driving': { dangerous: true, standing: true, opening: true },
-  'lock-and-disable-driving': { dangerous: true, standing: true, opening: false },
-  attention: { dangerous: false, standing: false, opening: false },
-  'open-top-case': { dangerous: true, standing: true, opening: true },
+  lock: { group: 'doors', dangerous: false, standing: false, opening: false },
+  unlock: { group: 'doors', dangerous: true, standing: true, opening: true },
+  'enable-driving': { group: 'drive', dangerous: true, standing: false, opening: true },
+  'disable-driving': { group: 'drive', dangerous: true, standing: true, opening: false },
+  'unlock-and-enable-driving': { group: 'drive', dangerous: true, standing: true, opening: true },
+  'lock-and-disable-driving': { group: 'drive', dangerous: true, standing: true, opening: false },
+  attention: { group: 'find', dangerous: false, standing: false, opening: false },
+  'open-top-case': { group: 'doors', dangerous: true, standing: true, opening: true },
 };
 
 export const actions = Object.keys(traits) as Ordered[];
 export const harmless: Action[] = actions.filter((action) => !traits[action].dangerous);
 export const opening: Action[] = actions.filter((action) => traits[action].opening);
 const whileStanding: Action[] = actions.filter((action) => traits[action].standing);
+
+export type Group = (typeof traits)[Ordered]['group'];
+export const groupOf = (action: Ordered): Group => traits[action].group;
+
+export interface Situation {
+  /** null: not known. */
+  locked: boolean | null;
+  /** Whether a client has it. */
+  inUse: boolean;
+  moving: boolean;
+}
+
+/** The two actions that a vehicle most likely needs, of those that its unit offers. */
+export function mainActions({ locked, inUse, moving }: Situation, offered: Action[] = actions): Ordered[] {
+  const wanted: Ordered[] = moving
+    ? ['lock', 'attention']
+    : [locked ? 'unlock' : 'lock', inUse ? 'lock-and-disable-driving' : 'unlock-and-enable-driving'];
+  return [...new Set([...wanted, ...actions])].filter((action) => offered.includes(action)).slice(0, 2);
+}
 
 /** What is known of a vehicle that matters to its buttons; undefined: not known here. */
 export interface Target {

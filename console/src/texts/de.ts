@@ -653,6 +653,12 @@ export const de: Texts = {
       protocol: 'Protokoll',
     },
     powertrains: { combustion: 'Verbrenner', electric: 'elektrisch', plug_in_hybrid: 'Plug-in-Hybrid' },
+    reported: (age) => `Gemeldet ${age}`,
+    orders: {
+      title: 'Aufträge',
+      none: 'Was aus einem Auftrag wird, steht hier.',
+      groups: { doors: 'Türen', drive: 'Fahren', find: 'Finden', ask: 'Mehr' },
+    },
     lastCommand: 'Letzter Befehl',
     earlierCommands: 'Frühere Befehle',
     maintenance: {
@@ -710,7 +716,7 @@ export const de: Texts = {
       speed: 'Geschwindigkeit',
       signal: 'Signal (RSRP)',
     },
-    sentence: (latest, at, min, max) => `${latest} um ${at}; ${min} bis ${max}`,
+    range: (at, min, max) => `um ${at}; ${min === max ? 'unverändert' : `${min} bis ${max}`}`,
     at: (value, min, max) => (min === max ? value : `${value} (${min} bis ${max})`),
     nothing: 'in dieser Zeit nicht gemeldet',
     table: 'Als Tabelle',

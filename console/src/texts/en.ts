@@ -605,6 +605,12 @@ export const en = {
       protocol: 'Protocol',
     },
     powertrains: { combustion: 'combustion engine', electric: 'electric', plug_in_hybrid: 'plug-in hybrid' },
+    reported: (age: string) => `Reported ${age}`,
+    orders: {
+      title: 'Orders',
+      none: 'What becomes of an order stands here.',
+      groups: { doors: 'Doors', drive: 'Driving', find: 'Find', ask: 'More' },
+    },
     lastCommand: 'Last command',
     earlierCommands: 'Earlier commands',
     maintenance: {
@@ -653,7 +659,7 @@ export const en = {
     empty: 'The vehicle has reported nothing in this time.',
     kept: (days: number) => (days === 1 ? 'Kept for a day.' : `Kept for ${days} days.`),
     metrics: { energy: 'Energy', battery: 'Battery', fuel: 'Fuel', voltage: '12 V battery', speed: 'Speed', signal: 'Signal (RSRP)' },
-    sentence: (latest: string, at: string, min: string, max: string) => `${latest} at ${at}; ${min} to ${max}`,
+    range: (at: string, min: string, max: string) => `at ${at}; ${min === max ? 'unchanged' : `${min} to ${max}`}`,
     at: (value: string, min: string, max: string) => (min === max ? value : `${value} (${min} to ${max})`),
     nothing: 'not reported in this time',
     table: 'As a table',

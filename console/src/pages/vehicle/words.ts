@@ -104,11 +104,15 @@ const fields: Record<FieldName, Field> = {
     say: (
       {
         status: {
+          status,
           telemetry: { is_locked },
         },
       },
       { texts },
-    ) => (is_locked === null ? null : { text: is_locked ? texts.locked : texts.unlocked }),
+    ) => {
+      if (is_locked === null) return null;
+      return is_locked ? { text: texts.locked } : { text: texts.unlocked, tone: status === 'available' ? 'warn' : 'plain' };
+    },
   },
   doors: {
     group: 'doors',
