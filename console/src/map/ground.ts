@@ -1,5 +1,6 @@
-// What lies below what a page draws: a plain ground, or the style that the operator has set (--map-style).
+// What lies below what a page draws: the style that the operator has set (--map-style), the outlines of world.ts, or nothing.
 import type { StyleSpecification } from 'maplibre-gl';
+import { colourOf } from '../design/colours';
 
 /** The address of the operator's style; empty: there is none. */
 export const styleAddress = () => document.querySelector<HTMLMetaElement>('meta[name="map-style"]')?.content ?? '';
@@ -7,7 +8,7 @@ export const styleAddress = () => document.querySelector<HTMLMetaElement>('meta[
 export const plainGround = (dark: boolean): StyleSpecification => ({
   version: 8,
   sources: {},
-  layers: [{ id: 'ground', type: 'background', paint: { 'background-color': dark ? '#1d2329' : '#eef1f4' } }],
+  layers: [{ id: 'ground', type: 'background', paint: { 'background-color': colourOf('land', dark) } }],
 });
 
 /** Fonts of the machine: without an address of glyphs the library draws letters with these. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Command } from '../api/client';
-import { namesOf, parametersOf, passes, vehiclesOf, type Filters } from './match';
+import { namesOf, parametersOf, passes, timeOf, vehiclesOf, type Filters } from './match';
 
 const command = {
   state: 'unknown',
@@ -53,4 +53,12 @@ it.each([
 
 it('names vehicles that differ by their ids alone with these', () => {
   expect([...namesOf(plates).values()]).toEqual(['M-IM 2101', '852', 'B-SP 1 (#4)', 'b-sp1 (#5)']);
+});
+
+it('a time of a filter is an instant, or one before now', () => {
+  const now = Date.parse('2026-01-02T10:00:00Z');
+  expect(timeOf('-1h', now)).toBe(now - 3_600_000);
+  expect(timeOf('-7d', now)).toBe(now - 7 * 86_400_000);
+  expect(timeOf('2026-01-02T10:00:00Z')).toBe(now);
+  expect(timeOf('-7x')).toBeNaN();
 });

@@ -12,13 +12,19 @@ export interface Filters {
 
 export const filterNames = ['state', 'outcome', 'vehicle_id', 'actor', 'from', 'to'] as const;
 
+/** The instant of a filter: a time, or one before now, such as -1h or -7d. NaN: it is neither. */
+export function timeOf(value: string, now = Date.now()): number {
+  const before = /^-(\d{1,4})([hd])$/.exec(value);
+  return before ? now - Number(before[1]) * (before[2] === 'h' ? 1 : 24) * 3_600_000 : Date.parse(value);
+}
+
 /** The filters that are set, as parameters of the API. Times are those of the browser's zone. */
 export function parametersOf(filters: Partial<Filters>): URLSearchParams {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(filters)) {
     if (!value) continue;
     if (name === 'from' || name === 'to') {
-      const at = Date.parse(value);
+      const at = timeOf(value);
       if (!Number.isNaN(at)) parameters.set(name, new Date(at).toISOString()); // else an address was mistyped
     } else parameters.set(name, value);
   }
@@ -32,8 +38,8 @@ export function passes(c: Command, f: Filters): boolean {
     (!f.outcome || c.outcome === f.outcome) &&
     (!f.vehicle_id || String(c.vehicle_id) === f.vehicle_id) &&
     (!f.actor || c.requested_by === f.actor) &&
-    !(Date.parse(c.requested_at) < Date.parse(f.from)) &&
-    !(Date.parse(c.requested_at) >= Date.parse(f.to))
+    !(Date.parse(c.requested_at) < timeOf(f.from)) &&
+    !(Date.parse(c.requested_at) >= timeOf(f.to))
   );
 }
 

@@ -278,7 +278,7 @@ export const de: Texts = {
     zoomOut: 'Verkleinern',
     noWebGL:
       'Es gibt keine Karte, denn dieser Browser hat kein WebGL (abgeschaltet, oder ohne Grafiktreiber). Die Liste hat alle Fahrzeuge.',
-    noStreets: 'Ohne Straßen: siehe --map-style in docs/console.md.',
+    noStreets: 'Umrisse der Länder; für Straßen siehe --map-style in docs/console.md.',
     shown: (shown: number, withoutPosition: number) =>
       `${shown} auf der Karte${withoutPosition ? `, ${withoutPosition} ohne Position` : ''}`,
     lost: 'ohne Kontakt',
@@ -400,6 +400,10 @@ export const de: Texts = {
   commands: 'Befehle',
   activity: 'Aktivität',
   filters: {
+    title: 'Filter',
+    clear: 'Filter entfernen',
+    show: 'Anzeigen',
+    times: { '': 'alle', '-1h': '1 Stunde', '-24h': '24 Stunden', '-7d': '7 Tage', exact: 'von … bis' },
     vehicle: 'Fahrzeug',
     actor: 'Von',
     action: 'Aktion',

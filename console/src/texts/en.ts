@@ -220,7 +220,7 @@ export const en = {
     zoomIn: 'Zoom in',
     zoomOut: 'Zoom out',
     noWebGL: 'There is no map, since this browser has no WebGL (switched off, or no graphics driver). The list has all vehicles.',
-    noStreets: 'Without streets: see --map-style in docs/console.md.',
+    noStreets: 'Outlines of countries; for streets see --map-style in docs/console.md.',
     shown: (shown: number, withoutPosition: number) =>
       `${shown} on the map${withoutPosition ? `, ${withoutPosition} without a position` : ''}`,
     lost: 'no contact',
@@ -352,6 +352,10 @@ export const en = {
   commands: 'Commands',
   activity: 'Activity',
   filters: {
+    title: 'Filters',
+    clear: 'Clear filters',
+    show: 'Show',
+    times: { '': 'any', '-1h': '1 hour', '-24h': '24 hours', '-7d': '7 days', exact: 'from … to' },
     vehicle: 'Vehicle',
     actor: 'By',
     action: 'Action',

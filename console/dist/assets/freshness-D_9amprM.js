@@ -1,1 +1,0 @@
-var e=6e4;function t(t,n,r){if(t===null)return`old`;let i=n-Date.parse(t),[a,o]=r?[2*e,10*e]:[10*e,60*e];return i<a?`fresh`:i<o?`aging`:`old`}var n=({telemetry:e})=>e.ignition===`on`||(e.speed_kmh??0)>0;export{n,t};
