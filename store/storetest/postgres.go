@@ -35,6 +35,9 @@ var shared struct {
 // the CPU time of the tests of internal/app, which connect often.
 const auth = "md5"
 
+// settings spare the server visits of each of its databases, which are small and many.
+var settings = []string{"autovacuum=off"}
+
 // Template is a database with the schema, which others are copied from.
 const Template = "schema"
 
@@ -91,7 +94,7 @@ func start(fsync bool) (p Postgres, err error) {
 		return p, err
 	}
 	if p.Postgres, err = devstack.StartPostgres(context.Background(),
-		devstack.PostgresConfig{Dir: p.Dir, Fsync: fsync, Auth: auth}); err != nil {
+		devstack.PostgresConfig{Dir: p.Dir, Fsync: fsync, Auth: auth, Settings: settings}); err != nil {
 		return p, err
 	}
 	if err := p.create(Template, "template1"); err != nil {
