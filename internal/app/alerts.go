@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"fmt"
 
+	"motorpool/alerts/alertmanager"
 	"motorpool/store/alerts"
 	"motorpool/store/twins"
 	"motorpool/telematics"
@@ -32,4 +34,29 @@ func (t alarmingTwins) Observe(ctx context.Context, observations []delivery.Obse
 	seen, err := t.Twins.Observe(ctx, observations)
 	t.alerts.Alarmed(seen.Changes)
 	return seen, err
+}
+
+func (c Config) checkAlertmanager() error {
+	if c.AlertmanagerURL == "" {
+		return nil
+	}
+	if _, err := alertmanager.ParseURLs(string(c.AlertmanagerURL)); err != nil {
+		return fmt.Errorf("--alertmanager-url: %w", err)
+	}
+	return nil
+}
+
+// newAlertSender returns what sends open alerts to the Alertmanagers of the settings; nil: there
+// are none.
+func (s *service) newAlertSender() (*alertmanager.Sender, error) {
+	if s.config.AlertmanagerURL == "" {
+		return nil, nil
+	}
+	urls, err := alertmanager.ParseURLs(string(s.config.AlertmanagerURL))
+	if err != nil {
+		return nil, fmt.Errorf("--alertmanager-url: %w", err)
+	}
+	return alertmanager.New(alertmanager.Config{
+		URLs: urls, Open: s.alerts.Open, Console: s.config.ConsoleURL, Logger: s.log, Metrics: s.registry, Guard: s.panics,
+	}), nil
 }

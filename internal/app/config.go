@@ -77,6 +77,8 @@ type Config struct {
 
 	OTLPURL string `name:"otlp-url" default:"" placeholder:"URL" help:"${otlp_url}."`
 
+	AlertmanagerURL Secret `name:"alertmanager-url" default:"" placeholder:"URLS" help:"${alertmanager_url}."`
+
 	GeocoderURL     Secret `default:"" placeholder:"URL" help:"${geocoder_url}."`
 	GeocoderContact string `default:"" placeholder:"EMAIL|URL" help:"Contact for its operator, sent in User-Agent (default none)."`
 
@@ -147,6 +149,7 @@ func (c Config) Check() error {
 		c.checkOrigins(),
 		c.checkTrustedProxies(),
 		c.checkGeocoder(),
+		c.checkAlertmanager(),
 		c.checkOTLP(),
 		c.checkAgencySecretsKey(),
 		c.checkStripe(),

@@ -59,6 +59,7 @@ func TestCheck_AcceptsValidSettings(t *testing.T) {
 		"public geocoder": func(c *Config) {
 			c.GeocoderURL, c.GeocoderContact = "https://nominatim.openstreetmap.org", "fleet@example.com"
 		},
+		"two Alertmanagers": func(c *Config) { c.AlertmanagerURL = "http://a:9093, https://u:p@b/alertmanager" },
 		"origins and claims": func(c *Config) {
 			c.CORSOrigins, c.ClaimRole, c.ClaimAgency = "https://console.example.com, http://localhost:5173", "realm_access.roles",
 				"https://example.com/agency"
@@ -124,6 +125,7 @@ func TestCheck_NamesEachInvalidSetting(t *testing.T) {
 		"--trusted-proxies":    func(c *Config) { c.TrustedProxies = "10.0.0.0/8, 0.0.0.0/0" },
 		"--log-level":          func(c *Config) { c.LogLevel = "trace" },
 		"--otlp-url":           func(c *Config) { c.OTLPURL = "https://user:hush@collector" },
+		"--alertmanager-url":   func(c *Config) { c.AlertmanagerURL = "http://a:9093,b:9093" },
 		"--log-format":         func(c *Config) { c.LogFormat = "xml" },
 	} {
 		t.Run(flag, func(t *testing.T) {
@@ -188,6 +190,7 @@ func TestConfig_SecretsAreNotPrinted(t *testing.T) {
 	c := good(t)
 	c.DatabaseURL, c.RedisURL, c.MQTTPassword, c.GeocoderURL, c.AgencySecretsKey = "postgres://hush@h", "redis://hush@h", "hush",
 		"https://h/?key=hush", "hush"
+	c.AlertmanagerURL = "https://u:hush@h"
 	c.StripeKey, c.StripeWebhookSecret = "sk_test_hush", "whsec_hush"
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("settings", "config", c)

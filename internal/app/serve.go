@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/alerts/alertmanager"
 	"motorpool/broker"
 	"motorpool/broker/besteffort/watch"
 	"motorpool/broker/link"
@@ -100,6 +101,7 @@ type service struct {
 	transitions *transitions.Runner
 	places      *areas.Areas
 	alerts      *alerts.Store
+	alertSender *alertmanager.Sender // nil: no Alertmanager is configured
 
 	tokenKeys      *auth.Keys
 	feed           *stream.Feed
@@ -187,7 +189,7 @@ func (s *service) assembleRecords() (err error) {
 	return nil
 }
 
-func (s *service) assembleBroker() error {
+func (s *service) assembleBroker() (err error) {
 	shards := link.ParseShards(s.config.MQTTURL)
 	s.mqtt = link.NewShards(link.Config{
 		Guard:    s.panics,
@@ -200,6 +202,9 @@ func (s *service) assembleBroker() error {
 	}, shards...)
 	s.places = areas.New(s.postgres)
 	s.alerts = s.newAlerts()
+	if s.alertSender, err = s.newAlertSender(); err != nil {
+		return err
+	}
 	s.broker = broker.New(broker.Config{
 		Vehicles: s.reported, Commands: s.record, Halts: commands.HaltStore{DB: s.postgres}, Clock: s.postgres,
 		AuditLog: s.auditLog, Twins: alarmingTwins{s.reported, s.alerts}, Pending: redis.NewPendingTable(s.cache), Contacts: s.cars,
@@ -336,6 +341,9 @@ func (s *service) runParts(run func(doing string, part func(context.Context) err
 	run("watch signing keys", s.signing.Run)
 	run("watch certificates", s.secured.watch)
 	run("open and clear alerts", s.withSchema(s.whileRight(s.alerts.Run)))
+	if s.alertSender != nil {
+		run("send alerts", s.withSchema(s.alertSender.Run))
+	}
 	run("move money", s.withSchema(s.whileRight(s.money.run)))
 }
 

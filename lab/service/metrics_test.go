@@ -38,6 +38,7 @@ func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
 	s.must(err)
 	i := s.serve(func(c *app.Config) {
 		c.GeocoderURL, c.HTTPCert, c.HTTPKey = "http://127.0.0.1:1", pair.CertFile, pair.KeyFile
+		c.AlertmanagerURL = "http://127.0.0.1:1"
 		c.ConsoleURL = "https://localhost"
 	})
 	status, text := i.fetch(i.internal + "/metrics")
