@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -62,6 +63,7 @@ func (v vehicles) list(c *request.Call) error {
 	agency, visible := c.QueryAgency()
 	query := telematics.VehicleQuery{
 		Agency:       agency,
+		IDs:          queryIDs(c.QueryParam("ids")),
 		Status:       telematics.VehicleStatus(c.QueryParam("status")),
 		Connectivity: telematics.PresenceStatus(c.QueryParam("connectivity")),
 		Text:         c.QueryParam("q"),
@@ -75,12 +77,24 @@ func (v vehicles) list(c *request.Call) error {
 		}
 	}
 	twins, meta := request.Cut(p, found, func(t telematics.Twin) int64 { return int64(t.ID) })
-	if err := v.audit.recordList(c, query.Agency, visible, "vehicles", len(twins), "status", "connectivity", "q"); err != nil {
+	if err := v.audit.recordList(c, query.Agency, visible, "vehicles", len(twins), "status", "connectivity", "q", "ids"); err != nil {
 		return err
 	}
 	now := c.Now()
 	return c.AnswerWith(http.StatusOK, request.Plural(len(twins), "vehicle"),
 		resource.List(twins, func(t telematics.Twin) resource.Marker { return resource.NewMarker(t, v.address(t), now) }), meta)
+}
+
+// queryIDs returns the vehicles that a list separated by commas names; nil: there is no list.
+func queryIDs(text string) (ids []telematics.VehicleID) {
+	if text == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		id, _ := contract.ParseInteger(part) // the schema has checked it
+		ids = append(ids, telematics.VehicleID(id))
+	}
+	return ids
 }
 
 // Sources of a vehicle status.

@@ -157,9 +157,9 @@ func TestVehicles_EachValueHasItsTime(t *testing.T) {
 
 func TestVehicles_FiltersReachTheStore(t *testing.T) {
 	a := newAPI(t)
-	a.get("/api/v1/admin/vehicles?status=in_use&connectivity=offline&agency_id=2&q=golf%25&limit=7").wants(200, "")
+	a.get("/api/v1/admin/vehicles?status=in_use&connectivity=offline&agency_id=2&q=golf%25&limit=7&ids=42,7").wants(200, "")
 	want := telematics.VehicleQuery{
-		Agency: 2, Status: telematics.InUse, Connectivity: telematics.Offline, Text: "golf%",
+		Agency: 2, IDs: []telematics.VehicleID{42, 7}, Status: telematics.InUse, Connectivity: telematics.Offline, Text: "golf%",
 		Page: telematics.Page{Limit: 8},
 	}
 	same(t, a.fleet.asked.vehicles, want, "query")
@@ -178,7 +178,8 @@ func TestFilters_InvalidOnesAreRefused(t *testing.T) {
 		"vehicles?status=flying": "status", "vehicles?connectivity=x": "connectivity", "vehicles?agency_id=0": "agency_id",
 		"vehicles?agency_id=a": "agency_id",
 		"vehicles?limit=0":     "limit", "vehicles?limit=201": "limit", "vehicles?limit=ten": "limit", "vehicles?limit=1.5": "limit",
-		"vehicles?limit=":   "limit",
+		"vehicles?limit=": "limit",
+		"vehicles?ids=":   "ids", "vehicles?ids=4,x": "ids", "vehicles?ids=0": "ids", "vehicles?ids=1" + strings.Repeat(",1", 100): "ids",
 		"vehicles?cursor=x": "cursor", "vehicles?cursor=!": "cursor", "vehicles?q=%00": "q", "vehicles?q=%ff": "q",
 		"vehicles?q=" + strings.Repeat("x", 101): "q",
 		"activity?vehicle_id=x":                  "vehicle_id", "activity?action=dance": "action", "activity?outcome=maybe": "outcome",

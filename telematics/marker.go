@@ -2,10 +2,15 @@ package telematics
 
 import "time"
 
-// Marker is a vehicle as a map shows it.
+// Marker is a vehicle as a list of all vehicles and a map show it.
 type Marker struct {
 	ID           VehicleID
 	Agency       AgencyID
+	Plate        string
+	Brand        string
+	Model        string
+	Unit         Unit // empty: none
+	Powertrain   Powertrain
 	Status       VehicleStatus
 	Connectivity PresenceStatus
 	Position     *Position // nil: never reported, or no longer known

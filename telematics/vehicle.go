@@ -141,7 +141,8 @@ type AgencyQuery struct {
 
 // VehicleQuery selects vehicles. Zero fields select everything.
 type VehicleQuery struct {
-	Agency       AgencyID // that owns them
+	Agency       AgencyID    // that owns them
+	IDs          []VehicleID // only these; nil: all
 	Status       VehicleStatus
 	Connectivity PresenceStatus
 	Text         string // part of plate, brand, model or unit; case-insensitive

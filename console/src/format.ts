@@ -1,9 +1,9 @@
 import type { Texts } from './texts/en';
 
 /** How long ago a time is, in words; in the future counts as now: clocks differ. */
-export function age(at: string | null | undefined, now: number, texts: Texts): string {
+export function age(at: string | number | null | undefined, now: number, texts: Texts): string {
   if (!at) return texts.age.never;
-  const seconds = Math.max(0, Math.round((now - Date.parse(at)) / 1000));
+  const seconds = Math.max(0, Math.round((now - (typeof at === 'number' ? at : Date.parse(at))) / 1000));
   if (seconds < 3) return texts.age.now;
   if (seconds < 90) return texts.age.seconds(seconds);
   if (seconds < 90 * 60) return texts.age.minutes(Math.round(seconds / 60));
@@ -91,3 +91,6 @@ export function energyAt(telemetry: Levels<number>, times: Levels<string> | unde
 }
 
 export const lowEnergyBelow = 20;
+
+/** Compares texts as people sort them: M-MP 9 is before M-MP 10. */
+export const { compare: compareTexts } = new Intl.Collator(undefined, { numeric: true });

@@ -5,9 +5,9 @@ export type Freshness = 'fresh' | 'aging' | 'old';
 const minute = 60_000;
 
 /** How far a value can be believed to hold still: what moves changes sooner. */
-export function freshness(at: string | null, now: number, moving: boolean): Freshness {
+export function freshness(at: string | number | null, now: number, moving: boolean): Freshness {
   if (at === null) return 'old';
-  const age = now - Date.parse(at);
+  const age = now - (typeof at === 'number' ? at : Date.parse(at));
   const [aging, old] = moving ? [2 * minute, 10 * minute] : [10 * minute, 60 * minute];
   return age < aging ? 'fresh' : age < old ? 'aging' : 'old';
 }

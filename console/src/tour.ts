@@ -1,4 +1,5 @@
-import type { Action, VehicleSummary } from './api/client';
+import type { Action } from './api/client';
+import type { VehicleRow } from './state/vehicleRow';
 
 /** What can be tried with the demo fleet of `make dev`, in this order. Texts: t().tour.steps. */
 export const steps: { vehicle: number; action: Action }[] = [
@@ -14,6 +15,6 @@ export const steps: { vehicle: number; action: Action }[] = [
 // The units of cars 1 and 10 of the demo fleet: the tour must never move other cars.
 const units = { 1: '352099004170375', 10: '352099004173700' } as const;
 
-export function isDemo(vehicles: ReadonlyMap<number, VehicleSummary>): boolean {
+export function isDemo(vehicles: { get(id: number): VehicleRow | undefined }): boolean {
   return Object.entries(units).every(([id, unit]) => vehicles.get(Number(id))?.unit === unit);
 }

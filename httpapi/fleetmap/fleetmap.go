@@ -1,4 +1,4 @@
-// Package fleetmap encodes the map markers of a whole fleet: a row for each vehicle, compressed
+// Package fleetmap encodes the markers of a whole fleet: a row for each vehicle, compressed
 // row by row, so that only the compressed answer is in memory.
 package fleetmap
 
@@ -13,6 +13,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"motorpool/telematics"
@@ -21,14 +22,16 @@ import (
 // columns are the values of a row, in their order.
 var columns = []string{
 	"id", "agency_id", "status", "connectivity", "latitude", "longitude", "located_at", "locked", "energy_percent",
-	"last_seen", "locked_at", "energy_at",
+	"last_seen", "locked_at", "energy_at", "plate_number", "model", "unit", "powertrain",
 }
 
-// header precedes the rows. A status or connectivity in a row is an index into its list here.
+// header precedes the rows. A status, connectivity or powertrain in a row is an index into its list
+// here.
 type header struct {
 	Columns      []string                    `json:"columns"`
 	Statuses     []telematics.VehicleStatus  `json:"statuses"`
 	Connectivity []telematics.PresenceStatus `json:"connectivities"`
+	Powertrains  []telematics.Powertrain     `json:"powertrains"`
 }
 
 // Encoder encodes one answer. It is not safe for concurrent use.
@@ -38,18 +41,20 @@ type Encoder struct {
 	sum        hash.Hash // of the rows
 	row        []byte
 	vehicles   int
+	models     []string // of all rows, each once: a row has an index into them
+	places     map[string]int
 }
 
 // New begins an answer. Its error is one of encoding, as are those of Add and Close: there is none
 // today.
 func New() (*Encoder, error) {
-	e := &Encoder{sum: fnv.New128a()}
+	e := &Encoder{sum: fnv.New128a(), models: []string{}, places: map[string]int{}}
 	compressor, err := gzip.NewWriterLevel(&e.text, gzip.BestSpeed)
 	if err != nil {
 		return nil, err
 	}
 	e.compressor = compressor
-	begin, err := json.Marshal(header{columns, telematics.VehicleStatuses, telematics.PresenceStatuses})
+	begin, err := json.Marshal(header{columns, telematics.VehicleStatuses, telematics.PresenceStatuses, telematics.Powertrains})
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +96,41 @@ func (e *Encoder) Add(m telematics.Marker) error {
 	}
 	row = appendTime(row, m.LastSeen)
 	row = appendTime(row, m.LockedAt)
-	row = append(appendTime(row, m.EnergyAt), ']')
+	row = appendTime(row, m.EnergyAt)
+	row, err := appendText(row, m.Plate)
+	if err != nil {
+		return err
+	}
+	row = appendInt(row, int64(e.place(strings.TrimSpace(m.Brand+" "+m.Model))))
+	if row, err = appendText(row, string(m.Unit)); err != nil {
+		return err
+	}
+	row = append(appendInt(row, int64(slices.Index(telematics.Powertrains, m.Powertrain))), ']')
 	e.row = row
 	_, _ = e.sum.Write(row) // never fails
-	_, err := e.compressor.Write(row)
+	_, err = e.compressor.Write(row)
 	return err
+}
+
+// place returns the index of a model in the list that follows the rows. The entity tag has each
+// when it is first named.
+func (e *Encoder) place(model string) int {
+	at, ok := e.places[model]
+	if !ok {
+		at = len(e.models)
+		e.places[model], e.models = at, append(e.models, model)
+		_, _ = e.sum.Write([]byte(model)) // never fails
+	}
+	return at
+}
+
+// appendText appends a text, or null for an empty one.
+func appendText(row []byte, text string) ([]byte, error) {
+	if text == "" {
+		return append(row, ",null"...), nil
+	}
+	encoded, err := json.Marshal(text)
+	return append(append(row, ','), encoded...), err
 }
 
 func appendInt(row []byte, n int64) []byte { return strconv.AppendInt(append(row, ','), n, 10) }
@@ -120,7 +155,7 @@ func (e *Encoder) Vehicles() int { return e.vehicles }
 // and the envelope.
 func (e *Encoder) ETag() string { return `W/"` + hex.EncodeToString(e.sum.Sum(nil)) + `"` }
 
-// envelope follows the rows.
+// envelope follows the rows and the models.
 type envelope struct {
 	Message   string `json:"message"`
 	RequestID string `json:"request_id"`
@@ -133,7 +168,11 @@ func (e *Encoder) Close(message, requestID, timestamp string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := e.compressor.Write(append([]byte(`]},`), end[1:]...)); err != nil {
+	models, err := json.Marshal(e.models)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.compressor.Write(slices.Concat([]byte(`],"models":`), models, []byte(`},`), end[1:])); err != nil {
 		return nil, err
 	}
 	if err := e.compressor.Close(); err != nil {

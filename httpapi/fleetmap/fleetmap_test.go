@@ -3,6 +3,7 @@ package fleetmap
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -17,6 +18,8 @@ func marker(n int) telematics.Marker {
 		ID: telematics.VehicleID(
 			n + 1,
 		),
+		Plate: fmt.Sprintf("M-MP %d", n), Brand: "Opel", Model: []string{"Corsa", "Astra \"E\""}[n%2],
+		Unit: telematics.Unit(fmt.Sprintf("35%013d", n*7919)), Powertrain: telematics.Powertrains[n%3],
 		Agency: telematics.AgencyID(n%10 + 1), Status: telematics.VehicleStatuses[n%5],
 		Connectivity: telematics.PresenceStatuses[n%4],
 		Position:     &telematics.Position{Latitude: 48 + math.Sin(float64(n))/3, Longitude: 11 + math.Cos(float64(n))/3},
@@ -54,7 +57,10 @@ func TestEncoder_WritesOneJSONDocumentOfAnySize(t *testing.T) {
 			t.Fatal(err)
 		}
 		var body struct {
-			Data    struct{ Vehicles [][]float64 }
+			Data struct {
+				Vehicles [][]any
+				Models   []string
+			}
 			Message string
 		}
 		if err := json.Unmarshal(text.Bytes(), &body); err != nil || len(body.Data.Vehicles) != vehicles || body.Message != "m" {
@@ -64,8 +70,11 @@ func TestEncoder_WritesOneJSONDocumentOfAnySize(t *testing.T) {
 			t.Errorf("%d vehicles: tag %s, then %s; want one tag that no other content has", vehicles, etag, again)
 		}
 		tags[etag] = true
-		if vehicles > 1000 && len(compressed) > 30*vehicles {
-			t.Errorf("%d bytes for %d vehicles, want at most 30 each", len(compressed), vehicles)
+		if vehicles > 1 && (len(body.Data.Models) != 2 || body.Data.Models[1] != `Opel Astra "E"` || body.Data.Vehicles[1][13] != 1.0) {
+			t.Errorf("models %q, row %v", body.Data.Models, body.Data.Vehicles[1])
+		}
+		if vehicles > 1000 && len(compressed) > 45*vehicles {
+			t.Errorf("%d bytes for %d vehicles, want at most 45 each", len(compressed), vehicles)
 		}
 	}
 }

@@ -11,10 +11,11 @@ import (
 	"motorpool/telematics"
 )
 
-// markerStatement returns the data of vehicles for a map, by id. Values of a snapshot are compared
-// as JSON, so that one which is no number is outside of each box.
+// markerStatement returns the data of vehicles for lists and maps, by id. Values of a snapshot are
+// compared as JSON, so that one which is no number is outside of each box.
 var markerStatement = `
-	select v.id, v.agency_id, v.status, ` + Connectivity(`$2`, `$3`) + `, u.last_seen,
+	select v.id, v.agency_id, v.plate_number, v.brand, v.model, coalesce(u.serial, ''), v.powertrain,
+		v.status, ` + Connectivity(`$2`, `$3`) + `, u.last_seen,
 		s.fields->'location.latitude'->>'v', s.fields->'location.longitude'->>'v', s.fields->'location.timestamp'->>'v',
 		locked.is->>'v', locked.is->>'at', energy.is->>'v', energy.is->>'at'
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id
@@ -31,7 +32,7 @@ var markerStatement = `
 			end)
 	order by v.id`
 
-// Markers calls each with the data of a vehicle for a map, by ascending id. It reads Postgres
+// Markers calls each with the marker of a vehicle, by ascending id. It reads Postgres
 // alone, which may not have the latest reported state yet. It holds one vehicle at a time in
 // memory. It stops at the first error of each, and returns it.
 func (f *Fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func(telematics.Marker) error) error {
@@ -46,8 +47,8 @@ func (f *Fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func
 		var m telematics.Marker
 		var seen sql.NullTime
 		var latitude, longitude, located, locked, lockedAt, energy, energyAt sql.NullString
-		if err := rows.Scan(&m.ID, &m.Agency, &m.Status, &m.Connectivity, &seen, &latitude, &longitude, &located,
-			&locked, &lockedAt, &energy, &energyAt); err != nil {
+		if err := rows.Scan(&m.ID, &m.Agency, &m.Plate, &m.Brand, &m.Model, &m.Unit, &m.Powertrain, &m.Status, &m.Connectivity,
+			&seen, &latitude, &longitude, &located, &locked, &lockedAt, &energy, &energyAt); err != nil {
 			return unavailable.Wrap("read markers", err)
 		}
 		m.LastSeen = seen.Time

@@ -52,6 +52,7 @@ func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 		m, known := markers[i], twin.Snapshot.For(twin.Powertrain)
 		want := telematics.Marker{
 			ID: twin.ID, Agency: twin.AgencyID, Status: twin.Status, Connectivity: twin.Contact.At(now),
+			Plate: twin.Plate, Brand: twin.Brand, Model: twin.Model, Unit: twin.Unit, Powertrain: twin.Powertrain,
 			LastSeen: twin.Contact.LastSeen, Locked: known.Flag(telematics.IsLocked),
 		}
 		if position, ok := known.Position(); ok {
@@ -77,7 +78,8 @@ func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 }
 
 func describe(m telematics.Marker) string {
-	text := fmt.Sprintln(m.ID, m.Agency, m.Status, m.Connectivity, m.LocatedAt.Unix(), m.LastSeen.UnixMilli())
+	text := fmt.Sprintln(m.ID, m.Agency, m.Plate, m.Brand, m.Model, m.Unit, m.Powertrain, m.Status,
+		m.Connectivity, m.LocatedAt.Unix(), m.LastSeen.UnixMilli())
 	if m.Position != nil {
 		text += fmt.Sprint(*m.Position)
 	}

@@ -310,13 +310,14 @@ func (f *Fleet) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time
 				and ($3::text = '' or $3 = `+Connectivity(`$4`, `$5`)+`)
 				and ($6::text = '' or `+foundIn(vehicleSearch, `$9`)+` or u.serial ilike $6)
 				and ($7::bigint = 0 or v.id < $7)
+				and ($10::bigint[] is null or v.id = any ($10))
 			order by v.id desc
 			limit nullif($8::bigint, 0)
 		)`+selectTwins+`
 		where v.id in (select id from page)
 		order by v.id desc`,
 		q.Agency, q.Status, q.Connectivity, now, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before,
-		q.Limit, telematics.Plain(q.Text),
+		q.Limit, telematics.Plain(q.Text), pq.Array(q.IDs),
 	)
 	return twins, unavailable.Wrap("read vehicles", err)
 }

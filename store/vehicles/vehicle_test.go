@@ -65,6 +65,7 @@ func TestTwins_AreFilteredAndPaged(t *testing.T) {
 		"backslash":    {telematics.VehicleQuery{Text: `m\x`}, []telematics.VehicleID{3}},
 		"unit":         {telematics.VehicleQuery{Text: string(file.Vehicles[4].Unit)}, []telematics.VehicleID{5}},
 		"page":         {telematics.VehicleQuery{Page: telematics.Page{Limit: 2, Before: 5}}, []telematics.VehicleID{4, 3}},
+		"ids":          {telematics.VehicleQuery{Agency: 1, IDs: []telematics.VehicleID{9, 7, 2, 99}}, []telematics.VehicleID{7, 2}},
 		"NUL byte":     {telematics.VehicleQuery{Text: "\x00"}, nil},
 		"connectivity": {telematics.VehicleQuery{Connectivity: telematics.Online}, nil},
 	} {

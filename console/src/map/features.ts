@@ -15,14 +15,14 @@ export interface Difference {
   update: { id: number; newGeometry: Feature['geometry']; addOrUpdateProperties: { key: string; value: string | number }[] }[];
 }
 
-/** name is what people call the vehicle; empty: nothing is written. */
-export function feature(marker: Marker, now: number, lowBelow: number, name = ''): Feature | null {
+/** Without a name nothing is written. */
+export function feature(marker: Marker, now: number, name = ''): Feature | null {
   if (marker.latitude === null || marker.longitude === null) return null;
   return {
     type: 'Feature',
     id: marker.id,
     geometry: { type: 'Point', coordinates: [marker.longitude, marker.latitude] },
-    properties: { picture: picture(marker, lowBelow), strength: strength(marker.locatedAt, now), name },
+    properties: { picture: picture(marker), strength: strength(marker.locatedAt, now), name },
   };
 }
 

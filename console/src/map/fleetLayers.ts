@@ -1,21 +1,21 @@
 // The layers of a fleet: clusters with their counts, vehicles, and what is selected above both.
-import type { GeoJSONSource, Map, MapMouseEvent } from 'maplibre-gl';
-import { lowEnergyBelow } from '../format';
+import type { GeoJSONSource, Map as Ground, MapMouseEvent } from 'maplibre-gl';
 import { feature, Drawn, type Difference, type Feature } from './features';
-import type { Marker } from './markers';
 import { drawPicture, pictureNames } from './pictures';
+import type { VehicleRow } from '../state/vehicleRow';
 
 const collection = (features: Feature[]) => ({ type: 'FeatureCollection' as const, features });
 const touchRadius = 8; // of the page's pixels around the pointer
 const largeChange = 0.5; // of what is drawn: beyond that it is sent as a whole
 
 export class FleetLayers {
-  #map: Map;
+  #map: Ground;
   #drawn = new Drawn();
+  #rows = new Map<number, VehicleRow>(); // that were drawn last
   #vehicles: GeoJSONSource;
   #selected: GeoJSONSource;
 
-  constructor(map: Map, dark: boolean, font: string[]) {
+  constructor(map: Ground, dark: boolean, font: string[]) {
     this.#map = map;
     const ratio = Math.max(2, Math.ceil(devicePixelRatio));
     for (const name of pictureNames) {
@@ -81,15 +81,13 @@ export class FleetLayers {
     return this.#drawn.size;
   }
 
-  /** Draws vehicles anew, undefined: it is not to be shown. Without all, others stay as they are. */
-  set(markers: Iterable<[number, Marker | undefined]>, all: boolean, name: (id: number) => string, now: number) {
+  /** Draws these vehicles and no others. fade: also where only a position has become old. */
+  set(rows: VehicleRow[], now: number, fade: boolean) {
     const difference: Difference = { add: [], remove: [], update: [] };
-    const seen = new Set<number>();
-    for (const [id, marker] of markers) {
-      this.#drawn.set(id, marker ? feature(marker, now, lowEnergyBelow, name(id)) : null, difference);
-      if (all) seen.add(id);
-    }
-    if (all) for (const { id } of this.#drawn.all()) if (!seen.has(id)) this.#drawn.set(id, null, difference);
+    const before = this.#rows;
+    this.#rows = new Map(rows.map((row) => [row.id, row]));
+    for (const row of rows) if (fade || before.get(row.id) !== row) this.#drawn.set(row.id, feature(row, now, row.plate), difference);
+    for (const id of before.keys()) if (!this.#rows.has(id)) this.#drawn.set(id, null, difference);
     const changes = difference.add.length + difference.remove.length + difference.update.length;
     if (changes === 0) return;
     if (changes > largeChange * this.#drawn.size) void this.#vehicles.setData(collection(this.#drawn.all()));

@@ -1,6 +1,5 @@
 // The layers of a track: its line, gaps, ends, the vehicle, and the point that is chosen.
 import type { GeoJSONSource, Map, MapMouseEvent } from 'maplibre-gl';
-import { lowEnergyBelow } from '../format';
 import { feature } from './features';
 import type { Marker } from './markers';
 import { drawPicture, pictureNames } from './pictures';
@@ -125,7 +124,7 @@ export class TrackLayers {
   }
 
   car(marker: Marker | null, name: string, now: number) {
-    const drawn = marker && feature(marker, now, lowEnergyBelow, name);
+    const drawn = marker && feature(marker, now, name);
     this.#set('car', drawn ? [drawn] : []);
   }
 

@@ -10,10 +10,10 @@ const command = {
   requested_at: '2026-01-02T10:00:00.000Z',
 } as Command;
 const plates = [
-  { id: 1, plate_number: 'M-IM 2101' },
-  { id: 3, plate_number: '852' },
-  { id: 4, plate_number: 'B-SP 1' },
-  { id: 5, plate_number: 'b-sp1' },
+  { id: 1, plate: 'M-IM 2101' },
+  { id: 3, plate: '852' },
+  { id: 4, plate: 'B-SP 1' },
+  { id: 5, plate: 'b-sp1' },
 ];
 const none: Filters = { state: '', outcome: '', vehicle_id: '', actor: '', from: '', to: '' };
 

@@ -1,4 +1,5 @@
-import type { Command, VehicleSummary } from '../api/client';
+import type { Command } from '../api/client';
+import type { VehicleRow } from '../state/vehicleRow';
 
 /** The filters of a list, as they are in the address of the page. */
 export interface Filters {
@@ -45,14 +46,14 @@ export function passes(c: Command, f: Filters): boolean {
 
 const compact = (text: string) => text.replaceAll(/[\s-]/g, '').toLowerCase();
 
-type Named = Pick<VehicleSummary, 'id' | 'plate_number'>;
+type Named = Pick<VehicleRow, 'id' | 'plate'>;
 
 /** What vehicles are called, by their ids: the plate, with the id where others have the same plate. */
 export function namesOf(vehicles: Iterable<Named>): Map<number, string> {
   const all = [...vehicles];
   const count = new Map<string, number>();
-  for (const v of all) count.set(compact(v.plate_number), (count.get(compact(v.plate_number)) ?? 0) + 1);
-  return new Map(all.map((v) => [v.id, count.get(compact(v.plate_number)) === 1 ? v.plate_number : `${v.plate_number} (#${v.id})`]));
+  for (const v of all) count.set(compact(v.plate), (count.get(compact(v.plate)) ?? 0) + 1);
+  return new Map(all.map((v) => [v.id, count.get(compact(v.plate)) === 1 ? v.plate : `${v.plate} (#${v.id})`]));
 }
 
 /** The ids of the vehicles that a person may mean by a name (see namesOf), a plate or an id: several may have one plate. */
@@ -60,6 +61,6 @@ export function vehiclesOf(text: string, vehicles: Iterable<Named>): string[] {
   const named = text.match(/\(#(\d{1,15})\)\s*$/)?.[1];
   if (named) return [named];
   const word = compact(text);
-  const found = [...vehicles].filter((v) => compact(v.plate_number) === word).map((v) => String(v.id));
+  const found = [...vehicles].filter((v) => compact(v.plate) === word).map((v) => String(v.id));
   return found.length === 0 && /^\d{1,15}$/.test(word) ? [word] : found;
 }

@@ -4,7 +4,7 @@ import { en } from '../texts/en';
 import { mainActions, whyNot, type Ordered, type Situation, type Target } from './actions';
 
 const operator = { level: 'operator' } as Me;
-const target: Target = { unit: 'u', agency_id: 1, busy: null };
+const target: Target = { unit: 'u', busy: null };
 const driving = (kmh: number | null, age: number): Target => ({ ...target, speed: { kmh, age } });
 
 it.each<[Action, Target, string]>([

@@ -52,7 +52,6 @@ export function mainActions({ locked, inUse, moving }: Situation, offered: Actio
 /** What is known of a vehicle that matters to its buttons; undefined: not known here. */
 export interface Target {
   unit: string | null;
-  agency_id: number;
   commands?: Action[] | undefined;
   contact?: string | undefined;
   /** km/h, and milliseconds since that was reported; undefined: not known. */

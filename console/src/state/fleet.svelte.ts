@@ -1,4 +1,4 @@
-// What the console knows of the fleet, kept current by events.
+// What the console knows of commands, halts and rentals, kept current by events.
 import { SvelteMap } from 'svelte/reactivity';
 import {
   ApiError,
@@ -7,16 +7,12 @@ import {
   type Command,
   type Halt,
   type Me,
-  type StatusMeta,
-  type VehicleStatus,
-  type VehicleSummary,
 } from '../api/client';
 import { follow, type BookingChange, type RentalChange, type StatusChange } from '../api/events';
 import { unique } from '../unique';
 import { serverTime } from '../api/servertime';
-import { markers } from './markers.svelte';
-import { Meanwhile } from './meanwhile';
-import { isNewer, merge, newer, timesOf } from './merge';
+import { isNewer } from './merge';
+import { vehicles } from './vehicles.svelte';
 
 export interface Alarm {
   /** Counts alarms: there may be several of a kind in one millisecond. */
@@ -27,8 +23,6 @@ export interface Alarm {
   text: string | null;
 }
 
-// Of a larger fleet the console holds the newest vehicles, and asks the service for others.
-const pagesHeld = 10;
 const commandsHeld = 5000;
 const rentalsHeld = 5000;
 const readAgainAfter = 3000;
@@ -36,7 +30,6 @@ const askAfterEvery = 3000;
 
 export class Fleet {
   me = $state<Me | null>(null);
-  vehicles = new SvelteMap<number, VehicleSummary>();
   /** Commands that are known, by id. */
   commands = new SvelteMap<string, Command>();
   /** The last event of the rental of a booking, by the booking's id, since everything was read. */
@@ -55,12 +48,7 @@ export class Fleet {
   /** Counts how often everything was read again, so that a page does so, too. */
   readings = $state(0);
   loaded = $state(false);
-  /** Whether there are vehicles that are not held here. */
-  more = $state(false);
   problem = $state('');
-  #meanwhile = new Meanwhile<VehicleSummary>();
-  /** Added vehicles, which are no event: of each that only the markers have, the list is read again once. */
-  #missed = new Set<number>();
   #reading = 0;
   #alarms = 0;
   #readingHalts = 0;
@@ -87,10 +75,7 @@ export class Fleet {
     const unfollow = follow({
       command: (command) => this.mergeCommand(command),
       status: (change) => this.#report(change),
-      presence: (id, connectivity) => {
-        markers.contact(id, connectivity.status);
-        this.#change(id, (vehicle) => ({ ...vehicle, connectivity: connectivity as VehicleSummary['connectivity'] }));
-      },
+      presence: (id, connectivity) => vehicles.presence(id, connectivity),
       alarm: (vehicle, at, alarm) => {
         this.alarms = [{ ...alarm, serial: ++this.#alarms, vehicle, at }, ...this.alarms].slice(0, 20);
       },
@@ -182,22 +167,9 @@ export class Fleet {
 
   async #read() {
     clearTimeout(this.#again);
-    markers.again();
     const reading = ++this.#reading;
     try {
-      let more = false;
-      const readVehicles = async () => {
-        const pages = await getPages<VehicleSummary>('vehicles', pagesHeld);
-        more = pages.more;
-        return pages.items;
-      };
-      const store = (vehicles: Map<number, VehicleSummary>) => {
-        if (reading !== this.#reading) return; // events may have been missed since: a newer one has begun
-        for (const id of this.vehicles.keys()) if (!vehicles.has(id)) this.vehicles.delete(id);
-        for (const [id, vehicle] of vehicles) this.vehicles.set(id, vehicle);
-        this.more = more;
-      };
-      await Promise.all([this.#meanwhile.read(readVehicles, store), this.#readHalts(), this.#readOpen()]);
+      await Promise.all([vehicles.read(), this.#readHalts(), this.#readOpen()]);
       if (reading !== this.#reading) return;
       this.problem = '';
       this.fault = '';
@@ -221,70 +193,13 @@ export class Fleet {
     for (const { id } of open) if (!more && !read.has(id)) this.commands.delete(id); // its vehicle belongs to another agency now
   }
 
-  /** Lets go of a vehicle that there is no more, also in what is being read. */
-  remove(id: number) {
-    this.#meanwhile.add(id, () => null);
-    this.vehicles.delete(id);
-  }
-
-  /**
-   * Takes from the markers what is no event: vehicles that were added or are gone, values that were
-   * confirmed, and contacts that changed nothing else.
-   */
-  mergeMarkers() {
-    for (const id of markers.drainGone()) {
-      this.remove(id);
-      this.#missed.delete(id);
-    }
-    const missed = this.loaded && !this.more ? [...markers.all.keys()].filter((id) => !this.vehicles.has(id) && !this.#missed.has(id)) : [];
-    for (const id of missed) this.#missed.add(id);
-    if (missed.length > 0) void this.#read();
-    for (const [id, known] of this.vehicles) {
-      const { contact, seenAt, locked, lockedAt, energy, energyAt } = markers.all.get(id) ?? {};
-      const time = (at: number | null | undefined) => (at ? new Date(at).toISOString() : null);
-      const fuel = known.powertrain === 'electric' ? 'battery_level_percent' : 'fuel_level_percent';
-      const vehicle = newer(known, { is_locked: locked, [fuel]: energy }, { is_locked: time(lockedAt), [fuel]: time(energyAt) });
-      if (vehicle !== known) this.vehicles.set(id, vehicle);
-      const { status, last_seen } = vehicle.connectivity;
-      if (!contact || !seenAt || (last_seen !== null && seenAt <= Date.parse(last_seen))) continue;
-      const connectivity = { status: contact as typeof status, last_seen: new Date(seenAt).toISOString() };
-      this.vehicles.set(id, { ...vehicle, connectivity: { ...vehicle.connectivity, ...connectivity } });
-    }
-  }
-
-  /** Takes what was read of a vehicle's status: it may be newer than what events brought. */
-  mergeStatus(id: number, { telemetry, diagnostics }: VehicleStatus, ages: Pick<StatusMeta, 'sections' | 'older'>) {
-    this.#change(id, (vehicle) => newer(vehicle, { ...telemetry, ...diagnostics }, timesOf(ages)));
-  }
-
-  /** Finds vehicles that are not held here. Returns whether there are more than were found. */
-  async find(query: Record<string, string>): Promise<boolean> {
-    const parameters = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ''));
-    let more = false;
-    await this.#meanwhile.read(
-      async () => {
-        const pages = await getPages<VehicleSummary>(`vehicles?${parameters}`, 1);
-        more = pages.more;
-        return pages.items;
-      },
-      (found) => found.forEach((vehicle, id) => this.vehicles.set(id, vehicle)),
-    );
-    return more;
-  }
-
-  #change(id: number, change: (vehicle: VehicleSummary) => VehicleSummary) {
-    this.#meanwhile.add(id, change);
-    const known = this.vehicles.get(id);
-    if (known) this.vehicles.set(id, change(known));
-  }
-
   #report(change: StatusChange) {
-    markers.report(change);
-    this.#change(change.vehicle_id, (vehicle) => merge(vehicle, change));
+    vehicles.report(change);
     for (const listener of this.#watching) listener(change);
   }
 
   #changeBooking(change: BookingChange) {
+    vehicles.readAgain(change.vehicle_id); // its status may have changed
     for (const listener of this.#watchingBookings) listener(change);
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Command, VehicleStatus, VehicleSummary } from '../api/client';
-import { isNewer, merge, mergeStatus } from './merge';
+import type { Command, VehicleStatus } from '../api/client';
+import { isNewer, mergeStatus } from './merge';
 
 const command = (state: string, completed: string | null, attempts = 1) =>
   ({ state, completed_at: completed, attempts }) as Command;
@@ -25,51 +25,6 @@ describe('isNewer', () => {
 
   it('takes what it does not know', () => {
     expect(isNewer(command('sent', null), undefined)).toBe(true);
-  });
-});
-
-describe('merge', () => {
-  const vehicle = {
-    id: 1,
-    location: { latitude: 1, longitude: 2, address: 'Marienplatz', timestamp: '2026-01-02T09:00:00.000Z', heading: 5 },
-    telemetry: { is_locked: true, speed_kmh: 3 },
-    diagnostics: { dtcs: [] },
-    reported_at: { is_locked: '2026-01-02T09:00:00.000Z', speed_kmh: '2026-01-02T07:00:00.000Z', dtcs: '2026-01-02T07:00:00.000Z' },
-    connectivity: { status: 'online', last_seen: null },
-  } as unknown as VehicleSummary;
-
-  it('gives each value the time of its report, not that of the last contact, and leaves out a late one', () => {
-    const after = merge(vehicle, {
-      vehicle_id: 1,
-      at: '2026-01-02T08:00:00.000Z',
-      telemetry: { is_locked: false, speed_kmh: 9 },
-      diagnostics: { dtcs: ['P0420'] },
-    });
-    expect(after.telemetry).toEqual({ is_locked: true, speed_kmh: 9 });
-    expect(after.diagnostics).toEqual({ dtcs: ['P0420'] });
-    expect(after.reported_at).toEqual({
-      is_locked: '2026-01-02T09:00:00.000Z',
-      speed_kmh: '2026-01-02T08:00:00.000Z',
-      dtcs: '2026-01-02T08:00:00.000Z',
-    });
-    expect(after.connectivity.last_seen).toBe('2026-01-02T08:00:00.000Z');
-  });
-
-  it('keeps what a report does not have, and takes null for what is known no more', () => {
-    const after = merge(vehicle, { vehicle_id: 1, at: '2026-01-02T09:00:01.000Z', telemetry: { is_locked: null } });
-    expect(after.telemetry).toEqual({ is_locked: null, speed_kmh: 3 });
-    expect(after.location).toEqual(vehicle.location);
-  });
-
-  it('leaves out a place that is older than the one it has', () => {
-    const after = merge(vehicle, { vehicle_id: 1, at: '2026-01-02T08:00:00.000Z', location: { latitude: 4 }, telemetry: { speed_kmh: 9 } });
-    expect(after.location).toEqual(vehicle.location);
-    expect(after.telemetry.speed_kmh).toBe(9);
-  });
-
-  it('forgets the address of a former position, and dates the new one', () => {
-    const after = merge(vehicle, { vehicle_id: 1, at: '2026-01-02T10:00:00.000Z', location: { latitude: 4 } });
-    expect(after.location).toMatchObject({ latitude: 4, longitude: 2, address: null, timestamp: '2026-01-02T10:00:00.000Z' });
   });
 });
 

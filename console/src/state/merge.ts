@@ -1,55 +1,5 @@
-import type { Command, StatusMeta, VehicleStatus, VehicleSummary } from '../api/client';
+import type { Command, StatusMeta, VehicleStatus } from '../api/client';
 import type { StatusChange } from '../api/events';
-
-type Times = VehicleSummary['reported_at'];
-const timed = ['telemetry', 'diagnostics'] as const;
-
-/** When each value of a summary was reported, from the ages of a status. */
-export function timesOf(ages: Ages): Times {
-  const of = (section: (typeof timed)[number], names: (keyof Times)[]) =>
-    names.map((name) => [name, ages.older[`${section}.${name}`] ?? ages.sections[section] ?? null]);
-  return Object.fromEntries([
-    ...of('telemetry', [
-      'speed_kmh',
-      'ignition',
-      'is_locked',
-      'fuel_level_percent',
-      'battery_level_percent',
-      'remaining_range_km',
-      'charging_status',
-    ]),
-    ...of('diagnostics', ['dtcs', 'warning_lamps']),
-  ]) as Times;
-}
-
-/** Returns a vehicle with values that have separate times: of each, the newer one counts. */
-export function newer(vehicle: VehicleSummary, values: Fields, times: Partial<Times>): VehicleSummary {
-  let next = vehicle;
-  for (const [name, at] of Object.entries(times) as [keyof Times, string | null][]) {
-    const group = timed.find((section) => name in vehicle[section]);
-    const known = next.reported_at?.[name] ?? ''; // an instance of the version before has no times
-    if (!group || !(name in values) || !at || at < known || (at === known && values[name] === (next[group] as Fields)[name])) continue;
-    next = { ...next, [group]: { ...next[group], [name]: values[name] }, reported_at: { ...next.reported_at, [name]: at } };
-  }
-  return next;
-}
-
-/** Returns a vehicle with what a report has changed; groups keep what the report does not have. What is late is left out. */
-export function merge(vehicle: VehicleSummary, change: StatusChange): VehicleSummary {
-  let { location } = vehicle;
-  const at = (change.location?.timestamp as string | undefined) ?? change.at;
-  if (change.location && at >= (location.timestamp ?? '')) {
-    const isPlace = 'latitude' in change.location || 'longitude' in change.location;
-    // The address was of the former position.
-    location = { ...location, ...change.location, ...(isPlace && { timestamp: at, address: null }) };
-  }
-  const values = { ...change.telemetry, ...change.diagnostics };
-  return {
-    ...newer(vehicle, values, Object.fromEntries(Object.keys(values).map((name) => [name, change.at]))),
-    location,
-    connectivity: { ...vehicle.connectivity, ...change.connectivity, last_seen: later(vehicle.connectivity.last_seen, change.at) },
-  };
-}
 
 /** A report is a sign of life. */
 function later(known: string | null, at: string): string {

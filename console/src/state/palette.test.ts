@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
-import type { VehicleSummary } from '../api/client';
-import { bookingPage, find, scoreWord, vehicleWords, type Found } from './palette';
 import type { Ordered } from './actions';
+import { bookingPage, find, scoreWord, type Found } from './palette';
+import type { VehicleRow } from './vehicleRow';
 
-const vehicle = (id: number, plate_number: string, brand = 'Opel', model = 'Corsa') =>
-  ({ id, plate_number, brand, model, unit: `35209900417${id}` }) as VehicleSummary;
-const vehicles = [vehicle(1, 'M-IM 2101', 'Volkswagen', 'Golf'), vehicle(5, 'M-IM 2105'), vehicle(3, '852 IMX', 'NIU', 'NQi')];
+const vehicle = (id: number, plate: string, model = 'Opel Corsa') =>
+  ({ id, plate, model, text: `${id} ${plate} ${model} 35209900417${id}`.toLowerCase() }) as VehicleRow;
+const vehicles = [vehicle(1, 'M-IM 2101', 'Volkswagen Golf'), vehicle(5, 'M-IM 2105'), vehicle(3, '852 IMX', 'NIU NQi')];
 const items = [
   { id: 'page:/commands', label: 'Commands' },
   { id: 'halt', label: 'Halt commands' },
@@ -47,10 +47,6 @@ it('offers what may be done to the one vehicle that is found, and no worse match
 it('finds nothing where a word fits nothing, and everything chosen by no word', () => {
   expect(first('lock zzz')).toBeUndefined();
   expect(find('', items, vehicles, names, null).map(say)).toEqual(['page:/commands', 'halt', 'theme:dark']);
-});
-
-it('asks the service for the words of a vehicle alone', () => {
-  expect(vehicleWords('lock M-IM 9999', names)).toBe('m-im 9999');
 });
 
 it('does not take digits for one another', () => {

@@ -1,6 +1,6 @@
 // What the palette finds: vehicles, what may be done to them, pages and settings.
-import type { VehicleSummary } from '../api/client';
 import type { Ordered } from './actions';
+import type { VehicleRow } from './vehicleRow';
 
 /** Something that can be chosen besides vehicles. */
 export interface Item {
@@ -12,8 +12,8 @@ export interface Item {
 
 export type Found =
   | { kind: 'item'; item: Item; score: number }
-  | { kind: 'vehicle'; vehicle: VehicleSummary; score: number }
-  | { kind: 'action'; vehicle: VehicleSummary; action: Ordered; score: number };
+  | { kind: 'vehicle'; vehicle: VehicleRow; score: number }
+  | { kind: 'action'; vehicle: VehicleRow; action: Ordered; score: number };
 
 // What fits worse than the best by so much is no answer to the same question.
 const worse = 0.9;
@@ -22,7 +22,7 @@ const worse = 0.9;
 export function find(
   query: string,
   items: Item[],
-  vehicles: Iterable<VehicleSummary>,
+  vehicles: Iterable<VehicleRow>,
   actionNames: [Ordered, string][],
   current: number | null,
 ): Found[] {
@@ -38,8 +38,7 @@ export function find(
       return score === null ? [] : [{ action, score }];
     });
   for (const vehicle of vehicles) {
-    const text = `${vehicle.plate_number} ${compact(vehicle.plate_number)} ${vehicle.brand} ${vehicle.model} ${vehicle.id} ` +
-      `${vehicle.unit ?? ''}`;
+    const text = `${vehicle.text} ${compact(vehicle.plate)}`;
     const scores = words.map((word) => scoreWord(word, text) ?? scoreWord(compact(word), text));
     const own = scores.filter((score) => score !== null);
     if (own.length === words.length && words.length > 0) found.push({ kind: 'vehicle', vehicle, score: mean(own) + 0.2 });
@@ -61,13 +60,6 @@ export function bookingPage(query: string): string | null {
   const found = query.trim().match(/^(?:(bk-\d{4}-\d{5,})|(?:bk|booking|buchung)\s*(\d{1,15}))$/i);
   if (!found) return null;
   return found[1] ? `#/bookings?reference=${found[1].toUpperCase()}` : `#/bookings/${found[2]}`;
-}
-
-/** The words of a query that no action has: those that name a vehicle. */
-export function vehicleWords(query: string, actionNames: [Ordered, string][]): string {
-  return wordsOf(query)
-    .filter((word) => !actionNames.some(([action, name]) => (scoreWord(word, `${name} ${action}`) ?? 0) >= 2))
-    .join(' ');
 }
 
 const wordsOf = (query: string) => query.toLowerCase().split(/\s+/).filter(Boolean);

@@ -30,7 +30,7 @@ beforeEach(() => {
   answers = {
     ...doubled,
     halts: [],
-    fleet: null,
+   
     stations: null,
     'agencies/1/areas': [area('centre', 'operating'), area('market', 'no_parking')],
     'agencies/1/areas/centre': one,

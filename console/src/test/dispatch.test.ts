@@ -40,21 +40,22 @@ const click = (selector: string) => document.querySelector<HTMLElement>(selector
 
 it('shows lock and energy with their own ages, in the list and in a bulk', async () => {
   const old = summary(1);
-  fleet.vehicles.set(1, {
-    ...old, connectivity: { status: 'online', last_seen: ago(1) }, telemetry: { ...old.telemetry, is_locked: false },
-    reported_at: { ...old.reported_at, is_locked: ago(100), battery_level_percent: ago(3 * 3600) },
-  });
-  await tick();
-  expect(pages.texts('tr[data-vehicle="1"] .doors')).toEqual(['unlocked 2 min ago']);
+  answers.vehicles = [
+    summary(1, {
+      connectivity: { status: 'online', last_seen: ago(1) }, telemetry: { ...old.telemetry, is_locked: false },
+      reported_at: { ...old.reported_at, is_locked: ago(100), battery_level_percent: ago(3 * 3600) },
+    }),
+  ];
+  await pages.send('reset', {});
+  await pages.until(() => pages.texts('tr[data-vehicle="1"] .doors')[0] === 'unlocked 2 min ago');
   expect(pages.texts('tr[data-vehicle="1"] .energy')).toEqual(['80 % 3 h ago']);
   expect(document.querySelector('tr[data-vehicle="1"] .energy [data-fresh]')?.getAttribute('data-fresh')).toBe('old');
   await pages.send('status', { vehicle_id: 1, at: ago(0), telemetry: { speed_kmh: 0 } });
   expect(pages.texts('tr[data-vehicle="1"] .doors')).toEqual(['unlocked 2 min ago']);
   await pages.send('status', { vehicle_id: 1, at: ago(0), telemetry: { is_locked: true } });
-  expect(pages.texts('tr[data-vehicle="1"] .doors')).toEqual(['locked now']);
-  fleet.vehicles.set(1, { ...fleet.vehicles.get(1)!, reported_at: { ...old.reported_at, is_locked: ago(100) } });
+  await pages.until(() => pages.texts('tr[data-vehicle="1"] .doors')[0] === 'locked now');
   await pages.open('#/bulk/00000000-0000-4000-8000-000000000009', 'td.now');
-  expect(pages.texts('td.now')[0]).toBe('locked 2 min ago');
+  expect(pages.texts('td.now')[0]).toMatch(/^locked (now|\d s ago)$/);
 });
 
 it('offers each agency to halt, whatever vehicles are held, and begins fresh each time', async () => {

@@ -1,7 +1,8 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { fleet } from '../state/fleet.svelte';
-import { booking, doubled, openConsole, summary, type Answers, type Pages } from './service';
+import { vehicles } from '../state/vehicles.svelte';
+import { booking, doubled, openConsole, type Answers, type Pages } from './service';
 
 let pages: Pages;
 let answers: Answers;
@@ -10,14 +11,19 @@ beforeEach(async () => {
   answers = { ...doubled, halts: [] };
   pages = await openConsole(answers);
   await pages.open('#/', 'tr[data-vehicle]');
-  await pages.until(() => pages.texts('.live').includes('Live'));
+  await pages.until(() => pages.texts('.live').includes('Live') && pages.requests.some((r) => r.startsWith('GET vehicles?ids=')));
+  await repair();
 });
 afterEach(() => pages.close());
 
+const repair = () => {
+  vehicles.presence(1, { status: 'online', last_seen: null });
+  return pages.until(() => vehicles.all[0]?.contact === 'online');
+};
 const broken = { toString: () => { throw new Error('It is broken.'); } } as unknown as string;
 
 it('an error of a page says that what is seen may be old, and leaves the rest alone', async () => {
-  fleet.vehicles.set(3, summary(3, { brand: broken }));
+  vehicles.presence(1, { status: broken, last_seen: null });
   await pages.until(() => pages.texts('[data-failed]').length === 1);
   expect(pages.texts('[data-failed]')[0]).toMatch(/may be old.*It is broken\./);
   expect(pages.texts('.live')).toEqual(['Not live']);
@@ -25,7 +31,7 @@ it('an error of a page says that what is seen may be old, and leaves the rest al
   await pages.send('alarm', { vehicle_id: 1, at: '2026-01-02T10:00:00.000Z', alarm: { kind: 'theft', text: 'gone' } });
   await pages.until(() => pages.texts('.alarm').length === 1);
 
-  fleet.vehicles.delete(3);
+  await repair();
   document.querySelector<HTMLButtonElement>('[data-failed] button')?.click();
   await pages.until(() => document.querySelector('tr[data-vehicle]'));
   expect(pages.texts('.live')).toEqual(['Live']);
@@ -49,21 +55,20 @@ it('an error of a banner says so, and leaves the page alone', async () => {
 });
 
 it('an error of a page ends with the page', async () => {
-  fleet.vehicles.set(3, summary(3, { brand: broken }));
+  vehicles.presence(1, { status: broken, last_seen: null });
   await pages.until(() => pages.texts('[data-failed]').length === 1);
   await pages.open('#/units', 'tr[data-unit]');
   expect(pages.texts('[data-failed]')).toEqual([]);
   expect(pages.texts('.live')).toEqual(['Live']);
-  fleet.vehicles.delete(3);
+  await repair();
 });
 
 it('an event that cannot be handled ends "Live" until everything was read again', async () => {
-  const { vehicles } = answers;
-  answers.vehicles = null;
+  answers.fleet = null;
   await pages.send('command', {});
   await pages.until(() => pages.texts('.live').includes('Not live'));
   expect(pages.texts('[role="alert"]').join()).toMatch(/could not handle an event: what you see may be old/);
-  answers.vehicles = vehicles;
+  delete answers.fleet;
   await pages.until(() => pages.texts('.live').includes('Live'));
   expect(pages.texts('[role="alert"]').join()).not.toMatch(/may be old/);
 });

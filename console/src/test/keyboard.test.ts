@@ -1,13 +1,16 @@
 // @vitest-environment happy-dom
 import { tick } from 'svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { fleet } from '../state/fleet.svelte';
-import { doubled, openConsole, summary, type Pages } from './service';
+import type { VehicleSummary } from '../api/client';
+import { vehicles } from '../state/vehicles.svelte';
+import { doubled, openConsole, summary, type Answers, type Pages } from './service';
 
 let pages: Pages;
+let answers: Answers;
 beforeEach(async () => {
   localStorage.setItem('map', 'hidden');
-  pages = await openConsole({ ...doubled, halts: [], bookings: [], 'vehicles/2': null });
+  answers = { ...doubled, halts: [], bookings: [], 'vehicles/2': null };
+  pages = await openConsole(answers);
   await pages.open('#/', 'tr[data-vehicle]');
 });
 afterEach(() => pages.close());
@@ -33,20 +36,27 @@ it('shows which of the vehicles of one plate it means', async () => {
   expect(pages.texts('[data-failed]')).toEqual([]);
 });
 
+/** Adds a vehicle that nothing can be done to. */
+async function add(id: number, plate: string) {
+  answers.vehicles = [...(answers.vehicles as VehicleSummary[]), summary(id, { plate_number: plate, unit: null })];
+  await vehicles.read();
+}
+
 it('does not do what was found after the person has looked', async () => {
-  fleet.vehicles.set(4, summary(4, { plate_number: 'B-CD 7', unit: null }));
+  await add(4, 'B-CD 7');
   await find('b-cd');
-  expect(options()).toEqual(['B-CD 7 · Opel Corsa', ...options().slice(1)]);
-  fleet.vehicles.set(3, summary(3, { plate_number: 'B-CD', unit: null })); // it fits better, and comes first
+  await pages.until(() => options()[0] === 'B-CD 7 · Opel Corsa');
+  await add(3, 'B-CD'); // it fits better, and comes first
   const pressed = pages.press('Enter');
   await pressed;
   await pages.until(() => location.hash === '#/vehicles/4');
 });
 
 it('keeps what is chosen while others are found', async () => {
-  fleet.vehicles.set(4, summary(4, { plate_number: 'B-CD 7', unit: null }));
+  await add(4, 'B-CD 7');
   await find('b-cd');
-  fleet.vehicles.set(3, summary(3, { plate_number: 'B-CD', unit: null }));
+  await pages.until(() => options()[0] === 'B-CD 7 · Opel Corsa');
+  await add(3, 'B-CD');
   await pages.until(() => options().some((text) => text.startsWith('B-CD ·')));
   expect(pages.texts('[aria-selected="true"]')).toEqual(['B-CD 7 · Opel Corsa']);
   await pages.press('Enter');

@@ -1,10 +1,8 @@
 // @vitest-environment happy-dom
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { fleet } from '../state/fleet.svelte';
 import { selection } from '../state/selection.svelte';
 import { booking, command, doubled, openConsole, summary, type Answers, type Pages } from './service';
-
-vi.mock('../state/limits', () => ({ rowsShown: 25 })); // 500 rows are slow without a browser
 
 let pages: Pages;
 const open = async (answers: Answers) => {
@@ -16,43 +14,73 @@ beforeEach(() => selection.clear());
 afterEach(() => {
   pages.close();
   location.hash = '';
-  fleet.vehicles.clear();
-  fleet.more = false;
   fleet.alarms = [];
 });
 
 const many = (n: number, change = {}) => Array.from({ length: n }, (_, i) => summary(i + 1, { plate_number: `M-IM ${i + 1}`, ...change }));
-/** A page of a list that goes on. */
-const goesOn = <Item>(items: Item[]) => Object.assign([...items], { next: 'more' });
 const selectAll = async () => {
   document.querySelector<HTMLInputElement>('thead input')?.click();
   await pages.until(() => document.querySelector('.chosen'));
 };
 
-it('says that the list has 25 of 37 vehicles, and that all of these are not all', async () => {
-  await open({ vehicles: many(37) });
-  await pages.until(() => pages.texts('tr[data-vehicle]').length === 25);
-  expect(pages.texts('[data-missing]')).toEqual(Array(2).fill('Only 25 of 37 are listed. Search or filter for the others.'));
+const listed = () => pages.texts('tr[data-vehicle] .plate');
+const count = () => pages.texts('[data-count]')[0];
+
+it('lists, counts and selects all of 10,000 vehicles, of which few are in the document', async () => {
+  const all = many(10_000).map((v) => ({ ...v, status: v.id % 4 ? ('available' as const) : ('booked' as const) }));
+  await open({ vehicles: all });
+  expect(count()).toBe('10000 / 10000');
+  expect(document.querySelector('table')?.getAttribute('aria-rowcount')).toBe('10001');
+  expect(listed().length).toBeLessThan(100);
+  await pages.open('#/?status=booked&q=UNIT-99', 'h1');
+  const match = all.filter((v) => v.status === 'booked' && v.unit?.includes('unit-99'));
+  await pages.until(() => count() === `${match.length} / 10000`);
   await selectAll();
-  expect(pages.texts('.chosen')[0]).toMatch(/25 vehicles selected .*not all that match\. Only 25 of 37 are listed\./);
+  expect([...selection.ids]).toEqual(match.map((v) => v.id));
+  expect(document.querySelector('[data-all]')).toBeNull();
 });
 
-it('says so where a filter finds more than was read, and where it sees only what is held', async () => {
-  const held = many(20);
+it('selects all that match where a few are selected', async () => {
+  await open({ vehicles: many(60) });
+  selection.set([7], true);
+  await pages.open('#/?q=unit-1', 'h1');
+  await pages.until(() => pages.texts('[data-all]')[0] === 'Select all 11 that match');
+  document.querySelector<HTMLButtonElement>('[data-all]')?.click();
+  await pages.until(() => selection.ids.size === 12);
+  expect(pages.texts('.chosen')[0]).toMatch(/12 vehicles selected, 1 of them not shown here: M-IM 7/);
+});
+
+it('sorts by each column, in the address', async () => {
   await open({
-    vehicles: (path: string) =>
-      path.includes('status=booked') ? goesOn(many(25, { status: 'booked' })) : path.includes('status=in_use') ? [] : goesOn(held),
+    vehicles: many(12).map((v) => ({ ...v, telemetry: { ...v.telemetry, battery_level_percent: v.id === 3 ? null : 100 - v.id } })),
   });
-  await pages.until(() => pages.texts('[data-missing]')[0]?.startsWith('Only '));
-  await pages.open('#/?energy=low', 'h1');
-  await pages.until(() => pages.texts('main').join().includes('low energy is found among 20 of its vehicles only'));
-  await pages.open('#/?status=booked', 'h1');
-  await pages.until(() => pages.texts('[data-missing]')[0] === 'More than these 25 match: the others are not listed. Search for fewer.');
-  await selectAll();
-  expect(pages.texts('.chosen')[0]).toMatch(/25 vehicles selected .*not all that match\. More than these 25 match/);
-  selection.clear();
-  await pages.open('#/?status=in_use', 'h1'); // all that match are known: there are none
-  await pages.until(() => pages.texts('[data-missing]').length === 0);
+  const click = (name: string) => document.querySelector<HTMLButtonElement>(`thead .${name} button`)?.click();
+  const ids = () => pages.texts('tr[data-vehicle] td.id').map(Number);
+  const order = (name: string) => document.querySelector(`thead .${name}`)?.getAttribute('aria-sort');
+  click('plate');
+  await pages.until(() => order('plate') === 'ascending' && order('id') === null);
+  expect([location.hash, ids()[1]]).toEqual(['#/?sort=plate', 2]); // not M-IM 10
+  click('plate');
+  await pages.until(() => location.hash === '#/?sort=-plate' && ids()[0] === 12);
+  click('energy');
+  await pages.until(() => ids().join() === '12,11,10,9,8,7,6,5,4,2,1,3'); // what is not known comes last
+  expect(order('energy')).toBe('ascending');
+  click('energy');
+  await pages.until(() => ids().join() === '1,2,4,5,6,7,8,9,10,11,12,3');
+  expect(order('energy')).toBe('descending');
+});
+
+it('leads the keyboard through rows that are not in the document yet', async () => {
+  await open({ vehicles: many(500) });
+  await pages.until(() => count() === '500 / 500');
+  const focused = () => document.activeElement?.closest('tr')?.getAttribute('aria-rowindex');
+  for (let n = 0; n < 3; n++) await pages.press('j');
+  await pages.until(() => focused() === '4');
+  await pages.press('End');
+  await pages.until(() => focused() === '501');
+  await pages.press('k');
+  await pages.until(() => focused() === '500');
+  expect(listed().length).toBeLessThan(60);
 });
 
 it('says that the palette has found more than it shows', async () => {
@@ -74,15 +102,6 @@ it('says that there are earlier alarms, and commands', async () => {
   await pages.until(() => pages.texts('.rest').join().includes('These are the newest 10. All commands of this vehicle'));
 });
 
-it('finds the vehicle of a filter that is not held', async () => {
-  await open({ vehicles: (path: string) => (path.includes('q=') ? [summary(4000, { plate_number: 'B-CD 7' })] : goesOn(many(20))) });
-  await pages.open('#/commands', 'input[list]');
-  const input = document.querySelector<HTMLInputElement>('input[list]');
-  if (input) input.value = 'b-cd 7';
-  input?.dispatchEvent(new Event('change', { bubbles: true }));
-  await pages.until(() => location.hash.includes('vehicle_id=4000'));
-});
-
 const order = async (action: string) => {
   document.querySelector<HTMLButtonElement>(`.chosen [data-action="${action}"]`)?.click();
   await pages.until(() => document.querySelector('dialog[open] .buttons'));
@@ -97,7 +116,7 @@ it('takes the number of more than 20 vehicles, and says who has them', async () 
       booking(2, { vehicle: { ...booking(1).vehicle, id: 99 } }),
     ],
   });
-  await pages.until(() => pages.texts('tr[data-vehicle]').length === 21);
+  await pages.until(() => count() === '21 / 21');
   await selectAll();
   await order('lock');
   await pages.until(() => pages.texts('[data-holders]')[0] === '1 of them is with a client: M-IM 3 (anna, BK-2026-00001).');

@@ -3,6 +3,7 @@ import { mount, unmount, tick } from 'svelte';
 import { expect, vi } from 'vitest';
 import type { AdminBooking, BookedCharge, Command, Note, Unit, Vehicle, VehicleStatus, VehicleSummary } from '../api/client';
 import App from '../App.svelte';
+import type { FleetRows } from '../state/vehicleRow';
 import { language } from '../texts/index.svelte';
 
 export const at = (second: number) => new Date(Date.UTC(2026, 0, 2, 10, 0, second)).toISOString();
@@ -210,6 +211,23 @@ const card = (id: number) => ({
 
 const note: Note = { at: at(2), by: 'zoe', vehicle_id: 1, booking_id: null, text: 'The spare key\nis in the depot.' };
 
+const seconds = (at: string | null) => (at === null ? null : Date.parse(at) / 1000);
+
+/** The vehicles of a list as GET /admin/fleet has them. */
+export const rowsOf = (vehicles: VehicleSummary[]): FleetRows => ({
+  columns: ['id', 'agency_id', 'status', 'connectivity', 'latitude', 'longitude', 'located_at', 'locked', 'energy_percent', 'last_seen',
+    'locked_at', 'energy_at', 'plate_number', 'model', 'unit', 'powertrain'],
+  statuses: vehicles.map((v) => v.status),
+  connectivities: vehicles.map((v) => v.connectivity.status),
+  powertrains: ['electric'],
+  models: vehicles.map((v) => `${v.brand} ${v.model}`),
+  vehicles: vehicles.map(({ location, telemetry, ...v }, n) => [
+    v.id, v.agency_id, n, n, location.latitude, location.longitude, seconds(location.timestamp),
+    telemetry.is_locked === null ? null : Number(telemetry.is_locked), telemetry.battery_level_percent, seconds(v.connectivity.last_seen),
+    seconds(v.reported_at.is_locked), seconds(v.reported_at.battery_level_percent), v.plate_number, n, v.unit, 0,
+  ]),
+});
+
 /** What the service answers, by the beginning of the path below /api/v1/admin/; the longest counts. */
 export type Answers = Record<string, unknown>;
 
@@ -227,12 +245,6 @@ export const doubled: Answers = {
     { id: 1, agency_id: 1, name: 'Hbf', latitude: 48, longitude: 11 },
     { id: 2, agency_id: 1, name: 'Hbf', latitude: 48, longitude: 11 },
   ),
-  fleet: {
-    columns: ['id', 'agency_id', 'connectivity', 'last_seen'],
-    statuses: [],
-    connectivities: ['online'],
-    vehicles: twice([1, 1, 0, 0], [2, 1, 0, 0]),
-  },
   halts: twice(
     { agency_id: null, reason: 'fire', by: 'zoe', since: at(0), effect: null },
     { agency_id: 1, reason: 'fire', by: 'zoe', since: at(0), effect: null },
@@ -305,7 +317,8 @@ export async function openConsole(answers: Answers): Promise<Pages> {
     const found = Object.keys(answers)
       .filter((name) => path === name || path.startsWith(name.endsWith('=') ? name : `${name}?`))
       .sort((a, b) => b.length - a.length)[0];
-    const answer = found === undefined ? undefined : answers[found];
+    const all = answers.vehicles;
+    const answer = found !== undefined ? answers[found] : path === 'fleet' && Array.isArray(all) ? rowsOf(all) : undefined;
     if (answer === undefined || answer === null) return json(404, { message: 'It is not there.', error: { code: 'not_found' } });
     const data = typeof answer === 'function' ? await answer(path, init) : answer;
     const cursor = Array.isArray(data) && 'next' in data ? data.next : null;

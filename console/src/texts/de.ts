@@ -55,11 +55,7 @@ export const de: Texts = {
   vehicle: 'Fahrzeug',
   search: 'Kennzeichen, Modell oder Nummer suchen',
   noMatch: 'Kein Fahrzeug passt. Entfernen Sie einen Filter oder suchen Sie nach einem anderen Wort.',
-  more: (held) => `Die Flotte ist größer: Das sind ${held} ihrer Fahrzeuge. Die Suche findet auch die anderen.`,
   limits: {
-    rows: (shown, all) => `Nur ${shown} von ${all} stehen in der Liste. Suchen oder filtern Sie nach den anderen.`,
-    found: (n) => `Mehr als diese ${n} passen: Die anderen stehen nicht in der Liste. Suchen Sie genauer.`,
-    low: (held) => `Die Flotte ist größer: Niedrige Energie wird nur bei ${held} ihrer Fahrzeuge gefunden. Die Karte hat alle.`,
     stations: (n) => `Nur ${n} Stationen sind zu sehen.`,
     commands: (n) => `Das sind die neuesten ${n}.`,
     allCommands: 'Alle Befehle dieses Fahrzeugs',
@@ -216,13 +212,13 @@ export const de: Texts = {
   },
   selection: {
     one: (plate) => `${plate} wählen`,
-    all: (n) => `alle ${n} angezeigten wählen`,
+    all: (n) => `alle ${n} passenden wählen`,
+    allMatching: (n) => `Alle ${n} passenden wählen`,
     bar: 'Gewählte Fahrzeuge',
     count: (n) => (n === 1 ? '1 Fahrzeug gewählt' : `${n} Fahrzeuge gewählt`),
     hidden: (n, plates) => `, ${n} davon hier nicht zu sehen: ${plates.join(', ')}${n > plates.length ? ' …' : ''}`,
     vehicles: (n) => (n === 1 ? '1 Fahrzeug' : `${n} Fahrzeuge`),
     clear: 'Keines wählen',
-    notAll: 'Das sind alle, die in der Liste stehen, nicht alle, die passen.',
     tooMany: 'Ein Sammelbefehl umfasst höchstens 1.000 Fahrzeuge. Wählen Sie weniger.',
   },
   bulk: {

@@ -10,12 +10,8 @@ export const en = {
   vehicle: 'Vehicle',
   search: 'Search plate, model or id',
   noMatch: 'No vehicle matches. Remove a filter, or search for another word.',
-  more: (held: number) => `Only ${held} vehicles of the fleet are loaded. Search finds the others, too.`,
   /** Where a list ends before what there is. */
   limits: {
-    rows: (shown: number, all: number) => `Only ${shown} of ${all} are listed. Search or filter for the others.`,
-    found: (n: number) => `More than these ${n} match: the others are not listed. Search for fewer.`,
-    low: (held: number) => `The fleet is larger: low energy is found among ${held} of its vehicles only. The map has all.`,
     stations: (n: number) => `Only ${n} stations are shown.`,
     commands: (n: number) => `These are the newest ${n}.`,
     allCommands: 'All commands of this vehicle',
@@ -167,13 +163,13 @@ export const en = {
   },
   selection: {
     one: (plate: string) => `select ${plate}`,
-    all: (n: number) => `select all ${n} that are shown`,
+    all: (n: number) => `select all ${n} that match`,
+    allMatching: (n: number) => `Select all ${n} that match`,
     bar: 'Selected vehicles',
     count: (n: number) => (n === 1 ? '1 vehicle selected' : `${n} vehicles selected`),
     hidden: (n: number, plates: string[]) => `, ${n} of them not shown here: ${plates.join(', ')}${n > plates.length ? ' …' : ''}`,
     vehicles: (n: number) => (n === 1 ? '1 vehicle' : `${n} vehicles`),
     clear: 'Select none',
-    notAll: 'These are all that are listed, not all that match.',
     tooMany: 'A bulk command takes at most 1,000 vehicles. Select fewer.',
   },
   bulk: {

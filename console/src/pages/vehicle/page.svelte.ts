@@ -15,8 +15,9 @@ import { isMoving } from '../../freshness';
 import { actions, harmless, mainActions, whyNot, type Ordered } from '../../state/actions';
 import { clock } from '../../state/clock.svelte';
 import { fleet } from '../../state/fleet.svelte';
-import { mergeStatus, timesOf } from '../../state/merge';
+import { mergeStatus } from '../../state/merge';
 import { requestsTo } from '../../state/requests.svelte';
+import { vehicles } from '../../state/vehicles.svelte';
 import { wanted } from '../../state/wanted.svelte';
 import { t } from '../../texts/index.svelte';
 import { ageOf } from './words';
@@ -56,12 +57,12 @@ export class VehiclePage {
     this.id = id;
   }
 
-  live = $derived.by(() => fleet.vehicles.get(this.id));
-  contact = $derived.by(() =>
-    [this.live?.connectivity, this.status?.connectivity]
-      .filter((c) => c !== undefined)
-      .sort((a, b) => (b.last_seen ?? '').localeCompare(a.last_seen ?? ''))[0],
-  );
+  /** Whether its unit is in touch: the newer of what was read here and of what the list knows. */
+  contact = $derived.by(() => {
+    const [live, read] = [vehicles.get(this.id), this.status?.connectivity];
+    if (!live?.seenAt || (read?.last_seen && Date.parse(read.last_seen) > live.seenAt)) return read;
+    return { status: live.contact as VehicleStatus['connectivity']['status'], last_seen: new Date(live.seenAt).toISOString() };
+  });
   commands = $derived.by(() => fleet.commandsOf(this.id).slice(0, commandsShown));
   /** The newest command since the page was opened: what became of it stands next to the buttons. */
   latest = $derived(this.commands.find((c) => Date.parse(c.requested_at) > this.#openedAt - 1000 && c.action !== 'report-state'));
@@ -94,7 +95,6 @@ export class VehiclePage {
       fleet.me,
       {
         unit: vehicle?.unit ?? null,
-        agency_id: vehicle?.agency_id ?? 0,
         commands: vehicle?.capabilities.commands,
         contact: this.contact?.status,
         speed: this.#speed(),
@@ -122,7 +122,7 @@ export class VehiclePage {
 
   #fail(error: unknown): string {
     this.gone = error instanceof ApiError && error.status === 404;
-    if (this.gone) fleet.remove(this.id);
+    if (this.gone) vehicles.remove(this.id);
     return this.gone ? t().trouble.gone : t().failed(messageOf(error));
   }
 
@@ -135,7 +135,7 @@ export class VehiclePage {
       // The answer may have been made before these events.
       for (const change of meanwhile) now = mergeStatus(now.status, now.ages, change);
       [this.status, this.ages] = [now.status, now.ages];
-      fleet.mergeStatus(this.id, now.status, now.ages);
+      vehicles.takeStatus(this.id, now.status, now.ages);
       return meta.source;
     } finally {
       unwatch();
@@ -155,17 +155,13 @@ export class VehiclePage {
 
   async read() {
     try {
-      const vehicle = (await get<Vehicle>(`vehicles/${this.id}`)).data;
-      this.vehicle = vehicle;
+      this.vehicle = (await get<Vehicle>(`vehicles/${this.id}`)).data;
       const [, recent] = await Promise.all([
         this.#readStatus(),
         get<Command[]>(`vehicles/${this.id}/commands?limit=${commandsShown}`),
         this.#readBookings(),
       ]);
       for (const command of recent.data) fleet.mergeCommand(command);
-      // Of a larger fleet it may not be held yet; events keep it current there.
-      if (this.status && this.ages && !fleet.vehicles.has(this.id))
-        fleet.vehicles.set(this.id, { ...vehicle, ...this.status, reported_at: timesOf(this.ages), state_stored: false });
       this.problem = '';
       this.unread = '';
       this.gone = false;
@@ -218,7 +214,7 @@ export class VehiclePage {
   changed(now: Vehicle) {
     this.vehicle = now;
     if (this.status) this.status = { ...this.status, status: now.status };
-    if (this.live) fleet.vehicles.set(this.id, { ...this.live, status: now.status });
+    vehicles.readAgain(this.id);
   }
 
   /** Orders an action, or asks first. */

@@ -1,2 +1,0 @@
-/** More rows than that make the fleet's page slow; filters lead to the others. */
-export const rowsShown = 500;
