@@ -214,12 +214,53 @@ func TestLists_FlagsAreQueryParameters(t *testing.T) {
 	for want, args := range map[string][]string{
 		"vehicles?connectivity=offline&limit=50&q=Golf": {"vehicles", "Golf", "--connectivity", "offline"},
 		"bookings?limit=50&status=active&vehicle_id=42": {"bookings", "--vehicle", "42", "--status", "active"},
+		"alerts?limit=50&severity=critical&state=open":  {"alerts", "--severity", "critical"},
+		"alerts?agency_id=1&limit=50&rule=lamp&vehicle_id=42": {
+			"alerts", "list", "--state", "any", "--vehicle", "42", "--rule", "lamp", "--agency", "1",
+		},
 		"activity?action=command.unlock&actor=eva&limit=5&outcome=failed": {
 			"activity", "--limit", "5", "--actor", "eva", "--action", "command.unlock", "--outcome", "failed",
 		},
 	} {
 		if _, err := output(t, args...); err != nil || asked != "/api/v1/admin/"+want {
 			t.Errorf("%v requested %s, %v", args, asked, err)
+		}
+	}
+}
+
+func TestAlerts_AreAcknowledgedAndTheirRulesSet(t *testing.T) {
+	var asked string
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked = r.Method + " " + strings.TrimPrefix(r.RequestURI, "/api/v1/admin/") + " " + string(body)
+		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":{"rules":[{"rule":"lamp","enabled":false,"for_s":60,"levels":[
+			{"severity":"info","limit":null}]}]}}`)
+	}))
+	defer service.Close()
+	t.Setenv("MOTORPOOL_URL", service.URL)
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	rules := `{"rules":[{"rule":"lamp","enabled":false}]}`
+	fromStdin(t, rules)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"alerts", "acknowledge", "a/b"}, "POST alerts/a%2Fb/acknowledge {}"},
+		{[]string{"alerts", "acknowledge", "a", "--note", "on my way"}, `POST alerts/a/acknowledge {"note":"on my way"}`},
+		{[]string{"alerts", "rules", "1"}, "GET agencies/1/alert-rules "},
+		{[]string{"alerts", "rules", "1", "--set", "-"}, "PUT agencies/1/alert-rules " + rules},
+	} {
+		if _, err := output(t, c.args...); err != nil || asked != c.want {
+			t.Errorf("%v requested %s, want %s; %v", c.args, asked, c.want, err)
+		}
+	}
+	text, err := output(t, "alerts", "rules", "1", "--output", "table")
+	if err != nil || !strings.Contains(text, "lamp  false    60") {
+		t.Errorf("printed %s, %v", text, err)
+	}
+	for _, file := range []string{"/none", os.Args[0]} {
+		if _, err := output(t, "alerts", "rules", "1", "--set", file); exitCode(err) != exitUsage {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }

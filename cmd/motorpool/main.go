@@ -57,6 +57,7 @@ type commandLine struct {
 	Bookings   bookings    `cmd:"" group:"operator" help:"List bookings."`
 	Activity   activity    `cmd:"" group:"operator" help:"List and export the audit log."`
 
+	Alerts alerts `cmd:"" group:"operator" help:"List and acknowledge alerts, and set their rules."`
 	Events events `cmd:"" group:"operator" help:"Print live events: commands, reports, connectivity."`
 
 	Units units `cmd:"" help:"List telematics units, through a running service."`

@@ -7,6 +7,8 @@ var helpTexts = settings.Texts{
 	"activity_from": "From this day or instant on, such as 2026-11-01 or 2026-11-01T12:00:00Z, in UTC (default the beginning)",
 	"agency_until": "Until when it is valid: a duration from now such as 720h, a date such as 2027-01-31 (its beginning, UTC), or a " +
 		"time such as 2027-01-31T12:00:00Z",
+	"rules_set": "Set them to those of this JSON file, as --output json prints them; what it leaves out has its default; -: standard " +
+		"input (default show them)",
 	"device_protocol": "Protocol of the units; for ovms and teltonika, it prints what to enter into each",
 	"device_vehicle_type": "Vehicle type of an OVMS module, such as NL: then it also prints a PIN, which lock and unlock need " +
 		"(default none: the module is only observed)",

@@ -20,7 +20,8 @@ import (
 // required are arguments that commands need, by the beginning of their names.
 var required = map[string][]string{
 	"agency key add": {"1"}, "agency key retire": {"--agency", "1", "ak_1", "720h"},
-	"agency key revoke": {"--agency", "1", "ak_1"}, "attention": {"42"}, "bulk": {"lock", "42"},
+	"agency key revoke": {"--agency", "1", "ak_1"}, "alerts acknowledge": {"x"},
+	"alerts rules": {"1"}, "attention": {"42"}, "bulk": {"lock", "42"},
 	"bulk-status": {"x"}, "command": {"x"}, "halt": {"--why", "x"},
 	"import": {"/dev/null"},
 	"keys activate": {
