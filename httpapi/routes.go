@@ -205,7 +205,7 @@ func (s *server) routes(e *echo.Echo) {
 	}
 	r.open(errorcode.Path, echo.WrapHandler(http.HandlerFunc(errorcode.ServePage)))
 	r.open("/openapi.yaml", func(c echo.Context) error { return c.Blob(http.StatusOK, "application/yaml", contractYAML) })
-	r.open("/openapi.json", func(c echo.Context) error { return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, s.contract.JSON) })
+	r.open("/openapi.json", func(c echo.Context) error { return c.Blob(http.StatusOK, echo.MIMEApplicationJSON, s.contract.JSON()) })
 	if start := s.startPage(); start != "" {
 		r.open("/", func(c echo.Context) error { return c.Redirect(http.StatusFound, start) })
 	} else {

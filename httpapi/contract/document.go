@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -27,7 +28,8 @@ const (
 
 // Document is an OpenAPI document, parsed.
 type Document struct {
-	JSON []byte // the document as JSON
+	// JSON returns the document as JSON. The first call encodes it, so that a start does not wait.
+	JSON func() []byte
 
 	parsed *openapi3.T
 	// anyInteger are path parameters that may be any 64-bit integer: the library need not check
@@ -44,11 +46,14 @@ func MustParse(text []byte) *Document {
 	if err != nil {
 		panic(fmt.Sprintf("contract: load: %v", err))
 	}
-	encoded, err := parsed.MarshalJSON()
-	if err != nil {
-		panic(fmt.Sprintf("contract: encode: %v", err))
-	}
-	d := &Document{JSON: encoded, parsed: parsed, anyInteger: map[*openapi3.Parameter]bool{}, anyText: map[*openapi3.Parameter]int{}}
+	d := &Document{parsed: parsed, anyInteger: map[*openapi3.Parameter]bool{}, anyText: map[*openapi3.Parameter]int{}}
+	d.JSON = sync.OnceValue(func() []byte {
+		encoded, err := parsed.MarshalJSON()
+		if err != nil {
+			panic(fmt.Sprintf("contract: encode: %v", err))
+		}
+		return encoded
+	})
 	for _, item := range parsed.Paths.Map() {
 		for _, operation := range item.Operations() {
 			for _, ref := range operation.Parameters {
