@@ -49,7 +49,8 @@ func TestAllowed_NamesTheMissingRights(t *testing.T) {
 		`grant delete on addresses, payment_methods, processor_notices to before_keys`,
 	)
 	err := p.Allowed(t.Context())
-	if err == nil || !strings.HasSuffix(err.Error(), "lacks delete on areas, delete on detachments, "+
+	if err == nil || !strings.HasSuffix(err.Error(), "lacks delete on alert_inputs, delete on alert_rules, "+
+		"delete on alerts, delete on areas, delete on detachments, "+
 		"select on halts, insert on halts, update on halts, delete on halts, "+
 		"select on idempotency_keys, insert on idempotency_keys, update on idempotency_keys, delete on idempotency_keys, "+
 		"delete on instances, delete on quotes, delete on "+unknownUnitsTable+", delete on unit_clocks, delete on unit_counts, "+
