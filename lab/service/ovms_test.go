@@ -189,6 +189,14 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 	}; !slices.Equal(got, want) {
 		t.Errorf("alarms %q\nwant %q", got, want)
 	}
+	w.eventually(20*time.Second, "one alert has all alarms", func() bool {
+		open := slices.DeleteFunc(w.openAlerts(), func(a listedAlert) bool { return a.Rule != "unit_alarm" })
+		if len(open) != 1 {
+			return false
+		}
+		kinds, _ := open[0].Facts["kinds"].([]any)
+		return len(kinds) == 4
+	})
 
 	w.module.LoseNetwork()
 	w.becomes("offline")

@@ -409,7 +409,7 @@ func (i *instance) do(method, path string, headers ...string) reply {
 func (i *instance) send(method, path, text string, headers ...string) reply {
 	i.Helper()
 	var body io.Reader
-	if method == http.MethodPost || method == http.MethodPatch {
+	if method == http.MethodPost || method == http.MethodPatch || method == http.MethodPut {
 		body = strings.NewReader(text)
 	}
 	request, err := http.NewRequest(method, i.base+path, body)

@@ -15,7 +15,7 @@ const (
 	sweepShare = 4
 	// LeaseFor is how long an instance has the sweeps for itself. Half: two instances sweep where
 	// one sweep is slow; double: the next one begins later when an instance has died.
-	LeaseFor = 3 * sweepEvery
+	LeaseFor = 2 * sweepEvery
 	// seldomEvery is the interval of rules that read the audit log. Half: it is read twice as
 	// often.
 	seldomEvery = time.Minute
