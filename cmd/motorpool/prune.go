@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	auditlog "motorpool/store/activity"
+	stored "motorpool/store/alerts"
 	"motorpool/store/commands"
 	"motorpool/store/pg"
 )
@@ -13,7 +14,7 @@ import (
 type prune struct {
 	database
 	KeepCommands int  `default:"24" placeholder:"MONTHS" help:"Whole months for which settled commands are kept, at least 3; 0: all."`
-	KeepActivity int  `default:"24" placeholder:"MONTHS" help:"Whole months for which the audit log is kept; 0: all."`
+	KeepActivity int  `default:"24" placeholder:"MONTHS" help:"Whole months for which the audit log and cleared alerts are kept; 0: all."`
 	DryRun       bool `env:"-" help:"Print what would be removed, and change nothing."`
 }
 
@@ -50,7 +51,9 @@ func (p prune) pruneActivity(ctx context.Context, postgres *pg.DB) error {
 		fmt.Fprintf(stdout, "removed %d audit log entries from the default partition\n", pruned.Others)
 	}
 	fmt.Fprintf(stdout, "the audit log begins with %s\n", pruned.Before.Format("2006-01-02"))
-	return nil
+	cleared, err := stored.Prune(ctx, postgres, pruned.Before, p.DryRun)
+	fmt.Fprintf(stdout, "%s %d cleared alerts\n", p.done(), cleared)
+	return err
 }
 
 func (p prune) pruneCommands(ctx context.Context, postgres *pg.DB) error {
@@ -77,12 +80,16 @@ func (p prune) pruneCommands(ctx context.Context, postgres *pg.DB) error {
 	return nil
 }
 
-func (p prune) printMonths(months []pg.Month, what string) {
-	done := "removed"
+// done says in words whether something was removed.
+func (p prune) done() string {
 	if p.DryRun {
-		done = "would remove"
+		return "would remove"
 	}
+	return "removed"
+}
+
+func (p prune) printMonths(months []pg.Month, what string) {
 	for _, m := range months {
-		fmt.Fprintf(stdout, "%s %s: about %d %s, %d MB\n", done, m.Name, m.Rows, what, m.Bytes/1_000_000)
+		fmt.Fprintf(stdout, "%s %s: about %d %s, %d MB\n", p.done(), m.Name, m.Rows, what, m.Bytes/1_000_000)
 	}
 }

@@ -70,7 +70,8 @@ func TestAlerts_StayOverARestartOfEveryInstance(t *testing.T) {
 	car(2).Change(unlocked) // of agency 2, where that opens after five minutes
 	car(3).Change(unlocked)
 	i.awaitAlerts("left_open 3", "service_due 1")
-	car(4).Change(func(b *simulator.Body) { b.Latitude += 0.003 }) // towed: it was parked when the others were evaluated
+	// It is towed: that it was parked was noted when the alerts of the others opened.
+	car(4).Change(func(b *simulator.Body) { b.Latitude += 0.003 })
 	opened := i.awaitAlerts("left_open 3", "moved_without_booking 4", "service_due 1")
 	i.eventually(10*time.Second, "open alerts are counted", func() bool {
 		return i.metric(`motorpool_alerts_open{rule="left_open", severity="critical"}`) == 1

@@ -188,3 +188,22 @@ func TestSettings_AreOfAnAgencyAndComplete(t *testing.T) {
 		t.Errorf("audit log: %+v, %v", entries, err)
 	}
 }
+
+func TestPrune_RemovesWhatWasClearedBefore(t *testing.T) {
+	w := newWorld(t)
+	old, recent := w.add(alerts.LeftOpen, 1, 7, ""), w.add(alerts.LeftOpen, 1, 8, "")
+	w.add(alerts.LeftOpen, 1, 9, "")
+	w.exec(`update alerts set cleared_at = $2 where id = $1`, old, w.now.Add(-time.Second))
+	w.exec(`update alerts set cleared_at = $2 where id = $1`, recent, w.now)
+	for _, c := range []struct {
+		dryRun bool
+		left   int
+	}{{true, 3}, {false, 2}} {
+		if n, err := Prune(t.Context(), w.db, w.now, c.dryRun); n != 1 || err != nil {
+			t.Errorf("removed %d, %v; want 1", n, err)
+		}
+		if left := len(w.find(alerts.Query{})); left != c.left {
+			t.Errorf("%d alerts are left, want %d", left, c.left)
+		}
+	}
+}
