@@ -36,6 +36,7 @@ var document = sync.OnceValue(func() *openapi3.T {
 // The checking library treats a stream as text.
 func init() {
 	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.PlainBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("application/gpx+xml", openapi3filter.PlainBodyDecoder)
 }
 
 // The checking library has no check of this format.

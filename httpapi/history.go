@@ -3,13 +3,17 @@ package httpapi
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
+	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/samples"
 )
@@ -71,25 +75,13 @@ func buckets(c *request.Call, from, to time.Time) int {
 	return max(1, min(requested, maxPoints, int(to.Sub(from)/samples.Driving)))
 }
 
-// history answers GET /admin/vehicles/{vehicle}/history. It records the read before the answer
-// [LAW-9].
+// history answers GET /admin/vehicles/{vehicle}/history.
 func (t telemetry) history(c *request.Call) error {
 	from, to := historyRange(c)
 	fields := historyFields(c)
-	entry := c.Entry(telematics.HistoryRead, c.VehicleID())
-	entry.Outcome = telematics.Executed
-	entry.Details = map[string]any{"fields": strings.Join(fields, ","), "from": resource.Timestamp(from), "to": resource.Timestamp(to)}
-	twin, err := visibleTwin(c, t.fleet.Record)
+	twin, err := t.recordRead(c, strings.Join(fields, ","), from, to)
 	if err != nil {
-		if entry.Code = request.AsError(err).Code; entry.Code != telematics.VehicleNotFound {
-			return err
-		}
-		entry.Outcome = telematics.NotExecuted
-	} else {
-		entry.Agency = twin.AgencyID
-	}
-	if recordErr := t.audit.recordDurably(c, entry); recordErr != nil || err != nil {
-		return cmp.Or(recordErr, err)
+		return err
 	}
 	query := samples.Query{Vehicle: twin.ID, Agency: c.Actor.Agency, From: from, To: to, Buckets: buckets(c, from, to)}
 	found, err := t.record.Telemetry(c.Ctx(), query)
@@ -97,6 +89,69 @@ func (t telemetry) history(c *request.Call) error {
 		return err
 	}
 	return c.Answer(request.Plural(len(found), "point"), resource.NewHistory(query, t.record.TelemetryDays(), fields, found))
+}
+
+// recordRead returns the vehicle that the path names. It records the read before the answer
+// [LAW-9].
+func (t telemetry) recordRead(c *request.Call, fields string, from, to time.Time) (telematics.Twin, error) {
+	entry := c.Entry(telematics.HistoryRead, c.VehicleID())
+	entry.Outcome = telematics.Executed
+	entry.Details = map[string]any{"fields": fields, "from": resource.Timestamp(from), "to": resource.Timestamp(to)}
+	twin, err := visibleTwin(c, t.fleet.Record)
+	if err != nil {
+		if entry.Code = request.AsError(err).Code; entry.Code != telematics.VehicleNotFound {
+			return twin, err
+		}
+		entry.Outcome = telematics.NotExecuted
+	} else {
+		entry.Agency = twin.AgencyID
+	}
+	return twin, cmp.Or(t.audit.recordDurably(c, entry), err)
+}
+
+// trips answers GET /admin/vehicles/{vehicle}/trips.
+func (t telemetry) trips(c *request.Call) error {
+	trips, err := t.findTrips(c)
+	if err != nil {
+		return err
+	}
+	from, to := historyRange(c)
+	used, err := t.bookings.FindBookings(c.Ctx(), rental.BookingQuery{Vehicle: c.VehicleID(), Agency: c.Actor.Agency, From: from, To: to})
+	if err != nil {
+		return err
+	}
+	return c.AnswerWith(http.StatusOK, request.Plural(len(trips), "trip"), resource.List(trips, func(trip samples.Trip) resource.Trip {
+		return resource.NewTrip(trip, used)
+	}), tripsMeta{t.record.TelemetryDays()})
+}
+
+type tripsMeta struct {
+	RetentionDays int `json:"retention_days"`
+}
+
+// gpx answers GET /admin/vehicles/{vehicle}/trips.gpx.
+func (t telemetry) gpx(c *request.Call) error {
+	trips, err := t.findTrips(c)
+	if err != nil {
+		return err
+	}
+	from, _ := historyRange(c)
+	file := fmt.Sprintf("vehicle-%d-%s.gpx", c.VehicleID(), from.Format("2006-01-02-1504"))
+	c.SetHeader(echo.HeaderContentDisposition, "attachment; filename="+file)
+	return c.Blob(http.StatusOK, "application/gpx+xml", resource.NewGPX(trips))
+}
+
+// findTrips returns the trips of the vehicle that the path names. It records the read.
+func (t telemetry) findTrips(c *request.Call) ([]samples.Trip, error) {
+	from, to := historyRange(c)
+	twin, err := t.recordRead(c, "position,speed", from, to)
+	if err != nil {
+		return nil, err
+	}
+	found, err := t.record.Telemetry(c.Ctx(), samples.Query{
+		Vehicle: twin.ID, Agency: c.Actor.Agency, From: from, To: to, Buckets: max(1, int(to.Sub(from)/samples.Driving)),
+	})
+	return samples.Trips(found), err
 }
 
 // track answers GET /admin/bookings/{booking}/track: where the vehicle was from the start of the

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/httpapi"
+	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/samples"
 )
@@ -232,4 +233,73 @@ func countNull(values []any) (n int) {
 		}
 	}
 	return n
+}
+
+// drive returns a history of a drive of a kilometre, in a minute that ended 30 minutes ago, and
+// what was reported after it.
+func drive() *telemetry {
+	m := newTelemetry()
+	m.buckets = nil
+	for i, metres := range []float64{0, 500, 1000, 1000} {
+		m.buckets = append(m.buckets, samples.Bucket{
+			Position:  &telematics.Position{Latitude: 48 + metres/111_195, Longitude: 11.5},
+			LocatedAt: now.Add(time.Duration(i-62) * 30 * time.Second),
+		})
+	}
+	return m
+}
+
+const tripsPath = "/api/v1/admin/vehicles/42/trips"
+
+func TestTrips_HaveTheirDistanceAndDriver(t *testing.T) {
+	m := drive()
+	a := newBookingAPI(t, with(m))
+	day := "?from=2026-01-01T10:00:00Z&to=2026-01-02T10:00:00Z"
+	a.set(42, func(d *rental.BookingDetails) {
+		d.ActualStart, d.ActualEnd = now.Add(-2*time.Hour), now.Add(-time.Hour)
+	})
+	a.set(46, func(d *rental.BookingDetails) {
+		d.ActualStart, d.ActualEnd, d.Subject, d.Reference = now.Add(-time.Hour), now.Add(-10*time.Minute), "zoe", "BK-2026-00046"
+	})
+	a.get(tripsPath+day, ofAgency(1)).wants(200, "").says("1 trip.").lists(1).meta("retention_days", 7.0).has(
+		"0.from", "2026-01-02T09:29:00.250Z", "0.to", "2026-01-02T09:30:00.250Z", "0.distance_km", 1.0,
+		"0.start.latitude", 48.0, "0.booking_id", 46.0, "0.booking_reference", "BK-2026-00046", "0.client", "zoe",
+	)
+	from, to := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
+	same(t, m.last(), samples.Query{Vehicle: 42, Agency: 1, From: from, To: to, Buckets: 5760}, "query")
+	same(t, a.bookings.asked, rental.BookingQuery{Vehicle: 42, Agency: 1, From: from, To: to}, "bookings")
+	a.wantsEntries(logged{Action: telematics.HistoryRead, Vehicle: 42, Agency: 1, Outcome: telematics.Executed})
+
+	for id := range a.bookings.byID {
+		a.set(id, func(d *rental.BookingDetails) { d.ActualStart, d.ActualEnd = now.Add(-29*time.Minute), time.Time{} })
+	}
+	a.get(tripsPath).wants(200, "").has("0.booking_id", nil, "0.client", nil)
+	m.buckets = nil
+	a.get(tripsPath).wants(200, "").says("0 trips.").shows(`"data":[]`)
+}
+
+func TestTrips_AreAFileOfGPX(t *testing.T) {
+	a := newAPI(t, with(drive()))
+	r := a.get(tripsPath + ".gpx?from=2026-01-02T09:00:00Z").answers(200)
+	r.heads("Content-Type", "application/gpx+xml", "Content-Disposition", "attachment; filename=vehicle-42-2026-01-02-0900.gpx")
+	r.shows(
+		`<gpx xmlns="http://www.topografix.com/GPX/1/1" version="1.1" creator="Motorpool">`,
+		`<trkpt lat="48" lon="11.5">`, `<time>2026-01-02T09:30:00.250Z</time>`,
+	)
+	same(t, strings.Count(r.text, "<trkpt"), 3, "points")
+	a.wantsEntries(logged{Action: telematics.HistoryRead, Vehicle: 42, Outcome: telematics.Executed})
+}
+
+func TestTrips_AreOfVisibleVehicles(t *testing.T) {
+	m := drive()
+	a := newBookingAPI(t, with(m))
+	for _, path := range []string{tripsPath, tripsPath + ".gpx"} {
+		a.get(path, ofAgency(2)).wants(404, "vehicle_not_found")
+		like(t, a.lastEntry(), logged{Action: telematics.HistoryRead, Code: "vehicle_not_found", Agency: 2}, "entry")
+		a.get(path + "?from=2026-01-03T10:00:00Z&to=2026-01-02T10:00:00Z").invalid("from")
+		a.get(path + "?from=2025-01-03T10:00:00Z").invalid("from")
+	}
+	same(t, len(m.asked), 0, "queries")
+	a.bookings.err = gone{}
+	a.get(tripsPath).wants(503, "service_unavailable")
 }

@@ -59,6 +59,8 @@ func (s *server) routes(e *echo.Echo) {
 	}
 	r.get("/api/v1/admin/vehicles/{vehicle}/status", vehicles.status, recordedAs(telematics.StatusRead), mayRefresh)
 	r.get("/api/v1/admin/vehicles/{vehicle}/history", telemetry.history, recordedAs(telematics.HistoryRead), checkedBy(checkHistory))
+	r.get("/api/v1/admin/vehicles/{vehicle}/trips", telemetry.trips, recordedAs(telematics.HistoryRead), checkedBy(checkHistory))
+	r.get("/api/v1/admin/vehicles/{vehicle}/trips.gpx", telemetry.gpx, recordedAs(telematics.HistoryRead), checkedBy(checkHistory))
 	r.get("/api/v1/admin/vehicles", vehicles.list, listed("vehicles"))
 	r.get("/api/v1/admin/fleet", vehicles.fleetMap)
 	r.get("/api/v1/admin/vehicles/{vehicle}", vehicles.get)

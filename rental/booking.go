@@ -72,6 +72,7 @@ type BookingQuery struct {
 	Client    string // subject
 	State     BookingState
 	Vehicle   telematics.VehicleID
+	From, To  time.Time // the vehicle was used in this time; zero: at any
 	telematics.Page
 }
 

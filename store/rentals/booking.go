@@ -75,12 +75,14 @@ func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]re
 				and ($5::bigint = 0 or b.vehicle_id = $5)
 				and ($6::bigint = 0 or b.id < $6)
 				and ($8::text = '' or b.reference = $8)
+				and ($9::timestamptz is null or b.started_at < $10 and coalesce(b.ended_at, 'infinity') > $9)
 			order by b.id desc
 			limit nullif($7::bigint, 0)
 		)`+selectDetailsOf+`
 		where b.id = any (array (select id from page)) -- in (…) is taken for many, and reads whole tables
 		order by b.id desc`,
-		pg.Timestamp(time.Now()), q.Agency, q.Client, q.State, q.Vehicle, q.Before, q.Limit, q.Reference)
+		pg.Timestamp(time.Now()), q.Agency, q.Client, q.State, q.Vehicle, q.Before, q.Limit, q.Reference,
+		pg.Timestamp(q.From), pg.Timestamp(q.To))
 	return found, unavailable.Wrap("read bookings", err)
 }
 

@@ -173,6 +173,8 @@ func TestFindBookings_NewestFirstAndFiltered(t *testing.T) {
 		{rental.BookingQuery{Vehicle: 2}, []rental.BookingID{ids[3], ids[1]}},
 		{rental.BookingQuery{Page: telematics.Page{Limit: 2, Before: int64(ids[3])}}, []rental.BookingID{ids[2], ids[1]}},
 		{rental.BookingQuery{Client: "an\x00na"}, nil},
+		{rental.BookingQuery{Vehicle: 1, From: noon.Add(time.Hour), To: noon.Add(2 * time.Hour)}, ids[:1]},
+		{rental.BookingQuery{From: noon.Add(-time.Hour), To: noon}, nil},
 	} {
 		found, err := w.there.FindBookings(t.Context(), c.q)
 		var got []rental.BookingID

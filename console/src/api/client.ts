@@ -14,6 +14,7 @@ export type Action = Schemas['Action'];
 export type Halt = Schemas['Halt'];
 export type Me = Schemas['Me'];
 export type Activity = Schemas['Activity'];
+export type Trip = Schemas['Trip'];
 export type Note = Schemas['Note'];
 export type BulkCommand = Schemas['BulkCommand'];
 export type AdminBooking = Schemas['AdminBooking'];

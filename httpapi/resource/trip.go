@@ -1,0 +1,72 @@
+package resource
+
+import (
+	"encoding/xml"
+	"math"
+
+	"motorpool/rental"
+	"motorpool/telematics/samples"
+)
+
+// Trip is a drive of a vehicle, and the booking in which it was made.
+type Trip struct {
+	From       string  `json:"from"`
+	To         string  `json:"to"`
+	DistanceKm float64 `json:"distance_km"`
+	Start      Place   `json:"start"`
+	End        Place   `json:"end"`
+	BookingID  *int64  `json:"booking_id"` // null: none, and likewise the next two
+	Reference  *string `json:"booking_reference"`
+	Client     *string `json:"client"`
+}
+
+// Place is a position in degrees, WGS 84.
+type Place struct {
+	Latitude  float64 `json:"latitude"`
+	Longitude float64 `json:"longitude"`
+}
+
+// NewTrip returns a trip with the first of the bookings that the vehicle was used in then.
+func NewTrip(t samples.Trip, used []rental.BookingDetails) Trip {
+	first, last := t.Track[0], t.Track[len(t.Track)-1]
+	body := Trip{
+		From: Timestamp(first.LocatedAt), To: Timestamp(last.LocatedAt), DistanceKm: math.Round(t.Metres/10) / 100,
+		Start: Place(*first.Position), End: Place(*last.Position),
+	}
+	for _, d := range used {
+		if d.ActualStart.Before(last.LocatedAt) && (d.ActualEnd.IsZero() || d.ActualEnd.After(first.LocatedAt)) {
+			body.BookingID, body.Reference, body.Client = OrNull(int64(d.ID)), OrNull(d.Reference), OrNull(d.Subject)
+			break
+		}
+	}
+	return body
+}
+
+// NewGPX returns trips as a GPX 1.1 file (https://www.topografix.com/GPX/1/1/).
+func NewGPX(trips []samples.Trip) []byte {
+	type point struct {
+		Latitude  float64 `xml:"lat,attr"`
+		Longitude float64 `xml:"lon,attr"`
+		Time      string  `xml:"time"`
+	}
+	type track struct {
+		Name   string  `xml:"name"`
+		Points []point `xml:"trkseg>trkpt"`
+	}
+	file := struct {
+		XMLName xml.Name `xml:"http://www.topografix.com/GPX/1/1 gpx"`
+		Version string   `xml:"version,attr"`
+		Creator string   `xml:"creator,attr"`
+		Tracks  []track  `xml:"trk"`
+	}{Version: "1.1", Creator: "Motorpool"}
+	for _, t := range trips {
+		file.Tracks = append(file.Tracks, track{
+			Name: Timestamp(t.Track[0].LocatedAt),
+			Points: List(t.Track, func(b samples.Bucket) point {
+				return point{b.Position.Latitude, b.Position.Longitude, Timestamp(b.LocatedAt)}
+			}),
+		})
+	}
+	text, _ := xml.MarshalIndent(file, "", " ") // numbers and times can be encoded
+	return append([]byte(xml.Header), text...)
+}
