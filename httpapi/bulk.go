@@ -120,15 +120,49 @@ func (o commands) bulk(c *request.Call) error {
 	return c.Answer(body.Summary.sentence(), body)
 }
 
+// bulkList is the list of GET /admin/bulk-commands.
+const bulkList = "bulk_commands" + request.ByID
+
+// bulkCommands answers GET /admin/bulk-commands.
+func (o commands) bulkCommands(c *request.Call) error {
+	p := c.Page(bulkList)
+	query := telematics.BulkQuery{Agency: c.Actor.Agency}
+	query.Limit, query.Before = p.QueryByID()
+	found, err := o.bulks.Bulks(c.Ctx(), query)
+	if err != nil {
+		return err
+	}
+	listed, meta := request.CutAt(p, found, func(b telematics.CountedBulk) string { return b.ID.String() })
+	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "bulk command"),
+		resource.List(listed, func(b telematics.CountedBulk) bulkOrderBody {
+			body := newBulkOrderBody(b.Bulk)
+			for outcome, n := range b.Outcomes {
+				body.Summary.add(outcome, n)
+			}
+			return body
+		}), meta)
+}
+
 // bulkBody is an order to many vehicles, and its results.
 type bulkBody struct {
+	bulkOrderBody
+	Items []bulkItemBody `json:"items"`
+}
+
+type bulkOrderBody struct {
 	ID          string              `json:"id"`
 	Action      telematics.Action   `json:"action"`
 	Parameters  *resource.Attention `json:"parameters"`
 	RequestedBy string              `json:"requested_by"`
 	RequestedAt string              `json:"requested_at"`
 	Summary     bulkSummary         `json:"summary"`
-	Items       []bulkItemBody      `json:"items"`
+}
+
+func newBulkOrderBody(b telematics.Bulk) bulkOrderBody {
+	return bulkOrderBody{
+		ID: b.ID.String(), Action: b.Action, Parameters: resource.NewAttention(b.Attention),
+		RequestedBy: b.Actor.Subject, RequestedAt: resource.Timestamp(b.Requested),
+	}
 }
 
 // bulkSummary counts vehicles.
@@ -149,11 +183,7 @@ type bulkItemBody struct {
 }
 
 func newBulkBody(b telematics.Bulk) bulkBody {
-	body := bulkBody{
-		ID: b.ID.String(), Action: b.Action, Parameters: resource.NewAttention(b.Attention),
-		RequestedBy: b.Actor.Subject, RequestedAt: resource.Timestamp(b.Requested),
-		Items: resource.List(b.Items, newBulkItemBody),
-	}
+	body := bulkBody{newBulkOrderBody(b), resource.List(b.Items, newBulkItemBody)}
 	for _, item := range b.Items {
 		body.Summary.count(item)
 	}
@@ -183,18 +213,22 @@ func (s *bulkSummary) count(item telematics.BulkItem) {
 	case item.Command != nil:
 		outcome = item.Command.State.Outcome()
 	}
-	s.Total++
+	s.add(outcome, 1)
+}
+
+func (s *bulkSummary) add(outcome telematics.Outcome, n int) {
+	s.Total += n
 	switch outcome {
 	case telematics.Undecided:
-		s.Open++
+		s.Open += n
 	case telematics.Executed:
-		s.Executed++
+		s.Executed += n
 	case telematics.NotExecuted:
-		s.NotExecuted++
+		s.NotExecuted += n
 	case telematics.HasFailed:
-		s.Failed++
+		s.Failed += n
 	case telematics.MayHave:
-		s.Unknown++
+		s.Unknown += n
 	}
 }
 

@@ -231,3 +231,28 @@ func TestBulk_CountsItsVehiclesAgainstTheLimit(t *testing.T) {
 	order(500, ofAgency(1)).wants(202, "")
 	a.get("/api/v1/admin/vehicles/42").wants(200, "").wantsQuota("600", "595", "6")
 }
+
+func TestBulkCommands_AreListedNewestFirst(t *testing.T) {
+	a := newAPI(t)
+	const list = "/api/v1/admin/bulk-commands"
+	a.get(list).wants(200, "").says("0 bulk commands.").lists(0)
+	var ids []any
+	for _, agency := range []telematics.AgencyID{1, 2, 1} {
+		b := telematics.Bulk{
+			ID: uuid.Must(uuid.NewV7()), Action: telematics.Lock, Vehicles: []telematics.VehicleID{1, 2},
+			Actor: telematics.Actor{Subject: "zoe", Role: telematics.Admin, Agency: agency}, Requested: now,
+		}
+		a.bulks.byID[b.ID] = b
+		ids = append(ids, b.ID.String())
+	}
+	r := a.get(list+"?limit=2").wants(200, "").lists(2).has(
+		"0.id", ids[2], "1.id", ids[1], "0.requested_by", "zoe", "0.action", "lock", "0.summary.total", 2.0, "0.summary.executed", 2.0,
+	)
+	cursor, _ := r.body.Meta["next_cursor"].(string)
+	a.get(list+"?cursor="+cursor).wants(200, "").lists(1).has("0.id", ids[0]).meta("next_cursor", nil)
+	a.get(list, ofAgency(1)).wants(200, "").lists(2).has("1.id", ids[0])
+	a.get(list + "?cursor=x").invalid("cursor")
+	a.wantsEntries()
+	a.bulks.err = gone{}
+	a.get(list).wants(503, "service_unavailable")
+}

@@ -263,6 +263,20 @@ type bulks struct {
 	lookups int // of keys
 }
 
+// Bulks implements httpapi.Bulks: each vehicle has executed its command.
+func (b *bulks) Bulks(_ context.Context, q telematics.BulkQuery) ([]telematics.CountedBulk, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := slices.Collect(maps.Values(b.byID))
+	return pageOf(slices.Collect(func(yield func(telematics.CountedBulk) bool) {
+		for _, bulk := range all {
+			yield(telematics.CountedBulk{Bulk: bulk, Outcomes: map[telematics.Outcome]int{telematics.Executed: len(bulk.Vehicles)}})
+		}
+	}), positionOf(q.Before), q.Limit, func(c telematics.CountedBulk) (string, bool) {
+		return positionOf(c.ID), of(q.Agency, c.Actor.Agency)
+	}), b.err
+}
+
 func (b *bulks) OpenBulk(_ context.Context, bulk telematics.Bulk) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -52,6 +52,8 @@ type Bulks interface {
 	// Bulk returns the order with the state of each vehicle, or a *telematics.Error with
 	// BulkNotFound.
 	Bulk(context.Context, telematics.BulkID) (telematics.Bulk, error)
+	// Bulks returns orders by descending id, which is the position of a page.
+	Bulks(context.Context, telematics.BulkQuery) ([]telematics.CountedBulk, error)
 }
 
 // Fleet reads vehicles, their commands and the audit log. An error with a method Unavailable() bool

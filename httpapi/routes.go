@@ -75,6 +75,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/commands/{id}", commands.get)
 	r.post("/api/v1/admin/commands", telematics.BulkOrder, commands.orderMany, checkedBy(checkBulk))
 	r.get("/api/v1/admin/commands", commands.list, listed(fleetCommands))
+	r.get("/api/v1/admin/bulk-commands", commands.bulkCommands, listed(bulkList))
 
 	market := offers{record: s.Offers, areas: s.AreasAt, audit: audit, readBudget: s.ReadBudget}
 	r.get("/api/v1/client/vehicles", market.find, ofClient, listed(offerList), checkedBy(checkOffers))

@@ -38,6 +38,20 @@ type BulkItem struct {
 	Refusal *Error   // why none was made
 }
 
+// CountedBulk is an order to many vehicles without its items, and how many vehicles have each
+// outcome; Undecided: their commands are open.
+type CountedBulk struct {
+	Bulk
+	Outcomes map[Outcome]int
+}
+
+// BulkQuery selects orders to many vehicles.
+type BulkQuery struct {
+	Agency AgencyID // of who ordered it; zero: any
+	Before BulkID   // only those with a lesser id; uuid.Nil: from the newest
+	Limit  int
+}
+
 // Abandoned returns the error for a vehicle without a result to which no instance will send a
 // command any more; nil: one still may.
 func (b Bulk) Abandoned(now time.Time) *Error {

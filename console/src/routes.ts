@@ -7,6 +7,7 @@ type Page = { default: Component<any> };
 const table: Record<string, () => Promise<Page>> = {
   '/': () => import('./pages/Fleet.svelte'),
   '/vehicles/{number}': () => import('./pages/Vehicle.svelte'),
+  '/bulk': () => import('./pages/Bulks.svelte'),
   '/bulk/{uuid}': () => import('./pages/Bulk.svelte'),
   '/commands': () => import('./pages/Commands.svelte'),
   '/commands/{uuid}': () => import('./pages/Command.svelte'),
@@ -15,6 +16,7 @@ const table: Record<string, () => Promise<Page>> = {
   '/client': () => import('./pages/Client.svelte'),
   '/charges': () => import('./pages/Charges.svelte'),
   '/activity': () => import('./pages/Activity.svelte'),
+  '/agencies': () => import('./pages/Agencies.svelte'),
   '/units': () => import('./pages/Units.svelte'),
   '/tour': () => import('./pages/Tour.svelte'),
 };

@@ -124,39 +124,104 @@ func (s *Store) bulk(ctx context.Context, id telematics.BulkID) (telematics.Bulk
 	return b, true, nil
 }
 
+// bulkRow is a row of bulks, read at a time by Postgres's clock.
+type bulkRow struct {
+	ID            uuid.UUID     `db:"id"`
+	Action        string        `db:"action"`
+	Parameters    *string       `db:"parameters"`
+	VehicleIDs    pq.Int64Array `db:"vehicle_ids"`
+	ActorSubject  string        `db:"actor_subject"`
+	ActorRole     string        `db:"actor_role"`
+	ActorAgencyID *int64        `db:"actor_agency_id"`
+	RequestID     *uuid.UUID    `db:"request_id"`
+	RequestedAt   time.Time     `db:"requested_at"`
+	Now           time.Time     `db:"now"`
+}
+
+const bulkColumns = `id, action, parameters, vehicle_ids, actor_subject, actor_role, actor_agency_id, request_id, requested_at,
+	clock_timestamp() as now`
+
+func (r bulkRow) bulk() (telematics.Bulk, error) {
+	attention, err := activity.DecodeAttention(r.Parameters)
+	b := telematics.Bulk{
+		ID: r.ID, Action: telematics.Action(r.Action), Attention: attention,
+		Actor: telematics.Actor{
+			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(pg.Deref(r.ActorAgencyID)),
+		},
+		RequestID: pg.Deref(r.RequestID), Requested: r.RequestedAt.UTC(),
+	}
+	for _, v := range r.VehicleIDs {
+		b.Vehicles = append(b.Vehicles, telematics.VehicleID(v))
+	}
+	return b, err
+}
+
 // bulkOrder returns an order to many vehicles, and the time by Postgres's clock.
 func (s *Store) bulkOrder(ctx context.Context, id telematics.BulkID) (b telematics.Bulk, now time.Time, found bool, err error) {
-	var rows []struct {
-		Action        string        `db:"action"`
-		Parameters    *string       `db:"parameters"`
-		VehicleIDs    pq.Int64Array `db:"vehicle_ids"`
-		ActorSubject  string        `db:"actor_subject"`
-		ActorRole     string        `db:"actor_role"`
-		ActorAgencyID *int64        `db:"actor_agency_id"`
-		RequestID     *uuid.UUID    `db:"request_id"`
-		RequestedAt   time.Time     `db:"requested_at"`
-		Now           time.Time     `db:"now"`
-	}
-	err = s.db.Pool.SelectContext(ctx, &rows, `
-		select action, parameters, vehicle_ids, actor_subject, actor_role, actor_agency_id, request_id, requested_at,
-			clock_timestamp() as now
-		from bulks where id = $1`, id)
+	var rows []bulkRow
+	err = s.db.Pool.SelectContext(ctx, &rows, `select `+bulkColumns+` from bulks where id = $1`, id)
 	if err != nil || len(rows) == 0 {
 		return telematics.Bulk{}, time.Time{}, false, err
 	}
-	row := rows[0]
-	attention, err := activity.DecodeAttention(row.Parameters)
-	b = telematics.Bulk{
-		ID: id, Action: telematics.Action(row.Action), Attention: attention,
-		Actor: telematics.Actor{
-			Subject: row.ActorSubject, Role: telematics.Role(row.ActorRole), Agency: telematics.AgencyID(pg.Deref(row.ActorAgencyID)),
-		},
-		RequestID: pg.Deref(row.RequestID), Requested: row.RequestedAt.UTC(),
+	b, err = rows[0].bulk()
+	return b, rows[0].Now, true, err
+}
+
+// Bulks returns orders to many vehicles by descending id, which is the position of a page: ids grow
+// with time.
+func (s *Store) Bulks(ctx context.Context, q telematics.BulkQuery) ([]telematics.CountedBulk, error) {
+	bulks, err := s.bulks(ctx, q)
+	return bulks, unavailable.Wrap("list bulks", err)
+}
+
+func (s *Store) bulks(ctx context.Context, q telematics.BulkQuery) ([]telematics.CountedBulk, error) {
+	var rows []struct {
+		bulkRow
+		Refused int    `db:"refused"`
+		States  string `db:"states"`
 	}
-	for _, v := range row.VehicleIDs {
-		b.Vehicles = append(b.Vehicles, telematics.VehicleID(v))
+	err := s.db.Lists.SelectContext(ctx, &rows, `
+		with page as materialized (
+			select `+bulkColumns+` from bulks
+			where ($1::bigint = 0 or actor_agency_id = $1) and ($2::uuid = '`+uuid.Nil.String()+`' or id < $2)
+			order by id desc
+			limit nullif($3::bigint, 0)
+		)
+		select page.*,
+			(select count(*) from bulk_refusals r where r.bulk_id = page.id) as refused,
+			(select coalesce(json_object_agg(state, n), '{}') from (
+				select state, count(*) as n from (
+					select state from commands c where c.bulk_id = page.id
+					union all select state from settled_commands c where c.bulk_id = page.id
+				) all_commands group by state
+			) counted) as states
+		from page order by id desc`, int64(q.Agency), q.Before, q.Limit)
+	if err != nil {
+		return nil, err
 	}
-	return b, row.Now, true, err
+	listed := make([]telematics.CountedBulk, 0, len(rows))
+	for _, r := range rows {
+		var states map[telematics.State]int
+		if err := json.Unmarshal([]byte(r.States), &states); err != nil {
+			return nil, err
+		}
+		b := telematics.CountedBulk{Outcomes: map[telematics.Outcome]int{telematics.NotExecuted: r.Refused}}
+		if b.Bulk, err = r.bulk(); err != nil {
+			return nil, err
+		}
+		rest := len(b.Vehicles) - r.Refused
+		for state, n := range states {
+			b.Outcomes[state.Outcome()] += n
+			rest -= n
+		}
+		if left := b.Abandoned(r.Now); left != nil {
+			b.Outcomes[left.Outcome] += rest
+		} else {
+			b.Outcomes[telematics.Undecided] += rest
+		}
+		listed = append(listed, b)
+	}
+	return listed, nil
 }
 
 func (s *Store) bulkRefusals(ctx context.Context, id telematics.BulkID) (map[telematics.VehicleID]*telematics.Error, error) {

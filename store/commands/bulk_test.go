@@ -164,3 +164,60 @@ func TestKey_ExpiresAfterADay(t *testing.T) {
 		}
 	}
 }
+
+func TestBulks_AreListedNewestFirstWithTheirOutcomes(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
+	asked, _ := add()
+	away, _ := add()
+	var all []telematics.Bulk
+	for i := range 3 {
+		b := newBulk(asked, away, 4711)
+		b.ID = uuid.Must(uuid.NewV7())
+		if i == 1 {
+			b.Actor.Agency = 0
+		}
+		if i == 2 { // its instance has died
+			b.Requested = b.Requested.Add(-time.Hour)
+		}
+		if taken, err := p.OpenBulk(t.Context(), b); taken || err != nil {
+			t.Fatalf("OpenBulk = %v, %v", taken, err)
+		}
+		all = append(all, b)
+	}
+	c := brokertest.NewCommand(asked, telematics.AttentionSignal)
+	c.Bulk = all[0].ID
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+	refused := []telematics.BulkItem{{Vehicle: away, Refusal: telematics.UnitOffline(telematics.Contact{}, time.Now())}}
+	if err := p.RefuseBulk(t.Context(), all[0].ID, refused); err != nil {
+		t.Fatal(err)
+	}
+	list := func(q telematics.BulkQuery) (found []telematics.CountedBulk) {
+		t.Helper()
+		found, err := p.Bulks(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	found := list(telematics.BulkQuery{})
+	if len(found) != 3 || !reflect.DeepEqual([]telematics.Bulk{found[2].Bulk, found[1].Bulk, found[0].Bulk}, all) {
+		t.Fatalf("bulks %+v, want %+v, the newest first", found, all)
+	}
+	for i, want := range []map[telematics.Outcome]int{
+		{telematics.NotExecuted: 3}, {telematics.NotExecuted: 0, telematics.Undecided: 3},
+		{telematics.NotExecuted: 1, telematics.Undecided: 2},
+	} {
+		if !reflect.DeepEqual(found[i].Outcomes, want) {
+			t.Errorf("bulk %d: %v, want %v", i, found[i].Outcomes, want)
+		}
+	}
+	if own := list(telematics.BulkQuery{Agency: 1}); len(own) != 2 {
+		t.Errorf("%d bulks of the agency, want 2", len(own))
+	}
+	if next := list(telematics.BulkQuery{Before: all[2].ID, Limit: 1}); len(next) != 1 || next[0].ID != all[1].ID {
+		t.Errorf("the next page: %+v", next)
+	}
+}

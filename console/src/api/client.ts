@@ -15,7 +15,9 @@ export type Halt = Schemas['Halt'];
 export type Me = Schemas['Me'];
 export type Activity = Schemas['Activity'];
 export type Trip = Schemas['Trip'];
+export type AgencyKey = Schemas['AgencyKey'];
 export type Note = Schemas['Note'];
+export type ListedBulk = Schemas['ListedBulkCommand'];
 export type BulkCommand = Schemas['BulkCommand'];
 export type AdminBooking = Schemas['AdminBooking'];
 export type VehicleHistory = Schemas['VehicleHistory'];
@@ -145,10 +147,15 @@ export const order = (vehicle: number, action: Action, key: string = crypto.rand
   });
 
 /** Orders an action of many vehicles. The key identifies the order: sent again, it returns its results. */
-export const orderMany = (vehicles: number[], action: Action, key: string) =>
+export const orderMany = (
+  vehicles: number[],
+  action: Action,
+  key: string,
+  parameters: BulkCommand['parameters'] = action === 'attention' ? ({ signal: 'lights' } as BulkCommand['parameters']) : null,
+) =>
   call<BulkCommand>('POST', 'api/v1/admin/commands', {
     headers: { 'Idempotency-Key': key },
-    body: { action, vehicle_ids: vehicles, ...(action === 'attention' ? { parameters: { signal: 'lights' } } : {}) },
+    body: { action, vehicle_ids: vehicles, ...(parameters && { parameters }) },
   });
 
 /** Changes a booking: start, end, refund and so on. The key identifies the change: sent again, it is made once. */

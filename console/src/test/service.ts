@@ -209,6 +209,15 @@ const card = (id: number) => ({
   id, brand: 'visa', last_four: '4242', exp_month: 2, exp_year: 2030, is_default: id === 1, created_at: at(0),
 });
 
+const listedBulk = (n: number) => ({
+  id: uuid(n),
+  action: 'lock',
+  parameters: null,
+  requested_by: 'zoe',
+  requested_at: at(1),
+  summary: { total: 2, open: 0, executed: 1, not_executed: 1, failed: 0, unknown: 0 },
+});
+
 const note: Note = { at: at(2), by: 'zoe', vehicle_id: 1, booking_id: null, text: 'The spare key\nis in the depot.' };
 
 const seconds = (at: string | null) => (at === null ? null : Date.parse(at) / 1000);
@@ -261,6 +270,7 @@ export const doubled: Answers = {
       { vehicle_id: 2, command: null, message: 'No.', error: { code: 'x' } },
     ),
   },
+  'bulk-commands': twice(listedBulk(9), listedBulk(8)),
   activity: twice(activity(1), activity(2), activity(3, { action: 'charge.attempt' })),
   'vehicles/1/notes': twice(note, { ...note, booking_id: 1 }),
   'bookings/1/notes': twice(note),
@@ -272,6 +282,10 @@ export const doubled: Answers = {
     { id: 2, code: 'B', name: 'Isar', vehicles: 1, stations: 1 },
   ),
   'agencies/1/clients/anna/payment-methods': twice(card(1), card(2)),
+  'agencies/1/keys': [
+    { id: 'ak_1', agency_id: 1, agency_code: 'A', state: 'active', retires_at: null, created_at: at(0) },
+    { id: 'ak_2', agency_id: 1, agency_code: 'A', state: 'revoked', retires_at: null, created_at: at(0) },
+  ],
   units: twice(unit(1), unit(2)),
   'units/unknown': twice({ unit: 'same', first_seen: at(0), last_seen: at(0), messages: 1 }),
 };
