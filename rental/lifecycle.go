@@ -203,9 +203,45 @@ func (d BookingDetails) Cancel(now time.Time) (Change, error) {
 	if !d.CanCancel(now) {
 		return Change{}, Forbids(BookingNotCancellable, d.whyNotCancelled(now))
 	}
+	return d.Withdraw(now)
+}
+
+// Withdraw decides to cancel the booking for its client: while it is upcoming, also after the
+// agency's cutoff. It fails with a *telematics.Error where not.
+func (d BookingDetails) Withdraw(now time.Time) (Change, error) {
+	if d.inTransition() {
+		return Change{}, d.errTransitionOpen()
+	}
 	b := d.Booking
+	if b.State != Upcoming {
+		return Change{}, Forbids(BookingNotCancellable, d.whyNotCancelled(now))
+	}
 	b.State = Cancelled
 	return Change{Booking: b}, nil
+}
+
+// Move decides to move a booking to the vehicle of MoveTo, at the agreed price. It fails with a
+// *telematics.Error where the booking has begun, or a payment of it was tried: its identity at the
+// processor has the vehicle. It also fails as Draft.CheckVehicle does.
+func Move(d BookingDetails) (Change, error) {
+	b, to := d.Booking, d.MoveTo.Vehicle.ID
+	switch {
+	case d.inTransition():
+		return Change{}, d.errTransitionOpen()
+	case d.State != Upcoming:
+		return Change{}, Forbids(
+			BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can move to another vehicle.", d.State),
+		)
+	case to == b.VehicleID:
+		return Change{Booking: b}, nil
+	case len(d.Charges) > 0:
+		return Change{}, Forbids(BookingStateConflict, "A payment of the booking was tried: cancel it, and make another one.")
+	}
+	if err := (Draft{Agency: d.Agency, Vehicle: to}).CheckVehicle(d.MoveTo); err != nil {
+		return Change{}, err
+	}
+	b.VehicleID = to
+	return Change{Booking: b, Details: map[string]any{"from_vehicle_id": int64(d.VehicleID)}}, nil
 }
 
 // Lapse decides to cancel a reservation that was not started in the time for which it is kept. It

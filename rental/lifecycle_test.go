@@ -437,3 +437,64 @@ func TestCancel_UntilTheCutoff(t *testing.T) {
 		}
 	}
 }
+
+func TestWithdraw_WhileUpcoming(t *testing.T) {
+	afterCutoff := []time.Time{start.Add(-time.Minute), start.Add(time.Hour)}
+	for _, now := range afterCutoff {
+		d := upcoming()
+		want := d.Booking
+		want.State = rental.Cancelled
+		if change := do(t)(d.Withdraw(now)); change.Booking != want || change.Charges != nil {
+			t.Errorf("%+v, want it cancelled", change)
+		}
+	}
+	d := upcoming()
+	d.State = rental.Active
+	refused(t, "active", rental.BookingNotCancellable, "The booking is active; only an upcoming one can be cancelled.")(d.Withdraw(start))
+	d = upcoming()
+	d.Transition = &rental.Transition{Kind: rental.StartRental, State: rental.TransitionOpen}
+	if _, err := d.Withdraw(start); err == nil {
+		t.Error("cancelled while it is being started")
+	}
+}
+
+func TestMove_ToAFreeVehicleOfTheAgency(t *testing.T) {
+	to := func(change func(*rental.BookingDetails)) rental.BookingDetails {
+		d := upcoming()
+		d.MoveTo = rental.Facts{
+			Vehicle: telematics.Vehicle{ID: 6, AgencyID: 1, Status: telematics.Available}, Rate: &rental.Rate{Hourly: 9_900},
+		}
+		change(&d)
+		return d
+	}
+	d := to(func(*rental.BookingDetails) {})
+	want := d.Booking
+	want.VehicleID = 6
+	if change := do(t)(rental.Move(d)); change.Booking != want || change.Details["from_vehicle_id"] != int64(5) {
+		t.Errorf("%+v, want vehicle 6 and the same price", change)
+	}
+	d = to(func(d *rental.BookingDetails) { d.MoveTo.Vehicle.ID, d.MoveTo.Taken = 5, true })
+	if change := do(t)(rental.Move(d)); change.Booking != d.Booking {
+		t.Errorf("to its own vehicle: %+v", change)
+	}
+	for says, c := range map[string]struct {
+		code   telematics.Code
+		change func(*rental.BookingDetails)
+	}{
+		"The booking is active; only an upcoming one can move to another vehicle.": {
+			rental.BookingStateConflict, func(d *rental.BookingDetails) { d.State = rental.Active },
+		},
+		"A payment of the booking was tried: cancel it, and make another one.": {
+			rental.BookingStateConflict, func(d *rental.BookingDetails) { d.Charges = []rental.Charge{{State: rental.Released}} },
+		},
+		"The vehicle is out of service (inactive).": {
+			rental.VehicleNotAvailable, func(d *rental.BookingDetails) { d.MoveTo.Vehicle.Status = telematics.Inactive },
+		},
+		rental.Taken().Message: {rental.VehicleNotAvailable, func(d *rental.BookingDetails) { d.MoveTo.Taken = true }},
+		"There is no vehicle 6.": {
+			telematics.VehicleNotFound, func(d *rental.BookingDetails) { d.MoveTo.Vehicle.AgencyID = 2 },
+		},
+	} {
+		refused(t, says, c.code, says)(rental.Move(to(c.change)))
+	}
+}

@@ -17,6 +17,8 @@ type Request struct {
 	Activity telematics.Activity
 	Key      *telematics.IdempotencyKey // nil: a repetition is a new request
 	Now      time.Time
+	// The vehicle whose data the decision needs, in BookingDetails.MoveTo; zero: none.
+	MoveTo telematics.VehicleID
 }
 
 // Decision returns the change of a booking, or an error. The booking's row is locked during the

@@ -66,6 +66,9 @@ export function took(ms: number, locale: string): string {
   return `${number(ms / 1000, locale, ms < 9_950 ? 1 : 0)} s`;
 }
 
+/** A time as a field of dates and times takes it: the browser's, to the minute. */
+export const inputTime = (at: Date): string => new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+
 /** A value as it is, and a time as such. */
 export function localTime(value: string | number, locale: string, now = Date.now()): string | number {
   return typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? moment(value, locale, now, 'second') : value;

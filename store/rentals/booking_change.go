@@ -3,6 +3,7 @@ package rentals
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
@@ -11,6 +12,7 @@ import (
 	"motorpool/store/activity"
 	"motorpool/store/idempotency"
 	"motorpool/store/pg"
+	"motorpool/store/settings"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -24,8 +26,20 @@ import (
 func (p Bookings) Amend(ctx context.Context, r rental.Request, decide rental.Decision) (rental.BookingDetails, bool, error) {
 	var after rental.BookingDetails
 	var replayed bool
-	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
-		after, replayed, err = amend(ctx, tx, r, decide)
+	var installation string
+	var err error
+	if r.MoveTo != 0 {
+		if installation, err = settings.Installation(ctx, p.DB); err != nil {
+			return rental.BookingDetails{}, false, err
+		}
+	}
+	err = retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
+		after, replayed, err = amend(ctx, tx, r, func(d rental.BookingDetails) (rental.Change, error) {
+			if r.MoveTo == 0 {
+				return decide(d)
+			}
+			return decideMove(ctx, tx, installation, d, r, decide)
+		})
 		return err
 	})
 	if err != nil {
@@ -53,6 +67,30 @@ func amend(ctx context.Context, tx *sqlx.Tx, r rental.Request, decide rental.Dec
 	return after, false, err
 }
 
+// decideMove locks and reads the vehicle to which a booking is to move, and then calls decide. A
+// booking that moves gets the identity of one that is made for the vehicle: a later booking of the
+// former one must not have its payments.
+func decideMove(
+	ctx context.Context, tx *sqlx.Tx, installation string, d rental.BookingDetails, r rental.Request, decide rental.Decision,
+) (rental.Change, error) {
+	draft := rental.Draft{Agency: d.Agency, Vehicle: r.MoveTo, Start: d.Start, End: d.End}
+	d.MoveTo.Terms = d.Terms
+	if err := readVehicle(ctx, tx, draft, " for no key update of v", &d.MoveTo); err != nil {
+		return rental.Change{}, err
+	}
+	if d.MoveTo.Vehicle.ID == 0 {
+		return rental.Change{}, telematics.NoSuchVehicle(r.MoveTo)
+	}
+	if err := readTaken(ctx, tx, draft, r.Now, &d.MoveTo); err != nil {
+		return rental.Change{}, err
+	}
+	change, err := decide(d)
+	if err == nil && change.Booking.VehicleID != d.VehicleID {
+		change.Booking.Identity, err = identityOf(ctx, tx, installation, change.Booking, d.Subject)
+	}
+	return change, err
+}
+
 // lockBooking locks a booking and all rows that a change of it may touch, in the order of all
 // transactions: client, booking, vehicle, charges. The first three are one statement, in which each
 // needs the one before, and so waits for it.
@@ -78,8 +116,10 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 		if err := updateBooking(ctx, tx, c.Booking); err != nil {
 			return err
 		}
-		if err := followBookings(ctx, tx, before.VehicleID, r.Now); err != nil {
-			return err
+		for _, vehicle := range slices.Compact([]telematics.VehicleID{before.VehicleID, c.Booking.VehicleID}) {
+			if err := followBookings(ctx, tx, vehicle, r.Now); err != nil {
+				return err
+			}
 		}
 	}
 	if err := insertCharges(ctx, tx, r.Actor, before, c.Charges); err != nil {
@@ -111,12 +151,13 @@ func updateBooking(ctx context.Context, tx *sqlx.Tx, b rental.Booking) error {
 		update bookings
 		set state = $2, start_at = $3, end_at = $4, started_at = $5, ended_at = $6, hourly_rate = $7, hours = $8, subtotal = $9, tax = $10,
 			deposit = $11, payment_method_id = $12, extensions = $13, paused_at = $14, paused_ms = $15,
-			start_metres = $16, end_metres = $17, reserved_until = $18
+			start_metres = $16, end_metres = $17, reserved_until = $18, vehicle_id = $19,
+			cause = case when vehicle_id = $19 then cause else $20 end
 		where id = $1`,
 		b.ID, b.State, pg.Timestamp(b.Start), pg.Timestamp(b.End), pg.Timestamp(b.ActualStart),
 		pg.Timestamp(b.ActualEnd), b.Price.HourlyRate, b.Price.Hours, b.Price.Subtotal, b.Price.TaxDue, b.Price.Deposit,
 		pg.Nullable(b.Method), b.Extensions, pg.Timestamp(b.PausedSince), b.PausedFor.Milliseconds(),
-		pg.Nullable(b.StartMetres), pg.Nullable(b.EndMetres), pg.Timestamp(b.ReservedUntil),
+		pg.Nullable(b.StartMetres), pg.Nullable(b.EndMetres), pg.Timestamp(b.ReservedUntil), b.VehicleID, b.Identity,
 	)
 	return err
 }

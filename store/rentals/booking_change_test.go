@@ -341,3 +341,87 @@ func TestAmend_DeadlockIsRepeated(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// move moves a booking to a vehicle by an administrator.
+func (w *rentalWorld) move(id rental.BookingID, to telematics.VehicleID, now time.Time) (rental.BookingDetails, error) {
+	r := asks(operator, rental.BookingMove, id, now)
+	r.MoveTo = to
+	d, _, err := w.here.Amend(w.t.Context(), r, rental.Move)
+	return d, err
+}
+
+func TestAmend_MovesABookingToAnotherVehicle(t *testing.T) {
+	w := newRentalWorld(t)
+	booking := w.book(draft(1, 0, 8))
+	w.exec(`update vehicles set hourly_rate = 9900 where id = 2`)
+	moved, err := w.move(booking.ID, 2, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if moved.VehicleID != 2 || moved.Vehicle.Plate != "M-IM 2" || moved.Price != booking.Price || moved.Identity == booking.Identity {
+		t.Errorf("moved booking %+v, want vehicle 2 at the agreed price, with another identity", moved)
+	}
+	if one, two := w.status(1), w.status(2); one != telematics.Available || two != telematics.Booked {
+		t.Errorf("vehicles are %s and %s, want available and booked", one, two)
+	}
+	lines := w.lines(booking.ID)
+	last := lines[len(lines)-1]
+	if last.Action != rental.BookingMove || last.Vehicle != 2 || fmt.Sprint(last.Details) != "map[from_vehicle_id:1]" {
+		t.Errorf("audit entry %+v", last)
+	}
+	// Another booking of the former vehicle, at the same start, has other payments.
+	again := w.book(draft(1, 0, 8))
+	if again.Identity != booking.Identity || again.Identity == moved.Identity {
+		t.Errorf("identities %s, %s and %s", booking.Identity, moved.Identity, again.Identity)
+	}
+	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
+	w.amend(rental.BookingStart, again.ID, noon, beginAt(noon))
+	if n := w.count(`select count(distinct payment_key) from charges`); n != 4 {
+		t.Errorf("%d payment keys of 4 charges", n)
+	}
+}
+
+func TestAmend_RefusesToMoveABooking(t *testing.T) {
+	w := newRentalWorld(t)
+	booking := w.book(draft(1, 0, 8))
+	w.book(draft(2, 7, 9))
+	w.exec(`update vehicles set status = 'maintenance' where id = 3`)
+	w.exec(`update vehicles set agency_id = 2 where id = 4`)
+	before := w.everything()
+	for to, code := range map[telematics.VehicleID]telematics.Code{
+		2: rental.VehicleNotAvailable, 3: rental.VehicleNotAvailable, 4: telematics.VehicleNotFound, 99: telematics.VehicleNotFound,
+	} {
+		_, err := w.move(booking.ID, to, noon)
+		if refusal := (*telematics.Error)(nil); !errors.As(err, &refusal) || refusal.Code != code {
+			t.Errorf("to vehicle %d: %v, want %s", to, err, code)
+		}
+	}
+	if after := w.everything(); after != before {
+		t.Errorf("rows were written: %s", after)
+	}
+	if d, err := w.move(booking.ID, 1, noon); err != nil || d.VehicleID != 1 || d.Identity != booking.Identity {
+		t.Errorf("to its own vehicle: %+v, %v", d, err)
+	}
+}
+
+// Two bookings that change their vehicles wait for each other, and neither is lost.
+func TestAmend_MovesConcurrently(t *testing.T) {
+	w := newRentalWorld(t)
+	first, second := w.book(draft(1, 0, 4)), w.book(draft(2, 5, 9))
+	results := make(chan error, 2)
+	for _, m := range []struct {
+		id rental.BookingID
+		to telematics.VehicleID
+	}{{first.ID, 2}, {second.ID, 1}} {
+		go func() {
+			_, err := w.move(m.id, m.to, noon)
+			results <- err
+		}()
+	}
+	if err := errors.Join(<-results, <-results); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.count(`select count(*) from bookings where (id, vehicle_id) in (($1, 2), ($2, 1))`, first.ID, second.ID); n != 2 {
+		t.Errorf("%d bookings have moved, want 2", n)
+	}
+}

@@ -21,8 +21,10 @@ it('lets a role do what the API lets it', () => {
   expect(on('operator')).toEqual(['end']);
   expect(on('viewer')).toEqual([]);
   const upcoming = { status: 'upcoming', limits: { refund: 0, capture: 0, fee: 0 }, payment: { charged: 0 } };
-  expect(on('administrator', upcoming)).toEqual(['start']);
-  expect(on('administrator', { ...upcoming, end_date: '2026-01-02T10:00:00.000Z' })).toEqual([]);
+  expect(on('administrator', upcoming)).toEqual(['start', 'vehicle', 'cancel']);
+  expect(on('operator', { ...upcoming, can_extend: true })).toEqual(['start', 'extend', 'vehicle', 'cancel']);
+  expect(on('administrator', { ...upcoming, end_date: '2026-01-02T10:00:00.000Z' })).toEqual(['vehicle', 'cancel']);
+  expect(on('administrator', { ...upcoming, charges: [{}] })).toEqual(['start', 'cancel']);
 });
 
 it.each([

@@ -6,9 +6,9 @@ import { openOf } from './rental';
 /** What the vehicle takes part in: it goes on until that has done it. */
 export type Move = 'rental/start' | 'rental/pause' | 'rental/resume' | 'rental/end' | 'override' | 'giveUp' | 'overrideStart';
 /** Those, and what changes the booking alone. */
-export type Change = 'start' | 'end' | 'refund' | 'capture' | 'fee' | Move;
+export type Change = 'start' | 'end' | 'extend' | 'vehicle' | 'cancel' | 'refund' | 'capture' | 'fee' | Move;
 
-export const changes: Change[] = ['start', 'end', 'refund', 'capture', 'fee'];
+export const changes: Change[] = ['start', 'end', 'extend', 'vehicle', 'cancel', 'refund', 'capture', 'fee'];
 
 /** The moves that a booking has buttons for. */
 export function movesOf(booking: AdminBooking): Move[] {
@@ -77,6 +77,13 @@ export function whyNotChanged(change: Change, booking: AdminBooking, me: Me | nu
     case 'rental/end':
     case 'override':
       return booking.status === 'active' ? '' : off.notActive(status);
+    case 'extend':
+      return booking.can_extend ? '' : off.notExtendable;
+    case 'cancel':
+      return booking.status === 'upcoming' ? '' : off.notCancellable(status);
+    case 'vehicle':
+      if (booking.status !== 'upcoming') return off.notMovable(status);
+      return booking.charges.length > 0 ? off.tried : '';
     case 'refund':
       if (booking.limits.refund > 0) return '';
       return booking.payment.charged > 0 ? off.allBack : off.nothingPaid;

@@ -1,0 +1,97 @@
+// @vitest-environment happy-dom
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { at, booking, doubled, openConsole, type Answers, type Pages } from './service';
+
+let pages: Pages;
+let sent: { path: string; body: unknown; key: string | undefined }[];
+let fails = false;
+const made = booking(3, { status: 'upcoming', charges: [], can_extend: true });
+const take = (path: string, { method, body, headers }: RequestInit) => {
+  if (method === 'POST') {
+    sent.push({ path, body: body && JSON.parse(String(body)), key: (headers as Record<string, string>)['Idempotency-Key'] });
+    if (fails) throw new Error('lost');
+    return made;
+  }
+  return path.startsWith('bookings/') ? made : [];
+};
+const answers: Answers = {
+  ...doubled,
+  halts: [],
+  bookings: take,
+  'bookings/3': take,
+  'bookings/3/notes': [],
+  'bookings/3/extend': take,
+  'bookings/3/vehicle': take,
+  'bookings/3/cancel': take,
+};
+beforeEach(async () => {
+  localStorage.setItem('map', 'hidden');
+  sessionStorage.clear();
+  sent = [];
+  fails = false;
+  pages = await openConsole(answers);
+});
+afterEach(() => pages.close());
+
+const field = (name: string) => document.querySelector<HTMLInputElement>(`dialog[open] [name="${name}"]`)!;
+function set(name: string, value: string) {
+  field(name).value = value;
+  for (const event of ['input', 'change']) field(name).dispatchEvent(new Event(event, { bubbles: true }));
+}
+const send = () =>
+  document.querySelector('dialog[open] form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+async function click(action: string) {
+  await pages.until(() => document.querySelector(`[data-action="${action}"]`));
+  document.querySelector<HTMLElement>(`[data-action="${action}"]`)!.click();
+  await pages.until(() => document.querySelector('dialog[open] form'));
+}
+
+it('is made for a client, once although the answer was lost', async () => {
+  await pages.open('#/bookings', 'main h1');
+  await click('new-booking');
+  set('vehicle', '(#2)');
+  await pages.until(() => document.querySelectorAll('dialog[open] select[name="pickup"] option').length === 3);
+  set('client', ' anna ');
+  set('start', '2126-03-01T10:00');
+  set('end', '2126-03-01T12:00');
+  set('pickup', '1');
+  fails = true;
+  send();
+  await pages.until(() => pages.texts('dialog[open] [role="alert"]').length > 0);
+  fails = false;
+  send();
+  await pages.until(() => location.hash === '#/bookings/3');
+  expect(sent[0]!.body).toEqual({
+    agency_id: 1,
+    client: 'anna',
+    vehicle_id: 2,
+    start_date: new Date('2126-03-01T10:00').toISOString(),
+    end_date: new Date('2126-03-01T12:00').toISOString(),
+    pickup_station_id: 1,
+    dropoff_station_id: 1,
+  });
+  expect(sent[1]).toEqual(sent[0]);
+});
+
+it('is extended, gets another vehicle, and is cancelled', async () => {
+  await pages.open('#/bookings/3', '[data-action="extend"]');
+  await click('extend');
+  expect(new Date(field('end').value).toISOString().slice(0, 16)).toBe(at(3600).slice(0, 16));
+  set('end', '2126-03-01T12:00');
+  send();
+  await pages.until(() => pages.texts('main [role="status"]').includes('Extended.'));
+  await click('vehicle');
+  set('vehicle', '(#2)');
+  await pages.until(() => !document.querySelector<HTMLButtonElement>('[data-send="vehicle"]')!.disabled);
+  send();
+  await pages.until(() => pages.texts('main [role="status"]').includes('The booking has another vehicle.'));
+  await click('cancel');
+  send();
+  await pages.until(() => pages.texts('main [role="status"]').includes('Cancelled.'));
+  expect(sent.map(({ path, body }) => [path, body])).toEqual([
+    ['bookings/3/extend', { end_date: new Date('2126-03-01T12:00').toISOString() }],
+    ['bookings/3/vehicle', { vehicle_id: 2 }],
+    ['bookings/3/cancel', undefined],
+  ]);
+  expect(pages.errors).toEqual([]);
+});
