@@ -10,6 +10,7 @@ import (
 // named are keys that write nothing, or have no name as a text.
 var named = map[string]rune{
 	"Enter": '\r', "Escape": '\x1b', "Tab": '\t', "Space": ' ', "ArrowDown": []rune(kb.ArrowDown)[0], "ArrowUp": []rune(kb.ArrowUp)[0],
+	"End": []rune(kb.End)[0],
 }
 
 var modifiers = map[string]kb.Modifier{"Control": kb.ModifierCtrl, "Shift": kb.ModifierShift}
