@@ -32,6 +32,10 @@ var words = map[Rule]string{
 	MassAccess:             "opened or located many vehicles",
 }
 
+// unsaid are facts for programs: an amount in the smallest unit of its currency, an id, all kinds
+// of alarms after the latest.
+var unsaid = []string{"amount", "currency", "charge", "kinds"}
+
 // Words returns the alert as one line for people: which vehicle or person, what, and what the rule
 // saw.
 func Words(a Alert) string {
@@ -44,7 +48,7 @@ func Words(a Alert) string {
 	}
 	var facts []string
 	for _, name := range slices.Sorted(maps.Keys(a.Facts)) {
-		if text := fact(a.Facts[name]); text != "" {
+		if text := fact(a.Facts[name]); text != "" && !slices.Contains(unsaid, name) {
 			facts = append(facts, strings.ReplaceAll(name, "_", " ")+" "+text)
 		}
 	}

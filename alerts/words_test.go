@@ -8,7 +8,9 @@ func TestWords_NameTheVehicleTheRuleAndWhatItSaw(t *testing.T) {
 			Rule: Battery12VLow, Plate: "M-AB 1", Vehicle: 7, Facts: map[string]any{"volts": 11.7},
 		},
 		"vehicle 7: warning lamp (lamps oil abs, since km 12)": {
-			Rule: Lamp, Vehicle: 7, Facts: map[string]any{"lamps": []any{"oil", "abs"}, "since_km": 12.0, "raw": map[string]any{}},
+			Rule: Lamp, Vehicle: 7, Facts: map[string]any{
+				"lamps": []any{"oil", "abs"}, "since_km": 12.0, "raw": map[string]any{}, "amount": 1200.0,
+			},
 		},
 		"anna: opened or located many vehicles (vehicles 51)": {
 			Rule: MassAccess, Person: "anna", Facts: map[string]any{"vehicles": 51},

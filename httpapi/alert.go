@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
 	"time"
 
 	"motorpool/alerts"
@@ -152,8 +154,33 @@ func (a alertHandlers) replaceRules(ctx context.Context, c *request.Call) ([]ale
 	if err := asFields(alerts.Check(settings)); err != nil {
 		return nil, err
 	}
+	if c.Actor.Agency != 0 {
+		if settings, err = a.keepMassAccess(ctx, agency, settings); err != nil {
+			return nil, err
+		}
+	}
 	if err := a.store.SetSettings(ctx, agency, settings, c.Author()); err != nil {
 		return nil, err
 	}
 	return a.store.Settings(ctx, agency)
+}
+
+// keepMassAccess returns settings with mass_access as it is. The rule watches administrators of the
+// agency, too, so that only those of all agencies may change it.
+func (a alertHandlers) keepMassAccess(
+	ctx context.Context, agency telematics.AgencyID, settings []alerts.Setting,
+) ([]alerts.Setting, error) {
+	watches := func(s alerts.Setting) bool { return s.Rule == alerts.MassAccess }
+	now, err := a.store.Settings(ctx, agency)
+	if err != nil {
+		return nil, err
+	}
+	is := now[slices.IndexFunc(now, watches)]
+	switch i := slices.IndexFunc(settings, watches); {
+	case i < 0:
+		return append(settings, is), nil
+	case !reflect.DeepEqual(settings[i], is):
+		return nil, contract.Invalid(fmt.Sprintf("rules[%d]", i), "must be left out: administrators of all agencies change mass_access")
+	}
+	return settings, nil
 }

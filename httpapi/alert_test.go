@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"reflect"
@@ -225,4 +226,35 @@ func TestAlertRules_AreChangedByAdministratorsOfTheAgency(t *testing.T) {
 		a.put(rulesOfOne, `{"rules":[]}`, token).wants(403, "forbidden")
 	}
 	a.asClient(http.MethodGet, rulesOfOne).wants(403, "forbidden")
+}
+
+// The rule watches administrators of the agency, too.
+func TestAlertRules_MassAccessIsChangedByAdministratorsOfAllAgencies(t *testing.T) {
+	a := newAPI(t)
+	limit := func(n string) string {
+		return `{"rules":[{"rule":"mass_access","levels":[{"severity":"critical","limit":` + n + `}]}]}`
+	}
+	a.put(rulesOfOne, limit("70")).wants(200, "")
+	isKept := func() {
+		t.Helper()
+		set := a.alerts.settings[1]
+		i := slices.IndexFunc(set, func(s alerts.Setting) bool { return s.Rule == alerts.MassAccess })
+		if i < 0 || set[i].Off || *set[i].Levels[0].Limit != 70 {
+			t.Errorf("the settings are %+v", set)
+		}
+	}
+	for _, body := range []string{limit("100000"), `{"rules":[{"rule":"mass_access","enabled":false}]}`} {
+		a.put(rulesOfOne, body, ofAgency(1)).invalid("rules[0]")
+		isKept()
+	}
+	a.put(rulesOfOne, `{"rules":[{"rule":"lamp","enabled":false}]}`, ofAgency(1)).wants(200, "")
+	isKept()
+	var read struct {
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(a.get(rulesOfOne, ofAgency(1)).text), &read); err != nil {
+		t.Fatal(err)
+	}
+	a.put(rulesOfOne, string(read.Data), ofAgency(1)).wants(200, "") // as it was read
+	isKept()
 }
