@@ -36,7 +36,8 @@ func policyWith(styleOrigin string) string {
 		styleOrigin = " " + styleOrigin
 	}
 	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; " +
-		"connect-src 'self'" + styleOrigin + "; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+		"connect-src 'self'" + styleOrigin + "; worker-src 'self'; manifest-src 'self'; " +
+		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 }
 
 // styleMark is where the page has the address of the map's style.

@@ -5,6 +5,7 @@ import NoPage from './pages/NoPage.svelte';
 type Page = { default: Component<any> };
 
 const table: Record<string, () => Promise<Page>> = {
+  '/attention': () => import('./pages/Attention.svelte'),
   '/': () => import('./pages/Fleet.svelte'),
   '/vehicles/{number}': () => import('./pages/Vehicle.svelte'),
   '/bulk': () => import('./pages/Bulks.svelte'),

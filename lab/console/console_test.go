@@ -79,12 +79,12 @@ func (d *desk) signsIn(t *testing.T) {
 	p.Load(d.env["BASE_URL"]) // redirects a browser to the console
 	p.See("a", "Sign in")
 	p.Load(d.env["CONSOLE_URL"])
-	p.See(`tr[data-vehicle="12"]`)
+	p.See(`nav [aria-current="page"]`, "Attention")
 	p.See("header", "admin")
 	d.admin = p.Session()
 	again := d.browser.Page(t, d.env["BASE_URL"])
 	again.Load(d.env["CONSOLE_URL"])
-	again.See(`tr[data-vehicle="12"]`)
+	again.See(".numbers")
 }
 
 func (d *desk) signsInWithAPassword(t *testing.T) {
@@ -103,7 +103,7 @@ func (d *desk) signsInWithAPassword(t *testing.T) {
 	p.Fill(`[name="password"]`, d.env["CONSOLE_PASSWORD"])
 	p.Click("button", "Sign in")
 	p.See("header", "viewer")
-	p.See(`tr[data-vehicle="12"]`)
+	p.See(".numbers")
 }
 
 // order runs a function that orders a command, and returns the selector of the new command on the
@@ -277,6 +277,7 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.Type("2101")
 	p.Press("Enter")
 	p.See("h1", "M-IM 2101")
+	p.See(`[data-action="lock"]`) // the page is read
 	p.Press("Control+k")
 	p.See("dialog[open] input:focus")
 	p.Type("lock 2101")
@@ -416,6 +417,11 @@ var pages = []struct {
 	shows      string
 	then       func(*consoletest.Page) // opens what has no address
 }{
+	{"attention", "#/attention", `[data-alert]`, nil},
+	{
+		"attention, acknowledge", "#/attention", `[data-alert]`,
+		func(p *consoletest.Page) { p.Click("[data-acknowledge]"); p.See("dialog[open]") },
+	},
 	{"fleet", "#/", `tr[data-vehicle="12"]`, nil},
 	{"fleet, selected", "#/", `tr[data-vehicle="12"]`, func(p *consoletest.Page) { p.Press("/", "ArrowDown", "x"); p.See(".chosen") }},
 	{"fleet, nothing found", "#/?q=zzz", "p", func(p *consoletest.Page) { p.See("main p", "No vehicle matches.") }},
@@ -458,8 +464,11 @@ var pages = []struct {
 	}},
 }
 
-// narrow is the width of the narrowest supported window.
-const narrow = 360
+// The widths of a phone, and of the narrowest supported window.
+const (
+	phone  = 390
+	narrow = 360
+)
 
 func (d *desk) showsEveryPage(t *testing.T) {
 	p := d.page(t, d.admin)
@@ -488,18 +497,19 @@ func (d *desk) showsEveryPage(t *testing.T) {
 		for _, theme := range []string{"light", "dark"} {
 			p.Dark(theme == "dark")
 			p.Audit(page.name + ", " + theme)
+			d.picture(p, page.name, theme, 1280)
+			p.Resize(phone, 844)
 			if theme == "light" { // whatever fonts this machine has
 				p.OtherFont(true)
-				p.Audit(page.name + ", with a narrow font")
-				p.OtherFont(false)
 			}
-			d.picture(p, page.name, theme, 1280)
-			if theme == "light" || os.Getenv(screenshots) != "" {
+			p.Audit(page.name + ", " + theme + ", on a phone")
+			p.OtherFont(false)
+			d.picture(p, page.name, theme, phone)
+			if theme == "light" {
 				p.Resize(narrow, 780)
 				p.Fits(page.name)
-				d.picture(p, page.name, theme, narrow)
-				p.Resize(1280, 800)
 			}
+			p.Resize(1280, 800)
 		}
 		p.Dark(false)
 		p.Press("Escape")

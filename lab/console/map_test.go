@@ -56,6 +56,8 @@ func TestConsole_DrawsTheMapStyleOfTheOperator(t *testing.T) {
 	p := browser.Page(t, base)
 	p.Expect("the page requests " + strings.TrimSuffix(style, "style.json"))
 	p.Load(base + strings.TrimPrefix(world.env["CONSOLE_URL"], world.env["BASE_URL"]))
+	p.See(".numbers")
+	p.Open("#/")
 	p.See(`[data-streets="shown"]`)
 	if n := pixels(p, water); n < 10_000 {
 		t.Errorf("the map has %d pixels of water, want at least 10000", n)

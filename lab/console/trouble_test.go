@@ -27,7 +27,7 @@ func (d *desk) saysWhatFailed(t *testing.T) {
 	p.Expect("status of 500", "ERR_CONNECTION_RESET")
 	const failure = `{"success":false,"message":"The database is on fire.","data":null,"meta":null,"error":{"code":"internal_error",` +
 		`"outcome":"not_executed"}}`
-	p.Answer("GET", "/api/v1/admin/vehicles?", 500, failure)
+	p.Answer("GET", "/api/v1/admin/fleet", 500, failure)
 	p.Open("#/")
 	p.See(`[role="alert"]`, "The database is on fire.")
 	p.Unanswer()

@@ -16,6 +16,7 @@ export type Me = Schemas['Me'];
 export type Activity = Schemas['Activity'];
 export type Trip = Schemas['Trip'];
 export type AgencyKey = Schemas['AgencyKey'];
+export type Alert = Schemas['Alert'];
 export type Note = Schemas['Note'];
 export type ListedBulk = Schemas['ListedBulkCommand'];
 export type BulkCommand = Schemas['BulkCommand'];

@@ -1,6 +1,7 @@
 // The stream of events. It is read with fetch: EventSource would hide why there is none, and the
 // pings by which a connection is known to live.
 import { endSession, type Command, type Halt } from './client';
+import type { AlertChange } from '../state/alerts.svelte';
 import { clean } from '../text';
 import { serverTime } from './servertime';
 import { EventReader, type ServerEvent } from './sse';
@@ -33,6 +34,7 @@ export interface Handlers {
   status(change: StatusChange): void;
   presence(vehicle: number, connectivity: { status: string; last_seen: string | null }): void;
   alarm(vehicle: number, at: string, alarm: { kind: string; text: string | null }): void;
+  alert(change: AlertChange): void;
   halt(inForce: boolean, halt: Halt): void;
   booking(change: BookingChange): void;
   rental(change: RentalChange): void;
@@ -157,6 +159,8 @@ function handle({ event, data }: ServerEvent, handlers: Handlers) {
       return handlers.status(d);
     case 'presence':
       return handlers.presence(d.vehicle_id, d.connectivity);
+    case 'alert':
+      return handlers.alert(d);
     case 'alarm':
       return handlers.alarm(d.vehicle_id, d.at, d.alarm);
     case 'halt':

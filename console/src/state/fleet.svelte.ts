@@ -11,6 +11,7 @@ import {
 import { follow, type BookingChange, type RentalChange, type StatusChange } from '../api/events';
 import { unique } from '../unique';
 import { serverTime } from '../api/servertime';
+import { alerts } from './alerts.svelte';
 import { isNewer } from './merge';
 import { vehicles } from './vehicles.svelte';
 
@@ -79,6 +80,7 @@ export class Fleet {
       alarm: (vehicle, at, alarm) => {
         this.alarms = [{ ...alarm, serial: ++this.#alarms, vehicle, at }, ...this.alarms].slice(0, 20);
       },
+      alert: (change) => alerts.take(change),
       halt: () => void this.readHalts(),
       booking: (change) => this.#changeBooking(change),
       rental: (change) => {

@@ -1,4 +1,6 @@
 // The address after #: a path and parameters. Pages are addresses, so they can be shared.
+const firstPage = '/attention';
+
 class Route {
   path = $state('/');
   parameters = $state(new URLSearchParams());
@@ -9,8 +11,8 @@ class Route {
   }
 
   #read() {
-    const [path = '/', query = ''] = location.hash.slice(1).split('?');
-    this.path = path || '/';
+    const [path = '', query = ''] = location.hash.slice(1).split('?');
+    this.path = path || firstPage;
     this.parameters = new URLSearchParams(query);
   }
 

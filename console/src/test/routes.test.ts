@@ -31,7 +31,8 @@ it.each([
   ['#/agencies', 'Agencies'],
   ['#/units', 'Units'],
   ['#/tour', 'Tour'],
-  ['#', 'Fleet'],
+  ['#/', 'Fleet'],
+  ['#', 'Attention'],
 ])('shows the page at %s', async (hash, title) => {
   await pages.open(hash, 'main h1');
   await pages.until(() => document.title.includes(title));

@@ -1,4 +1,5 @@
 // What the page of one vehicle knows, and what people order there.
+import { untrack } from 'svelte';
 import {
   ApiError,
   get,
@@ -41,6 +42,8 @@ export class VehiclePage {
   /** Why the vehicle could not be read again. */
   unread = $state('');
   gone = $state(false);
+  /** Whether it was read, or that failed: before, what the state suggests would change under the pointer. */
+  settled = $state(false);
   /** What a refresh has brought, in words. */
   refreshed = $state('');
   refreshing = $state(false);
@@ -156,12 +159,12 @@ export class VehiclePage {
   async read() {
     try {
       this.vehicle = (await get<Vehicle>(`vehicles/${this.id}`)).data;
-      const [, recent] = await Promise.all([
-        this.#readStatus(),
-        get<Command[]>(`vehicles/${this.id}/commands?limit=${commandsShown}`),
-        this.#readBookings(),
-      ]);
-      for (const command of recent.data) fleet.mergeCommand(command);
+      const bookings = this.#readBookings();
+      const recent = get<Command[]>(`vehicles/${this.id}/commands?limit=${commandsShown}`);
+      await Promise.all([this.#readStatus(), recent]);
+      for (const command of (await recent).data) fleet.mergeCommand(command);
+      this.settled = true;
+      await bookings;
       this.problem = '';
       this.unread = '';
       this.gone = false;
@@ -169,6 +172,8 @@ export class VehiclePage {
       this.unread = this.#fail(error);
       const chosen = wanted.consume(this.id); // it is not ordered later, without a click
       if (chosen) this.refused = t().palette.refused(t().actions[chosen.action], this.unread);
+    } finally {
+      this.settled = true;
     }
   }
 
@@ -229,15 +234,17 @@ export class VehiclePage {
     }
   }
 
-  /** Does what the palette has chosen, once it is known whether it can be done. */
+  /** Does what the palette has chosen, once it is known whether it can be done: an effect, which runs again for each choice. */
   chooseWanted() {
-    if (!this.vehicle || !this.requests) return;
+    if (!this.vehicle || !this.requests || !this.settled) return;
     const chosen = wanted.consume(this.id);
     if (!chosen) return;
-    const name = t().actions[chosen.action];
-    const reason = this.why(chosen.action) || (this.busyOrdering ? t().booking.sending : '');
-    this.refused = chosen.late ? t().palette.late(name) : reason ? t().palette.refused(name, reason) : '';
-    if (!this.refused) this.choose(chosen.action);
+    untrack(() => {
+      const name = t().actions[chosen.action];
+      const reason = this.why(chosen.action) || (this.busyOrdering ? t().booking.sending : '');
+      this.refused = chosen.late ? t().palette.late(name) : reason ? t().palette.refused(name, reason) : '';
+      if (!this.refused) this.choose(chosen.action);
+    });
   }
 
   #post = (action: Ordered, key: string) => order(this.id, action, key, action === 'attention' ? { signal: 'lights' } : undefined);

@@ -1,1 +1,0 @@
-var e={available:`M-9.5 0A9.5 9.5 0 1 1 9.5 0A9.5 9.5 0 1 1-9.5 0Z`,booked:`M0-11L11 0L0 11L-11 0Z`,in_use:`M0-11.5L11 8.5H-11Z`,maintenance:`M-8.5-8.5H8.5V8.5H-8.5Z`,inactive:`M-4-10H4V-4H10V4H4V10H-4V4H-10V-4H-4Z`};export{e as t};

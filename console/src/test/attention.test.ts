@@ -1,0 +1,76 @@
+// @vitest-environment happy-dom
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { Alert } from '../api/client';
+import { at, doubled, openConsole, uuid, type Answers, type Pages } from './service';
+
+let pages: Pages;
+let answers: Answers;
+let sent: unknown[];
+const alert = (n: number, change: Partial<Alert> = {}): Alert => ({
+  id: uuid(n), rule: 'left_open', severity: 'warning', state: 'open', summary: '', agency_id: 1, vehicle_id: 1, plate_number: 'M-IM 2101',
+  person: null, booking_id: null, command_id: null, facts: { open: ['lock', 'trunk'] }, since: at(n), opened_at: at(n), cleared_at: null,
+  acknowledged_at: null, acknowledged_by: null, note: null, holder: null, ...change,
+});
+const seen = { acknowledged_at: at(5), acknowledged_by: 'zoe' };
+const of = (severity: string, ...list: Alert[]) => ({ [`alerts?state=open&severity=${severity}&limit=100`]: list });
+
+beforeEach(async () => {
+  localStorage.setItem('map', 'hidden');
+  sessionStorage.clear();
+  sent = [];
+  answers = {
+    ...doubled,
+    halts: [],
+    ...of('critical', alert(1, { severity: 'critical', rule: 'unit_alarm', facts: { kind: 'tow' } })),
+    ...of('warning', alert(2), alert(3, { rule: 'overdue', facts: {}, holder: { booking_id: 7, reference: 'BK-7', client: 'anna' } })),
+    ...of('info', alert(4, { severity: 'info', rule: 'lamp', facts: { lamps: ['tire_failure'] }, ...seen })),
+    [`alerts/${uuid(2)}/acknowledge`]: (_: string, { body }: RequestInit) => {
+      sent.push(JSON.parse(String(body)));
+      return alert(2, { acknowledged_at: at(9), acknowledged_by: 'zoe', note: 'on the way' });
+    },
+  };
+  pages = await openConsole(answers);
+  await pages.open('#/attention', '[data-alert]');
+});
+afterEach(() => pages.close());
+
+it('orders what needs a person, each with what it does next', async () => {
+  expect(pages.texts('[data-alert] .what')).toEqual([
+    'M-IM 2101 Alarm of the unit: it is towed',
+    'M-IM 2101 Not returned in time',
+    'M-IM 2101 Left open: not locked, boot',
+    expect.stringMatching(/^M-IM 2101 Warning lamp: tyre failure acknowledged by zoe, /),
+  ]);
+  expect(pages.texts('[data-alert] .actions > :first-child')).toEqual(['Locate', 'Open booking', 'Lock', 'Open vehicle']);
+  expect(pages.texts('[data-filter]')).toEqual(['all 3', 'critical 1', 'warning 2', 'info 0']);
+  expect(pages.texts('nav .count')).toEqual(['3']);
+  await pages.open('#/bookings', 'h1');
+  await pages.until(() => document.querySelector('a[href="#/attention?severity=critical"]'));
+  expect(pages.errors).toEqual([]);
+});
+
+it('acknowledges with a note, and follows events', async () => {
+  document.querySelector<HTMLElement>(`[data-alert="${uuid(2)}"] [data-acknowledge]`)?.click();
+  await pages.until(() => document.querySelector('dialog[open] input[name="note"]'));
+  const field = document.querySelector<HTMLInputElement>('dialog[open] input[name="note"]')!;
+  field.value = 'on the way';
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  document.querySelector('dialog[open] form')?.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+  await pages.until(() => pages.texts('[data-filter="warning"]')[0] === 'warning 1');
+  expect(sent).toEqual([{ note: 'on the way' }]);
+
+  await pages.send('alert', { change: 'cleared', alert: alert(1) });
+  await pages.until(() => pages.texts('[data-filter="critical"]')[0] === 'critical 0');
+  const moved = alert(8, { severity: 'critical', rule: 'moved_without_booking', facts: { metres: 230 } });
+  await pages.send('alert', { change: 'opened', alert: moved });
+  await pages.until(() => pages.texts('[data-alert] .what')[0] === 'M-IM 2101 Moved without a booking: 230 m');
+  expect(pages.errors).toEqual([]);
+});
+
+it('is calm where there is nothing', async () => {
+  pages.close();
+  Object.assign(answers, of('critical'), of('warning'), of('info'));
+  pages = await openConsole(answers);
+  await pages.open('#/attention', '.calm');
+  expect(pages.texts('.calm')).toEqual(['Nothing needs you.']);
+});
