@@ -574,7 +574,7 @@ export const de: Texts = {
     nothing: 'Nichts.',
     charges: 'Alle Zahlungen',
     cards: 'Karten',
-    charged: 'wird belastet',
+    charged: 'Standard',
     since: (day: string) => `seit ${day}`,
   },
   trips: {

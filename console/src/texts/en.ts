@@ -533,7 +533,7 @@ export const en = {
     nothing: 'Nothing.',
     charges: 'All charges',
     cards: 'Cards',
-    charged: 'is charged',
+    charged: 'default',
     since: (day: string) => `since ${day}`,
   },
   trips: {
