@@ -2,8 +2,6 @@ package alerts
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -32,10 +30,6 @@ var words = map[Rule]string{
 	MassAccess:             "opened or located many vehicles",
 }
 
-// unsaid are facts for programs: an amount in the smallest unit of its currency, an id, all kinds
-// of alarms after the latest.
-var unsaid = []string{"amount", "currency", "charge", "kinds"}
-
 // Words returns the alert as one line for people: which vehicle or person, what, and what the rule
 // saw.
 func Words(a Alert) string {
@@ -46,30 +40,60 @@ func Words(a Alert) string {
 	case of == "":
 		of = fmt.Sprintf("vehicle %d", a.Vehicle)
 	}
-	var facts []string
-	for _, name := range slices.Sorted(maps.Keys(a.Facts)) {
-		if text := fact(a.Facts[name]); text != "" && !slices.Contains(unsaid, name) {
-			facts = append(facts, strings.ReplaceAll(name, "_", " ")+" "+text)
-		}
-	}
 	line := of + ": " + words[a.Rule]
-	if len(facts) > 0 {
-		line += " (" + strings.Join(facts, ", ") + ")"
+	if facts := seen(a); facts != "" {
+		line += " (" + facts + ")"
 	}
 	return line
 }
 
-// fact returns a value as text; empty for one that does not fit into a line.
+// saw is how the fact that matters most to a rule is said; rules without one say enough.
+var saw = map[Rule]struct{ fact, form string }{
+	Battery12VLow:       {"volts", "%s V"},
+	EnergyLow:           {"percent", "%s %%"},
+	UnitClock:           {"ahead_s", "ahead by %s s"},
+	MovedWithoutBooking: {"metres", "%s m"},
+	LeftOpen:            {"open", "%s"},
+	ParkedForbidden:     {"area", "%s"},
+	Overdue:             {"reference", "%s"},
+	StartedNotOpened:    {"reference", "%s"},
+	ChargeFailed:        {"reference", "%s"},
+	UnitAlarm:           {"kind", "%s"},
+	TroubleCode:         {"codes", "%s"},
+	Lamp:                {"lamps", "%s"},
+	ServiceDue:          {"km", "in %s km"},
+	CommandUnknown:      {"action", "%s"},
+	CommandContradicted: {"action", "%s"},
+	UnitRejects:         {"action", "%s"},
+	MassAccess:          {"vehicles", "%s within an hour"},
+}
+
+// seen returns what the rule saw; empty: its words say all.
+func seen(a Alert) string {
+	said := saw[a.Rule]
+	value := fact(a.Facts[said.fact])
+	if value == "" {
+		return ""
+	}
+	if past, is := strings.CutPrefix(value, "-"); is && a.Rule == ServiceDue {
+		return "for " + past + " km"
+	}
+	return fmt.Sprintf(said.form, value)
+}
+
+// fact returns a value as text; empty for none.
 func fact(value any) string {
 	switch value := value.(type) {
-	case nil, map[string]any:
+	case nil:
 		return ""
+	case string:
+		return strings.ReplaceAll(value, "_", " ")
 	case []any:
 		texts := make([]string, len(value))
 		for i, v := range value {
 			texts[i] = fact(v)
 		}
-		return strings.Join(texts, " ")
+		return strings.Join(texts, ", ")
 	}
 	return fmt.Sprint(value)
 }

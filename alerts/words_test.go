@@ -4,20 +4,33 @@ import "testing"
 
 func TestWords_NameTheVehicleTheRuleAndWhatItSaw(t *testing.T) {
 	for want, a := range map[string]Alert{
-		"M-AB 1: 12 V battery is low (volts 11.7)": {
+		"M-AB 1: 12 V battery is low (11.7 V)": {
 			Rule: Battery12VLow, Plate: "M-AB 1", Vehicle: 7, Facts: map[string]any{"volts": 11.7},
 		},
-		"vehicle 7: warning lamp (lamps oil abs, since km 12)": {
-			Rule: Lamp, Vehicle: 7, Facts: map[string]any{
-				"lamps": []any{"oil", "abs"}, "since_km": 12.0, "raw": map[string]any{}, "amount": 1200.0,
-			},
+		"vehicle 7: warning lamp (tire failure, abs)": {
+			Rule: Lamp, Vehicle: 7, Facts: map[string]any{"lamps": []any{"tire_failure", "abs"}, "raw": map[string]any{}},
 		},
-		"anna: opened or located many vehicles (vehicles 51)": {
+		"M-AB 1: service is due (for 120 km)": {Rule: ServiceDue, Plate: "M-AB 1", Facts: map[string]any{"km": -120.0}},
+		"M-AB 1: outside the operating area":  {Rule: OutsideArea, Plate: "M-AB 1", Facts: map[string]any{"position": map[string]any{}}},
+		"M-AB 1: parked and free, but open":   {Rule: LeftOpen, Plate: "M-AB 1", Facts: map[string]any{}},
+		"anna: opened or located many vehicles (51 within an hour)": {
 			Rule: MassAccess, Person: "anna", Facts: map[string]any{"vehicles": 51},
 		},
 	} {
 		if got := Words(a); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// A rule without words would say nothing.
+func TestWords_EachRuleHasSome(t *testing.T) {
+	for _, d := range Defaults() {
+		if words[d.Rule] == "" {
+			t.Errorf("%s has no words", d.Rule)
+		}
+	}
+	if len(words) != len(Defaults()) {
+		t.Error("there are words of a rule that does not exist")
 	}
 }

@@ -115,7 +115,7 @@ func TestAlerts_AreListedWithTheirFilters(t *testing.T) {
 	}
 	first := a.get(alertList+"?limit=1").wants(200, "").lists(1).has("0.id", ownAlert)
 	next := a.get(alertList+"?limit=3&cursor="+first.body.Meta["next_cursor"].(string)).wants(200, "").lists(3).meta("next_cursor", nil)
-	next.has("2.id", anAlert, "2.state", "open", "2.summary", "M-IM 42: 12 V battery is low (volts 12.1)", "2.plate_number", "M-IM 42",
+	next.has("2.id", anAlert, "2.state", "open", "2.summary", "M-IM 42: 12 V battery is low (12.1 V)", "2.plate_number", "M-IM 42",
 		"2.facts.volts", 12.1, "2.holder.client", "client-1", "2.opened_at", "2026-01-02T09:10:00.250Z", "2.acknowledged_at", nil,
 		"1.state", "cleared", "1.command_id", anAlert, "1.holder", nil)
 	for _, query := range []string{"state=closed", "severity=high", "rule=hot", "vehicle_id=x", "agency_id=0"} {
@@ -143,7 +143,11 @@ func TestAlerts_AreSeenByStaffOfTheAgency(t *testing.T) {
 		a.get(alertList, token).wants(200, "").lists(2)
 		a.get(alertList+"/"+aPersonsAlert, token).wants(404, "alert_not_found")
 	}
-	a.get(alertList + "/x").invalid("id")
+	// The UUID of zeros is no id; where a query selects by an id, it means any.
+	for _, id := range []string{"x", uuid.Nil.String()} {
+		a.get(alertList + "/" + id).invalid("id")
+		a.post(alertList + "/" + id + "/acknowledge").invalid("id")
+	}
 }
 
 func TestAlerts_AreAcknowledgedOnce(t *testing.T) {

@@ -113,7 +113,7 @@ func TestSender_SendsRepeatsRaisesAndEndsAnAlert(t *testing.T) {
 	got := r.take()
 	if len(got) != 1 || !got[0].StartsAt.Equal(low.Opened) || !got[0].EndsAt.Equal(w.at.Add(3*time.Minute)) ||
 		got[0].GeneratorURL != "https://fleet.example.com/console/#/vehicles/42" ||
-		got[0].Annotations["summary"] != "M-IM 42: 12 V battery is low (volts 12.1)" {
+		got[0].Annotations["summary"] != "M-IM 42: 12 V battery is low (12.1 V)" {
 		t.Fatalf("sent %+v", got)
 	}
 	want := `{"agency":"1","alertname":"battery_12v_low","plate":"M-IM 42","service":"motorpool","severity":"warning","vehicle":"42"}`

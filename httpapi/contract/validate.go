@@ -193,13 +193,18 @@ func ParseTime(s string) (time.Time, error) {
 var errYear = errors.New("in UTC, the year is not one of 0 to 9999")
 
 // ParseUUID parses only the canonical form of 36 characters, and returns an error for others, which
-// the library also accepts.
+// the library also accepts; and for the UUID of zeros, which is no id of ours, and means none in
+// queries.
 func ParseUUID(s string) (uuid.UUID, error) {
 	const canonical = 36
-	if len(s) != canonical {
-		return uuid.Nil, errors.New("not a UUID")
+	id, err := uuid.Parse(s)
+	if err == nil && (len(s) != canonical || id == uuid.Nil) {
+		err = errors.New("not a UUID of an object")
 	}
-	return uuid.Parse(s)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	return id, nil
 }
 
 // absent reports whether a header or a query parameter was not sent, not even empty. For a
