@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/app"
 	"motorpool/simulator"
+	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 )
 
@@ -48,11 +50,30 @@ func (i *instance) awaitAlerts(want ...string) (found []listedAlert) {
 	return found
 }
 
-// What cars report opens alerts, which a restart of every instance leaves open, and clears them.
+// What cars report opens alerts, which a restart of every instance leaves open, and clears them. An
+// Alertmanager gets them.
 func TestAlerts_StayOverARestartOfEveryInstance(t *testing.T) {
 	t.Parallel()
+	devstack.NeedServer(t, devstack.AlertmanagerServer)
 	s := embeddedStack(t, 4)
-	i := s.serve()
+	alertmanager, err := devstack.StartAlertmanager(s.dir, deployed+"prometheus/alertmanager.yml")
+	s.must(err)
+	t.Cleanup(func() { s.must(alertmanager.Close()) })
+	sends := func(c *app.Config) { c.AlertmanagerURL = app.Secret(alertmanager.URL()) }
+	notifies := func(want ...string) {
+		t.Helper()
+		s.eventually(20*time.Second, fmt.Sprintf("Alertmanager has %v", want), func() bool {
+			var got []string
+			var list []struct{ Labels map[string]string }
+			s.fetchJSON(alertmanager.URL()+"/api/v2/alerts", &list)
+			for _, a := range list {
+				got = append(got, a.Labels["alertname"]+" "+a.Labels["vehicle"])
+			}
+			slices.Sort(got)
+			return slices.Equal(got, want)
+		})
+	}
+	i := s.serve(sends)
 	for agency, more := range []string{1: `,{"rule":"left_open","for_s":0,"levels":[{"severity":"critical"}]}`, 2: ``} {
 		if agency == 0 {
 			continue
@@ -77,8 +98,10 @@ func TestAlerts_StayOverARestartOfEveryInstance(t *testing.T) {
 		return i.metric(`motorpool_alerts_open{rule="left_open", severity="critical"}`) == 1
 	})
 
+	notifies("left_open 3", "moved_without_booking 4", "service_due 1")
+
 	i.stop()
-	i = s.serve()
+	i = s.serve(sends)
 	swept := func() bool { return i.metric("motorpool_alerts_swept_timestamp_seconds") > 0 }
 	i.eventually(30*time.Second, "the alerts are evaluated again", swept)
 	if again := i.openAlerts(); !slices.EqualFunc(again, opened, func(a, b listedAlert) bool { return a.ID == b.ID }) {
@@ -93,6 +116,7 @@ func TestAlerts_StayOverARestartOfEveryInstance(t *testing.T) {
 	}
 	car(4).Change(func(b *simulator.Body) { b.Latitude -= 0.003 })
 	i.awaitAlerts()
+	notifies()
 	var cleared []listedAlert
 	i.get("/api/v1/admin/alerts?state=cleared", &cleared)
 	if len(cleared) != 3 || cleared[2].AcknowledgedBy != "admin-7" {
