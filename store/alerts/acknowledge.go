@@ -54,6 +54,7 @@ func (s *Store) Acknowledge(
 		}
 		return activity.Insert(ctx, tx, telematics.Activity{
 			At: a.Seen.At, Actor: by.Actor, Agency: a.Agency, Vehicle: a.Vehicle, Booking: a.Booking, Action: alerts.Acknowledge,
+			Outcome:   telematics.Executed,
 			RequestID: by.RequestID, Note: note, Details: map[string]any{"alert_id": id.String(), "rule": string(a.Rule)},
 		})
 	})

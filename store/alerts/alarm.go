@@ -87,18 +87,19 @@ func (s *Store) keepWriting(ctx context.Context, batch []alarm) {
 // raise opens an alert for each vehicle, or adds the kind of its alarm to the one that is open.
 var raise = `
 	with alarm as (
-		select vehicle_id, max(agency_id) as agency_id, max(severity) as severity, jsonb_agg(distinct kind) as kinds,
+		select vehicle_id, max(severity) as severity, jsonb_agg(distinct kind) as kinds,
 			(array_agg(kind order by place desc))[1] as kind, (array_agg(text order by place desc))[1] as text
-		from unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[])
-			with ordinality as n (vehicle_id, agency_id, severity, kind, text, place)
+		from unnest($2::bigint[], $3::text[], $4::text[], $5::text[])
+			with ordinality as n (vehicle_id, severity, kind, text, place)
 		group by vehicle_id
 	)
 	insert into alerts as a (rule, severity, agency_id, vehicle_id, since, opened_at, no, facts)
-	select '` + string(alerts.UnitAlarm) + `', severity, agency_id, vehicle_id, ` + at(1) + `, ` + at(1) + `, nextval('alerts_no'),
+	select '` + string(alerts.UnitAlarm) + `', severity, v.agency_id, vehicle_id, ` + at(1) + `, ` + at(1) + `, nextval('alerts_no'),
 		jsonb_strip_nulls(jsonb_build_object('kind', kind, 'text', nullif(text, ''), 'kinds', kinds))
-	from alarm
-	where not exists (select from alerts c where c.vehicle_id = alarm.vehicle_id and c.rule = '` + string(alerts.UnitAlarm) + `'
-		and c.cleared_at > ` + at(1) + ` - $7 * interval '1 second' and c.facts->'kinds' @> alarm.kinds)
+	from alarm join vehicles v on v.id = alarm.vehicle_id
+	where v.status <> 'inactive' and not exists (select from alerts c
+		where c.vehicle_id = alarm.vehicle_id and c.rule = '` + string(alerts.UnitAlarm) + `'
+		and c.cleared_at > ` + at(1) + ` - $6 * interval '1 second' and c.facts->'kinds' @> alarm.kinds)
 	order by vehicle_id
 	on conflict (rule, coalesce(vehicle_id, 0), person) where cleared_at is null do update
 	set facts = excluded.facts || jsonb_build_object('kinds',
@@ -111,7 +112,7 @@ func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {
 	if err != nil {
 		return unavailable.Wrap("read the rules of alerts", err)
 	}
-	var vehicles, agencies []int64
+	var vehicles []int64
 	var severities, kinds, texts []string
 	for _, one := range batch {
 		its := settings[one.agency]
@@ -119,7 +120,7 @@ func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {
 		if i < 0 || its[i].Off || len(its[i].Levels) == 0 {
 			continue
 		}
-		vehicles, agencies = append(vehicles, int64(one.vehicle)), append(agencies, int64(one.agency))
+		vehicles = append(vehicles, int64(one.vehicle))
 		severities = append(severities, string(its[i].Levels[0].Severity))
 		kinds, texts = append(kinds, one.Kind), append(texts, one.Text)
 	}
@@ -133,7 +134,7 @@ func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {
 			ID    uuid.UUID `db:"id"`
 			IsNew bool      `db:"is_new"`
 		}
-		if err := tx.SelectContext(ctx, &rows, raise, s.now, pq.Array(vehicles), pq.Array(agencies), pq.Array(severities),
+		if err := tx.SelectContext(ctx, &rows, raise, s.now, pq.Array(vehicles), pq.Array(severities),
 			pq.Array(kinds), pq.Array(texts), repeatedFor.Seconds()); err != nil || len(rows) == 0 {
 			return err
 		}

@@ -15,9 +15,14 @@ import (
 	"motorpool/telematics"
 )
 
-// number, yes and texts return the SQL of the value of a field in a snapshot s; null: unknown.
+// number, flag, word and texts return the SQL of the value of a field in a snapshot s; null:
+// unknown.
 func number(f telematics.Field) string {
 	return fmt.Sprintf(`case when jsonb_typeof(s.fields->'%[1]s'->'v') = 'number' then (s.fields->'%[1]s'->>'v')::float8 end`, f)
+}
+
+func flag(f telematics.Field) string {
+	return fmt.Sprintf(`case when jsonb_typeof(s.fields->'%[1]s'->'v') = 'boolean' then (s.fields->'%[1]s'->'v')::boolean end`, f)
 }
 
 func word(f telematics.Field) string { return fmt.Sprintf(`s.fields->'%s'->>'v'`, f) }
@@ -63,7 +68,7 @@ var renewInputs = `
 	select s.vehicle_id, s.updated_at, ` + word(telematics.Ignition) + ` = 'on', ` + word(telematics.Charging) + ` = 'charging',
 		` + number(telematics.OnboardV) + `,
 		case v.powertrain when 'electric' then ` + number(telematics.Battery) + ` else ` + number(telematics.FuelLevel) + ` end,
-		(` + word(telematics.IsLocked) + `)::boolean, ` + openOnes + `,
+		` + flag(telematics.IsLocked) + `, ` + openOnes + `,
 		` + texts(telematics.DTCs) + ` || ` + texts(telematics.RawDTCs) + `, ` + texts(telematics.WarningLamps) + `,
 		` + number(telematics.ServiceDueKm) + `,
 		case when located.is then ` + number(telematics.Latitude) + ` end,
@@ -74,7 +79,8 @@ var renewInputs = `
 	from snapshots s join vehicles v on v.id = s.vehicle_id
 		cross join lateral (select jsonb_typeof(s.fields->'location.latitude'->'v') = 'number'
 			and jsonb_typeof(s.fields->'location.longitude'->'v') = 'number' as is,
-			(` + word(telematics.LocatedAt) + `)::timestamptz as fix) located
+			case when ` + word(telematics.LocatedAt) + `
+				~ '^\d{4}-\d\d-\d\dT' then (` + word(telematics.LocatedAt) + `)::timestamptz end as fix) located
 	where s.vehicle_id = any ($1)
 	order by s.vehicle_id
 	on conflict (vehicle_id) do update set

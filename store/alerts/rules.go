@@ -75,7 +75,7 @@ func ofInputs(which, severity, holds, facts string) string {
 	from alert_inputs i
 		join vehicles v on v.id = i.vehicle_id
 		join settings s on s.agency_id = v.agency_id
-		left join units u on u.vehicle_id = v.id
+		join units u on u.vehicle_id = v.id
 	where v.status <> 'inactive' and ` + which
 }
 
@@ -132,7 +132,7 @@ func quoted[T ~string](words ...T) string {
 	return strings.Join(list, ", ")
 }
 
-// conditions are all rules that a sweep evaluates. Alarms of units are written when they come.
+// conditions are all rules.
 var conditions = []condition{
 	{rule: alerts.Battery12VLow, sql: ofInputs(
 		`i.volts < `+outermost+` + 0.2 and i.volts < greatest(s.info, s.warning, s.critical) + 0.2`,
@@ -220,6 +220,12 @@ var conditions = []condition{
 					where f.booking_id = c.booking_id and f.kind = 'fee' and f.created_at > c.created_at))
 			and c.created_at > ` + instant + ` - interval '30 days'
 		order by b.vehicle_id, c.state, c.created_at desc, c.id`},
+	// It opens when the alarm comes, and stays until it is acknowledged.
+	{rule: alerts.UnitAlarm, sql: `
+		select v.agency_id, v.id as vehicle_id, '' as person, null::bigint as booking_id, null::uuid as command_id, s.severity,
+			false as holds, null::timestamptz as since, s.hold, '{}'::jsonb as facts
+		from alerts a join vehicles v on v.id = a.vehicle_id join settings s on s.agency_id = v.agency_id
+		where a.rule = 'unit_alarm' and a.cleared_at is null and v.status <> 'inactive'`},
 	{rule: alerts.TroubleCode, live: true, sql: ofInputs(`i.codes <> '{}'`, `s.severity`, `true`, `'codes', to_jsonb(i.codes)`)},
 	{rule: alerts.Lamp, live: true, sql: ofInputs(`i.lamps <> '{}'`, `s.severity`, `true`, `'lamps', to_jsonb(i.lamps)`)},
 	{rule: alerts.ServiceDue, sql: ofInputs(

@@ -101,6 +101,7 @@ func (s *Store) SetSettings(ctx context.Context, agency telematics.AgencyID, set
 		}
 		return activity.Insert(ctx, tx, telematics.Activity{
 			At: time.Now(), Actor: by.Actor, Agency: agency, Action: alerts.RulesChange, RequestID: by.RequestID,
+			Outcome: telematics.Executed,
 			Details: map[string]any{"rules": json.RawMessage(text)},
 		})
 	})

@@ -139,7 +139,8 @@ func TestAcknowledge_TheFirstOneStays(t *testing.T) {
 		t.Errorf("events %v", got)
 	}
 	entries, err := activity.New(w.db).Activities(t.Context(), telematics.ActivityQuery{Action: alerts.Acknowledge})
-	if err != nil || len(entries) != 1 || entries[0].Actor.Subject != "eva" || entries[0].Note != "a note" || entries[0].Vehicle != 7 {
+	if err != nil || len(entries) != 1 || entries[0].Actor.Subject != "eva" || entries[0].Note != "a note" || entries[0].Vehicle != 7 ||
+		entries[0].Outcome != telematics.Executed {
 		t.Errorf("audit log: %+v, %v", entries, err)
 	}
 }

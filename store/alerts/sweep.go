@@ -93,13 +93,14 @@ func (s *Store) parametersOf(rule alerts.Rule, settings map[telematics.AgencyID]
 const (
 	rank = `array_position(array['info', 'warning', 'critical'], %s)`
 	same = `coalesce(h.vehicle_id, 0) = coalesce(o.vehicle_id, 0) and h.person = o.person
-		and (o.person <> '' or coalesce(h.agency_id, 0) = coalesce(o.agency_id, 0))`
+		and coalesce(h.agency_id, 0) = coalesce(o.agency_id, 0)`
 )
 
 // statement returns the SQL that evaluates a rule, and returns what has changed. It passes over
 // alerts that another transaction has locked, as an acknowledgement does for a moment.
 //
-// A severity that is higher than that of the alert has to hold for the rule's time, too.
+// A severity that is higher than that of the alert has to hold for the rule's time, too. What moves
+// to another agency has another alert: the former one must not see what becomes of it.
 func (c condition) statement() string {
 	higher := fmt.Sprintf(rank+` > `+rank, "h.severity", "o.severity")
 	facts := `case when n.opens or n.rises`
@@ -116,8 +117,7 @@ func (c condition) statement() string {
 	), open as materialized (
 		select * from alerts where rule = $12 and cleared_at is null
 	), judged as materialized (
-		select o.id, o.severity, o.opened_at, o.worse_at, o.agency_id as was_of, o.facts as known, h.holds, h.severity as is_now,
-			h.agency_id, h.facts,
+		select o.id, o.severity, o.opened_at, o.worse_at, o.facts as known, h.holds, h.severity as is_now, h.facts,
 			h.hold is null or o.opened_at is null and not h.holds as ended,
 			coalesce(o.opened_at is null and h.holds and o.since + h.hold * interval '1 second' <= ` + instant + `, false) as opens,
 			coalesce(h.holds and ` + higher + ` and coalesce(o.worse_at, ` + instant + `) + h.hold * interval '1 second' <= ` + instant + `,
@@ -133,8 +133,7 @@ func (c condition) statement() string {
 		from judged
 	), next as materialized (
 		select n.* from compared n join alerts a on a.id = n.id
-		where n.ended or n.opens or n.severity_next <> n.severity or n.worse_next is distinct from n.worse_at
-			or n.agency_id is distinct from n.was_of` + also + `
+		where n.ended or n.opens or n.severity_next <> n.severity or n.worse_next is distinct from n.worse_at` + also + `
 		order by n.id
 		for update of a skip locked
 	), removed as (
@@ -144,7 +143,6 @@ func (c condition) statement() string {
 			opened_at = case when n.opens then ` + instant + ` else a.opened_at end,
 			no = case when n.opens then nextval('alerts_no') else a.no end,
 			cleared_at = case when n.ended then ` + instant + ` end,
-			agency_id = case when n.ended then a.agency_id else n.agency_id end,
 			facts = ` + facts + ` then n.facts else a.facts end
 		from next n
 		where a.id = n.id and not (n.ended and n.opened_at is null)

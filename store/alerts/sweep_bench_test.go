@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -22,7 +23,13 @@ func BenchmarkSweep(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	db := storetest.Open(b, storetest.NewDatabase(b))
+	address := storetest.NewDatabase(b)
+	patient, err := pg.New(pg.Config{URL: address, Timeout: 10 * time.Minute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer patient.Close()
+	db := storetest.Open(b, address)
 	for _, statement := range []string{
 		`insert into agencies (id, code, name) select n, 'A' || n, '' from generate_series(1, 24) n`,
 		`insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
@@ -56,7 +63,7 @@ func BenchmarkSweep(b *testing.B) {
 		if statement[0] == 'a' || statement[:20] == "insert into agencies" {
 			args = nil
 		}
-		if _, err := db.Pool.Exec(statement, args...); err != nil {
+		if _, err := patient.Pool.Exec(statement, args...); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -72,7 +79,7 @@ func BenchmarkSweep(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Logf("first sweep: %v", time.Since(began))
-	if _, err := db.Pool.Exec(`analyze`); err != nil {
+	if _, err := patient.Pool.Exec(`analyze`); err != nil {
 		b.Fatal(err)
 	}
 	pools := []*sqlx.DB{db.Pool, db.Lists}
@@ -86,7 +93,8 @@ func BenchmarkSweep(b *testing.B) {
 	var used time.Duration
 	for b.Loop() {
 		b.StopTimer()
-		if _, err := db.Pool.Exec(`update snapshots set updated_at = clock_timestamp() where vehicle_id % 12 = $1`, b.N%12); err != nil {
+		if _, err := patient.Pool.Exec(`update snapshots set updated_at = clock_timestamp()
+			where vehicle_id % 12 = $1`, b.N%12); err != nil {
 			b.Fatal(err)
 		}
 		used -= cpuTime(b, backends)

@@ -532,7 +532,8 @@ func TestMassAccess_IsOfTheAgencyThatHasAllTheVehicles(t *testing.T) {
 	w.exec(`insert into activity (at, actor_subject, actor_role, agency_id, vehicle_id, action, outcome, code, latency_us, late, note)
 		values ($1, 'eva', 'admin', 2, 300, 'status.read', 'executed', '', 0, false, '')`, w.now)
 	w.sweep()
-	if found := w.find(alerts.Query{Persons: true}); len(found) != 1 || found[0].Agency != 0 {
+	w.sweep()
+	if found := w.find(alerts.Query{Persons: true, State: alerts.Open}); len(found) != 1 || found[0].Agency != 0 {
 		t.Errorf("with a vehicle of another agency: %+v", found)
 	}
 }
@@ -657,4 +658,54 @@ func TestSweep_AVehicleThatMovesToAnotherAgencyHasAnotherAlert(t *testing.T) {
 	w.exec(`update vehicles set status = 'inactive'`)
 	w.sweep()
 	w.wants()
+}
+
+// Nothing that a vehicle without a unit could report would end its alerts.
+func TestSweep_AVehicleWithoutItsUnitHasNoAlertOfReportedValues(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.DTCs, []string{"P0420"})
+	w.sweep()
+	w.wants("trouble_code info")
+	w.exec(`update units set vehicle_id = null`)
+	w.sweep()
+	w.wants()
+}
+
+func TestAlarms_EndWhenTheirVehicleIsNoneOfTheAgency(t *testing.T) {
+	w := newWorld(t)
+	write := func() {
+		t.Helper()
+		if err := w.store.writeAlarms(t.Context(), []alarm{{7, 1, telematics.Alarm{Kind: "towing"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write() // of a vehicle that is not on record
+	w.wants()
+	w.addCar(7)
+	for _, end := range []string{`update vehicles set status = 'inactive'`, `update vehicles set agency_id = 2`} {
+		w.exec(`update vehicles set status = 'available', agency_id = 1`)
+		w.advance(time.Hour)
+		w.hear()
+		write()
+		w.sweep()
+		w.wants("unit_alarm critical")
+		w.exec(end)
+		w.sweep()
+		w.wants()
+	}
+	w.exec(`update vehicles set status = 'inactive'`)
+	w.advance(time.Hour)
+	write()
+	w.wants()
+}
+
+// A state that no report can give stops no other vehicle.
+func TestSweep_ReadsWhatIsUnsoundAsUnknown(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.addCar(8, telematics.DTCs, []string{"P0420"})
+	w.exec(`update snapshots set updated_at = clock_timestamp(), fields = fields || '{"telemetry.is_locked": {"v": "x", "at": 0},
+		"location.timestamp": {"v": "yesterday", "at": 0}, "telemetry.onboard_voltage_v": {"v": "low", "at": 0}}' where vehicle_id = 7`)
+	w.sweep()
+	w.wants("trouble_code info")
 }
