@@ -110,18 +110,21 @@ it('reads a vehicle whose booking has changed, those that are visible once, and 
   await read([4, 0], [5, 0], [6, 0]);
   events.booking({ vehicle_id: 4, booking_id: 1 });
   vehicles.readDetails([5, 6]);
-  await vi.advanceTimersByTimeAsync(300);
-  const details = await request('vehicles?ids=4,5,6&');
+  await vi.advanceTimersByTimeAsync(600);
   const summary = {
     plate_number: 'M-IM 4', brand: 'Opel', model: 'Corsa', unit: null, agency_id: 1, powertrain: 'electric', status: 'booked',
     connectivity: { status: 'online', last_seen: at(1) }, reported_at: {}, telemetry: {},
     location: { latitude: 1, longitude: 2, timestamp: at(1), address: null },
   };
-  await settle(() => details.answer([{ ...summary, id: 4 }, { ...summary, id: 5 }]));
+  const booked = await request('vehicles?ids=4&');
+  await settle(() => booked.answer([{ ...summary, id: 4 }]));
+  await vi.advanceTimersByTimeAsync(300);
+  const details = await request('vehicles?ids=5,6&');
+  await settle(() => details.answer([{ ...summary, id: 5 }]));
   await shown();
   expect(vehicles.all.map((v) => [v.id, v.plate, v.status])).toEqual([[4, 'M-IM 4', 'booked'], [5, 'M-IM 4', 'booked']]);
   vehicles.readDetails([5, 6]);
-  await vi.advanceTimersByTimeAsync(300);
+  await vi.advanceTimersByTimeAsync(600);
   expect(asked).toEqual([]);
 });
 

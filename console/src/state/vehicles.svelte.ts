@@ -9,7 +9,7 @@ import { decode, keepNewer, timesOf, updated, withReport, withStatus, withSummar
 const readEvery = 60_000;
 const readShare = 100; // reading takes at most one part in a hundred of the time, however large the fleet is
 const showEvery = 500; // of a large fleet many change together
-const detailsAfter = 300; // while a person scrolls
+const detailsAfter = 300; // a person may scroll on
 const detailsAtMost = 100; // in one request
 
 export class Vehicles {
@@ -31,6 +31,7 @@ export class Vehicles {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #due = new Set<number>(); // whose details are to be read
   #detailsTimer: ReturnType<typeof setTimeout> | undefined;
+  #visibleTimer: ReturnType<typeof setTimeout> | undefined;
 
   /** By ascending id. */
   all = $derived.by((): VehicleRow[] => {
@@ -146,12 +147,15 @@ export class Vehicles {
     this.#change(id, () => null);
   }
 
-  /** Reads the details of vehicles that are visible, where they are not known yet. */
-  readDetails(ids: Iterable<number>) {
-    for (const id of ids) {
-      const row = this.#rows.get(id);
-      if (row && (row.moving === undefined || row.address === undefined)) this.readAgain(id);
-    }
+  /** Reads the details of the vehicles that are visible, where they are not known yet, once these have been the same for a moment. */
+  readDetails(ids: number[]) {
+    clearTimeout(this.#visibleTimer);
+    this.#visibleTimer = setTimeout(() => {
+      for (const id of ids) {
+        const row = this.#rows.get(id);
+        if (row && (row.moving === undefined || row.address === undefined)) this.readAgain(id);
+      }
+    }, detailsAfter);
   }
 
   /** Reads a vehicle in particular soon: something has changed of which no event has all. */
