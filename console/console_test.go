@@ -114,7 +114,7 @@ func TestFiles_AreSentCompressed(t *testing.T) {
 // What browsers may load, in bytes as they are sent: on a slow connection the first page must be
 // visible before the map has loaded.
 const (
-	firstLoad   = 80_000 // until a person who is signed in sees the first page, the fleet
+	firstLoad   = 75_000 // until a person who is signed in sees the first page
 	furtherPage = 30_000 // what a page adds to the console without one
 	everything  = 700 << 10
 )
@@ -189,8 +189,8 @@ func TestConsole_LoadsLittleUntilAPageIsShown(t *testing.T) {
 		if page > furtherPage {
 			t.Errorf("%s takes %d bytes, want at most %d", source, page, furtherPage)
 		}
-		if source == "src/pages/Fleet.svelte" && first > firstLoad {
-			t.Errorf("%d bytes load until the fleet is shown, want at most %d", first, firstLoad)
+		if source == "src/pages/Attention.svelte" && first > firstLoad {
+			t.Errorf("%d bytes load until the first page is shown, want at most %d", first, firstLoad)
 		}
 		for _, texts := range []string{english, german} {
 			if ofShell[chunks[texts].File] || files[chunks[texts].File] {

@@ -1,5 +1,6 @@
 // Sound and a notification of the desktop for new critical alerts, where a person has asked for them.
-import { alerts, type AlertChange } from './alerts.svelte';
+import { language, t } from '../texts/index.svelte';
+import { alerts } from './alerts.svelte';
 
 const stored = 'bell';
 
@@ -15,14 +16,15 @@ class Bell {
     if ('Notification' in window && Notification.permission === 'default') await Notification.requestPermission();
   }
 
-  /** Follows alerts until the returned function is called. say puts an alert into words. */
-  follow(say: (alert: AlertChange['alert']) => [title: string, text: string]): () => void {
-    return alerts.watch(({ change, alert }) => {
+  /** Follows alerts until the returned function is called. */
+  follow(): () => void {
+    return alerts.watch(async ({ change, alert }) => {
       if (!this.on || alert.severity !== 'critical' || (change !== 'opened' && change !== 'raised')) return;
       beep();
       if (!('Notification' in window) || Notification.permission !== 'granted') return;
-      const [title, body] = say(alert);
-      const shown = new Notification(title, { body, tag: alert.id, icon: './icon-192.png' });
+      const { subjectOf, textOf } = await import('./alertWords');
+      const body = textOf(alert, t(), language.locale);
+      const shown = new Notification(subjectOf(alert), { body, tag: alert.id, icon: './icon-192.png' });
       shown.onclick = () => {
         focus();
         location.hash = '#/attention';

@@ -350,6 +350,8 @@ export async function openConsole(answers: Answers): Promise<Pages> {
       dispatchEvent(new Event('hashchange'));
       await tick();
       await pages.until(() => document.querySelector(selector));
+      // The console loads its dialogs while the browser is idle.
+      await pages.until(() => document.querySelectorAll('dialog').length > 2);
     },
     async send(event, data) {
       await pages.until(() => stream);
