@@ -1,1 +1,0 @@
-import{At as e,It as t,Jt as n,X as r,Yt as i,gt as a,mt as o,vt as s}from"./vehicles.svelte-CFno9xBG.js";var c=s(`<a> </a>`);function l(s,l){i(l,!0);var u=c(),d=t(u,!0);e(e=>{r(u,`href`,`#/client?${e??``}`),o(d,l.client)},[()=>new URLSearchParams({agency_id:String(l.agency),client:l.client})]),a(s,u),n()}export{l as t};
