@@ -75,6 +75,9 @@ func seen(a Alert) string {
 	if value == "" {
 		return ""
 	}
+	if words := kinds[value]; a.Rule == UnitAlarm && words != "" {
+		return words
+	}
 	if past, is := strings.CutPrefix(value, "-"); is && a.Rule == ServiceDue {
 		return "for " + past + " km"
 	}

@@ -1,6 +1,10 @@
 package alerts
 
-import "testing"
+import (
+	"os"
+	"strings"
+	"testing"
+)
 
 func TestWords_NameTheVehicleTheRuleAndWhatItSaw(t *testing.T) {
 	for want, a := range map[string]Alert{
@@ -10,9 +14,11 @@ func TestWords_NameTheVehicleTheRuleAndWhatItSaw(t *testing.T) {
 		"vehicle 7: warning lamp (tire failure, abs)": {
 			Rule: Lamp, Vehicle: 7, Facts: map[string]any{"lamps": []any{"tire_failure", "abs"}, "raw": map[string]any{}},
 		},
-		"M-AB 1: service is due (for 120 km)": {Rule: ServiceDue, Plate: "M-AB 1", Facts: map[string]any{"km": -120.0}},
-		"M-AB 1: outside the operating area":  {Rule: OutsideArea, Plate: "M-AB 1", Facts: map[string]any{"position": map[string]any{}}},
-		"M-AB 1: parked and free, but open":   {Rule: LeftOpen, Plate: "M-AB 1", Facts: map[string]any{}},
+		"M-AB 1: service is due (for 120 km)":       {Rule: ServiceDue, Plate: "M-AB 1", Facts: map[string]any{"km": -120.0}},
+		"M-AB 1: alarm of its unit (it is towed)":   {Rule: UnitAlarm, Plate: "M-AB 1", Facts: map[string]any{"kind": "towing"}},
+		"M-AB 1: alarm of its unit (unlocked by x)": {Rule: UnitAlarm, Plate: "M-AB 1", Facts: map[string]any{"kind": "unlocked_by_x"}},
+		"M-AB 1: outside the operating area":        {Rule: OutsideArea, Plate: "M-AB 1", Facts: map[string]any{"position": map[string]any{}}},
+		"M-AB 1: parked and free, but open":         {Rule: LeftOpen, Plate: "M-AB 1", Facts: map[string]any{}},
 		"anna: opened or located many vehicles (51 within an hour)": {
 			Rule: MassAccess, Person: "anna", Facts: map[string]any{"vehicles": 51},
 		},
@@ -32,5 +38,20 @@ func TestWords_EachRuleHasSome(t *testing.T) {
 	}
 	if len(words) != len(Defaults()) {
 		t.Error("there are words of a rule that does not exist")
+	}
+}
+
+// The console says them in the language of the person.
+func TestKinds_HaveWordsInTheConsole(t *testing.T) {
+	for _, language := range []string{"en", "de"} {
+		texts, err := os.ReadFile("../console/src/texts/" + language + ".ts")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind := range kinds {
+			if !strings.Contains(string(texts), kind+": '") && !strings.Contains(string(texts), "'"+kind+"': '") {
+				t.Errorf("%s.ts has no words for an alarm %q", language, kind)
+			}
+		}
 	}
 }

@@ -26,6 +26,9 @@ type alarm struct {
 func (s *Store) Alarmed(changes []telematics.Change) {
 	for _, change := range changes {
 		for _, one := range change.Alarms {
+			if alerts.IsEnd(one.Kind) {
+				continue
+			}
 			select {
 			case s.alarms <- alarm{vehicle: change.Vehicle, agency: change.Agency, Alarm: one}:
 			default:

@@ -709,3 +709,14 @@ func TestSweep_ReadsWhatIsUnsoundAsUnknown(t *testing.T) {
 	w.sweep()
 	w.wants("trouble_code info")
 }
+
+// The end of an alarm is good news.
+func TestAlarms_AnEndOpensNone(t *testing.T) {
+	w := newWorld(t)
+	w.store.Alarmed([]telematics.Change{{Vehicle: 7, Agency: 1, Alarms: []telematics.Alarm{
+		{Kind: "alarm.stopped"}, {Kind: "batt.12v.recovered"}, {Kind: "alarm.sounding"},
+	}}})
+	if batch := w.store.gather(nil); len(batch) != 1 || batch[0].Kind != "alarm.sounding" {
+		t.Errorf("to be written: %+v", batch)
+	}
+}

@@ -337,7 +337,17 @@ export const de: Texts = {
       open: 'Fahrzeug öffnen',
     },
     facts: {
-      kinds: { impact: 'Aufprall', tow: 'es wird abgeschleppt', tamper: 'Manipulation', jamming: 'Funk wird gestört', theft: 'Diebstahl' },
+      kinds: {
+        'alarm.sounding': 'die Alarmanlage läuft',
+        'batt.12v.alert': 'die 12-V-Batterie ist kritisch leer',
+        'batt.12v.shutdown': 'die Einheit schaltet ab, um die 12-V-Batterie zu schonen',
+        crash: 'Aufprall',
+        'flatbed.moved': 'es wird bei ausgeschalteter Zündung bewegt',
+        jamming: 'Funk wird gestört',
+        towing: 'es wird abgeschleppt',
+        unplugged: 'die Einheit hat keinen Strom vom Fahrzeug',
+        'valet.bounds': 'es hat den Bereich des Valet-Modus verlassen',
+      },
       open: {
         lock: 'nicht verriegelt',
         front_left: 'Tür vorn links',

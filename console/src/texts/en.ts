@@ -280,11 +280,15 @@ export const en = {
     },
     facts: {
       kinds: {
-        impact: 'impact',
-        tow: 'it is towed',
-        tamper: 'tampering',
+        'alarm.sounding': 'its alarm sounds',
+        'batt.12v.alert': 'its 12 V battery is critical',
+        'batt.12v.shutdown': 'its unit shuts down to save the 12 V battery',
+        crash: 'impact',
+        'flatbed.moved': 'it is moved with the ignition off',
         jamming: 'radio is jammed',
-        theft: 'theft',
+        towing: 'it is towed',
+        unplugged: 'its unit has no power from the vehicle',
+        'valet.bounds': 'it left the area of the valet mode',
       } as Record<string, string>,
       open: {
         lock: 'not locked',
