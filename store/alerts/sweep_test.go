@@ -710,7 +710,7 @@ func TestSweep_ReadsWhatIsUnsoundAsUnknown(t *testing.T) {
 	w.wants("trouble_code info")
 }
 
-// The end of an alarm is good news.
+// The end of an alarm needs no person.
 func TestAlarms_AnEndOpensNone(t *testing.T) {
 	w := newWorld(t)
 	w.store.Alarmed([]telematics.Change{{Vehicle: 7, Agency: 1, Alarms: []telematics.Alarm{

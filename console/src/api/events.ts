@@ -33,7 +33,6 @@ export interface Handlers {
   command(command: Command, at: string): void;
   status(change: StatusChange): void;
   presence(vehicle: number, connectivity: { status: string; last_seen: string | null }): void;
-  alarm(vehicle: number, at: string, alarm: { kind: string; text: string | null }): void;
   alert(change: AlertChange): void;
   halt(inForce: boolean, halt: Halt): void;
   booking(change: BookingChange): void;
@@ -161,8 +160,6 @@ function handle({ event, data }: ServerEvent, handlers: Handlers) {
       return handlers.presence(d.vehicle_id, d.connectivity);
     case 'alert':
       return handlers.alert(d);
-    case 'alarm':
-      return handlers.alarm(d.vehicle_id, d.at, d.alarm);
     case 'halt':
       return handlers.halt(d.in_force, d.halt);
     case 'booking':

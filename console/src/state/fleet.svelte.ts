@@ -15,15 +15,6 @@ import { alerts } from './alerts.svelte';
 import { isNewer } from './merge';
 import { vehicles } from './vehicles.svelte';
 
-export interface Alarm {
-  /** Counts alarms: there may be several of a kind in one millisecond. */
-  serial: number;
-  vehicle: number;
-  at: string;
-  kind: string;
-  text: string | null;
-}
-
 const commandsHeld = 5000;
 const rentalsHeld = 5000;
 const readAgainAfter = 3000;
@@ -36,7 +27,6 @@ export class Fleet {
   /** The last event of the rental of a booking, by the booking's id, since everything was read. */
   rentals = new SvelteMap<number, RentalChange>();
   halts = $state<Halt[]>([]);
-  alarms = $state<Alarm[]>([]);
   connected = $state(false);
   /** Since when no events arrive, in the service's time, and why (see Handlers); null: they do, or have not begun to. */
   lost = $state<{ since: number; why: string | null } | null>(null);
@@ -51,7 +41,6 @@ export class Fleet {
   loaded = $state(false);
   problem = $state('');
   #reading = 0;
-  #alarms = 0;
   #readingHalts = 0;
   #watching = new Set<(change: StatusChange) => void>();
   #watchingBookings = new Set<(change: BookingChange) => void>();
@@ -77,9 +66,6 @@ export class Fleet {
       command: (command) => this.mergeCommand(command),
       status: (change) => this.#report(change),
       presence: (id, connectivity) => vehicles.presence(id, connectivity),
-      alarm: (vehicle, at, alarm) => {
-        this.alarms = [{ ...alarm, serial: ++this.#alarms, vehicle, at }, ...this.alarms].slice(0, 20);
-      },
       alert: (change) => alerts.take(change),
       halt: () => void this.readHalts(),
       booking: (change) => this.#changeBooking(change),

@@ -21,7 +21,7 @@ beforeEach(async () => {
   answers = {
     ...doubled,
     halts: [],
-    ...of('critical', alert(1, { severity: 'critical', rule: 'unit_alarm', facts: { kind: 'tow' } })),
+    ...of('critical', alert(1, { severity: 'critical', rule: 'unit_alarm', facts: { kind: 'towing' } })),
     ...of('warning', alert(2), alert(3, { rule: 'overdue', facts: {}, holder: { booking_id: 7, reference: 'BK-7', client: 'anna' } })),
     ...of('info', alert(4, { severity: 'info', rule: 'lamp', facts: { lamps: ['tire_failure'] }, ...seen })),
     [`alerts/${uuid(2)}/acknowledge`]: (_: string, { body }: RequestInit) => {

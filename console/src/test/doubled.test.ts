@@ -41,14 +41,4 @@ it.each([
   intact();
 });
 
-it('shows each of two alarms of one kind in one millisecond, and those that follow', async () => {
-  const alarm = (text: string) => pages.send('alarm', { vehicle_id: 1, at: '2026-01-02T10:00:00.000Z', alarm: { kind: 'theft', text } });
-  await alarm('first');
-  await alarm('second');
-  await alarm('third');
-  await pages.until(() => pages.texts('.alarm').length === 3);
-  expect(pages.texts('.alarm')[0]).toContain('third');
-  intact();
-});
-
 it('shows each halt', () => expect(pages.texts('.halt')).toHaveLength(2));

@@ -28,8 +28,9 @@ it('an error of a page says that what is seen may be old, and leaves the rest al
   expect(pages.texts('[data-failed]')[0]).toMatch(/may be old.*It is broken\./);
   expect(pages.texts('.live')).toEqual(['Not live']);
   expect(document.body.hasAttribute('data-stale')).toBe(true);
-  await pages.send('alarm', { vehicle_id: 1, at: '2026-01-02T10:00:00.000Z', alarm: { kind: 'theft', text: 'gone' } });
-  await pages.until(() => pages.texts('.alarm').length === 1);
+  await pages.press('k', { ctrlKey: true });
+  await pages.until(() => document.querySelector('dialog[open] input'));
+  document.querySelector('dialog[open]')?.dispatchEvent(new Event('cancel'));
 
   await repair();
   document.querySelector<HTMLButtonElement>('[data-failed] button')?.click();
@@ -46,12 +47,12 @@ it('an error of a page that was just loaded says so', async () => {
 });
 
 it('an error of a banner says so, and leaves the page alone', async () => {
-  fleet.alarms = [{ serial: -1, vehicle: 1, at: '', kind: broken, text: null }];
+  fleet.halts = [null as never];
   await pages.until(() => pages.texts('[data-failed]').length === 1);
   expect(pages.texts('.live')).toEqual(['Not live']);
   expect(document.querySelector('tr[data-vehicle]')).not.toBeNull();
   await pages.open('#/units', 'tr[data-unit]');
-  fleet.alarms = [];
+  fleet.halts = [];
 });
 
 it('an error of a page ends with the page', async () => {

@@ -14,7 +14,6 @@ beforeEach(() => selection.clear());
 afterEach(() => {
   pages.close();
   location.hash = '';
-  fleet.alarms = [];
 });
 
 const many = (n: number, change = {}) => Array.from({ length: n }, (_, i) => summary(i + 1, { plate_number: `M-IM ${i + 1}`, ...change }));
@@ -92,12 +91,8 @@ it('says that the palette has found more than it shows', async () => {
   await pages.until(() => pages.texts('dialog[open]')[0]?.includes('12 of 20: type more of what you look for.'));
 });
 
-it('says that there are earlier alarms, and commands', async () => {
+it('says that there are earlier commands', async () => {
   await open({ 'vehicles/1/commands': Array.from({ length: 10 }, (_, n) => command(n + 1)) });
-  for (let n = 0; n < 25; n++)
-    await pages.send('alarm', { vehicle_id: 1, at: '2026-01-02T10:00:00.000Z', alarm: { kind: 'theft', text: null } });
-  await pages.until(() => pages.texts('.alarm').length === 4);
-  expect(pages.texts('.alarm')[3]).toMatch(/^\d+ earlier alarms are not shown\.$/);
   await pages.open('#/vehicles/1', '.rest .commands li');
   await pages.until(() => pages.texts('.rest').join().includes('These are the newest 10. All commands of this vehicle'));
 });

@@ -673,8 +673,6 @@ export const de: Texts = {
   resumeGone: 'Dieser Halt gilt nicht mehr, oder hat jetzt einen anderen Grund.',
   yes: 'ja',
   no: 'nein',
-  alarm: (kind, text) => `Alarm ${kind}${text ? `: ${text}` : ''}`,
-  alarmsMore: (n) => (n === 1 ? '1 früherer Alarm ist nicht zu sehen.' : `${n} frühere Alarme sind nicht zu sehen.`),
   failed: (message) => `Das hat nicht geklappt: ${message}`,
   again: 'Noch einmal',
   vehiclePage: {

@@ -627,8 +627,6 @@ export const en = {
   resumeGone: 'This halt is not in force any more, or has another reason now.',
   yes: 'yes',
   no: 'no',
-  alarm: (kind: string, text: string | null) => `Alarm ${kind}${text ? `: ${text}` : ''}`,
-  alarmsMore: (n: number) => (n === 1 ? '1 earlier alarm is not shown.' : `${n} earlier alarms are not shown.`),
   failed: (message: string) => `This did not work: ${message}`,
   again: 'Try again',
   vehiclePage: {
