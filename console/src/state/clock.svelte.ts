@@ -3,7 +3,7 @@ import { serverTime } from '../api/servertime';
 
 const wrongFrom = 60_000;
 const inSeconds = 90_000; // ages below are written in seconds (see age in format.ts)
-const seldom = 10; // seconds
+const seldom = 10_000;
 
 class Clock {
   now = $state(serverTime.now());
@@ -18,10 +18,9 @@ class Clock {
   }
 
   constructor() {
-    let ticks = 0;
     setInterval(() => {
       this.now = serverTime.now();
-      if (++ticks % seldom === 0) this.#seldom = this.now;
+      if (Math.abs(this.now - this.#seldom) >= seldom) this.#seldom = this.now;
       this.wrongBy = Math.abs(serverTime.offset) < wrongFrom ? 0 : -serverTime.offset;
     }, 1000);
   }
