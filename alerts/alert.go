@@ -24,7 +24,7 @@ type Alert struct {
 	Command uuid.UUID
 	Holder  *Holder // who has the vehicle now; nil: no booking of it is active
 
-	// Facts are what the rule saw, by name: {"volts": 11.7}, {"kind": "tow"}.
+	// Facts are what the rule saw, by name: {"volts": 11.7}, {"kind": "towing"}.
 	Facts map[string]any
 
 	Since   time.Time // the condition has held since then

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"net/url"
 
 	"motorpool/alerts/alertmanager"
 	"motorpool/store/alerts"
@@ -36,25 +37,29 @@ func (t alarmingTwins) Observe(ctx context.Context, observations []delivery.Obse
 	return seen, err
 }
 
-func (c Config) checkAlertmanager() error {
+// alertmanagers returns the Alertmanagers of the settings.
+func (c Config) alertmanagers() ([]*url.URL, error) {
 	if c.AlertmanagerURL == "" {
-		return nil
+		return nil, nil
 	}
-	if _, err := alertmanager.ParseURLs(string(c.AlertmanagerURL)); err != nil {
-		return fmt.Errorf("--alertmanager-url: %w", err)
+	urls, err := alertmanager.ParseURLs(string(c.AlertmanagerURL))
+	if err != nil {
+		return nil, fmt.Errorf("--alertmanager-url: %w", err)
 	}
-	return nil
+	return urls, nil
+}
+
+func (c Config) checkAlertmanager() error {
+	_, err := c.alertmanagers()
+	return err
 }
 
 // newAlertSender returns what sends open alerts to the Alertmanagers of the settings; nil: there
 // are none.
 func (s *service) newAlertSender() (*alertmanager.Sender, error) {
-	if s.config.AlertmanagerURL == "" {
-		return nil, nil
-	}
-	urls, err := alertmanager.ParseURLs(string(s.config.AlertmanagerURL))
-	if err != nil {
-		return nil, fmt.Errorf("--alertmanager-url: %w", err)
+	urls, err := s.config.alertmanagers()
+	if len(urls) == 0 {
+		return nil, err
 	}
 	return alertmanager.New(alertmanager.Config{
 		URLs: urls, Open: s.alerts.Open, Console: s.config.ConsoleURL, Logger: s.log, Metrics: s.registry, Guard: s.panics,

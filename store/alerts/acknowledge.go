@@ -22,7 +22,7 @@ func (s *Store) Acknowledge(
 	ctx context.Context, id uuid.UUID, agency telematics.AgencyID, note string, by telematics.Author,
 ) (a alerts.Alert, err error) {
 	var changes []alerts.Change
-	err = s.db.Within(ctx, func(tx *sqlx.Tx) error {
+	err = s.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		var cleared []bool
 		err := tx.SelectContext(ctx, &cleared, `
 			with before as materialized (
@@ -62,7 +62,7 @@ func (s *Store) Acknowledge(
 		return alerts.Alert{}, unavailable.Wrap("acknowledge an alert", err)
 	}
 	for _, change := range changes {
-		s.publish(a.Event(change, time.Now()))
+		s.Publish(a.Event(change, time.Now()))
 	}
 	return a, nil
 }

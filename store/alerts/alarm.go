@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
@@ -42,7 +41,7 @@ func (s *Store) runAlarms(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.db.Timeout())
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.DB.Timeout())
 			defer cancel()
 			for batch := s.gather(nil); len(batch) > 0 && last.Err() == nil; batch = s.gather(nil) {
 				s.keepWriting(last, batch)
@@ -108,10 +107,10 @@ var raise = `
 	set facts = excluded.facts || jsonb_build_object('kinds',
 		(select jsonb_agg(distinct kind) from jsonb_array_elements((a.facts->'kinds') || (excluded.facts->'kinds')) as kind))
 	where not (a.facts->'kinds') @> (excluded.facts->'kinds')
-	returning a.id, xmax = 0 as is_new`
+	returning a.id, case when xmax = 0 then 'opened' else 'raised' end as change`
 
 func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {
-	settings, err := readSettings(ctx, s.db.Pool, "")
+	settings, err := readSettings(ctx, s.DB.Pool, "")
 	if err != nil {
 		return unavailable.Wrap("read the rules of alerts", err)
 	}
@@ -130,32 +129,18 @@ func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {
 	if len(vehicles) == 0 {
 		return nil
 	}
-	var changed []alerts.Alert
-	changes := map[uuid.UUID]alerts.Change{}
-	err = s.db.Within(ctx, func(tx *sqlx.Tx) (err error) {
-		var rows []struct {
-			ID    uuid.UUID `db:"id"`
-			IsNew bool      `db:"is_new"`
-		}
-		if err := tx.SelectContext(ctx, &rows, raise, s.now, pq.Array(vehicles), pq.Array(severities),
-			pq.Array(kinds), pq.Array(texts), repeatedFor.Seconds()); err != nil || len(rows) == 0 {
-			return err
-		}
-		ids := make([]string, len(rows))
-		for i, r := range rows {
-			ids[i], changes[r.ID] = r.ID.String(), alerts.HasRisen
-			if r.IsNew {
-				changes[r.ID] = alerts.HasOpened
-			}
-		}
-		changed, err = read(ctx, tx, ` and a.id = any ($1::uuid[]) order by a.no`, pq.Array(ids))
+	var events []telematics.Event
+	err = s.DB.Within(ctx, func(tx *sqlx.Tx) (err error) {
+		events, err = change(
+			ctx, tx, raise, s.now, pq.Array(vehicles), pq.Array(severities), pq.Array(kinds), pq.Array(texts), repeatedFor.Seconds(),
+		)
 		return err
 	})
 	if err != nil {
 		return unavailable.Wrap("write alarms of units", err)
 	}
-	for _, a := range changed {
-		s.publish(a.Event(changes[a.ID], time.Now()))
+	for _, e := range events {
+		s.Publish(e)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func (s *Store) Find(ctx context.Context, q alerts.Query) ([]alerts.Alert, error
 	if !pg.Searchable(string(q.State), string(q.Severity), string(q.Rule)) {
 		return nil, nil
 	}
-	list, err := read(ctx, s.db.Lists, `
+	list, err := read(ctx, s.DB.Lists, `
 			and ($1::bigint = 0 or a.agency_id = $1)
 			and ($2::bigint = 0 or a.vehicle_id = $2)
 			and ($3::text = '' or a.rule = $3)
@@ -91,7 +91,7 @@ func (s *Store) Find(ctx context.Context, q alerts.Query) ([]alerts.Alert, error
 
 // Open returns all alerts that are open, also those about persons.
 func (s *Store) Open(ctx context.Context) ([]alerts.Alert, error) {
-	list, err := read(ctx, s.db.Lists, ` and a.cleared_at is null order by a.no`)
+	list, err := read(ctx, s.DB.Lists, ` and a.cleared_at is null order by a.no`)
 	return list, unavailable.Wrap("read open alerts", err)
 }
 

@@ -173,11 +173,11 @@ func renewInputsOf(ctx context.Context, tx *sqlx.Tx) (moved []position, n int, e
 // locate notes in which areas vehicles are: those that have moved, or all, where areas have
 // changed.
 func (s *Store) locate(ctx context.Context, moved []position) error {
-	if s.areas == nil {
+	if s.Areas == nil {
 		return nil
 	}
 	var version string
-	err := s.db.Pool.GetContext(ctx, &version, `
+	err := s.DB.Pool.GetContext(ctx, &version, `
 		select coalesce(md5(string_agg(version::text, ',' order by agency_id, name)), '') from areas`)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (s *Store) locate(ctx context.Context, moved []position) error {
 	all := version != s.areasVersion || time.Since(s.checkedAll) > checkAllEvery
 	if all {
 		moved = nil
-		if err := s.db.Lists.SelectContext(ctx, &moved, `
+		if err := s.DB.Lists.SelectContext(ctx, &moved, `
 			select i.vehicle_id, v.agency_id, i.latitude, i.longitude
 			from alert_inputs i join vehicles v on v.id = i.vehicle_id order by i.vehicle_id`); err != nil {
 			return err
@@ -210,7 +210,7 @@ func (s *Store) noteAreas(ctx context.Context, of []position) error {
 		if p.Latitude == nil || p.Longitude == nil {
 			continue
 		}
-		in, ends, err := s.areas.At(ctx, p.Agency, telematics.Position{Latitude: *p.Latitude, Longitude: *p.Longitude})
+		in, ends, err := s.Areas.At(ctx, p.Agency, telematics.Position{Latitude: *p.Latitude, Longitude: *p.Longitude})
 		if err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func (s *Store) noteAreas(ctx context.Context, of []position) error {
 		}
 		outside[i] = &isOutside
 	}
-	return s.db.Exec(ctx, `
+	return s.DB.Exec(ctx, `
 			update alert_inputs i set outside = n.outside, forbidden = n.forbidden
 			from unnest($1::bigint[], $2::boolean[], $3::text[]) as n (vehicle_id, outside, forbidden)
 			where i.vehicle_id = n.vehicle_id and (i.outside, i.forbidden) is distinct from (n.outside, n.forbidden)`,

@@ -42,15 +42,21 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	for _, c := range conditions {
 		m.failures.WithLabelValues(string(c.rule))
 	}
-	m.noneOpen()
+	m.setOpen(nil)
 	return m
 }
 
-// noneOpen sets the numbers of open alerts to zero.
-func (m *metrics) noneOpen() {
+// kind is what open alerts are counted by.
+type kind struct {
+	rule     alerts.Rule
+	severity alerts.Severity
+}
+
+// setOpen sets the numbers of open alerts; 0 where there are none.
+func (m *metrics) setOpen(counts map[kind]float64) {
 	for _, setting := range alerts.Defaults() {
 		for _, severity := range alerts.Severities {
-			m.open.WithLabelValues(string(setting.Rule), string(severity)).Set(0)
+			m.open.WithLabelValues(string(setting.Rule), string(severity)).Set(counts[kind{setting.Rule, severity}])
 		}
 	}
 }

@@ -108,12 +108,10 @@ const (
 	here   = `'position', jsonb_build_object('latitude', i.latitude, 'longitude', i.longitude)`
 )
 
-// metres returns the SQL of the distance of a vehicle from where it was parked; null: it is not
-// known to be parked.
-const metres = `(111195 * sqrt((i.latitude - i.parked_latitude) ^ 2 + (cos(radians(i.latitude))
-	* least(abs(i.longitude - i.parked_longitude), 360 - abs(i.longitude - i.parked_longitude))) ^ 2))`
-
 var (
+	// metres is the distance of a vehicle from where it was parked; null: it is not known to be
+	// parked.
+	metres     = `(` + pg.Metres(`i.latitude`, `i.longitude`, `i.parked_latitude`, `i.parked_longitude`) + `)`
 	troubleFor = pg.Interval(telematics.UnitHealthFor)
 	opening    = quoted(telematics.Unlock, telematics.UnlockAndEnableDriving)
 	// What opens a vehicle, or shows where it is, in the audit log.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"motorpool/alerts"
 )
 
 // Run sweeps while this instance has the lease, and writes alarms of units. It blocks until the
@@ -41,7 +43,7 @@ func (s *Store) rest() {
 	s.sweeping.Lock()
 	defer s.sweeping.Unlock()
 	s.receives, s.areasVersion = time.Time{}, ""
-	s.metrics.noneOpen()
+	s.metrics.setOpen(nil)
 }
 
 func (s *Store) sweepOnce(ctx context.Context) {
@@ -62,18 +64,19 @@ func (s *Store) sweepOnce(ctx context.Context) {
 // countOpen counts open alerts for the metrics.
 func (s *Store) countOpen(ctx context.Context) error {
 	var rows []struct {
-		Rule     string  `db:"rule"`
-		Severity string  `db:"severity"`
-		Count    float64 `db:"count"`
+		Rule     alerts.Rule     `db:"rule"`
+		Severity alerts.Severity `db:"severity"`
+		Count    float64         `db:"count"`
 	}
-	err := s.db.Pool.SelectContext(ctx, &rows, `
+	err := s.DB.Pool.SelectContext(ctx, &rows, `
 		select rule, severity, count(*) as count from alerts where no is not null and cleared_at is null group by rule, severity`)
 	if err != nil {
 		return err
 	}
-	s.metrics.noneOpen()
+	counts := make(map[kind]float64, len(rows))
 	for _, r := range rows {
-		s.metrics.open.WithLabelValues(r.Rule, r.Severity).Set(r.Count)
+		counts[kind{r.Rule, r.Severity}] = r.Count
 	}
+	s.metrics.setOpen(counts)
 	return nil
 }

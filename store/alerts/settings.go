@@ -48,7 +48,7 @@ func (r settingRow) setting() alerts.Setting {
 // Settings returns the settings of an agency for all rules, or fails with a *telematics.Error where
 // there is no such agency.
 func (s *Store) Settings(ctx context.Context, agency telematics.AgencyID) ([]alerts.Setting, error) {
-	all, err := readSettings(ctx, s.db.Pool, `where a.id = $1`, agency)
+	all, err := readSettings(ctx, s.DB.Pool, `where a.id = $1`, agency)
 	if set, found := all[agency]; found || err != nil {
 		return set, unavailable.Wrap("read the rules of alerts", err)
 	}
@@ -89,7 +89,7 @@ func (s *Store) SetSettings(ctx context.Context, agency telematics.AgencyID, set
 		rows[i] = newSettingRow(one)
 	}
 	text := pg.JSON(rows)
-	err := s.db.Within(ctx, func(tx *sqlx.Tx) error {
+	err := s.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `
 			insert into alert_rules (agency_id, settings) values ($1, $2)
 			on conflict (agency_id) do update set settings = excluded.settings`, agency, text)

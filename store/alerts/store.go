@@ -52,9 +52,6 @@ type Config struct {
 // Store stores alerts. It is safe for concurrent use.
 type Store struct {
 	Config
-	db      *pg.DB
-	areas   rental.Areas
-	publish func(telematics.Event)
 	metrics *metrics
 	now     *time.Time // nil: the time of Postgres. Tests set it.
 
@@ -70,11 +67,9 @@ type Store struct {
 // New assembles a store. It does no I/O; Run sweeps, and writes alarms of units.
 func New(c Config) *Store {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	s := &Store{
-		Config: c, db: c.DB, areas: c.Areas, publish: c.Publish, metrics: newMetrics(c.Metrics), alarms: make(chan alarm, alarmsKept),
-	}
-	if s.publish == nil {
-		s.publish = func(telematics.Event) {}
+	s := &Store{Config: c, metrics: newMetrics(c.Metrics), alarms: make(chan alarm, alarmsKept)}
+	if s.Publish == nil {
+		s.Publish = func(telematics.Event) {}
 	}
 	if s.Receiving == nil {
 		s.Receiving = func() bool { return true }

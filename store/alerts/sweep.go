@@ -25,7 +25,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 	defer s.sweeping.Unlock()
 	receiving := s.receivingSince()
 	errs := []error{s.renew(ctx)}
-	settings, err := readSettings(ctx, s.db.Pool, "")
+	settings, err := readSettings(ctx, s.DB.Pool, "")
 	if err != nil {
 		return errors.Join(append(errs, unavailable.Wrap("read the rules of alerts", err))...)
 	}
@@ -48,7 +48,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 
 // step runs one transaction of a sweep, unless another instance runs one.
 func (s *Store) step(ctx context.Context, run func(*sqlx.Tx) error) error {
-	return s.db.Within(ctx, func(tx *sqlx.Tx) error {
+	return s.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		var alone bool
 		if err := tx.GetContext(ctx, &alone, `select pg_try_advisory_xact_lock(hashtextextended('alerts', 0))`); err != nil || !alone {
 			return err
@@ -169,8 +169,7 @@ func (c condition) statement() string {
 func (s *Store) sweep(
 	ctx context.Context, c condition, settings map[telematics.AgencyID][]alerts.Setting, receiving time.Time,
 ) error {
-	changes := map[uuid.UUID]alerts.Change{}
-	var changed []alerts.Alert
+	var events []telematics.Event
 	err := s.step(ctx, func(tx *sqlx.Tx) (err error) {
 		parameters := s.parametersOf(c.rule, settings, receiving)
 		if s.now == nil {
@@ -180,25 +179,36 @@ func (s *Store) sweep(
 			}
 			parameters[0] = now
 		}
-		var rows []struct {
-			ID     uuid.UUID     `db:"id"`
-			Change alerts.Change `db:"change"`
-		}
-		if err := tx.SelectContext(ctx, &rows, c.statement(), parameters...); err != nil || len(rows) == 0 {
-			return err
-		}
-		ids := make([]string, len(rows))
-		for i, r := range rows {
-			changes[r.ID], ids[i] = r.Change, r.ID.String()
-		}
-		changed, err = read(ctx, tx, ` and a.id = any ($1::uuid[]) order by a.no`, pq.Array(ids))
+		events, err = change(ctx, tx, c.statement(), parameters...)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, a := range changed {
-		s.publish(a.Event(changes[a.ID], time.Now()))
+	for _, e := range events {
+		s.Publish(e)
 	}
 	return nil
+}
+
+// change runs a statement that returns which alerts it has changed, and how; it returns the events
+// of that.
+func change(ctx context.Context, tx *sqlx.Tx, statement string, parameters ...any) ([]telematics.Event, error) {
+	var rows []struct {
+		ID     uuid.UUID     `db:"id"`
+		Change alerts.Change `db:"change"`
+	}
+	if err := tx.SelectContext(ctx, &rows, statement, parameters...); err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	changes, ids := map[uuid.UUID]alerts.Change{}, make([]string, len(rows))
+	for i, r := range rows {
+		changes[r.ID], ids[i] = r.Change, r.ID.String()
+	}
+	changed, err := read(ctx, tx, ` and a.id = any ($1::uuid[]) order by a.no`, pq.Array(ids))
+	events := make([]telematics.Event, len(changed))
+	for i, a := range changed {
+		events[i] = a.Event(changes[a.ID], time.Now())
+	}
+	return events, err
 }

@@ -270,6 +270,14 @@ func Interval(d time.Duration) string {
 	return fmt.Sprintf("interval '%d microseconds'", d.Microseconds())
 }
 
+// Metres returns the SQL of telematics.Position.Metres, between positions in degrees; null where a
+// part of one is: least passes over a null.
+func Metres(latitude, longitude, otherLatitude, otherLongitude string) string {
+	return fmt.Sprintf(`case when num_nulls(%[1]s, %[2]s, %[3]s, %[4]s) = 0 then
+		2 * 6371008.8 * asin(sqrt(least(1, sind((%[1]s - %[3]s) / 2) ^ 2 +
+		cosd(%[3]s) * cosd(%[1]s) * sind((%[2]s - %[4]s) / 2) ^ 2))) end`, latitude, longitude, otherLatitude, otherLongitude)
+}
+
 // Nullable returns null for the zero value.
 func Nullable[T comparable](v T) *T {
 	if v == *new(T) {

@@ -168,12 +168,6 @@ type candidateRow struct {
 	Metres int64 `db:"metres"`
 }
 
-// haversine is the SQL of telematics.Position.Metres, between a position and columns lat and lon.
-func haversine(latitude, longitude string) string {
-	return `2 * 6371008.8 * asin(sqrt(least(1, sind((lat - ` + latitude + `) / 2) ^ 2 +
-		cosd(` + latitude + `) * cosd(lat) * sind((lon - ` + longitude + `) / 2) ^ 2)))`
-}
-
 // wholeNumber is the SQL of a number in JSON, rounded down; null: it is none, or far too large.
 func wholeNumber(json string) string {
 	return `case when jsonb_typeof(` + json + `) = 'number' and ` + json + ` between '-1000000' and '1000000'
@@ -196,7 +190,7 @@ var selectCandidates = `
 	from (
 		select vehicle_id, lat, lon, metres
 		from (
-			select vehicle_id, lat, lon, round(` + haversine(`$1::float8`, `$2::float8`) + `)::bigint as metres
+			select vehicle_id, lat, lon, round(` + pg.Metres(`lat`, `lon`, `$1::float8`, `$2::float8`) + `)::bigint as metres
 			from (
 				select p.vehicle_id, round(latitude * 10 ^ $9::int) / 10 ^ $9 as lat, round(longitude * 10 ^ $9) / 10 ^ $9 as lon
 				from positions p
@@ -205,7 +199,7 @@ var selectCandidates = `
 				where band = any (array(select generate_series(floor($18::float8 * 50)::int, floor($19::float8 * 50)::int)::smallint))
 					and (longitude between $10::float8 and $11::float8 or longitude between $12::float8 and $13::float8)
 			) rounded
-			where ` + haversine(`$7::float8`, `$8::float8`) + ` <= $6::float8
+			where ` + pg.Metres(`lat`, `lon`, `$7::float8`, `$8::float8`) + ` <= $6::float8
 		) inside
 		where (metres, vehicle_id) > ($3::bigint, $4::bigint)
 		order by metres, vehicle_id
