@@ -46,8 +46,11 @@ export class Drawn {
     this.#features.clear();
   }
 
-  /** Notes what a vehicle should look like, null: it is not shown, and adds what that changes. */
-  set(id: number, wanted: Feature | null, difference: Difference) {
+  /**
+   * Notes what a vehicle should look like, null: it is not shown, and adds what that changes. One that has moved by
+   * visible degrees or fewer stays where it is drawn.
+   */
+  set(id: number, wanted: Feature | null, difference: Difference, visible = 0) {
     const has = this.#features.get(id);
     if (wanted === null) {
       if (!has) return;
@@ -55,7 +58,7 @@ export class Drawn {
       difference.remove.push(id);
       return;
     }
-    if (has && same(has, wanted)) return;
+    if (has && same(has, wanted, visible)) return;
     this.#features.set(id, wanted);
     if (!has) difference.add.push(wanted);
     else
@@ -67,10 +70,10 @@ export class Drawn {
   }
 }
 
-function same(a: Feature, b: Feature): boolean {
+function same(a: Feature, b: Feature, visible: number): boolean {
+  const moved = Math.max(...[0, 1].map((i) => Math.abs(a.geometry.coordinates[i]! - b.geometry.coordinates[i]!)));
   return (
-    a.geometry.coordinates[0] === b.geometry.coordinates[0] &&
-    a.geometry.coordinates[1] === b.geometry.coordinates[1] &&
+    moved <= visible &&
     a.properties.picture === b.properties.picture &&
     a.properties.strength === b.properties.strength &&
     a.properties.name === b.properties.name

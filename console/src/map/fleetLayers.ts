@@ -81,12 +81,17 @@ export class FleetLayers {
     return this.#drawn.size;
   }
 
-  /** Draws these vehicles and no others. fade: also where only a position has become old. */
-  set(rows: VehicleRow[], now: number, fade: boolean) {
+  /**
+   * Draws these vehicles and no others, each to a pixel. all: also those whose rows have not changed, since
+   * positions have become old, or the map is another one.
+   */
+  set(rows: VehicleRow[], now: number, all: boolean) {
     const difference: Difference = { add: [], remove: [], update: [] };
     const before = this.#rows;
+    const pixel = 360 / 512 / 2 ** this.#map.getZoom(); // in degrees of longitude
     this.#rows = new Map(rows.map((row) => [row.id, row]));
-    for (const row of rows) if (fade || before.get(row.id) !== row) this.#drawn.set(row.id, feature(row, now, row.plate), difference);
+    for (const row of rows)
+      if (all || before.get(row.id) !== row) this.#drawn.set(row.id, feature(row, now, row.plate), difference, pixel);
     for (const id of before.keys()) if (!this.#rows.has(id)) this.#drawn.set(id, null, difference);
     const changes = difference.add.length + difference.remove.length + difference.update.length;
     if (changes === 0) return;
@@ -101,7 +106,8 @@ export class FleetLayers {
 
   /** Moves the map to a vehicle, so close that it stands alone, unless it is seen alone already. */
   show(id: number) {
-    const center = this.#drawn.get(id)?.geometry.coordinates;
+    const row = this.#rows.get(id);
+    const center = row && feature(row, 0)?.geometry.coordinates;
     if (center) this.#map.easeTo({ center, zoom: Math.max(this.#map.getZoom(), 14) });
   }
 

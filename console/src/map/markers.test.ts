@@ -44,6 +44,10 @@ describe('drawn features', () => {
     expect(d).toEqual(difference());
     drawn.set(42, feature({ ...car, latitude: 48.3 }, 0), d);
     expect(d.update).toEqual([expect.objectContaining({ id: 42, newGeometry: { type: 'Point', coordinates: [11.5, 48.3] } })]);
+    drawn.set(42, feature({ ...car, latitude: 48.31 }, 0), (d = difference()), 0.02);
+    expect(d).toEqual(difference());
+    drawn.set(42, feature({ ...car, latitude: 48.33 }, 0), d, 0.02);
+    expect(d.update).toHaveLength(1);
     drawn.set(42, null, (d = difference()));
     drawn.set(42, null, d);
     expect([d.remove, drawn.size]).toEqual([[42], 0]);
