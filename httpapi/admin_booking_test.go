@@ -277,6 +277,15 @@ func TestMoney_MoreThanPaidOrHeldIsRefused(t *testing.T) {
 	)
 }
 
+func TestAdminBooking_IsExtendedWhileItIsOverdue(t *testing.T) {
+	a := newBookingAPI(t)
+	a.set(42, func(d *rental.BookingDetails) { d.Start, d.End = now.Add(-9*time.Hour), now.Add(-time.Hour) })
+	end := now.Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
+	later := withJSON(`{"end_date":"` + end + `"}`)
+	a.asClient(http.MethodPost, ownBooking+"/extend", later).wants(409, "booking_not_extendable")
+	a.post("/api/v1/admin/bookings/42/extend", later, ofAgency(1)).wants(200, "").has("end_date", end)
+}
+
 func TestAdminBooking_IsExtendedMovedAndCancelled(t *testing.T) {
 	a := newBookingAPI(t)
 	const booking = "/api/v1/admin/bookings/43"

@@ -43,7 +43,12 @@ func cancelBooking(c *request.Call, now time.Time) rental.Decision {
 
 func extendBooking(c *request.Call, now time.Time) rental.Decision {
 	end := c.Time("end_date")
-	return func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(now, end) }
+	return func(d rental.BookingDetails) (rental.Change, error) {
+		if c.Actor.Role == telematics.Client {
+			return d.Extend(now, end)
+		}
+		return d.ExtendLate(now, end)
+	}
 }
 
 // paymentActionBody is what an app needs to let the card's owner confirm a payment.

@@ -60,14 +60,14 @@ const notice = 30 * time.Minute
 // refused and is still owed, the vehicle is still the agency's, and its next booking leaves half an
 // hour more, in addition to the agency's buffer. No transition is open.
 func (d BookingDetails) CanExtend(now time.Time) bool {
-	return !d.inTransition() && d.whyNotExtended(now) == ""
+	return !d.inTransition() && d.whyNotExtended(now, false) == ""
 }
 
-func (d BookingDetails) whyNotExtended(now time.Time) string {
+func (d BookingDetails) whyNotExtended(now time.Time, late bool) string {
 	switch {
 	case !d.State.IsLive():
 		return fmt.Sprintf("The booking is %s; only an upcoming or active one can be extended.", d.State)
-	case !now.Before(d.End):
+	case !now.Before(d.End) && (!late || d.State == Upcoming):
 		return "The booking's end has passed; it can no longer be extended."
 	case d.Extensions >= MaxExtensions:
 		return fmt.Sprintf("The booking was extended %d times already.", d.Extensions)
@@ -97,7 +97,15 @@ const MinLength = time.Hour / 100
 // price is that of the whole time by the booking's tariff. An active booking is charged the
 // difference now if its start was charged, an upcoming one when it starts. It fails with a
 // *telematics.Error that says why it cannot be extended.
-func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
+func (d BookingDetails) Extend(now, end time.Time) (Change, error) { return d.extend(now, end, false) }
+
+// ExtendLate decides as Extend does, for staff: also once the end of an active booking has passed,
+// to an end in the future.
+func (d BookingDetails) ExtendLate(now, end time.Time) (Change, error) {
+	return d.extend(now, end, true)
+}
+
+func (d BookingDetails) extend(now, end time.Time, late bool) (Change, error) {
 	b, end := d.Booking, truncateToMillis(end)
 	if end.Equal(d.End) && d.State.IsLive() {
 		return Change{Booking: b}, nil
@@ -105,11 +113,14 @@ func (d BookingDetails) Extend(now, end time.Time) (Change, error) {
 	if d.inTransition() {
 		return Change{}, d.errTransitionOpen()
 	}
-	if why := d.whyNotExtended(now); why != "" {
+	if why := d.whyNotExtended(now, late); why != "" {
 		return Change{}, Forbids(BookingNotExtendable, why)
 	}
 	if end.Before(d.End) {
 		return Change{}, Forbids(BookingNotExtendable, "end_date must be after the current one; bookings cannot be shortened.")
+	}
+	if !end.After(now) {
+		return Change{}, Forbids(BookingNotExtendable, "end_date must be in the future.")
 	}
 	if end.Sub(d.End) < MinLength {
 		return Change{}, Forbids(BookingNotExtendable, fmt.Sprintf("An extension adds at least %d seconds.", MinLength/time.Second))

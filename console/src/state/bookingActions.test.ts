@@ -20,6 +20,7 @@ it('lets a role do what the API lets it', () => {
   expect(on('administrator')).toEqual(['end', 'refund', 'capture', 'fee']);
   expect(on('operator')).toEqual(['end']);
   expect(on('viewer')).toEqual([]);
+  expect(on('operator', { end_date: '2026-01-02T10:00:00.000Z' })).toEqual(['end', 'extend']);
   const upcoming = { status: 'upcoming', limits: { refund: 0, capture: 0, fee: 0 }, payment: { charged: 0 } };
   expect(on('administrator', upcoming)).toEqual(['start', 'vehicle', 'cancel']);
   expect(on('operator', { ...upcoming, can_extend: true })).toEqual(['start', 'extend', 'vehicle', 'cancel']);

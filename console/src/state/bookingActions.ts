@@ -78,7 +78,8 @@ export function whyNotChanged(change: Change, booking: AdminBooking, me: Me | nu
     case 'override':
       return booking.status === 'active' ? '' : off.notActive(status);
     case 'extend':
-      return booking.can_extend ? '' : off.notExtendable;
+      // Staff may, while the client keeps the vehicle.
+      return booking.can_extend || (booking.status === 'active' && Date.parse(booking.end_date) <= now) ? '' : off.notExtendable;
     case 'cancel':
       return booking.status === 'upcoming' ? '' : off.notCancellable(status);
     case 'vehicle':
