@@ -307,3 +307,18 @@ func TestAdminBooking_IsExtendedMovedAndCancelled(t *testing.T) {
 	a.post(booking+"/extend", withJSON(`{"end_date":"2026-01-02T22:00:00Z"}`)).wants(409, "booking_not_extendable")
 	a.post(booking+"/vehicle", withJSON(`{"vehicle_id":8}`)).wants(409, "booking_state_conflict")
 }
+
+const utilisation = "/api/v1/admin/fleet/utilisation"
+
+func TestUtilisation_IsOfTheAgenciesThatOneMaySee(t *testing.T) {
+	a := newBookingAPI(t)
+	week := map[string]any{
+		"from": "2025-12-26T10:00:00.250Z", "to": "2026-01-02T10:00:00.250Z", "vehicles": 1.0, "used_hours": 42.0, "percent": 25.0,
+	}
+	a.get(utilisation).wants(200, "").has("", any(week)).says("42 rental hours of 1 vehicle.")
+	a.get(utilisation, ofAgency(1)).wants(200, "").has("", any(week))
+	a.get(utilisation+"?agency_id=1", ofAgency(2)).wants(200, "").has("vehicles", 0.0, "used_hours", 0.0, "percent", nil)
+	a.get(utilisation, ofAgency(2)).wants(200, "").has("vehicles", 0.0, "percent", nil)
+	a.bookings.err = gone{}
+	a.get(utilisation).wants(503, "service_unavailable")
+}

@@ -205,6 +205,24 @@ func (b bookings) list(c *request.Call) error {
 		resource.List(listed, func(d rental.BookingDetails) resource.Booking { return resource.NewAdminBooking(d, now) }), meta)
 }
 
+// utilisedFor is the time of which the utilisation is reported.
+const utilisedFor = 7 * 24 * time.Hour
+
+// utilisation answers GET /admin/fleet/utilisation.
+func (b bookings) utilisation(c *request.Call) error {
+	to := c.Now()
+	from := to.Add(-utilisedFor)
+	var found rental.Utilisation
+	if agency, visible := c.QueryAgency(); visible {
+		var err error
+		if found, err = b.record.Utilisation(c.Ctx(), agency, from, to); err != nil {
+			return err
+		}
+	}
+	body := resource.NewUtilisation(found, from, to)
+	return c.Answer(fmt.Sprintf("%v rental hours of %s", body.UsedHours, request.Plural(found.Vehicles, "vehicle")), body)
+}
+
 // open answers POST /admin/bookings.
 func (b bookings) open(c *request.Call) error {
 	return b.make(c, newDraft(c), "/api/v1/admin/bookings/")

@@ -79,6 +79,14 @@ func (b *bookings) FindBookings(_ context.Context, q rental.BookingQuery) ([]ren
 	}), b.err
 }
 
+// Utilisation implements httpapi.Bookings: agency 1 has one vehicle that was rented for 42 hours.
+func (b *bookings) Utilisation(_ context.Context, agency telematics.AgencyID, from, to time.Time) (rental.Utilisation, error) {
+	if agency > 1 {
+		return rental.Utilisation{}, b.err
+	}
+	return rental.Utilisation{Vehicles: 1, Used: to.Sub(from) / 4}, b.err
+}
+
 // ClientMethods implements httpapi.Bookings: each client of agency 1 has one card.
 func (b *bookings) ClientMethods(_ context.Context, agency telematics.AgencyID, client string) ([]rental.Method, error) {
 	b.cardsOf = client

@@ -47,7 +47,7 @@ func extendBooking(c *request.Call, now time.Time) rental.Decision {
 		if c.Actor.Role == telematics.Client {
 			return d.Extend(now, end)
 		}
-		return d.ExtendLate(now, end)
+		return rental.ExtendLate(d, now, end)
 	}
 }
 

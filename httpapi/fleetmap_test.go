@@ -30,6 +30,7 @@ func withMarkers(t *testing.T) *api {
 			),
 			Locked: &locked, LockedAt: now.Add(-time.Hour), Energy: &energy, EnergyAt: now.Add(-time.Minute),
 			LastSeen: now, Plate: "M-MP 42", Brand: "Opel", Model: "Corsa", Unit: "unit-42", Powertrain: telematics.Electric,
+			Charging: new(true), ChargingAt: now.Add(-time.Minute),
 		},
 		{
 			ID: 43, Agency: 2, Status: telematics.Available, Connectivity: telematics.Absent, Plate: "M-MP 43",
@@ -44,11 +45,11 @@ func TestFleetMap_HasARowForEachVehicle(t *testing.T) {
 	r := a.get(fleetPath).wants(200, "")
 	for name, want := range map[string]string{
 		"columns": `["id","agency_id","status","connectivity","latitude","longitude","located_at","locked","energy_percent",` +
-			`"last_seen","locked_at","energy_at","plate_number","model","unit","powertrain"]`,
+			`"last_seen","locked_at","energy_at","plate_number","model","unit","powertrain","charging","charging_at"]`,
 		"statuses":       `["available","booked","in_use","maintenance","inactive"]`,
 		"connectivities": `["online","standby","offline","unknown"]`,
-		"vehicles": `[[42,1,2,0,48.13715,-11.5754,1767347998,0,61,1767348000,1767344400,1767347940,"M-MP 42",0,"unit-42",1],` +
-			`[43,2,0,3,null,null,null,null,null,null,null,null,"M-MP 43",1,null,0]]`,
+		"vehicles": `[[42,1,2,0,48.13715,-11.5754,1767347998,0,61,1767348000,1767344400,1767347940,"M-MP 42",0,"unit-42",1,1,1767347940],` +
+			`[43,2,0,3,null,null,null,null,null,null,null,null,"M-MP 43",1,null,0,null,null]]`,
 		"models": `["Opel Corsa",""]`, "powertrains": `["combustion","electric","plug_in_hybrid"]`,
 	} {
 		var wanted any

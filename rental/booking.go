@@ -76,6 +76,12 @@ type BookingQuery struct {
 	telematics.Page
 }
 
+// Utilisation is for how long vehicles were rented within a time.
+type Utilisation struct {
+	Vehicles int           // in service
+	Used     time.Duration // from the start of each rental to its end, or till now, with its pauses
+}
+
 // BookingDetails is a booking with all data that is needed to show it and to decide about it.
 type BookingDetails struct {
 	Booking

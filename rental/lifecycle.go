@@ -101,7 +101,7 @@ func (d BookingDetails) Extend(now, end time.Time) (Change, error) { return d.ex
 
 // ExtendLate decides as Extend does, for staff: also once the end of an active booking has passed,
 // to an end in the future.
-func (d BookingDetails) ExtendLate(now, end time.Time) (Change, error) {
+func ExtendLate(d BookingDetails, now, end time.Time) (Change, error) {
 	return d.extend(now, end, true)
 }
 

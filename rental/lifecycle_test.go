@@ -194,22 +194,22 @@ func TestExtendLate_TheClientKeepsTheVehicle(t *testing.T) {
 	d := active(t)
 	now := d.End.Add(2 * time.Hour)
 	d.Next = now.Add(2 * time.Hour)
-	change := do(t)(d.ExtendLate(now, now.Add(time.Hour)))
+	change := do(t)(rental.ExtendLate(d, now, now.Add(time.Hour)))
 	if change.Booking.End != now.Add(time.Hour) || len(change.Charges) != 1 || change.Charges[0].Amount != 3*1650 ||
 		change.Charges[0].Added != 3*time.Hour {
 		t.Errorf("change %+v, want three hours more, which are charged", change)
 	}
-	refused(t, "to the past", rental.BookingNotExtendable, "end_date must be in the future.")(d.ExtendLate(now, now))
+	refused(t, "to the past", rental.BookingNotExtendable, "end_date must be in the future.")(rental.ExtendLate(d, now, now))
 	refused(t, "into the next booking", rental.VehicleNotAvailable, "The vehicle has another booking before that end.")(
-		d.ExtendLate(now, d.Next),
+		rental.ExtendLate(d, now, d.Next),
 	)
 	d.Next = d.End.Add(time.Hour) // its client waits
 	refused(t, "past one that waits", rental.VehicleNotAvailable, "The vehicle has another booking before that end.")(
-		d.ExtendLate(now, now.Add(time.Hour)),
+		rental.ExtendLate(d, now, now.Add(time.Hour)),
 	)
 	up := upcoming()
 	refused(t, "never started", rental.BookingNotExtendable, "The booking's end has passed; it can no longer be extended.")(
-		up.ExtendLate(now, now.Add(time.Hour)),
+		rental.ExtendLate(up, now, now.Add(time.Hour)),
 	)
 }
 

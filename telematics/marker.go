@@ -18,9 +18,11 @@ type Marker struct {
 	Locked       *bool     // nil: as above
 	LockedAt     time.Time // zero: as above
 	// In percent, of the battery of an electric vehicle, else of the tank; nil: as above.
-	Energy   *float64
-	EnergyAt time.Time // zero: as above
-	LastSeen time.Time // any message of the unit; zero: never
+	Energy     *float64
+	EnergyAt   time.Time // zero: as above
+	Charging   *bool     // nil: as above
+	ChargingAt time.Time // zero: as above
+	LastSeen   time.Time // any message of the unit; zero: never
 }
 
 // Box is an area between meridians and parallels, in degrees. Where West is greater than East it

@@ -22,7 +22,8 @@ import (
 // columns are the values of a row, in their order.
 var columns = []string{
 	"id", "agency_id", "status", "connectivity", "latitude", "longitude", "located_at", "locked", "energy_percent",
-	"last_seen", "locked_at", "energy_at", "plate_number", "model", "unit", "powertrain",
+	"last_seen", "locked_at", "energy_at", "plate_number", "model", "unit", "powertrain", "charging",
+	"charging_at",
 }
 
 // header precedes the rows. A status, connectivity or powertrain in a row is an index into its list
@@ -81,14 +82,7 @@ func (e *Encoder) Add(m telematics.Marker) error {
 		row = append(row, ",null,null"...)
 	}
 	row = appendTime(row, m.LocatedAt)
-	switch {
-	case m.Locked == nil:
-		row = append(row, ",null"...)
-	case *m.Locked:
-		row = append(row, ",1"...)
-	default:
-		row = append(row, ",0"...)
-	}
+	row = appendBool(row, m.Locked)
 	if m.Energy != nil {
 		row = appendNumber(row, *m.Energy, 10)
 	} else {
@@ -105,7 +99,8 @@ func (e *Encoder) Add(m telematics.Marker) error {
 	if row, err = appendText(row, string(m.Unit)); err != nil {
 		return err
 	}
-	row = append(appendInt(row, int64(slices.Index(telematics.Powertrains, m.Powertrain))), ']')
+	row = appendInt(row, int64(slices.Index(telematics.Powertrains, m.Powertrain)))
+	row = append(appendTime(appendBool(row, m.Charging), m.ChargingAt), ']')
 	e.row = row
 	_, _ = e.sum.Write(row) // never fails
 	_, err = e.compressor.Write(row)
@@ -131,6 +126,18 @@ func appendText(row []byte, text string) ([]byte, error) {
 	}
 	encoded, err := json.Marshal(text)
 	return append(append(row, ','), encoded...), err
+}
+
+// appendBool appends 1, 0, or null.
+func appendBool(row []byte, is *bool) []byte {
+	switch {
+	case is == nil:
+		return append(row, ",null"...)
+	case *is:
+		return append(row, ",1"...)
+	default:
+		return append(row, ",0"...)
+	}
 }
 
 func appendInt(row []byte, n int64) []byte { return strconv.AppendInt(append(row, ','), n, 10) }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"motorpool/lab/consoletest"
+	"motorpool/store/pg"
 )
 
 // desk has the console of an installation, and the sessions of the people who are signed in to it.
@@ -270,7 +271,8 @@ func (d *desk) leadsThroughTheTour(t *testing.T) {
 func (d *desk) needsNoMouse(t *testing.T) {
 	p := d.page(t, d.admin)
 	p.Expect("status of 503")
-	p.Open("#/")
+	d.emptiesTheQueue(t, p)
+	p.Press("g")
 	p.See(`[data-vehicle="1"]`)
 	p.Press("Control+k")
 	p.See("dialog[open] input:focus")
@@ -344,6 +346,82 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.Gone(`[data-vehicle="1"]`)
 	p.Press("ArrowDown", "x")
 	p.See("section", "1 vehicle selected")
+}
+
+// emptiesTheQueue deals with a car that was left open, and one that was not returned.
+func (d *desk) emptiesTheQueue(t *testing.T, p *consoletest.Page) {
+	t.Helper()
+	db, err := pg.New(pg.Config{URL: d.env["MOTORPOOL_DATABASE_URL"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	booking := d.env["BOOKING_OTHER"]
+	if _, err := db.Pool.Exec(`update bookings set start_at = now() - interval '7 hours', end_at = now() - interval '1 hour'
+		where id = $1`, booking); err != nil {
+		t.Fatal(err)
+	}
+	p.Open("#/vehicles/2")
+	const immediately = `{"rules":[{"rule":"left_open","for_s":0},{"rule":"overdue","for_s":0}]}`
+	if got := api(p, "PUT", "agencies/1/alert-rules", immediately); got != "200 " {
+		t.Fatalf("the rules: %s", got)
+	}
+	p.TabTo(`[data-action="unlock"]`)
+	p.Press("Enter")
+	p.See("dialog[open]")
+	p.TabTo("dialog[open] button.danger")
+	command := order(p, func() { p.Press("Enter") })
+	p.See(command + `[data-state="succeeded"]`)
+
+	p.Press("q")
+	const leftOpen = `[data-alert][data-rule="left_open"]:has(a[href="#/vehicles/2"])`
+	const overdue = `[data-alert][data-rule="overdue"]`
+	reach := func(row string) {
+		t.Helper()
+		p.See(row)
+		for range consoletest.Value[int](p, `document.querySelectorAll('[data-alert]').length`) {
+			if consoletest.Value[bool](p, fmt.Sprintf(`document.activeElement.closest('%s') !== null`, row)) {
+				return
+			}
+			p.Press("j")
+		}
+		p.See(row + " a:focus")
+	}
+	reach(leftOpen)
+	p.Press("a")
+	p.See(`dialog[open] [name="note"]:focus`)
+	p.Type("on the way")
+	p.Press("Enter")
+	p.See(".quiet "+leftOpen, "on the way")
+	p.Gone("dialog[open]")
+	reach(leftOpen)
+	p.Press("n")
+	p.See(`dialog[open] [name="note"]:focus`)
+	p.Type("the client was called")
+	p.TabTo("dialog[open] form button")
+	p.Press("Enter")
+	p.See("dialog[open] li", "the client was called")
+	p.Press("Escape")
+	p.Gone("dialog[open]")
+	p.See(leftOpen + " a:focus") // as before the dialog
+	p.TabTo(leftOpen + " .actions :first-child")
+	p.Press("Enter")
+	p.See("h1", "M-IM 2102")
+	p.See(`[data-command][data-state="succeeded"]`, "Lock done")
+
+	p.Press("q")
+	p.Gone(leftOpen)
+	reach(overdue)
+	p.TabTo(overdue + " .actions :first-child")
+	p.Press("Enter")
+	p.See(`[data-action="extend"][aria-disabled="false"]`)
+	p.TabTo(`[data-action="extend"]`)
+	p.Press("Enter")
+	p.See(`dialog[open] [name="end"]:focus`)
+	p.Press("Enter")
+	p.Gone("dialog[open]")
+	p.Press("q")
+	p.Gone(overdue)
 }
 
 // remember makes a page record the commands that it shows: a busy machine may look too late at a

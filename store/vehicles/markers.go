@@ -17,11 +17,13 @@ var markerStatement = `
 	select v.id, v.agency_id, v.plate_number, v.brand, v.model, coalesce(u.serial, ''), v.powertrain,
 		v.status, ` + Connectivity(`$2`, `$3`) + `, u.last_seen,
 		s.fields->'location.latitude'->>'v', s.fields->'location.longitude'->>'v', s.fields->'location.timestamp'->>'v',
-		locked.is->>'v', locked.is->>'at', energy.is->>'v', energy.is->>'at'
+		locked.is->>'v', locked.is->>'at', energy.is->>'v', energy.is->>'at',
+		plug.is->>'v', plug.is->>'at'
 	from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id
 		cross join lateral (select s.fields->'telemetry.is_locked' as is) locked
 		cross join lateral (select s.fields->case v.powertrain
 			when 'electric' then 'telemetry.battery_level_percent' else 'telemetry.fuel_level_percent' end as is) energy
+		cross join lateral (select s.fields->'telemetry.charging_status' as is) plug
 	where ($1::bigint = 0 or v.agency_id = $1)
 		and (not $4::boolean
 			or s.fields->'location.latitude'->'v' between to_jsonb($5::float8) and to_jsonb($6::float8)
@@ -46,9 +48,9 @@ func (f *Fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func
 	for rows.Next() {
 		var m telematics.Marker
 		var seen sql.NullTime
-		var latitude, longitude, located, locked, lockedAt, energy, energyAt sql.NullString
+		var latitude, longitude, located, locked, lockedAt, energy, energyAt, plug, plugAt sql.NullString
 		if err := rows.Scan(&m.ID, &m.Agency, &m.Plate, &m.Brand, &m.Model, &m.Unit, &m.Powertrain, &m.Status, &m.Connectivity,
-			&seen, &latitude, &longitude, &located, &locked, &lockedAt, &energy, &energyAt); err != nil {
+			&seen, &latitude, &longitude, &located, &locked, &lockedAt, &energy, &energyAt, &plug, &plugAt); err != nil {
 			return unavailable.Wrap("read markers", err)
 		}
 		m.LastSeen = seen.Time
@@ -62,6 +64,9 @@ func (f *Fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func
 		}
 		if m.Energy = parseNumber(energy); m.Energy != nil {
 			m.EnergyAt = parseMillis(energyAt)
+		}
+		if plug.Valid && m.Powertrain.PlugsIn() {
+			m.Charging, m.ChargingAt = new(plug.String == "charging"), parseMillis(plugAt)
 		}
 		if err := each(m); err != nil {
 			return err

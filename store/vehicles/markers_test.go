@@ -68,6 +68,9 @@ func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 		if want.Locked != nil {
 			want.LockedAt = known[telematics.IsLocked].At
 		}
+		if status := known.Text(telematics.Charging); status != nil {
+			want.Charging, want.ChargingAt = new(*status == "charging"), known[telematics.Charging].At
+		}
 		if got, want := describe(m), describe(want); got != want {
 			t.Errorf("marker %s, want %s", got, want)
 		}
@@ -88,6 +91,9 @@ func describe(m telematics.Marker) string {
 	}
 	if m.Energy != nil {
 		text += fmt.Sprint(" energy ", *m.Energy, m.EnergyAt.UnixMilli())
+	}
+	if m.Charging != nil {
+		text += fmt.Sprint(" charging ", *m.Charging, m.ChargingAt.UnixMilli())
 	}
 	return text
 }

@@ -14,6 +14,7 @@ export type Action = Schemas['Action'];
 export type Halt = Schemas['Halt'];
 export type Me = Schemas['Me'];
 export type Activity = Schemas['Activity'];
+export type Utilisation = Schemas['Utilisation'];
 export type Trip = Schemas['Trip'];
 export type AgencyKey = Schemas['AgencyKey'];
 export type Alert = Schemas['Alert'];

@@ -5,15 +5,15 @@ import { decode, keepNewer, passes, sorted, withReport, withSummary, type Vehicl
 const rows = {
   columns: [
     'later', 'id', 'agency_id', 'status', 'connectivity', 'latitude', 'longitude', 'located_at', 'locked', 'energy_percent', 'last_seen',
-    'locked_at', 'energy_at', 'plate_number', 'model', 'unit', 'powertrain',
+    'locked_at', 'energy_at', 'plate_number', 'model', 'unit', 'powertrain', 'charging', 'charging_at',
   ],
   statuses: ['available', 'in_use'],
   connectivities: ['online', 'offline'],
   powertrains: ['combustion', 'electric'],
   models: ['Opel Corsa'],
   vehicles: [
-    [9, 42, 1, 1, 0, 48.1, 11.5, 1_000, 0, 61.5, 1_001, 900, 1_000, 'M-IM 42', 0, 'unit-42', 1],
-    [9, 43, 2, 0, 1, null, null, null, null, null, null, null, null, 'M-IM 43', 0, null, 0],
+    [9, 42, 1, 1, 0, 48.1, 11.5, 1_000, 0, 61.5, 1_001, 900, 1_000, 'M-IM 42', 0, 'unit-42', 1, 1, 1_000],
+    [9, 43, 2, 0, 1, null, null, null, null, null, null, null, null, 'M-IM 43', 0, null, 0, null, null],
   ],
 };
 const [car, other] = decode(rows) as [VehicleRow, VehicleRow];
@@ -39,6 +39,8 @@ describe('rows', () => {
       lockedAt: 900_000,
       energy: 61.5,
       energyAt: 1_000_000,
+      charging: true,
+      chargingAt: 1_000_000,
       text: '42 m-im 42 opel corsa unit-42',
     });
     expect(other).toMatchObject({ latitude: null, locatedAt: null, energy: null, contact: 'offline', unit: null });
@@ -59,6 +61,9 @@ describe('reports', () => {
     });
   });
   it('keep what they do not have, and take null for what is known no more', () => {
+    expect(withReport(car, report(2000, { telemetry: { charging_status: 'disconnected' } }))).toMatchObject({
+      charging: false, chargingAt: 2_000_000,
+    });
     expect(withReport(car, report(2000, { telemetry: { is_locked: null } }))).toEqual({
       ...car, locked: null, lockedAt: 2_000_000, seenAt: 2_000_000,
     });

@@ -22,6 +22,8 @@ export interface VehicleRow {
   /** In percent, of the battery of an electric vehicle, else of the tank. */
   energy: number | null;
   energyAt: number | null;
+  charging: boolean | null;
+  chargingAt: number | null;
   latitude: number | null;
   longitude: number | null;
   locatedAt: number | null;
@@ -70,13 +72,21 @@ export function decode(rows: FleetRows): VehicleRow[] {
   const [id, agency, status, contact, model, powertrain] = [
     of('id'), of('agency_id'), of('status'), of('connectivity'), of('model'), of('powertrain'),
   ];
-  const [latitude, longitude, energy, locked] = [of('latitude'), of('longitude'), of('energy_percent'), of('locked')];
-  const [locatedAt, lockedAt, energyAt, seenAt] = [
-    timeOf('located_at'), timeOf('locked_at'), timeOf('energy_at'), timeOf('last_seen'),
+  const truth = (name: string) => {
+    const cell = of(name);
+    return (row: Cell[]) => {
+      const is = cell(row);
+      return is === null ? null : is === 1;
+    };
+  };
+  const [latitude, longitude, energy, locked, charging] = [
+    of('latitude'), of('longitude'), of('energy_percent'), truth('locked'), truth('charging'),
+  ];
+  const [locatedAt, lockedAt, energyAt, chargingAt, seenAt] = [
+    timeOf('located_at'), timeOf('locked_at'), timeOf('energy_at'), timeOf('charging_at'), timeOf('last_seen'),
   ];
   const [plate, unit] = [column('plate_number'), column('unit')];
   return rows.vehicles.map((row) => {
-    const isLocked = locked(row);
     const serial = unit(row);
     const decoded = {
       id: id(row) ?? 0,
@@ -88,10 +98,12 @@ export function decode(rows: FleetRows): VehicleRow[] {
       powertrain: rows.powertrains?.[powertrain(row) ?? -1] ?? '',
       contact: rows.connectivities[contact(row) ?? -1] ?? 'unknown',
       seenAt: seenAt(row),
-      locked: isLocked === null ? null : isLocked === 1,
+      locked: locked(row),
       lockedAt: lockedAt(row),
       energy: energy(row),
       energyAt: energyAt(row),
+      charging: charging(row),
+      chargingAt: chargingAt(row),
       latitude: latitude(row),
       longitude: longitude(row),
       locatedAt: locatedAt(row),
@@ -106,6 +118,7 @@ export function decode(rows: FleetRows): VehicleRow[] {
 export interface Reading {
   lock?: Pick<VehicleRow, 'locked' | 'lockedAt'> | undefined;
   energy?: Pick<VehicleRow, 'energy' | 'energyAt'> | undefined;
+  charging?: Pick<VehicleRow, 'charging' | 'chargingAt'> | undefined;
   /** address undefined: it is not known whether that of before is still right. */
   place?: Pick<VehicleRow, 'latitude' | 'longitude' | 'locatedAt' | 'address'> | undefined;
   contact?: string | undefined;
@@ -119,10 +132,11 @@ const nearby = 0.0001; // degrees, about 10 m: the address of one place is that 
 const isNear = (a: number | null, b: number | null) => a !== null && b !== null && Math.abs(a - b) < nearby;
 
 /** Returns a vehicle with a reading. Of each value the one with the later time counts: readings overtake each other. */
-export function updated(row: VehicleRow, { lock, energy, place, contact, seenAt, moving, status }: Reading): VehicleRow {
+export function updated(row: VehicleRow, { lock, energy, charging, place, contact, seenAt, moving, status }: Reading): VehicleRow {
   const next = { ...row };
   if (lock && (lock.lockedAt ?? 0) >= (row.lockedAt ?? 0)) Object.assign(next, lock);
   if (energy && (energy.energyAt ?? 0) >= (row.energyAt ?? 0)) Object.assign(next, energy);
+  if (charging && (charging.chargingAt ?? 0) >= (row.chargingAt ?? 0)) Object.assign(next, charging);
   if (place && (place.locatedAt ?? 0) >= (row.locatedAt ?? 0)) {
     const same = isNear(place.latitude, row.latitude) && isNear(place.longitude, row.longitude);
     Object.assign(next, place, { address: place.address === undefined && same ? row.address : place.address });
@@ -138,9 +152,11 @@ export function updated(row: VehicleRow, { lock, energy, place, contact, seenAt,
 export function keepNewer(read: VehicleRow, known: VehicleRow | undefined): VehicleRow {
   if (!known) return read;
   // Times of a row are in seconds. Of one second, what an event has brought is newer.
-  const { locked, lockedAt, energy, energyAt, latitude, longitude, locatedAt, address, seenAt, moving } = known;
+  const { latitude, longitude, locatedAt, address, seenAt, moving } = known;
   const place = { latitude, longitude, locatedAt, address };
-  const row = updated(read, { lock: { locked, lockedAt }, energy: { energy, energyAt }, place, seenAt, moving });
+  const { locked, lockedAt, energy, energyAt, charging, chargingAt } = known;
+  const values = { lock: { locked, lockedAt }, energy: { energy, energyAt }, charging: { charging, chargingAt } };
+  const row = updated(read, { ...values, place, seenAt, moving });
   // Where there was no address, the service may have found one since.
   if (row.address === null) row.address = undefined;
   return row.address === undefined && isNear(row.latitude, latitude) && isNear(row.longitude, longitude)
@@ -160,6 +176,9 @@ export function withReport(row: VehicleRow, change: StatusChange): VehicleRow {
       ? { locked: typeof telemetry.is_locked === 'boolean' ? telemetry.is_locked : null, lockedAt: at }
       : undefined,
     energy: level in telemetry ? { energy: number(telemetry[level]), energyAt: at } : undefined,
+    charging: 'charging_status' in telemetry
+      ? { charging: telemetry.charging_status === null ? null : telemetry.charging_status === 'charging', chargingAt: at }
+      : undefined,
     place: isPlace
       ? {
           latitude: 'latitude' in location ? number(location.latitude) : row.latitude,
@@ -226,7 +245,7 @@ export interface Filter {
   agency: string;
   /** "locked", "unlocked" */
   lock: string;
-  /** "low" */
+  /** "low", "charging" */
   energy: string;
 }
 
@@ -241,7 +260,7 @@ export function passes(filter: Partial<Filter>): (row: VehicleRow) => boolean {
     (!filter.contact || row.contact === filter.contact) &&
     (!filter.agency || row.agency === agency) &&
     (!filter.lock || row.locked === (filter.lock === 'locked')) &&
-    (!filter.energy || isLow(row)) &&
+    (!filter.energy || (filter.energy === 'charging' ? row.charging === true : isLow(row))) &&
     words.every((word) => row.text.includes(word));
 }
 

@@ -11,6 +11,8 @@ const alert = (n: number, change: Partial<Alert> = {}): Alert => ({
   person: null, booking_id: null, command_id: null, facts: { open: ['lock', 'trunk'] }, since: at(n), opened_at: at(n), cleared_at: null,
   acknowledged_at: null, acknowledged_by: null, note: null, holder: null, ...change,
 });
+const holder = { booking_id: 7, reference: 'BK-7', client: 'anna' };
+const late = alert(3, { rule: 'overdue', facts: {}, booking_id: 7, holder });
 const seen = { acknowledged_at: at(5), acknowledged_by: 'zoe' };
 const of = (severity: string, ...list: Alert[]) => ({ [`alerts?state=open&severity=${severity}&limit=100`]: list });
 
@@ -22,7 +24,7 @@ beforeEach(async () => {
     ...doubled,
     halts: [],
     ...of('critical', alert(1, { severity: 'critical', rule: 'unit_alarm', facts: { kind: 'towing' } })),
-    ...of('warning', alert(2), alert(3, { rule: 'overdue', facts: {}, holder: { booking_id: 7, reference: 'BK-7', client: 'anna' } })),
+    ...of('warning', alert(2), late),
     ...of('info', alert(4, { severity: 'info', rule: 'lamp', facts: { lamps: ['tire_failure'] }, ...seen })),
     [`alerts/${uuid(2)}/acknowledge`]: (_: string, { body }: RequestInit) => {
       sent.push(JSON.parse(String(body)));
@@ -58,6 +60,7 @@ it('acknowledges with a note, and follows events', async () => {
   document.querySelector('dialog[open] form')?.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
   await pages.until(() => pages.texts('[data-filter="warning"]')[0] === 'warning 1');
   expect(sent).toEqual([{ note: 'on the way' }]);
+  await pages.until(() => document.activeElement?.closest<HTMLElement>('[data-alert]')?.dataset.alert === uuid(3)); // the next one
 
   await pages.send('alert', { change: 'cleared', alert: alert(1) });
   await pages.until(() => pages.texts('[data-filter="critical"]')[0] === 'critical 0');
@@ -67,10 +70,19 @@ it('acknowledges with a note, and follows events', async () => {
   expect(pages.errors).toEqual([]);
 });
 
+it.each([[1, 'vehicles/1'], [2, 'bookings/7']])('opens the notes from row %i', async (row, about) => {
+  for (let n = 0; n < row; n++) await pages.press('j');
+  await pages.press('n');
+  await pages.until(() => document.querySelector(`dialog[open] [data-notes="${about}"] textarea`));
+});
+
 it('is calm where there is nothing', async () => {
   pages.close();
   Object.assign(answers, of('critical'), of('warning'), of('info'));
   pages = await openConsole(answers);
   await pages.open('#/attention', '.calm');
   expect(pages.texts('.calm')).toEqual(['Nothing needs you.']);
+  const [available, inUse] = ['available', 'in_use'].map((status) => pages.texts(`.numbers a[href="#/?status=${status}"]`)[0]);
+  expect([available, inUse, ...pages.texts('.numbers a[href="#/?energy=charging"]')]).toEqual(['3', '0', '1']);
+  await pages.until(() => pages.texts('.numbers > :last-child dd')[0] === '33.3 %');
 });

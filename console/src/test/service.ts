@@ -225,7 +225,7 @@ const seconds = (at: string | null) => (at === null ? null : Date.parse(at) / 10
 /** The vehicles of a list as GET /admin/fleet has them. */
 export const rowsOf = (vehicles: VehicleSummary[]): FleetRows => ({
   columns: ['id', 'agency_id', 'status', 'connectivity', 'latitude', 'longitude', 'located_at', 'locked', 'energy_percent', 'last_seen',
-    'locked_at', 'energy_at', 'plate_number', 'model', 'unit', 'powertrain'],
+    'locked_at', 'energy_at', 'plate_number', 'model', 'unit', 'powertrain', 'charging', 'charging_at'],
   statuses: vehicles.map((v) => v.status),
   connectivities: vehicles.map((v) => v.connectivity.status),
   powertrains: ['electric'],
@@ -233,7 +233,7 @@ export const rowsOf = (vehicles: VehicleSummary[]): FleetRows => ({
   vehicles: vehicles.map(({ location, telemetry, ...v }, n) => [
     v.id, v.agency_id, n, n, location.latitude, location.longitude, seconds(location.timestamp),
     telemetry.is_locked === null ? null : Number(telemetry.is_locked), telemetry.battery_level_percent, seconds(v.connectivity.last_seen),
-    seconds(v.reported_at.is_locked), seconds(v.reported_at.battery_level_percent), v.plate_number, n, v.unit, 0,
+    seconds(v.reported_at.is_locked), seconds(v.reported_at.battery_level_percent), v.plate_number, n, v.unit, 0, Number(v.id === 2), null,
   ]),
 });
 
@@ -270,6 +270,7 @@ export const doubled: Answers = {
       { vehicle_id: 2, command: null, message: 'No.', error: { code: 'x' } },
     ),
   },
+  'fleet/utilisation': { from: at(0), to: at(9), vehicles: 3, used_hours: 168, percent: 33.3 },
   'bulk-commands': twice(listedBulk(9), listedBulk(8)),
   activity: twice(activity(1), activity(2), activity(3, { action: 'charge.attempt' })),
   'vehicles/1/notes': twice(note, { ...note, booking_id: 1 }),

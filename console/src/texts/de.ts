@@ -138,7 +138,8 @@ export const de: Texts = {
     keys: [
       ['Strg K', 'Fahrzeug, Buchung, Seite oder Aktion finden: verriegeln M-IM 2101'],
       ['/', 'Flotte durchsuchen'],
-      ['j, k', 'nächstes, voriges Fahrzeug'],
+      ['j, k', 'nächstes, voriges Fahrzeug, nächste, vorige Warnung'],
+      ['a, n', 'Warnung quittieren; Notiz schreiben'],
       ['Enter', 'Fahrzeug öffnen'],
       ['x', 'Fahrzeug wählen; mit Umschalt alle bis dorthin'],
       ['Esc', 'Dialog schließen'],
@@ -285,7 +286,6 @@ export const de: Texts = {
     old: 'blass: alte Position',
     open: 'Öffnen',
     agency: 'Agentur',
-    lowOnly: 'nur wenig Energie',
   },
   alerts: {
     states: { open: 'offen', cleared: 'vorbei' },
@@ -328,6 +328,8 @@ export const de: Texts = {
     banner: (n) => (n === 1 ? '1 kritische Warnung braucht Sie' : `${n} kritische Warnungen brauchen Sie`),
     fleet: 'Die Flotte jetzt',
     today: 'Buchungen heute',
+    utilisation: 'vermietet in 7 Tagen',
+    utilisationOf: (hours, vehicles) => `${hours} h in Mieten, von 7 Tagen von ${vehicles} Fahrzeugen, die nicht in Wartung sind`,
     steps: {
       lock: 'Verriegeln',
       locate: 'Orten',
@@ -644,7 +646,7 @@ export const de: Texts = {
     same: 'derselben Station',
     then: 'Der Kunde braucht eine Karte. Abgebucht wird, wenn die Buchung beginnt, zum Preis von jetzt.',
   },
-  notes: { title: 'Notizen', label: 'Neue Notiz', add: 'Notiz hinzufügen' },
+  notes: { title: 'Notizen', write: 'Notiz', label: 'Neue Notiz', add: 'Notiz hinzufügen' },
   entryCodes: { idempotency_replayed: 'noch einmal gesendet, und einmal ausgeführt' },
   noActivityFound: 'Kein Eintrag passt. Entfernen Sie einen Filter.',
   noCommands: 'An dieses Fahrzeug ging noch kein Befehl. Die Knöpfe oben senden einen.',

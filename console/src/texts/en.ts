@@ -90,7 +90,8 @@ export const en = {
     keys: [
       ['Ctrl K', 'find a vehicle, a booking, a page or an action: lock M-IM 2101'],
       ['/', 'search the fleet'],
-      ['j, k', 'next, previous vehicle'],
+      ['j, k', 'next, previous vehicle or alert'],
+      ['a, n', 'acknowledge the alert; write a note'],
       ['Enter', 'open the vehicle'],
       ['x', 'select the vehicle; with Shift, all up to it'],
       ['Esc', 'close a dialog'],
@@ -227,7 +228,6 @@ export const en = {
     old: 'faint: an old position',
     open: 'Open',
     agency: 'Agency',
-    lowOnly: 'low energy only',
   },
   alerts: {
     states: { open: 'open', cleared: 'cleared' } as Record<string, string>,
@@ -270,6 +270,9 @@ export const en = {
     banner: (n: number) => (n === 1 ? '1 critical alert needs you' : `${n} critical alerts need you`),
     fleet: 'The fleet now',
     today: 'bookings today',
+    utilisation: 'rented in 7 days',
+    utilisationOf: (hours: string, vehicles: number) =>
+      `${hours} h in rentals, of 7 days of ${vehicles} vehicles that are not in maintenance`,
     steps: {
       lock: 'Lock',
       locate: 'Locate',
@@ -597,7 +600,7 @@ export const en = {
     same: 'the same station',
     then: 'The client needs a card. It is charged when the booking starts, at the price of now.',
   },
-  notes: { title: 'Notes', label: 'New note', add: 'Add note' },
+  notes: { title: 'Notes', write: 'Note', label: 'New note', add: 'Add note' },
   /** Codes of entries that are no errors. */
   entryCodes: { idempotency_replayed: 'sent again, and done once' } as Record<string, string>,
   noActivityFound: 'No entry matches. Remove a filter.',
