@@ -23,6 +23,7 @@ type telemetry struct {
 	fleet    Fleet
 	bookings Bookings
 	record   Telemetry
+	places   Places // nil: no address is known
 	audit    audit
 }
 
@@ -111,7 +112,7 @@ func (t telemetry) recordRead(c *request.Call, fields string, from, to time.Time
 
 // trips answers GET /admin/vehicles/{vehicle}/trips.
 func (t telemetry) trips(c *request.Call) error {
-	trips, err := t.findTrips(c)
+	twin, trips, err := t.findTrips(c)
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (t telemetry) trips(c *request.Call) error {
 		return err
 	}
 	return c.AnswerWith(http.StatusOK, request.Plural(len(trips), "trip"), resource.List(trips, func(trip samples.Trip) resource.Trip {
-		return resource.NewTrip(trip, used)
+		return resource.NewTrip(trip, used, func(p telematics.Position) *string { return addressOf(t.places, twin.AgencyID, p, true) })
 	}), tripsMeta{t.record.TelemetryDays()})
 }
 
@@ -131,7 +132,7 @@ type tripsMeta struct {
 
 // gpx answers GET /admin/vehicles/{vehicle}/trips.gpx.
 func (t telemetry) gpx(c *request.Call) error {
-	trips, err := t.findTrips(c)
+	_, trips, err := t.findTrips(c)
 	if err != nil {
 		return err
 	}
@@ -141,17 +142,17 @@ func (t telemetry) gpx(c *request.Call) error {
 	return c.Blob(http.StatusOK, "application/gpx+xml", resource.NewGPX(trips))
 }
 
-// findTrips returns the trips of the vehicle that the path names. It records the read.
-func (t telemetry) findTrips(c *request.Call) ([]samples.Trip, error) {
+// findTrips returns the vehicle that the path names, and its trips. It records the read.
+func (t telemetry) findTrips(c *request.Call) (telematics.Twin, []samples.Trip, error) {
 	from, to := historyRange(c)
 	twin, err := t.recordRead(c, "position,speed", from, to)
 	if err != nil {
-		return nil, err
+		return twin, nil, err
 	}
 	found, err := t.record.Telemetry(c.Ctx(), samples.Query{
 		Vehicle: twin.ID, Agency: c.Actor.Agency, From: from, To: to, Buckets: max(1, int(to.Sub(from)/samples.Driving)),
 	})
-	return samples.Trips(found), err
+	return twin, samples.Trips(found), err
 }
 
 // track answers GET /admin/bookings/{booking}/track: where the vehicle was from the start of the

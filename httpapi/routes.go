@@ -36,7 +36,7 @@ func (s *server) routes(e *echo.Echo) {
 	}
 	moves := transitions{rentals: s.Rentals, bookings: bookings, limits: s.pipeline.Limits, budget: s.Budget}
 	edits := fleetEdits{editor: s.Editor, fleet: s.Fleet, audit: audit, budget: s.ReadBudget}
-	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, audit: audit}
+	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, places: s.Places, audit: audit}
 	notes := notes{fleet: s.Fleet, bookings: s.Bookings, audit: audit, budget: s.ReadBudget}
 	units := units{record: s.Units, audit: audit, signingKey: s.SigningKey}
 	areas := areaHandlers{registry: s.Areas, agencies: s.Agencies, audit: audit, budget: s.Budget}

@@ -194,11 +194,19 @@ func withReported(t telematics.Twin, c *telematics.Command) telematics.Twin {
 // address returns the address of a vehicle; nil: unknown.
 func (v vehicles) address(t telematics.Twin) *string {
 	position, ok := t.Snapshot.Position()
-	if !ok || v.places == nil {
+	if !ok {
 		return nil
 	}
 	kmh := t.Snapshot.Number(telematics.SpeedKmh)
-	return resource.OrNull(v.places.Address(t.AgencyID, position, kmh == nil || *kmh <= telematics.MovingKmh))
+	return addressOf(v.places, t.AgencyID, position, kmh == nil || *kmh <= telematics.MovingKmh)
+}
+
+// addressOf is Places.Address; nil: unknown.
+func addressOf(places Places, agency telematics.AgencyID, p telematics.Position, stands bool) *string {
+	if places == nil {
+		return nil
+	}
+	return resource.OrNull(places.Address(agency, p, stands))
 }
 
 // fleetEdits adds and changes vehicles and stations, and changes tariffs and rental rules.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"motorpool/rental"
+	"motorpool/telematics"
 	"motorpool/telematics/samples"
 )
 
@@ -24,14 +25,17 @@ type Trip struct {
 type Place struct {
 	Latitude  float64 `json:"latitude"`
 	Longitude float64 `json:"longitude"`
+	Address   *string `json:"address"`
 }
 
-// NewTrip returns a trip with the first of the bookings that the vehicle was used in then.
-func NewTrip(t samples.Trip, used []rental.BookingDetails) Trip {
+// NewTrip returns a trip with the first of the bookings that the vehicle was used in then, and the
+// addresses of its ends.
+func NewTrip(t samples.Trip, used []rental.BookingDetails, address func(telematics.Position) *string) Trip {
+	place := func(p telematics.Position) Place { return Place{p.Latitude, p.Longitude, address(p)} }
 	first, last := t.Track[0], t.Track[len(t.Track)-1]
 	body := Trip{
 		From: Timestamp(first.LocatedAt), To: Timestamp(last.LocatedAt), DistanceKm: math.Round(t.Metres/10) / 100,
-		Start: Place(*first.Position), End: Place(*last.Position),
+		Start: place(*first.Position), End: place(*last.Position),
 	}
 	for _, d := range used {
 		if d.ActualStart.Before(last.LocatedAt) && (d.ActualEnd.IsZero() || d.ActualEnd.After(first.LocatedAt)) {

@@ -4,6 +4,7 @@ import type { components } from '../api/contract';
 import { around, type Box } from '../map/markers';
 
 export type Station = components['schemas']['Station'];
+type Place = Pick<Station, 'latitude' | 'longitude'>;
 
 const pagesRead = 50; // of 100 stations
 
@@ -14,6 +15,18 @@ class Stations {
   /** Whether there are stations that were not read. */
   more = $state(false);
   problem = $state('');
+
+  /** The station of an agency that is nearest to a place, and how far it is; null: there are none. */
+  nearest(agency: number, { latitude, longitude }: Place): { station: Station; km: number } | null {
+    const kmPerDegree = 111.2;
+    const found = this.all
+      .filter((s) => s.agency_id === agency)
+      .map((station) => {
+        const east = (station.longitude - longitude) * Math.cos((latitude * Math.PI) / 180);
+        return { station, km: kmPerDegree * Math.hypot(station.latitude - latitude, east) };
+      });
+    return found.sort((a, b) => a.km - b.km)[0] ?? null;
+  }
 
   async read() {
     try {

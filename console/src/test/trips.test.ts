@@ -9,8 +9,8 @@ const trip = (hour: number, change: object = {}) => ({
   from: new Date(2026, 0, 2, hour, 10).toISOString(),
   to: new Date(2026, 0, 2, hour, 35, 20).toISOString(),
   distance_km: 11.42,
-  start: { latitude: 48.1407, longitude: 11.5583 },
-  end: { latitude: 48.1274, longitude: 11.6049 },
+  start: { latitude: 48.1407, longitude: 11.5583, address: 'Arnulfstr. 1' },
+  end: { latitude: 48.1274, longitude: 11.6049, address: null },
   booking_id: 1,
   booking_reference: 'BK-2026-00001',
   client: 'anna',
@@ -37,7 +37,7 @@ it('lists the trips of a day once they are asked for, each with its driver and i
   await pages.until(() => details.dataset.trips === '2');
   expect(pages.texts('details [role="status"]')[0]).toBe('2 trips, 22.8 km All of the day as GPX');
   const rows = pages.texts('details[data-trips] tbody tr');
-  expect(rows[0]).toMatch(/25 min11\.4 kmanna BK-2026-0000148\.14070, 11\.5583048\.12740, 11\.60490GPX$/);
+  expect(rows[0]).toMatch(/25 min11\.4 kmanna BK-2026-00001Arnulfstr\. 147\.1 km from HbfGPX$/);
   expect(rows[1]).toContain('no booking');
   const file = details.querySelector('tbody a[download]')!.getAttribute('href')!;
   const asked = new URL(file, 'http://x/console/').searchParams;

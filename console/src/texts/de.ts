@@ -603,6 +603,7 @@ export const de: Texts = {
     file: 'GPX',
     all: 'Der ganze Tag als GPX',
     unbooked: 'keine Buchung',
+    near: (km, station) => `${km} von ${station}`,
   },
   agencies: {
     title: 'Agenturen',

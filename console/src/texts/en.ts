@@ -557,6 +557,7 @@ export const en = {
     file: 'GPX',
     all: 'All of the day as GPX',
     unbooked: 'no booking',
+    near: (km: string, station: string) => `${km} from ${station}`,
   },
   agencies: {
     title: 'Agencies',
