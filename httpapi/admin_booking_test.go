@@ -297,6 +297,8 @@ func TestAdminBooking_IsExtendedMovedAndCancelled(t *testing.T) {
 		a.post(booking+"/vehicle", withJSON(`{"vehicle_id":7}`), keyed("k")).wants(200, "")
 	}
 	same(t, a.bookings.byID[43].VehicleID, 7, "vehicle")
+	told := a.told[len(a.told)-2:]
+	same(t, []telematics.VehicleID{told[0].VehicleID, told[1].VehicleID}, []telematics.VehicleID{7, 42}, "vehicles of events")
 	like(t, a.lastEntry(), logged{Action: rental.BookingMove, Code: telematics.IdempotencyReplayed, Booking: 43, Vehicle: 7}, "entry")
 	a.post(booking+"/vehicle", withJSON(`{"vehicle_id":99}`)).wants(404, "vehicle_not_found")
 	like(t, a.lastEntry(), logged{Action: rental.BookingMove, Code: "vehicle_not_found", Booking: 43, Agency: 1}, "entry")

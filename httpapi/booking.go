@@ -61,6 +61,9 @@ func (b bookings) changeHandler(activity string, decide amendment) request.Handl
 				b.nudge()
 			}
 			b.tell(after.Booking)
+			if seen.VehicleID != after.VehicleID {
+				b.tell(seen.Booking) // its former vehicle may be free
+			}
 		}
 		c.MarkReplayed(replayed)
 		return answerBooking(c, http.StatusOK, changed(activity, after), after)

@@ -263,7 +263,8 @@ func TestTrips_HaveTheirDistanceAndDriver(t *testing.T) {
 	})
 	a.get(tripsPath+day, ofAgency(1)).wants(200, "").says("1 trip.").lists(1).meta("retention_days", 7.0).has(
 		"0.from", "2026-01-02T09:29:00.250Z", "0.to", "2026-01-02T09:30:00.250Z", "0.distance_km", 1.0,
-		"0.start.latitude", 48.0, "0.start.address", "agency 1 at 48, 11.5", "0.booking_id", 46.0, "0.booking_reference", "BK-2026-00046", "0.client", "zoe",
+		"0.start.latitude", 48.0, "0.start.address", "agency 1 at 48, 11.5",
+		"0.booking_id", 46.0, "0.booking_reference", "BK-2026-00046", "0.client", "zoe",
 	)
 	from, to := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	same(t, m.last(), samples.Query{Vehicle: 42, Agency: 1, From: from, To: to, Buckets: 5760}, "query")

@@ -20,6 +20,8 @@ export class Past {
   #bookingTrack = $state.raw<Track | null>(null);
   #tail = $state.raw<TrackPoint[]>([]); // what was reported since the history was read
 
+  #left = false;
+
   constructor(page: VehiclePage) {
     this.#page = page;
     this.history = new History(page.id);
@@ -52,6 +54,7 @@ export class Past {
     if (this.#page.gone) return;
     const active = this.#page.booking?.active;
     await this.history.read(this.span, this.steps, this.begun);
+    if (this.#left) return;
     if (this.span === 'booking' && active) {
       try {
         this.#bookingTrack = trackOfBooking((await get<BookingTrack>(`bookings/${active.id}/track?points=1000`)).data);
@@ -76,7 +79,9 @@ export class Past {
     const reading = setInterval(() => {
       if (!document.hidden && this.steps === 0) void this.read();
     }, readEvery);
+    this.#left = false;
     return () => {
+      this.#left = true;
       unwatch();
       clearInterval(reading);
     };
