@@ -79,7 +79,7 @@ func seen(a Alert) string {
 		return words
 	}
 	if past, is := strings.CutPrefix(value, "-"); is && a.Rule == ServiceDue {
-		return "for " + past + " km"
+		return "overdue by " + past + " km"
 	}
 	return fmt.Sprintf(said.form, value)
 }

@@ -14,8 +14,8 @@ func TestWords_NameTheVehicleTheRuleAndWhatItSaw(t *testing.T) {
 		"vehicle 7: warning lamp (tire failure, abs)": {
 			Rule: Lamp, Vehicle: 7, Facts: map[string]any{"lamps": []any{"tire_failure", "abs"}, "raw": map[string]any{}},
 		},
-		"M-AB 1: service is due (for 120 km)":     {Rule: ServiceDue, Plate: "M-AB 1", Facts: map[string]any{"km": -120.0}},
-		"M-AB 1: alarm of its unit (it is towed)": {Rule: UnitAlarm, Plate: "M-AB 1", Facts: map[string]any{"kind": "towing"}},
+		"M-AB 1: service is due (overdue by 120 km)": {Rule: ServiceDue, Plate: "M-AB 1", Facts: map[string]any{"km": -120.0}},
+		"M-AB 1: alarm of its unit (it is towed)":    {Rule: UnitAlarm, Plate: "M-AB 1", Facts: map[string]any{"kind": "towing"}},
 		"M-AB 1: alarm of its unit (unlocked by x)": {
 			Rule: UnitAlarm, Plate: "M-AB 1", Facts: map[string]any{"kind": "unlocked_by_x"},
 		},
