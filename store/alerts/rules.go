@@ -96,10 +96,11 @@ func ofCommands(latest, holds, facts string) string {
 	where v.status <> 'inactive' and ` + holds
 }
 
-// latestCommand is the latest settled command of a vehicle v.
+// latestCommand is the latest settled command of a troubled vehicle: it names that, and not the
+// vehicle v, so that Postgres does not look for the commands of each vehicle first.
 const latestCommand = `
 	select * from commands c
-	where c.vehicle_id = v.id and c.unit = u.serial and c.state not in ('accepted', 'sent', 'received')
+	where c.vehicle_id = troubled.vehicle_id and c.unit = u.serial and c.state not in ('accepted', 'sent', 'received')
 		and c.action <> 'report-state'
 	order by c.seq desc limit 1`
 
@@ -158,7 +159,7 @@ var conditions = []condition{
 	{rule: alerts.Deaf, sql: ofCommands(`
 			select count(*) as n, max(id::text)::uuid as id, min(requested_at) as first from (
 				select * from commands c
-				where c.vehicle_id = v.id and c.unit = u.serial and c.state not in ('accepted', 'sent', 'received')
+				where c.vehicle_id = troubled.vehicle_id and c.unit = u.serial and c.state not in ('accepted', 'sent', 'received')
 				order by c.seq desc limit `+fmt.Sprint(deafAfter)+`
 			) latest
 			where state in ('expired', 'unknown') and received_at is null and reason = '' and sent_at is not null`,
