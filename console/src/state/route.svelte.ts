@@ -4,6 +4,8 @@ const firstPage = '/attention';
 class Route {
   path = $state('/');
   parameters = $state(new URLSearchParams());
+  /** The fleet as it was last shown, with its filters. */
+  fleet = $state('#/');
 
   constructor() {
     this.#read();
@@ -14,6 +16,7 @@ class Route {
     const [path = '', query = ''] = location.hash.slice(1).split('?');
     this.path = path || firstPage;
     this.parameters = new URLSearchParams(query);
+    if (path === '/') this.fleet = location.hash;
   }
 
   /** The number in a path such as /vehicles/42; null: there is none. */

@@ -70,6 +70,13 @@ it('acknowledges with a note, and follows events', async () => {
   expect(pages.errors).toEqual([]);
 });
 
+it('is on the page of its vehicle, too', async () => {
+  await pages.open('#/vehicles/1', 'ul [data-alert] [data-acknowledge]');
+  expect(pages.texts('[data-alert] p')[0]).toMatch(/^Alarm of the unit: it is towed/);
+  document.querySelector<HTMLElement>(`[data-alert="${uuid(2)}"] [data-acknowledge]`)?.click();
+  await pages.until(() => document.querySelector('dialog[open] input[name="note"]'));
+});
+
 it.each([[1, 'vehicles/1'], [2, 'bookings/7']])('opens the notes from row %i', async (row, about) => {
   for (let n = 0; n < row; n++) await pages.press('j');
   await pages.press('n');

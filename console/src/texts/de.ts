@@ -1163,6 +1163,7 @@ export const de: Texts = {
       'wartet auf einen Karteninhaber oder hat ein unbekanntes Ergebnis.',
   },
   booking: {
+    keep: 'Behalten',
     none: 'Diese Buchung gibt es nicht, oder sie ist von einer anderen Agentur.',
     notRead: (at, message) => `Sie konnte nicht wieder gelesen werden: ${message} Was Sie sehen, ist von ${at}.`,
     facts: {

@@ -1086,6 +1086,7 @@ export const en = {
     calm: 'No charge needs you: none was declined or failed, waits for the owner of a card, or has an unknown result.',
   },
   booking: {
+    keep: 'Keep it',
     none: 'There is no such booking, or it is another agency’s.',
     notRead: (at: string, message: string) => `It could not be read again: ${message} What you see is of ${at}.`,
     facts: {
