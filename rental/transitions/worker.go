@@ -216,6 +216,9 @@ func (w *worker) commandFailed(ctx context.Context, failure *telematics.Error) (
 	now := w.Now()
 	ends, opens := w.t.Kind == rental.EndRental, w.t.Kind == rental.StartRental
 	switch {
+	case ends && w.t.Override != "" && w.isBusy(failure):
+		w.t.OrderAgain(now)
+		return w.wait(ctx, w.Waits.Confirm)
 	case ends && w.t.Override != "": // the vehicle was asked to
 		w.t.Overrule(failure, rental.StepBook, now)
 		return w.book(ctx, now)
@@ -245,6 +248,12 @@ func (w *worker) commandFailed(ctx context.Context, failure *telematics.Error) (
 func (w *worker) isMomentary(failure *telematics.Error) bool {
 	return (failure.Code == telematics.CommandInProgress || failure.Code == telematics.TelematicsUnavailable) &&
 		w.t.Step == rental.StepCommand && w.Now().Sub(w.t.Since) < w.Waits.Momentary
+}
+
+// isBusy reports whether the vehicle may still execute another command. Staff wait for that, too:
+// it may be one that opens, and the vehicle has to be asked to lock after it.
+func (w *worker) isBusy(failure *telematics.Error) bool {
+	return failure != nil && failure.Code == telematics.CommandInProgress && w.Now().Sub(w.t.Since) < telematics.MaxBudget
 }
 
 // mustEnd reports whether the command of an end is ordered again: the vehicle could not be reached,
@@ -407,7 +416,7 @@ func (w *worker) undo(ctx context.Context) (bool, error) {
 	case err == nil && failure == nil:
 		w.t.Undone()
 		w.t.Enter(rental.StepRefund, now)
-	case w.t.Override != "": // staff vouch for the vehicle, whatever it answers
+	case w.t.Override != "" && !w.isBusy(failure): // staff vouch for the vehicle
 		w.t.Overrule(cmp.Or(failure, asError(err)), rental.StepRefund, now)
 	case err != nil:
 		return w.wait(ctx, w.Waits.Confirm)

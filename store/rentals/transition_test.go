@@ -34,6 +34,7 @@ type cars struct {
 	answer func(delivery.Order) telematics.State
 	// delay is called before an order that may not be published any more is checked; nil: not.
 	delay func()
+	busy  int // further orders that are refused, because another command is in progress
 }
 
 func newCars() *cars {
@@ -69,6 +70,10 @@ func (c *cars) Send(ctx context.Context, o *delivery.Order) (delivery.Receipt, e
 	c.orders++
 	if o.Action == telematics.ReportState {
 		return delivery.Receipt{}, telematics.UnitOffline(telematics.Contact{}, time.Now())
+	}
+	if c.busy > 0 {
+		c.busy--
+		return delivery.Receipt{}, telematics.InProgress(&telematics.Command{ID: uuid.New(), Action: telematics.Unlock}, time.Now())
 	}
 	command, again := c.made[o.Idempotency.Key]
 	if !again {
@@ -136,6 +141,13 @@ func (c *cars) script(answer func(delivery.Order) telematics.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answer = answer
+}
+
+// refuse lets further orders fail, because another command is in progress.
+func (c *cars) refuse(orders int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = orders
 }
 
 func (c *cars) done() []telematics.Action {
@@ -692,6 +704,22 @@ func TestTransitions_StaffEndWhatWaits(t *testing.T) {
 		t.Errorf("end %+v", ended)
 	}
 	d.wants(rental.Completed, 3300, 0)
+}
+
+// What the client has ordered just before may open the vehicle after the rental has ended.
+func TestTransitions_StaffEndAfterACommandThatIsInProgress(t *testing.T) {
+	t.Parallel()
+	d := newDriveThatWaits(t, sandbox.Behaviour{}, brief)
+	d.do(rental.StartRental)
+	d.cars.refuse(2)
+	end, err := d.ask(rental.EndRental, "parked at the station")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ended := d.await(end); ended.State != rental.TransitionDone {
+		t.Errorf("end %+v", ended)
+	}
+	d.wantsActions(telematics.UnlockAndEnableDriving, telematics.LockAndDisableDriving)
 }
 
 func TestTransitions_StaffEndWhatCannotBeReached(t *testing.T) {
