@@ -1,8 +1,9 @@
 // What an alert says, and what a person does next.
 import { money } from '../money';
 import type { Alert } from '../api/client';
+import { serverTime } from '../api/servertime';
 import type { IconName } from '../design/icons';
-import { number } from '../format';
+import { moment, number } from '../format';
 import type { Texts } from '../texts/en';
 
 type Facts = Record<string, unknown>;
@@ -19,6 +20,7 @@ function factsOf(facts: Facts, texts: Texts, locale: string): string {
   };
   const km = value('km');
   const said = [
+    typeof facts.last_seen === 'string' ? words.heard(moment(facts.last_seen, locale, serverTime.now())) : null,
     measured('volts', 'V', 1),
     measured('percent', '%'),
     measured('metres', 'm'),

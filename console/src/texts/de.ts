@@ -339,6 +339,7 @@ export const de: Texts = {
       open: 'Fahrzeug öffnen',
     },
     facts: {
+      heard: (at) => `zuletzt gehört ${at}`,
       kinds: {
         'alarm.sounding': 'die Alarmanlage läuft',
         'batt.12v.alert': 'die 12-V-Batterie ist kritisch leer',
@@ -369,7 +370,7 @@ export const de: Texts = {
     energy: 'Energie',
     position: 'Position',
   },
-  status: { available: 'frei', booked: 'gebucht', in_use: 'unterwegs', maintenance: 'Wartung', inactive: 'stillgelegt' },
+  status: { available: 'frei', booked: 'gebucht', in_use: 'in Nutzung', maintenance: 'Wartung', inactive: 'stillgelegt' },
   contact: { online: 'online', standby: 'schläft', offline: 'offline', unknown: 'stumm' },
   contactMeaning: {
     online: 'eine Meldung in den letzten zehn Minuten',
@@ -757,9 +758,7 @@ export const de: Texts = {
     charging: { charging: 'lädt', disconnected: 'nicht angesteckt', fault: 'Ladefehler' },
     gears: { P: 'Parken', R: 'rückwärts', N: 'Leerlauf', D: 'Fahren' },
     signals: { strong: 'stark', moderate: 'mittel', weak: 'schwach', none: 'keines' },
-    lamps: {
-      tire_failure: 'Reifenpanne',
-    },
+    lamps: { service_due: 'Wartung fällig', tire_failure: 'Reifen\u00adpanne' },
     directions: ['Norden', 'Nordosten', 'Osten', 'Südosten', 'Süden', 'Südwesten', 'Westen', 'Nordwesten'],
     allClosed: 'alle geschlossen',
     and: 'und',

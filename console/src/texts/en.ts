@@ -282,6 +282,7 @@ export const en = {
       open: 'Open vehicle',
     },
     facts: {
+      heard: (at: string) => `last heard ${at}`,
       kinds: {
         'alarm.sounding': 'its alarm sounds',
         'batt.12v.alert': 'its 12 V battery is critical',
@@ -712,7 +713,7 @@ export const en = {
     charging: { charging: 'charging', disconnected: 'not plugged in', fault: 'charging fault' },
     gears: { P: 'park', R: 'reverse', N: 'neutral', D: 'drive' },
     signals: { strong: 'strong', moderate: 'moderate', weak: 'weak', none: 'none' },
-    lamps: { tire_failure: 'tyre failure' } as Record<string, string>,
+    lamps: { service_due: 'service due', tire_failure: 'tyre failure' } as Record<string, string>,
     directions: ['north', 'north-east', 'east', 'south-east', 'south', 'south-west', 'west', 'north-west'],
     allClosed: 'all closed',
     and: 'and',
