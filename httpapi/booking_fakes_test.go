@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -85,6 +86,14 @@ func (b *bookings) Utilisation(_ context.Context, agency telematics.AgencyID, fr
 		return rental.Utilisation{}, b.err
 	}
 	return rental.Utilisation{Vehicles: 1, Used: to.Sub(from) / 4}, b.err
+}
+
+// FindClients implements httpapi.Bookings: agency 1 has a client.
+func (b *bookings) FindClients(_ context.Context, agency telematics.AgencyID, text string, limit int) ([]rental.Client, error) {
+	if agency > 1 || !strings.Contains("client-1", text) || limit < 1 {
+		return nil, b.err
+	}
+	return []rental.Client{{ID: 7, Agency: 1, Subject: "client-1"}}, b.err
 }
 
 // ClientMethods implements httpapi.Bookings: each client of agency 1 has one card.

@@ -67,6 +67,17 @@ func TestCharges_OfAnotherAgencyAreNotListed(t *testing.T) {
 	a.get(charges).wants(503, "service_unavailable")
 }
 
+func TestClients_AreFoundByAPartOfTheirName(t *testing.T) {
+	a := newBookingAPI(t)
+	const clients = "/api/v1/admin/clients?q="
+	a.get(clients+"ent-", ofAgency(1)).wants(200, "").lists(1).has("0.agency_id", 1.0, "0.client", "client-1").says("1 client.")
+	a.get(clients+"zoe").wants(200, "").lists(0)
+	a.get(clients+"ent&agency_id=1", ofAgency(2)).wants(200, "").lists(0)
+	a.get(clients).wants(422, "validation_failed")
+	a.bookings.err = gone{}
+	a.get(clients+"e").wants(503, "service_unavailable")
+}
+
 func TestClientMethods_AreThoseOfTheAgencysClient(t *testing.T) {
 	a := newBookingAPI(t)
 	const cards = "/api/v1/admin/agencies/1/clients/a%2Fb%20c/payment-methods"

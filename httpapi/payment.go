@@ -30,6 +30,21 @@ func (w wallets) list(c *request.Call) error {
 	return c.AnswerClient(http.StatusOK, request.Plural(len(methods), "payment method"), resource.List(methods, resource.NewMethod))
 }
 
+// mostClients is how many clients a search finds: more are an answer to type more.
+const mostClients = 20
+
+// clients answers GET /admin/clients.
+func (b bookings) clients(c *request.Call) error {
+	var found []rental.Client
+	if agency, visible := c.QueryAgency(); visible {
+		var err error
+		if found, err = b.record.FindClients(c.Ctx(), agency, c.QueryParam("q"), mostClients); err != nil {
+			return err
+		}
+	}
+	return c.Answer(request.Plural(len(found), "client"), resource.List(found, resource.NewClient))
+}
+
 // clientMethods answers GET /admin/agencies/{agency}/clients/{client}/payment-methods.
 func (b bookings) clientMethods(c *request.Call) error {
 	agency, err := pathAgency(c)

@@ -167,6 +167,9 @@ type Bookings interface {
 	Utilisation(_ context.Context, _ telematics.AgencyID, from, to time.Time) (rental.Utilisation, error)
 	// FindCharges returns charges by descending id, which is the position of a page.
 	FindCharges(context.Context, rental.ChargeQuery) ([]rental.BookedCharge, error)
+	// FindClients returns clients of an agency (zero: of all) whose subject has a text in it, by
+	// their subjects; at most limit.
+	FindClients(_ context.Context, _ telematics.AgencyID, text string, limit int) ([]rental.Client, error)
 	// ClientMethods returns the payment methods of a client of an agency, newest first; a client
 	// that is not on record has none.
 	ClientMethods(_ context.Context, _ telematics.AgencyID, client string) ([]rental.Method, error)

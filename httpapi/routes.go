@@ -115,6 +115,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/bookings/{booking}/notes", notes.list, listed("notes"))
 	r.post("/api/v1/admin/bookings/{booking}/notes", telematics.NoteAdd, notes.add, checkedBy(checkNote))
 	r.get("/api/v1/admin/charges", bookings.charges, listed(chargeList))
+	r.get("/api/v1/admin/clients", bookings.clients)
 	r.get("/api/v1/admin/agencies/{agency}/clients/{client}/payment-methods", bookings.clientMethods)
 	amend("/api/v1/admin/bookings/{booking}/start", rental.BookingStart, startBooking)
 	amend("/api/v1/admin/bookings/{booking}/end", rental.BookingEnd, endBooking)

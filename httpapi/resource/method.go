@@ -31,3 +31,12 @@ func NewChosenMethod(m rental.Method) ChosenMethod {
 func NewMethod(m rental.Method) Method {
 	return Method{ChosenMethod: NewChosenMethod(m), ExpMonth: m.ExpMonth, ExpYear: m.ExpYear, Created: Timestamp(m.Created)}
 }
+
+// Client is a client of an agency, by the subject of its token.
+type Client struct {
+	AgencyID int64  `json:"agency_id"`
+	Client   string `json:"client"`
+}
+
+// NewClient returns a client.
+func NewClient(c rental.Client) Client { return Client{int64(c.Agency), c.Subject} }

@@ -2,6 +2,7 @@ package rentals
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +70,30 @@ func TestFindCharges_FiltersAndNamesTheActor(t *testing.T) {
 	} {
 		if got := find(q.query); len(got) != q.want {
 			t.Errorf("%s: %d charges, want %d", name, len(got), q.want)
+		}
+	}
+}
+
+func TestFindClients_ByAPartOfTheirName(t *testing.T) {
+	w := newRentalWorld(t)
+	w.exec(`insert into clients (agency_id, subject) values (2, 'Joanna'), (2, 'a%a')`)
+	for _, c := range []struct {
+		agency telematics.AgencyID
+		text   string
+		limit  int
+		want   []string
+	}{
+		{0, "ANN", 20, []string{"anna", "Joanna"}}, {1, "ann", 20, []string{"anna"}}, {0, "ann", 1, []string{"anna"}},
+		{0, "%", 20, []string{"a%a"}}, {0, "a\x00", 20, nil},
+	} {
+		found, err := w.there.FindClients(t.Context(), c.agency, c.text, c.limit)
+		var names []string
+		for _, client := range found {
+			names = append(names, client.Subject)
+		}
+		slices.SortFunc(names, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+		if err != nil || !slices.Equal(names, c.want) {
+			t.Errorf("%q of agency %d: %q, %v; want %q", c.text, c.agency, names, err, c.want)
 		}
 	}
 }

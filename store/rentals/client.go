@@ -68,6 +68,23 @@ func (p Cards) client(ctx context.Context, agency telematics.AgencyID, subject s
 	return rows[0].client(), nil // clients are never removed
 }
 
+// FindClients returns clients of an agency (zero: of all) whose subject has a text in it, in upper
+// or lower case, by their subjects; at most limit.
+func (p Bookings) FindClients(ctx context.Context, agency telematics.AgencyID, text string, limit int) ([]rental.Client, error) {
+	if !pg.Searchable(text) {
+		return nil, nil
+	}
+	var rows []clientRow
+	err := p.DB.Lists.SelectContext(ctx, &rows, `select `+clientColumns+` from clients
+		where ($1::bigint = 0 or agency_id = $1) and position(lower($2) in lower(subject)) > 0
+		order by lower(subject), agency_id limit $3`, agency, text, limit)
+	clients := make([]rental.Client, len(rows))
+	for i, row := range rows {
+		clients[i] = row.client()
+	}
+	return clients, unavailable.Wrap("find clients", err)
+}
+
 // lockClient locks and returns the client. Until the transaction ends, no other one changes its
 // payment methods.
 func lockClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) (rental.Client, error) {

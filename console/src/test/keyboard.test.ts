@@ -36,6 +36,18 @@ it('shows which of the vehicles of one plate it means', async () => {
   expect(pages.texts('[data-failed]')).toEqual([]);
 });
 
+it('finds clients by a part of their name', async () => {
+  answers.clients = [{ agency_id: 1, client: 'anna' }];
+  await find('ann');
+  await pages.until(() => options().includes('Client: anna'));
+  expect(pages.requests).toContain('GET clients?q=ann');
+  await pages.press('Enter');
+  await pages.until(() => location.hash === '#/client?agency_id=1&client=anna');
+
+  answers.bookings = [];
+  await pages.open('#/bookings?client=ann', 'main a[href="#/client?agency_id=1&client=anna"]');
+});
+
 /** Adds a vehicle that nothing can be done to. */
 async function add(id: number, plate: string) {
   answers.vehicles = [...(answers.vehicles as VehicleSummary[]), summary(id, { plate_number: plate, unit: null })];

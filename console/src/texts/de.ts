@@ -152,7 +152,7 @@ export const de: Texts = {
   },
   palette: {
     title: 'Finden oder tun',
-    label: 'Kennzeichen, Seite oder Aktion, etwa: verriegeln M-IM 2101',
+    label: 'Kennzeichen, Kunde, Seite oder Aktion, etwa: verriegeln M-IM 2101',
     results: 'Gefunden',
     none: 'Nichts passt. Versuchen Sie ein Kennzeichen, eine Aktion mit Kennzeichen oder den Namen einer Seite.',
     page: 'Seite',
@@ -1028,6 +1028,7 @@ export const de: Texts = {
     },
   },
   bookings: {
+    similar: 'Kunden mit diesem Teil im Namen:',
     title: 'Buchungen',
     status: { upcoming: 'bevorstehend', active: 'laufend', completed: 'beendet', cancelled: 'storniert' },
     columns: {

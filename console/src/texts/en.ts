@@ -104,7 +104,7 @@ export const en = {
   },
   palette: {
     title: 'Find or do',
-    label: 'Plate, page or action, such as: lock M-IM 2101',
+    label: 'Plate, client, page or action, such as: lock M-IM 2101',
     results: 'Found',
     none: 'Nothing fits. Try a plate, an action with a plate, or the name of a page.',
     page: 'page',
@@ -969,6 +969,7 @@ export const en = {
     },
   },
   bookings: {
+    similar: 'Clients with that in their name:',
     title: 'Bookings',
     status: { upcoming: 'upcoming', active: 'active', completed: 'completed', cancelled: 'cancelled' },
     columns: {
