@@ -1,5 +1,6 @@
 // The texts of the chosen language: that of the browser, until a person chooses another one.
 import * as format from '../format';
+import { clock } from '../state/clock.svelte';
 import type { Texts } from './en';
 
 /** What the languages call themselves. */
@@ -61,10 +62,14 @@ export const t = (): Texts => language.texts;
 
 /** Times, numbers and durations in the locale of the pages. Use them in markup, so that they follow the language. */
 export const local = {
+  /** How long ago a time is. Its readers wake when the words may change. */
+  age: (at: string | number | null | undefined) => format.age(at, clock.since(at), t()),
   time: (at: string | number, to?: format.Precision) => format.timeOfDay(at, language.locale, to),
   day: (at: string | number, now?: number) => format.day(at, language.locale, now),
   weekday: (at: string | number) => format.weekday(at, language.locale),
-  moment: (at: string | number, now?: number, to?: format.Precision) => format.moment(at, language.locale, now, to),
+  moment: (at: string | number, to?: format.Precision) => format.moment(at, language.locale, clock.seldom, to),
+  /** The end of a time: with its day, unless that is the day of its begin. */
+  until: (at: string | number, from: string | number) => format.moment(at, language.locale, new Date(from).getTime()),
   zone: () => format.zoneName(language.locale),
   number: (value: number, digits?: number) => format.number(value, language.locale, digits),
   percent: (value: number) => format.percent(value, language.locale),

@@ -1,1 +1,0 @@
-import{F as e,L as t,Z as n,_ as r,gt as i,ht as a,rt as o,z as s}from"./index.svelte-D4393gSc.js";var c=s(`<a> </a>`);function l(s,l){i(l,!0);var u=c(),d=o(u,!0);n(t=>{r(u,`href`,`#/client?${t??``}`),e(d,l.client)},[()=>new URLSearchParams({agency_id:String(l.agency),client:l.client})]),t(s,u),a()}export{l as t};

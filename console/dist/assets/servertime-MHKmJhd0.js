@@ -1,1 +1,0 @@
-var e=new class{offset=0;#e=1/0;update(e,t,n){let r=n-t;if(!Number.isFinite(e)||r<0)return;let i=e-(t+n)/2,a=Math.abs(i-this.offset)>(r+this.#e)/2+1e3;r>this.#e&&!a||(this.offset=i,this.#e=r)}now(){return Date.now()+this.offset}};export{e as t};

@@ -1,1 +1,0 @@
-import{K as e,lt as t,st as n}from"./index.svelte-D4393gSc.js";var r=5e3,i=new class{#e=t(null);set(e,t){n(this.#e,{vehicle:e,action:t,at:Date.now()})}consume(t){if(e(this.#e)?.vehicle!==t)return null;let{action:i,at:a}=e(this.#e);return n(this.#e,null),{action:i,late:Date.now()-a>=r}}};export{i as t};
