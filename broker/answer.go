@@ -71,11 +71,7 @@ func (b *Broker) receiveAnswer(m telematics.Message) {
 // pending table has its command.
 func (b *Broker) queueAnswer(a *queuedAnswer) {
 	if w := b.waiters.find(a.answer.Command); w != nil && w.command.Unit == a.unit && w.countAnswer(a.answer.State) {
-		if mayHold(w.command, a) {
-			b.hold(a)
-		} else {
-			b.enqueue(b.first, a)
-		}
+		b.enqueue(b.first, a)
 		return
 	}
 	var ok bool
@@ -174,7 +170,6 @@ func (b *Broker) handleAnswers(ctx context.Context) error {
 func (b *Broker) drainAnswers(ctx context.Context) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	b.releaseHeld()
 	for {
 		select {
 		case a := <-b.first:

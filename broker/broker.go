@@ -87,7 +87,6 @@ type Broker struct {
 	ingest        *ingest.Ingest // reports, presence and unknown units
 	bestEffort    *besteffort.Handler
 	allowances    struct{ answers, overAllowance, pending *ingest.Limiter }
-	company       company
 	first         chan *queuedAnswer // answers to commands that have a waiter here
 	answers       chan *queuedAnswer // the others, within the allowance of their units
 	overAllowance chan *queuedAnswer // the rest: handled only if the pending table has the command

@@ -121,18 +121,6 @@ const (
 	// their answer for each copy of a command, of which a budget of 30 s has at most six. Half:
 	// duplicates that MQTT delivers reach it. Double: a unit that floods has more of them.
 	answersFirst = 16
-	// Age of a command from which its final answer waits for others: companyWait is 1 % of it,
-	// which no caller notices. Half: 2 %. Double: the answers of half of the cars wait for none.
-	companyAge = 100 * companyWait
-	// Time that they wait. Half: with 1,000 in flight, two share a statement instead of four.
-	// Double: the slowest hundredth of 20,000 callers wait for twice as long.
-	companyWait = 25 * time.Millisecond
-	// Number from which they wait no longer; a choice. Half: smaller batches under load. Double:
-	// larger ones save little more, and come later.
-	companySize = 16
-	// Time before the deadline from which none waits: an answer that comes in time counts, also on
-	// a machine that stands still for a moment. Half: a shorter moment. Double: fewer wait.
-	companyMargin = time.Second
 	// Workers divided by this, plus one, is the number of further workers that handle only answers
 	// to commands in flight here, so that a pending table that does not answer does not stop them;
 	// a choice. 2: twice as many goroutines that are mostly idle. 8: too few while Redis hangs.
