@@ -66,6 +66,9 @@ export function took(ms: number, locale: string): string {
   return `${number(ms / 1000, locale, ms < 9_950 ? 1 : 0)} s`;
 }
 
+/** The last time that a field takes: a year has four digits. */
+export const lastTime = '9999-12-31T23:59';
+
 /** A time as a field of dates and times takes it: the browser's, to the minute. */
 export const inputTime = (at: Date): string => new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 

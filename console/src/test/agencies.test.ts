@@ -47,7 +47,9 @@ it('makes a key, whose secret it shows once, and retires and revokes others', as
   await pages.until(() => pages.texts('[data-key]').length === 1);
   await confirm('[data-action="add-key"]');
   await pages.until(() => pages.texts('[data-secret]').includes('c0ffee') && pages.texts('[data-key]').length === 2);
-  document.querySelector<HTMLDialogElement>('dialog[open]')!.close();
+  const dialog = document.querySelector<HTMLDialogElement>('dialog[open]')!;
+  expect(dialog.dispatchEvent(new Event('cancel', { cancelable: true }))).toBe(false); // Escape loses no secret
+  dialog.close();
   await pages.until(() => !document.querySelector('[data-secret]'));
   await confirm('[data-key="ak_1"] button');
   await pages.until(() => document.querySelector('[data-state="retiring"]'));
