@@ -103,6 +103,11 @@ func (b *Broker) lookUpKey(ctx context.Context, key telematics.IdempotencyKey) (
 	return &delivery.KeyLookup{Result: made, Found: found}, err
 }
 
+// Refusal returns why an order of an action would be refused now, nil: it would not be.
+func (b *Broker) Refusal(ctx context.Context, twin *telematics.Twin, action telematics.Action) *telematics.Error {
+	return b.checkPreconditions(ctx, twin, action, b.now())
+}
+
 // checkPreconditions refuses all actions while the clock is wrong, an operator has halted the
 // agency, the halts cannot be read, the unit is offline or the MQTT broker unavailable; and an
 // action that the vehicle does not support, or that recent telemetry forbids.

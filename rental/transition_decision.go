@@ -334,7 +334,7 @@ func StartUnpaid(p PaymentProgress) *telematics.Error {
 // StartCancelled returns the error of a start that its client has given up.
 func StartCancelled() *telematics.Error {
 	return &telematics.Error{
-		Code: TransitionCancelled, Message: "The start was cancelled; nothing is charged.",
+		Code: TransitionCancelled, Message: "The start was cancelled; what was charged is paid back.",
 	}
 }
 

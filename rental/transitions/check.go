@@ -21,7 +21,7 @@ func (r *Runner) check(
 ) ([]rental.Check, error) {
 	switch q.Kind {
 	case rental.StartRental:
-		return nil, r.checkStart(q, d, twin)
+		return nil, r.checkStart(ctx, q, d, twin)
 	case rental.EndRental:
 		return r.checkReturn(ctx, q, d, twin)
 	default:
@@ -29,9 +29,17 @@ func (r *Runner) check(
 	}
 }
 
-func (r *Runner) checkStart(q rental.TransitionRequest, d rental.BookingDetails, twin *telematics.Twin) error {
+// checkStart refuses what the vehicle would not do, before anything is charged. What may pass in
+// the meantime refuses nothing.
+func (r *Runner) checkStart(
+	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin *telematics.Twin,
+) error {
 	if twin.Contact.Unreachable(q.Now) {
 		return telematics.UnitOffline(twin.Contact, q.Now)
+	}
+	refusal := r.Cars.Refusal(ctx, twin, telematics.UnlockAndEnableDriving)
+	if refusal != nil && refusal.Code != telematics.TelematicsUnavailable {
+		return refusal
 	}
 	return checkDistance(q, d, twin)
 }

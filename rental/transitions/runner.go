@@ -69,6 +69,8 @@ type Cars interface {
 	// Send blocks until a command is settled. Its error is a *telematics.Error. An order with the
 	// idempotency key of an earlier one gets the result of that one.
 	Send(context.Context, *delivery.Order) (delivery.Receipt, error)
+	// Refusal returns why a command would be refused now; nil: it would not be.
+	Refusal(context.Context, *telematics.Twin, telematics.Action) *telematics.Error
 	// Command returns a command as it is on record, or a *telematics.Error.
 	Command(context.Context, telematics.CommandID) (telematics.Command, error)
 }

@@ -33,8 +33,10 @@ type cars struct {
 	// answer decides what becomes of an order; nil: it is executed.
 	answer func(delivery.Order) telematics.State
 	// delay is called before an order that may not be published any more is checked; nil: not.
-	delay func()
-	busy  int // further orders that are refused, because another command is in progress
+	delay   func()
+	refusal *telematics.Error // of what is not ordered yet
+	// busy is how many further orders are refused, because another command is in progress.
+	busy int
 }
 
 func newCars() *cars {
@@ -141,6 +143,10 @@ func (c *cars) script(answer func(delivery.Order) telematics.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answer = answer
+}
+
+func (c *cars) Refusal(context.Context, *telematics.Twin, telematics.Action) *telematics.Error {
+	return c.refusal
 }
 
 // refuse lets further orders fail, because another command is in progress.
@@ -704,6 +710,19 @@ func TestTransitions_StaffEndWhatWaits(t *testing.T) {
 		t.Errorf("end %+v", ended)
 	}
 	d.wants(rental.Completed, 3300, 0)
+}
+
+func TestTransitions_StartThatWouldBeRefusedChargesNothing(t *testing.T) {
+	t.Parallel()
+	d := newDriveThatWaits(t, sandbox.Behaviour{}, brief)
+	d.cars.refusal = telematics.Halted(telematics.Halt{Why: "a drill"})
+	if _, err := d.ask(rental.StartRental, ""); codeOf(err) != telematics.CommandsHalted {
+		t.Errorf("start: %v, want %s", err, telematics.CommandsHalted)
+	}
+	d.wants(rental.Upcoming, 0, 0)
+	if n := len(d.details().Charges); n != 0 {
+		t.Errorf("%d charges, want none", n)
+	}
 }
 
 // What the client has ordered just before may open the vehicle after the rental has ended.
