@@ -157,7 +157,8 @@ function read<T>(response: Response, text: string): Answer<T> {
 function mayRepeat(method: string, failure: MotorpoolError): boolean {
   if (failure.code === 'no_answer') return method !== 'DELETE';
   const vehicleTried = failure.outcome === 'unknown' || failure.outcome === 'failed';
-  return failure.retryable && !vehicleTried && failure.checks.length === 0; // a person must mend what a check refused
+  const person = failure.checks.length > 0 || failure.code === 'too_far'; // must mend it first
+  return failure.retryable && !vehicleTried && !person;
 }
 
 /** Puts parameters into a path. */

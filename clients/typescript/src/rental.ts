@@ -11,6 +11,8 @@ export type Transition = components['schemas']['Transition'];
 export interface Wait {
   /** Is called with each state of the transition that is new: show its steps, and what the client can do (`next`). */
   onChange?: (transition: Transition) => void;
+  /** Is called with each payment that the card's owner has to confirm, once: give its secret to the processor's SDK. */
+  onPayment?: (clientSecret: string) => void;
   /** For how long to wait for the end. Defaults to 120,000 ms. */
   within?: number;
   signal?: AbortSignal;
@@ -26,26 +28,32 @@ export interface Move extends Wait, Options {
  * way; and, if the transition is open for longer, an error with the code transition_open: it goes on without the app.
  */
 export async function move(
-  api: Motorpool, kind: Transition['kind'], booking: number, { place, onChange, within, ...options }: Move = {},
+  api: Motorpool, kind: Transition['kind'], booking: number, { place, onChange, onPayment, within, ...options }: Move = {},
 ): Promise<Booking> {
   if (onChange) options.prefer ??= 'respond-async'; // an app that shows steps does not wait for the last one
   const { data, location } = await api.post(`bookings/{booking}/${kind}`, { ...options, path: { booking }, body: place });
   if (!('kind' in data)) return data;
   const { signal } = options;
-  await follow(api, { data, location }, { onChange, within, signal });
+  await follow(api, { data, location }, { onChange, onPayment, within, signal });
   return (await api.get('bookings/{booking}', { path: { booking }, signal })).data;
 }
 
 /** Waits for the end of a transition whose answer was 202. */
 export async function follow(
-  api: Motorpool, { data, location }: Pick<Answer<Transition>, 'data' | 'location'>, { onChange, within = 120_000, signal }: Wait = {},
+  api: Motorpool, { data, location }: Pick<Answer<Transition>, 'data' | 'location'>,
+  { onChange, onPayment, within = 120_000, signal }: Wait = {},
 ): Promise<Transition> {
   const until = Date.now() + within;
   let seen = '';
+  let confirmed = '';
   for (let turn = 0; ; turn++) {
     const now = JSON.stringify(data);
     if (now !== seen) onChange?.(data);
     seen = now;
+    if (onPayment && data.next.includes('confirm_payment')) {
+      const secret = await paymentOf(api, data.booking_id, signal);
+      if (secret && secret !== confirmed) onPayment((confirmed = secret));
+    }
     if (data.state === 'done') return data;
     if (data.error && data.state === 'failed') throw new MotorpoolError(data.error.message, { ...data.error, checks: data.checks });
     if (!location || Date.now() > until) {
@@ -53,5 +61,15 @@ export async function follow(
     }
     await pause(Math.min(1000, 125 * 2 ** turn), signal);
     data = (await api.send<Transition>('GET', location, { signal })).data;
+  }
+}
+
+/** The secret of the payment that waits for the card's owner; null: none does, any more. */
+async function paymentOf(api: Motorpool, booking: number, signal?: AbortSignal): Promise<string | null> {
+  try {
+    return (await api.get('bookings/{booking}/payment-action', { path: { booking }, signal })).data.client_secret;
+  } catch (error) {
+    if (error instanceof MotorpoolError && error.status === 409) return null;
+    throw error;
   }
 }

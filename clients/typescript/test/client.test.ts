@@ -169,6 +169,26 @@ test('a transition that takes longer is followed until it is done', async () => 
   done();
 });
 
+test('each payment that has to be confirmed is said once', async () => {
+  const waits = (status = 200) => ok(transition({ kind: 'start', step: 'pay', next: ['confirm_payment'] }), status, there);
+  const payment = (client_secret: string) => ok({ client_secret });
+  const { api, done } = client([
+    waits(202), payment('rental'), waits(), payment('rental'), waits(), refused(409, { code: 'booking_state_conflict' }),
+    waits(), payment('deposit'),
+    ok(transition({ kind: 'start', state: 'done', step: null })), ok({ id: 7, status: 'active' }),
+  ]);
+  const secrets: string[] = [];
+  await move(api, 'start', 7, { onPayment: (secret) => secrets.push(secret) });
+  assert.deepEqual(secrets, ['rental', 'deposit']);
+  done();
+});
+
+test('a start that is too far away is not repeated', async () => {
+  const { api, sent } = client([refused(409, { code: 'too_far', retryable: true, retry_after: 1 })]);
+  await assert.rejects(move(api, 'start', 7, { place: { latitude: 48, longitude: 11 } }), code('too_far'));
+  assert.equal(sent.length, 1);
+});
+
 test('a transition that fails is an error, and one that stays open, too', async () => {
   const error = { code: 'return_not_possible', message: 'Close the doors.', retryable: true, outcome: 'not_executed', reason: null };
   const open = { name: 'doors', ok: false, expected: 'closed', reported: 'rear left open' } as const;
