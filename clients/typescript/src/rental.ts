@@ -64,12 +64,12 @@ export async function follow(
   }
 }
 
-/** The secret of the payment that waits for the card's owner; null: none does, any more. */
+/** The secret of the payment that waits for the card's owner; null: none does, or it cannot be read now. */
 async function paymentOf(api: Motorpool, booking: number, signal?: AbortSignal): Promise<string | null> {
   try {
     return (await api.get('bookings/{booking}/payment-action', { path: { booking }, signal })).data.client_secret;
   } catch (error) {
-    if (error instanceof MotorpoolError && error.status === 409) return null;
+    if (error instanceof MotorpoolError) return null; // the start goes on without it
     throw error;
   }
 }

@@ -183,6 +183,16 @@ test('each payment that has to be confirmed is said once', async () => {
   done();
 });
 
+test('a start is followed also while its payment cannot be read', async () => {
+  const start = (change: Partial<Transition>, status = 200) => ok(transition({ kind: 'start', ...change }), status, there);
+  const away = refused(503, { code: 'payment_processor_unavailable', retryable: true, retry_after: 10 });
+  const { api, done } = client([
+    start({ step: 'pay', next: ['confirm_payment'] }, 202), away, start({ state: 'done', step: null }), ok({ id: 7, status: 'active' }),
+  ], { patience: 0 });
+  assert.equal((await move(api, 'start', 7, { onPayment: () => assert.fail('there is no secret') })).status, 'active');
+  done();
+});
+
 test('a start that is too far away is not repeated', async () => {
   const { api, sent } = client([refused(409, { code: 'too_far', retryable: true, retry_after: 1 })]);
   await assert.rejects(move(api, 'start', 7, { place: { latitude: 48, longitude: 11 } }), code('too_far'));
