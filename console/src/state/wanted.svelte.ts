@@ -1,7 +1,7 @@
 import type { Ordered } from './actions';
 
 /** For how long a choice counts: the page of the vehicle is read meanwhile. */
-const validFor = 5000;
+const validFor = 10_000;
 
 /** An action that was chosen elsewhere: the page of the vehicle takes it, and asks where its button would. */
 export class Wanted {

@@ -11,6 +11,6 @@ it('is taken once, by its vehicle, and not long after it was chosen', () => {
   expect(wanted.consume(4)).toEqual({ action: 'unlock', late: false });
   expect(wanted.consume(4)).toBeNull();
   wanted.set(4, 'unlock');
-  vi.advanceTimersByTime(5000);
+  vi.advanceTimersByTime(10_000);
   expect(wanted.consume(4)).toEqual({ action: 'unlock', late: true });
 });
