@@ -273,11 +273,17 @@ func TestLanguage_TestsAreNamedByWhatTheyTestAndItsRule(t *testing.T) {
 }
 
 // The repository has only sources: a larger file was built or recorded, and does not belong in the
-// history.
-func TestRepository_NoLargeFiles(t *testing.T) {
+// history. One without content was left behind.
+func TestRepository_NoLargeAndNoEmptyFiles(t *testing.T) {
 	const most = 1 << 20
 	for _, file := range trackedFiles(t) {
-		if info, err := os.Lstat(file); err == nil && info.Size() > most {
+		info, err := os.Lstat(file)
+		switch {
+		case err != nil:
+			t.Error(err)
+		case info.Size() == 0:
+			t.Errorf("%s is empty", file)
+		case info.Size() > most:
 			t.Errorf("%s has %d bytes; a tracked file may have at most %d", file, info.Size(), most)
 		}
 	}

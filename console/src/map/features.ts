@@ -71,9 +71,10 @@ export class Drawn {
 }
 
 function same(a: Feature, b: Feature, visible: number): boolean {
-  const moved = Math.max(...[0, 1].map((i) => Math.abs(a.geometry.coordinates[i]! - b.geometry.coordinates[i]!)));
+  const [from, to] = [a.geometry.coordinates, b.geometry.coordinates];
   return (
-    moved <= visible &&
+    Math.abs(from[0] - to[0]) <= visible &&
+    Math.abs(from[1] - to[1]) <= visible &&
     a.properties.picture === b.properties.picture &&
     a.properties.strength === b.properties.strength &&
     a.properties.name === b.properties.name

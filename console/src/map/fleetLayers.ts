@@ -106,9 +106,9 @@ export class FleetLayers {
 
   /** Moves the map to a vehicle, so close that it stands alone, unless it is seen alone already. */
   show(id: number) {
-    const row = this.#rows.get(id);
-    const center = row && feature(row, 0)?.geometry.coordinates;
-    if (center) this.#map.easeTo({ center, zoom: Math.max(this.#map.getZoom(), 14) });
+    const { longitude = null, latitude = null } = this.#rows.get(id) ?? {};
+    if (longitude === null || latitude === null) return;
+    this.#map.easeTo({ center: [longitude, latitude], zoom: Math.max(this.#map.getZoom(), 14) });
   }
 
   /** What is at a place of the map: a vehicle; null: none. At a cluster the map moves to what is in it. */
