@@ -452,7 +452,9 @@ func (d *desk) locksAllCars(t *testing.T) {
 	p.See("section", "12 vehicles selected")
 	p.Do(remember)
 	car8.Do(remember)
-	command := order(car8, func() { p.Click(`section [data-action="lock"]`) })
+	p.Click(`section [data-action="lock"]`)
+	p.See("dialog[open] [data-holders]", "client-1") // some are with clients
+	command := order(car8, func() { p.Click("dialog[open] button", "Lock") })
 	car8.See(command + `[data-state="sent"]` + hatched)
 	car8.See(`[data-action="lock"][aria-disabled="true"]`)
 	p.See("h1", "Lock: 12 vehicles")

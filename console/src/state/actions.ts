@@ -87,5 +87,6 @@ export function refusals(reasons: string[]): [reason: string, count: number][] {
 /** An order to more vehicles is confirmed by their number. */
 export const mostWithoutNumber = 20;
 
-/** Whether an order to that number of vehicles asks first. */
-export const asksFirst = (action: Action, vehicles: number) => action !== 'lock' || vehicles > mostWithoutNumber;
+/** Whether an order to that number of vehicles, some of which are perhaps with clients, asks first. */
+export const asksFirst = (action: Action, vehicles: number, inUse: boolean) =>
+  action !== 'lock' || vehicles > mostWithoutNumber || inUse;
