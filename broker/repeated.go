@@ -100,12 +100,16 @@ func (r *repeated) handled(unit telematics.Unit) {
 }
 
 // checkRepeated queues the results that a report repeats: an answer that was lost on its way is
-// settled by the next report [TEL-3]. It does not block [LAW-8]; overflow is counted, and comes
-// again with the next report.
-func (b *Broker) checkRepeated(unit telematics.Unit, answers []telematics.Answer, at time.Time) {
-	for _, a := range answers {
+// settled by the next report [TEL-3], whose values are those of the answer, too. It does not
+// block [LAW-8]; overflow is counted, and comes again with the next report.
+func (b *Broker) checkRepeated(unit telematics.Unit, r telematics.Report, at time.Time) {
+	state := &telematics.Report{At: r.At, Values: r.Values}
+	for _, a := range r.Answers {
 		if a.State.IsOpen() || b.settled.contains(unit, a) {
 			continue
+		}
+		if len(r.Values) > 0 {
+			a.Report = state
 		}
 		b.metrics.answersRecalled.Inc()
 		if !b.repeated.add(&unitAnswer{unit: unit, answer: a, at: at}) {

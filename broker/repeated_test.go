@@ -21,19 +21,20 @@ func TestReportedResult_SettlesACommandWhoseAnswerWasLost(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		w.mqtt.car = func(p publication) {
 			time.Sleep(3 * time.Second)
-			w.brokers[1].Report(
-				brokertest.Said(
-					unit,
-					reportWith(telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}),
-					false,
-				),
-			)
+			done := telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}
+			w.brokers[1].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{
+				At: time.Now(), Values: map[telematics.Field]any{telematics.IsLocked: true},
+				Answers: []telematics.Answer{done},
+			}), false))
 		}
 		start := time.Now()
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		if took := time.Since(start); c.Late || took < 3*time.Second || took > 3100*time.Millisecond {
 			t.Errorf("after %v: %+v; want a success after 3 s that is not late", time.Since(start), c)
+		}
+		if r := c.Reported; r == nil || r.Values[telematics.IsLocked] != true || r.Answers != nil {
+			t.Errorf("the report that settled the command is not its report: %+v", r)
 		}
 	})
 }

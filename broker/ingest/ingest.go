@@ -67,7 +67,7 @@ type Config struct {
 	// Publishes the changes that observations have made.
 	Changed func([]telematics.Change)
 	// Is called with the results that a report repeats [TEL-3]
-	Repeated func(telematics.Unit, []telematics.Answer, time.Time)
+	Repeated func(telematics.Unit, telematics.Report, time.Time)
 	Now      func() time.Time // this instance's clock
 	// Counts what is dropped, by kind and reason.
 	Dropped *prometheus.CounterVec

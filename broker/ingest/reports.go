@@ -117,7 +117,7 @@ func (in *Ingest) storeReports(batch []*received) {
 		var report telematics.Report
 		ok := false
 		if err := in.Guard.Do("decode report", func() { report, ok = in.decodeReport(m) }); err == nil && ok {
-			in.Repeated(m.Unit, report.Answers, m.at)
+			in.Repeated(m.Unit, report, m.at)
 			observations = append(
 				observations,
 				delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: m.at, Report: &report},
