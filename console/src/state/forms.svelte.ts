@@ -1,6 +1,6 @@
 // What was typed when the session ended: it is there again once the same person has signed in.
 import { onDestroy } from 'svelte';
-import { fleet } from './fleet.svelte';
+import { session } from './session.svelte';
 
 const place = 'forms';
 
@@ -14,8 +14,8 @@ const shown = new Map<string, () => unknown>();
 /** Stores what is typed in the forms that are shown. */
 export function keepForms() {
   const values = Object.fromEntries([...shown].map(([name, read]) => [name, read()]).filter(([, value]) => value !== null));
-  if (fleet.me && Object.keys(values).length > 0)
-    sessionStorage.setItem(place, JSON.stringify({ person: fleet.me.subject, values } satisfies Kept));
+  if (session.me && Object.keys(values).length > 0)
+    sessionStorage.setItem(place, JSON.stringify({ person: session.me.subject, values } satisfies Kept));
 }
 
 /** Keeps a form of a component. read returns null while nothing is typed; restore gets what it returned when the session ended. */
@@ -23,13 +23,13 @@ export function keptForm<Values>(name: string, read: () => Values | null, restor
   shown.set(name, read);
   onDestroy(() => shown.delete(name));
   $effect(() => {
-    if (!fleet.me) return;
+    if (!session.me) return;
     const kept = JSON.parse(sessionStorage.getItem(place) ?? 'null') as Kept | null;
     if (!kept || !(name in kept.values)) return;
     const { [name]: values, ...rest } = kept.values;
-    const isOver = kept.person !== fleet.me.subject || Object.keys(rest).length === 0;
+    const isOver = kept.person !== session.me.subject || Object.keys(rest).length === 0;
     if (isOver) sessionStorage.removeItem(place);
     else sessionStorage.setItem(place, JSON.stringify({ ...kept, values: rest }));
-    if (kept.person === fleet.me.subject) restore(values as Values);
+    if (kept.person === session.me.subject) restore(values as Values);
   });
 }

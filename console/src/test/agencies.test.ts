@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { afterEach, expect, it } from 'vitest';
-import { fleet } from '../state/fleet.svelte';
+import { session } from '../state/session.svelte';
 import { at, doubled, openConsole, type Answers, type Pages } from './service';
 
 let pages: Pages;
@@ -12,7 +12,7 @@ const key = (id: string, change: object = {}) => ({
 const me = { subject: 'zoe', role: 'admin', level: 'administrator', agency_id: null, scopes: ['agency_keys'] };
 const open = async (change: Answers = {}) => {
   localStorage.setItem('map', 'hidden');
-  fleet.me = null;
+  session.me = null;
   pages = await openConsole({ ...doubled, halts: [], me, ...change });
   await pages.open('#/agencies?agency_id=1', '[data-station]');
 };
@@ -62,7 +62,7 @@ it('makes a key, whose secret it shows once, and retires and revokes others', as
 
 it('reads no keys for those who may not see them', async () => {
   await open({ me: { ...me, scopes: [] } });
-  await pages.until(() => fleet.me);
+  await pages.until(() => session.me);
   expect(pages.texts('main p')).toContain('Only those who have the scope agency_keys see the keys.');
   expect(pages.requests.filter((r) => r.includes('/keys'))).toEqual([]);
 });

@@ -2,7 +2,7 @@
 import { tick } from 'svelte';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Me } from '../api/client';
-import { fleet } from '../state/fleet.svelte';
+import { session } from '../state/session.svelte';
 import { at, doubled, openConsole, type Answers, type Pages } from './service';
 
 const polygon = { type: 'Polygon', coordinates: [[[11.5, 48.1], [11.6, 48.1], [11.6, 48.2], [11.5, 48.1]]] };
@@ -45,7 +45,7 @@ afterEach(() => {
 
 const open = async (level = 'administrator', hash = '#/?agency=1') => {
   answers.me = { subject: 'zoe', role: 'admin', level, agency_id: null, scopes: [] };
-  fleet.me = answers.me as Me; // that of the last test is kept
+  session.me = answers.me as Me; // that of the last test is kept
   pages = await openConsole(answers);
   await pages.open(hash, '.about');
 };

@@ -1,7 +1,9 @@
 // @vitest-environment happy-dom
 import { tick } from 'svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { fleet } from '../state/fleet.svelte';
+import { halts } from '../state/halts.svelte';
+import { session } from '../state/session.svelte';
+import { stream } from '../state/stream.svelte';
 import { selection } from '../state/selection.svelte';
 import { wanted } from '../state/wanted.svelte';
 import { at, booking, doubled, openConsole, summary, vehicle, type Answers, type Pages } from './service';
@@ -85,7 +87,7 @@ it.each([
 ])('filters %s by each agency, whatever vehicles are held', async (hash, name) => {
   answers.agencies = [40, 7, 1].map((id) => ({ id, code: 'A', name: `Agency ${id}`, vehicles: 1, stations: 0 }));
   await pages.open(hash, 'h1');
-  fleet.readings++;
+  stream.readings++;
   await pages.open(hash, '[aria-label=Agency] option + option');
   expect(pages.texts('[aria-label=Agency] option')).toEqual([
     'Agency: all',
@@ -102,7 +104,7 @@ it.each([
 
 it('names the agency whose commands are halted', async () => {
   answers.agencies = [{ id: 7, code: 'A', name: 'Isar Mobility', vehicles: 1, stations: 0 }];
-  fleet.halts = [{ ...halt, agency_id: 7, effect: { vehicles: 1, withheld: 0, in_flight: 0 } }];
+  halts.all = [{ ...halt, agency_id: 7, effect: { vehicles: 1, withheld: 0, in_flight: 0 } }];
   await pages.until(() => /\(agency 7: Isar Mobility\): .* 1 vehicle;/.test(pages.texts('.halt')[0] ?? ''));
 });
 
@@ -142,7 +144,7 @@ it('finds the charges of a booking by its reference', async () => {
 });
 
 it('asks before it resumes: shows who halted, when and what is withheld, and sends why', async () => {
-  fleet.halts = [halt];
+  halts.all = [halt];
   await tick();
   answers.halts = (_: string, init: RequestInit) => (init.method === 'DELETE' ? {} : [halt]);
   click('.halt button');
@@ -188,7 +190,7 @@ it('has what was typed again after the session has ended', async () => {
   await pages.until(() => document.querySelector('main.alone'));
   pages.close();
   selection.clear();
-  fleet.me = null;
+  session.me = null;
   pages = await openConsole(answers);
   await pages.until(() => fields().length > 0);
   expect(fields().map((f) => f.value)).toEqual(['12.50', 'The heating was broken']);

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { fleet } from '../state/fleet.svelte';
+import { halts } from '../state/halts.svelte';
 import { vehicles } from '../state/vehicles.svelte';
 import { booking, doubled, openConsole, type Answers, type Pages } from './service';
 
@@ -47,12 +47,12 @@ it('an error of a page that was just loaded says so', async () => {
 });
 
 it('an error of a banner says so, and leaves the page alone', async () => {
-  fleet.halts = [null as never];
+  halts.all = [null as never];
   await pages.until(() => pages.texts('[data-failed]').length === 1);
   expect(pages.texts('.live')).toEqual(['Not live']);
   expect(document.querySelector('tr[data-vehicle]')).not.toBeNull();
   await pages.open('#/units', 'tr[data-unit]');
-  fleet.halts = [];
+  halts.all = [];
 });
 
 it('an error of a page ends with the page', async () => {

@@ -1,6 +1,5 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { fleet } from '../state/fleet.svelte';
 import { selection } from '../state/selection.svelte';
 import { booking, command, doubled, openConsole, summary, type Answers, type Pages } from './service';
 

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { fleet } from '../state/fleet.svelte';
+import { session } from '../state/session.svelte';
 import { at, doubled, openConsole, vehicle, type Answers, type Pages } from './service';
 
 let pages: Pages;
@@ -51,7 +51,7 @@ it('sets a vehicle to maintenance with a reason and an end, and back', async () 
 
 it('shows it without buttons to those who may not change it', async () => {
   pages.close();
-  fleet.me = { ...fleet.me!, level: 'viewer' };
+  session.me = { ...session.me!, level: 'viewer' };
   answers['vehicles/1'] = { ...vehicle(1), status: 'maintenance', maintenance: { reason: 'brakes', until: null, since: null, by: null } };
   answers['vehicles/1/status'] = { ...(doubled['vehicles/1/status'] as object), status: 'maintenance' };
   pages = await openConsole(answers);

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { fleet } from '../state/fleet.svelte';
+import { session } from '../state/session.svelte';
 import { at, doubled, openConsole, type Pages } from './service';
 
 let pages: Pages;
@@ -45,7 +45,7 @@ it('shows what was stored although the answer was lost, and keeps what was typed
 });
 
 it('has no field for those who may only look', async () => {
-  fleet.me = { ...fleet.me!, level: 'viewer' };
+  session.me = { ...session.me!, level: 'viewer' };
   await pages.open('#/vehicles/1', '[data-notes]');
   expect(field()).toBeNull();
 });

@@ -15,7 +15,10 @@ import type { StatusChange } from '../../api/events';
 import { isMoving } from '../../freshness';
 import { actions, harmless, mainActions, whyNot, type Ordered } from '../../state/actions';
 import { clock } from '../../state/clock.svelte';
-import { fleet } from '../../state/fleet.svelte';
+import { commands } from '../../state/commands.svelte';
+import { halts } from '../../state/halts.svelte';
+import { session } from '../../state/session.svelte';
+import { stream } from '../../state/stream.svelte';
 import { mergeStatus } from '../../state/merge';
 import { requestsTo } from '../../state/requests.svelte';
 import { vehicles } from '../../state/vehicles.svelte';
@@ -66,7 +69,7 @@ export class VehiclePage {
     if (!live?.seenAt || (read?.last_seen && Date.parse(read.last_seen) > live.seenAt)) return read;
     return { status: live.contact as VehicleStatus['connectivity']['status'], last_seen: new Date(live.seenAt).toISOString() };
   });
-  commands = $derived.by(() => fleet.commandsOf(this.id).slice(0, commandsShown));
+  commands = $derived.by(() => commands.of(this.id).slice(0, commandsShown));
   /** The newest command since the page was opened: what became of it stands next to the buttons. */
   latest = $derived(this.commands.find((c) => Date.parse(c.requested_at) > this.#openedAt - 1000 && c.action !== 'report-state'));
   reported = $derived.by(() => {
@@ -75,7 +78,7 @@ export class VehiclePage {
     const connectivity = { ...this.status.connectivity, ...(contact && { status: contact.status, last_seen: contact.last_seen }) };
     return { status: { ...this.status, connectivity }, ages: this.ages, vehicle: this.vehicle };
   });
-  requests = $derived.by(() => fleet.me && requestsTo<Ordered>(`vehicle ${this.id}`, fleet.me.subject));
+  requests = $derived.by(() => session.me && requestsTo<Ordered>(`vehicle ${this.id}`, session.me.subject));
   busyOrdering = $derived(this.requests?.busy ?? true);
   /** The two actions that the state suggests. */
   main = $derived.by(() =>
@@ -95,7 +98,7 @@ export class VehiclePage {
     const { vehicle } = this;
     return whyNot(
       action,
-      fleet.me,
+      session.me,
       {
         unit: vehicle?.unit ?? null,
         commands: vehicle?.capabilities.commands,
@@ -103,7 +106,7 @@ export class VehiclePage {
         speed: this.#speed(),
         busy: this.commands.find((c) => c.completed_at === null)?.requested_by ?? null,
       },
-      vehicle && fleet.haltOf(vehicle.agency_id),
+      vehicle && halts.of(vehicle.agency_id),
       t(),
     );
   }
@@ -131,7 +134,7 @@ export class VehiclePage {
 
   async #readStatus(query = '') {
     const meanwhile: StatusChange[] = [];
-    const unwatch = fleet.watch((change) => change.vehicle_id === this.id && meanwhile.push(change));
+    const unwatch = stream.watch((change) => change.vehicle_id === this.id && meanwhile.push(change));
     try {
       const { data, meta } = await get<VehicleStatus, StatusMeta>(`vehicles/${this.id}/status${query}`);
       let now = { status: data, ages: meta as Pick<StatusMeta, 'sections' | 'older'> };
@@ -162,7 +165,7 @@ export class VehiclePage {
       const bookings = this.#readBookings();
       const recent = get<Command[]>(`vehicles/${this.id}/commands?limit=${commandsShown}`);
       await Promise.all([this.#readStatus(), recent]);
-      for (const command of (await recent).data) fleet.mergeCommand(command);
+      for (const command of (await recent).data) commands.take(command);
       this.settled = true;
       await bookings;
       this.problem = '';
@@ -192,14 +195,14 @@ export class VehiclePage {
       void this.#readBookings();
     };
     // An event has what has changed: not what was confirmed, nor the address of a new place.
-    const unwatch = fleet.watch((change: StatusChange) => {
+    const unwatch = stream.watch((change: StatusChange) => {
       if (change.vehicle_id !== this.id || !this.status || !this.ages) return;
       const now = mergeStatus(this.status, this.ages, change);
       [this.status, this.ages] = [now.status, now.ages];
       const isPlace = change.location !== undefined && 'latitude' in change.location;
       if (change.too_large || (isPlace && !isMoving(now.status))) timer ??= setTimeout(readAgain, readAddressAfter);
     });
-    const unwatchBookings = fleet.watchBookings((change) => change.vehicle_id === this.id && void this.#readBookings());
+    const unwatchBookings = stream.watchBookings((change) => change.vehicle_id === this.id && void this.#readBookings());
     const ifDue = () => {
       if (!document.hidden && Date.now() - readAt >= readAgainEvery(this.status !== null && isMoving(this.status))) readAgain();
     };
@@ -262,7 +265,7 @@ export class VehiclePage {
     if (!answer) return;
     this.problem = '';
     try {
-      fleet.mergeCommand((await answer).data);
+      commands.take((await answer).data);
     } catch (error) {
       if (!this.requests?.lost) this.problem = this.#fail(error);
     }

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { beforeEach, expect, it, vi } from 'vitest';
 import { ApiError, get, order, type AdminBooking, type Me, type Vehicle, type VehicleStatus } from '../../api/client';
-import { fleet } from '../../state/fleet.svelte';
+import { session } from '../../state/session.svelte';
 import { wanted } from '../../state/wanted.svelte';
 import { doubled, vehicle } from '../../test/service';
 import { en } from '../../texts/en';
@@ -16,7 +16,7 @@ beforeEach(async () => {
   sessionStorage.clear();
   localStorage.clear();
   await language.begin();
-  fleet.me = { subject: 'zoe', level: 'administrator', agency_id: null, scopes: [] } as unknown as Me;
+  session.me = { subject: 'zoe', level: 'administrator', agency_id: null, scopes: [] } as unknown as Me;
   const status = doubled['vehicles/1/status'] as VehicleStatus;
   answers = {
     'vehicles/1': { ...vehicle(1), unit: 'u-1', capabilities: { commands: ['lock', 'unlock', 'attention'], signals: [] } },

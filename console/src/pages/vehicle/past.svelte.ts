@@ -4,7 +4,7 @@ import type { StatusChange } from '../../api/events';
 import { History } from '../../charts/history.svelte';
 import { names as spans, type SpanName } from '../../charts/span';
 import { trackOfBooking, trackOfHistory, type Track, type TrackPoint } from '../../map/track';
-import { fleet } from '../../state/fleet.svelte';
+import { stream } from '../../state/stream.svelte';
 import { route } from '../../state/route.svelte';
 import type { VehiclePage } from './page.svelte';
 
@@ -68,7 +68,7 @@ export class Past {
 
   /** Reads again now and then, and follows the vehicle, until the function that it returns is called. */
   follow(): () => void {
-    const unwatch = fleet.watch((change: StatusChange) => {
+    const unwatch = stream.watch((change: StatusChange) => {
       const { id, status } = this.#page; // which has the change already
       if (change.vehicle_id !== id || !status || !change.location || !('latitude' in change.location)) return;
       const { latitude, longitude, timestamp } = status.location;
