@@ -132,9 +132,7 @@ func changesOf(e telematics.FleetEdit) FleetChanges {
 	list := &c.stations
 	if e.Vehicle != 0 {
 		p.number, list = int64(e.Vehicle), &c.vehicles
-		if unit := peek[telematics.Unit](p, "unit"); unit != "" {
-			c.claimed[unit] = e.Vehicle
-		}
+		c.claim(p)
 	}
 	if e.Agency != 0 {
 		p.number, list = int64(e.Agency), &c.agencies

@@ -17,7 +17,8 @@ func TestEdit_HasTheRulesOfFleetFiles(t *testing.T) {
 		Actor: telematics.Actor{Subject: "a", Role: telematics.Admin}, Action: telematics.VehicleChange, At: morning,
 	}
 	for _, fields := range []string{
-		`"unit": "U 1"`, `"unit": "probe-1"`, `"unit": 7`, `"protocol": "smoke"`, `"protocol": "v1"`, `"installation": {"fly": "up"}`,
+		`"unit": "U 1"`, `"unit": "\u0000"`, `"unit": "probe-1"`, `"unit": 7`, `"protocol": "smoke"`, `"protocol": "v1"`,
+		`"installation": {"fly": "up"}`,
 		`"status": "lost"`, `"until": "tomorrow", "status": "maintenance"`,
 		`"until": "2126-01-01T00:00:00Z", "status": "inactive"`, `"reason": 7`, `"powertrain": null`,
 		`"plate_number": " "`, `"plate_number": "\u202e"`, `"brand": "Citro` + "\ufffd" + `n"`, `"year": 1700`, `"image": "zoe.png"`,

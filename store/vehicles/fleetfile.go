@@ -85,11 +85,16 @@ func ReadFleetFile(r io.Reader) (FleetChanges, error) {
 	c.agencies, c.stations, c.vehicles = root.parts("agencies"), root.parts("stations"), root.parts("vehicles")
 	root.end()
 	for _, v := range c.vehicles {
-		if unit := peek[telematics.Unit](v, "unit"); unit != "" {
-			c.claimed[unit] = telematics.VehicleID(v.number)
-		}
+		c.claim(v)
 	}
 	return c, nil
+}
+
+// claim notes the unit that a vehicle names, if it can be one: only then can it be looked up.
+func (c *FleetChanges) claim(vehicle *part) {
+	if unit, err := telematics.ParseSerial(peek[string](vehicle, "unit")); err == nil {
+		c.claimed[unit] = telematics.VehicleID(vehicle.number)
+	}
 }
 
 // checkSyntax returns an error with the line of what is not JSON, not UTF-8, or a key that its
