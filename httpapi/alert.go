@@ -124,7 +124,7 @@ func (a alertHandlers) rules(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer("The alert rules were read.", resource.NewAlertRules(settings))
+	return answerRules(c, "The alert rules were read.", settings)
 }
 
 // setRules answers PUT /admin/agencies/{agency}/alert-rules. A rule that the body does not name has
@@ -138,7 +138,12 @@ func (a alertHandlers) setRules(c *request.Call) error {
 		entry.Agency = telematics.AgencyID(c.PathInteger("agency"))
 		return a.audit.refused(ctx, entry, err)
 	}
-	return c.Answer("The alert rules were set.", resource.NewAlertRules(now))
+	return answerRules(c, "The alert rules were set.", now)
+}
+
+func answerRules(c *request.Call, message string, settings []alerts.Setting) error {
+	meta := resource.AlertRulesMeta{Defaults: resource.NewAlertRules(alerts.Defaults()).Rules}
+	return c.AnswerWith(http.StatusOK, message, resource.NewAlertRules(settings), meta)
 }
 
 func (a alertHandlers) replaceRules(ctx context.Context, c *request.Call) ([]alerts.Setting, error) {

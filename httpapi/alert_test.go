@@ -178,6 +178,7 @@ func TestAlertRules_AreReplaced(t *testing.T) {
 	r := a.put(rulesOfOne, `{"rules":[
 		{"rule":"lamp","enabled":false,"for_s":null},{"rule":"battery_12v_low","levels":[{"severity":"critical","limit":11.5}]}]}`)
 	r.wants(200, "").has("rules.0.for_s", 600.0, "rules.0.enabled", true, "rules.0.levels.0.severity", "critical")
+	same(t, len(r.body.Meta["defaults"].([]any)[0].(map[string]any)["levels"].([]any)), 2, "default levels")
 	same(t, len(r.at("rules").([]any)), count, "rules")
 	same(t, len(r.at("rules", "0", "levels").([]any)), 1, "levels")
 	for _, s := range a.alerts.settings[1] {

@@ -80,6 +80,11 @@ type AlertRules struct {
 	Rules []AlertRule `json:"rules"`
 }
 
+// AlertRulesMeta has what rules are where an agency sets nothing.
+type AlertRulesMeta struct {
+	Defaults []AlertRule `json:"defaults"`
+}
+
 // AlertRule is how an agency wants one rule.
 type AlertRule struct {
 	Rule    alerts.Rule  `json:"rule"`

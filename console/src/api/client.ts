@@ -40,6 +40,7 @@ interface Envelope<Data, Meta> {
   data: Data;
   meta: Meta;
   error?: Schemas['Error'];
+  errors?: Record<string, string[]>;
 }
 
 /** A refusal, in the language of the pages. */
@@ -52,6 +53,8 @@ export class ApiError extends Error {
     readonly outcome: Schemas['Error']['outcome'] = null,
     /** Of a return that is not possible: each of its conditions. */
     readonly checks: ReturnCheck[] = [],
+    /** Of a request that is not valid: what the service says of its fields. */
+    readonly fields: Record<string, string[]> = {},
   ) {
     super(message);
   }
@@ -64,9 +67,9 @@ export function translateRefusals(by: typeof translated) {
   translated = by;
 }
 
-function refusal(status: number, { error, message }: Envelope<unknown, unknown>): ApiError {
+function refusal(status: number, { error, errors, message }: Envelope<unknown, unknown>): ApiError {
   const code = error?.code ?? 'unknown';
-  return new ApiError(status, code, error ? translated(error, message) : message, error?.outcome ?? null, error?.checks ?? []);
+  return new ApiError(status, code, error ? translated(error, message) : message, error?.outcome ?? null, error?.checks, errors);
 }
 
 export interface Answer<Data, Meta> {

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { afterEach, expect, it } from 'vitest';
 import { session } from '../state/session.svelte';
-import { at, doubled, openConsole, type Answers, type Pages } from './service';
+import { alertRule, at, doubled, Envelope, openConsole, type Answers, type Pages } from './service';
 
 let pages: Pages;
 afterEach(() => pages.close());
@@ -65,4 +65,49 @@ it('reads no keys for those who may not see them', async () => {
   await pages.until(() => session.me);
   expect(pages.texts('main p')).toContain('Only those who have the scope agency_keys see the keys.');
   expect(pages.requests.filter((r) => r.includes('/keys'))).toEqual([]);
+});
+
+it('shows the alert limits next to their defaults, and sends what differs from these', async () => {
+  const energy = (...limits: number[]) =>
+    alertRule('energy_low', { levels: limits.map((limit, n) => ({ severity: ['info', 'warning'][n], limit })) });
+  const access = (limit: number) => alertRule('mass_access', { levels: [{ severity: 'critical', limit }] });
+  const defaults = [alertRule('silent'), energy(20, 10), access(50)];
+  const sent: unknown[] = [];
+  await open({
+    me: { ...me, agency_id: 1 },
+    'agencies/1/alert-rules': (_: string, { method, body }: RequestInit) => {
+      const rules = method === 'PUT' ? JSON.parse(String(body)).rules : [energy(20, 15)];
+      if (method === 'PUT') sent.push(rules);
+      if (rules.some((r: { levels: { limit: number }[] }) => r.levels[1]?.limit === 150))
+        return new Envelope(422, {
+          error: { code: 'validation_failed' },
+          errors: { 'rules[1].levels[1].limit': ['must be from 0 to 100 %'] },
+        });
+      const now = defaults.map((d) => rules.find((r: typeof d) => r.rule === d.rule) ?? d);
+      return new Envelope(200, { data: { rules: [...now.slice(0, 2), access(60)] }, meta: { defaults } });
+    },
+  });
+  const row = (rule: string) => `[data-rule="${rule}"]`;
+  const field = (name: string) => document.querySelector<HTMLInputElement>(`[name="${name}"]`)!;
+  const type = (name: string, value: string) => {
+    field(name).value = value;
+    field(name).dispatchEvent(new Event('input', { bubbles: true }));
+  };
+  const save = () =>
+    document.querySelector('form:has([data-rule])')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+  await pages.until(() => document.querySelector(row('energy_low')));
+  expect(pages.texts(`${row('energy_low')} small`)[0]).toContain('default: info 20 %, warning 10 %, for 10 min');
+  const limit = 'energy_low.levels[1].limit';
+  expect([field(limit).value, field('mass_access.levels[0].limit').disabled]).toEqual(['15', true]);
+
+  document.querySelector<HTMLElement>(`${row('silent')} [type="checkbox"]`)!.click();
+  type(limit, '150');
+  save();
+  await pages.until(() => pages.texts(`${row('energy_low')} .wrong`).includes('must be from 0 to 100 %'));
+  type(limit, '12');
+  type('energy_low.for_s', '1.5');
+  save();
+  await pages.until(() => pages.texts('form [role="status"]').includes('Saved. It holds within seconds.'));
+  expect(sent[1]).toEqual([alertRule('silent', { enabled: false }), { ...energy(20, 12), for_s: 90 }]);
+  expect([pages.texts('.wrong'), pages.errors]).toEqual([[], []]);
 });

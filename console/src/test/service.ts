@@ -220,6 +220,11 @@ const listedBulk = (n: number) => ({
 
 const note: Note = { at: at(2), by: 'zoe', vehicle_id: 1, booking_id: null, text: 'The spare key\nis in the depot.' };
 
+export const alertRule = (rule: string, change: object = {}) => ({
+  rule, enabled: true, for_s: 600, levels: [{ severity: 'warning', limit: null }], ...change,
+});
+const alertRules = [alertRule('silent'), alertRule('lamp')];
+
 const seconds = (at: string | null) => (at === null ? null : Date.parse(at) / 1000);
 
 /** The vehicles of a list as GET /admin/fleet has them. */
@@ -236,6 +241,14 @@ export const rowsOf = (vehicles: VehicleSummary[]): FleetRows => ({
     seconds(v.reported_at.is_locked), seconds(v.reported_at.battery_level_percent), v.plate_number, n, v.unit, 0, Number(v.id === 2), null,
   ]),
 });
+
+/** An answer with all of its envelope. */
+export class Envelope {
+  constructor(
+    readonly code: number,
+    readonly body: object,
+  ) {}
+}
 
 /** What the service answers, by the beginning of the path below /api/v1/admin/; the longest counts. */
 export type Answers = Record<string, unknown>;
@@ -287,6 +300,7 @@ export const doubled: Answers = {
     { id: 'ak_1', agency_id: 1, agency_code: 'A', state: 'active', retires_at: null, created_at: at(0) },
     { id: 'ak_2', agency_id: 1, agency_code: 'A', state: 'revoked', retires_at: null, created_at: at(0) },
   ],
+  'agencies/1/alert-rules': new Envelope(200, { data: { rules: alertRules }, meta: { defaults: alertRules } }),
   units: twice(unit(1), unit(2)),
   'units/unknown': twice({ unit: 'same', first_seen: at(0), last_seen: at(0), messages: 1 }),
 };
@@ -336,6 +350,7 @@ export async function openConsole(answers: Answers): Promise<Pages> {
     const answer = found !== undefined ? answers[found] : path === 'fleet' && Array.isArray(all) ? rowsOf(all) : undefined;
     if (answer === undefined || answer === null) return json(404, { message: 'It is not there.', error: { code: 'not_found' } });
     const data = typeof answer === 'function' ? await answer(path, init) : answer;
+    if (data instanceof Envelope) return json(data.code, data.body);
     const cursor = Array.isArray(data) && 'next' in data ? data.next : null;
     return json(200, { success: true, message: '', data, meta: { next_cursor: cursor, sections: {}, older: {}, source: 'cache' } });
   });

@@ -60,6 +60,9 @@ export const language = new Language();
 /** The texts. Read it in markup, so that it follows the language. */
 export const t = (): Texts => language.texts;
 
+/** Of texts that load with a page, in all languages, those of the chosen one; read as the others. */
+export const spoken = <Words>(texts: { en: Words; de: Words }): Words => texts[language.code as 'en' | 'de'];
+
 /** Times, numbers and durations in the locale of the pages. Use them in markup, so that they follow the language. */
 export const local = {
   /** How long ago a time is. Its readers wake when the words may change. */

@@ -1,1 +1,0 @@
-import{B as e,I as t,Q as n,R as r,_t as i,gt as a,it as o,v as s}from"./index.svelte-BMqPz7Ef.js";var c=e(`<a> </a>`);function l(e,l){i(l,!0);var u=c(),d=o(u,!0);n(e=>{s(u,`href`,`#/client?${e??``}`),t(d,l.client)},[()=>new URLSearchParams({agency_id:String(l.agency),client:l.client})]),r(e,u),a()}export{l as t};

@@ -1,1 +1,0 @@
-import{ct as e,q as t,ut as n}from"./index.svelte-BMqPz7Ef.js";var r=1e4,i=new class{#e=n(null);set(t,n){e(this.#e,{vehicle:t,action:n,at:Date.now()})}consume(n){if(t(this.#e)?.vehicle!==n)return null;let{action:i,at:a}=t(this.#e);return e(this.#e,null),{action:i,late:Date.now()-a>=r}}};export{i as t};
