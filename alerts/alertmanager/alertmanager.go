@@ -133,8 +133,8 @@ func New(c Config) *Sender {
 	return s
 }
 
-// Run sends alerts until the context ends, and returns nil. Failures are logged once and counted;
-// what was not sent is sent with the next read.
+// Run sends alerts until the context ends, then what has changed since, and returns nil. Failures
+// are logged once and counted; what was not sent is sent with the next read.
 func (s *Sender) Run(ctx context.Context) error {
 	defer s.http.CloseIdleConnections()
 	for tick := time.NewTicker(s.Look); ; {
@@ -142,6 +142,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			tick.Stop()
+			s.look(context.WithoutCancel(ctx))
 			return nil
 		case <-tick.C:
 		}

@@ -145,6 +145,23 @@ func TestSender_SendsRepeatsRaisesAndEndsAnAlert(t *testing.T) {
 	}
 }
 
+// Otherwise what was cleared since its last read would stay open for minutes.
+func TestSender_SendsTheLastEndsWhenItStops(t *testing.T) {
+	r := startReceiver(t)
+	w := newWorld(t, r)
+	w.list = []alerts.Alert{low}
+	w.after(0)
+	w.list = nil
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := w.Run(stopped); err != nil {
+		t.Error(err)
+	}
+	if got := r.take(); len(got) != 2 || !got[1].EndsAt.Equal(w.at) {
+		t.Errorf("sent %+v", got)
+	}
+}
+
 func TestSender_AnUnavailableAlertmanagerGetsAllLaterAndDelaysNoOther(t *testing.T) {
 	broken, healthy := startReceiver(t), startReceiver(t)
 	w := newWorld(t, broken, healthy)

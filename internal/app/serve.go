@@ -295,6 +295,9 @@ func (s *service) serve(ctx context.Context, listeners Listeners) (err error) {
 	keep, stopKeeping := background(ctx, s.panics)
 	defer join(&err, stopKeeping)
 	keep("record telemetry", s.withSchema(s.whileRight(s.recorder.Run)))
+	if s.alertSender != nil { // It ends after what opens and clears alerts.
+		keep("send alerts", s.withSchema(s.alertSender.Run))
+	}
 	run, stop := background(ctx, s.panics)
 	defer join(&err, stop)
 	run("watch database", func(ctx context.Context) error {
@@ -341,9 +344,6 @@ func (s *service) runParts(run func(doing string, part func(context.Context) err
 	run("watch signing keys", s.signing.Run)
 	run("watch certificates", s.secured.watch)
 	run("open and clear alerts", s.withSchema(s.whileRight(s.alerts.Run)))
-	if s.alertSender != nil {
-		run("send alerts", s.withSchema(s.alertSender.Run))
-	}
 	run("move money", s.withSchema(s.whileRight(s.money.run)))
 }
 

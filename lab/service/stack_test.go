@@ -290,14 +290,16 @@ func (s *stack) token(actor telematics.Actor) string {
 	return token
 }
 
-// drive runs simulated cars until the test ends, and waits until they are connected.
+// drive runs simulated cars of protocol v1 until the test ends, and waits until they are connected.
 func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.VehicleID) simulator.Profile) *simulator.Fleet {
 	s.Helper()
 	var cars []simulator.Config
 	for _, v := range s.fleet.Vehicles {
-		cars = append(cars, simulator.Config{
-			Unit: v.Unit, Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), Profile: profile(v.ID), Radio: s.radio,
-		})
+		if cmp.Or(v.Protocol, telematics.DefaultProtocol) == telematics.DefaultProtocol {
+			cars = append(cars, simulator.Config{
+				Unit: v.Unit, Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), Profile: profile(v.ID), Radio: s.radio,
+			})
+		}
 	}
 	fleet := simulator.NewFleet(
 		simulator.FleetConfig{Broker: s.units, Keyring: s.signing.Keyring(), Recorder: recorder, Interval: s.interval},
