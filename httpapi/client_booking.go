@@ -51,6 +51,28 @@ func extendBooking(c *request.Call, now time.Time) rental.Decision {
 	}
 }
 
+// bookedVehicle answers GET /client/bookings/{booking}/vehicle. It records the read before the
+// answer [LAW-9].
+func (v vehicles) bookedVehicle(c *request.Call) error {
+	d, err := visibleBooking(c, v.bookings)
+	if err != nil {
+		return err
+	}
+	twin, err := v.fleet.Twin(c.Ctx(), d.VehicleID)
+	if err == nil {
+		err = rental.Locate(d, c.Now(), twin.Status)
+	}
+	if err != nil {
+		return err
+	}
+	entry := statusEntry(c, twin, nil)
+	entry.Vehicle, entry.Booking = d.VehicleID, int64(d.ID)
+	if err := v.audit.recordDurably(c, entry); err != nil {
+		return err
+	}
+	return c.AnswerClient(http.StatusOK, "The vehicle of the booking "+d.Reference+".", resource.NewBookedVehicle(twin, v.address(twin)))
+}
+
 // paymentActionBody is what an app needs to let the card's owner confirm a payment.
 type paymentActionBody struct {
 	ClientSecret string `json:"client_secret"`

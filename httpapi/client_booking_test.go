@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -139,6 +140,42 @@ func TestClientBooking_RepeatedChangeReturnsThePresentState(t *testing.T) {
 	}
 	a.asClient(http.MethodPost, ownBooking+"/cancel", keyed("k-1")).wants(422, "idempotency_mismatch")
 	a.asClient(http.MethodPost, ownBooking+"/cancel", keyed("a b")).wants(422, "validation_failed")
+}
+
+func TestBookedVehicle_IsSeenFromTheTimeAtWhichItMayBeStarted(t *testing.T) {
+	a := newBookingAPI(t)
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
+		t.Powertrain, t.Status = telematics.Electric, telematics.InUse
+		t.Snapshot = reported(now, map[telematics.Field]any{
+			telematics.Latitude: 48.137231, telematics.Longitude: 11.5, telematics.Battery: 81.0, telematics.IsLocked: true,
+			telematics.SpeedKmh: 50.0,
+		})
+	})
+	see := func(booking int) *response {
+		return a.asClient(http.MethodGet, fmt.Sprintf("/api/v1/client/bookings/%d/vehicle", booking))
+	}
+	r := see(42).wants(200, "")
+	r.has("location.latitude", 48.137231, "is_locked", true, "energy_percent", 81.0, "range_km", nil).meta("agency_id", 1.0)
+	r.hides("speed")
+	lines := a.history.all()
+	if len(lines) != 1 || lines[0].Action != telematics.StatusRead || lines[0].Booking != 42 || lines[0].Vehicle != 42 {
+		t.Errorf("audit log entries %+v, want one of the read", lines)
+	}
+	see(44).wants(404, "booking_not_found")
+	see(46).wants(409, "booking_not_active")
+	a.set(43, func(d *rental.BookingDetails) { d.Start = now.Add(15*time.Minute + time.Millisecond) })
+	free := a.fleet.twins[42]
+	free.Status = telematics.Booked
+	a.fleet.twins[42] = free
+	see(43).wants(409, "booking_state_conflict")
+	a.set(43, func(d *rental.BookingDetails) { d.Start = now.Add(15 * time.Minute) })
+	see(43).wants(200, "")
+	free.Status = telematics.InUse // by the client before
+	a.fleet.twins[42] = free
+	see(43).wants(409, "vehicle_not_available")
+	same(t, len(a.history.all()), 2, "reads in the audit log")
+	a.history.err = gone{}
+	see(42).wants(503, "service_unavailable")
 }
 
 func TestPaymentAction_HasTheSecretOfAPaymentToConfirm(t *testing.T) {

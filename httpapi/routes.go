@@ -20,9 +20,8 @@ func (s *server) routes(e *echo.Echo) {
 	r := router{server: s, echo: e}
 	audit := audit{s.pipeline.Audit}
 	vehicles := vehicles{
-		fleet: s.Fleet, editor: s.Editor, places: s.Places, controller: s.Controller, audit: audit, limits: s.pipeline.Limits,
-		watches: s.Watches, budget: s.Budget,
-		readBudget: s.ReadBudget,
+		fleet: s.Fleet, editor: s.Editor, bookings: s.Bookings, places: s.Places, controller: s.Controller, audit: audit,
+		limits: s.pipeline.Limits, watches: s.Watches, budget: s.Budget, readBudget: s.ReadBudget,
 	}
 	commands := commands{
 		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.pipeline.Limits, audit: audit, budget: s.Budget,
@@ -87,6 +86,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/client/bookings", bookings.ofClient, ofClient, listed("bookings"))
 	r.post("/api/v1/client/bookings", rental.BookingCreate, bookings.openOwn, ofClient, checkedBy(checkOwnDraft))
 	r.get("/api/v1/client/bookings/{booking}", bookings.get, ofClient)
+	r.get("/api/v1/client/bookings/{booking}/vehicle", vehicles.bookedVehicle, ofClient, recordedAs(telematics.StatusRead))
 	amend("/api/v1/client/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking, ofClient)
 	amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient)
 	r.get("/api/v1/client/bookings/{booking}/payment-action", bookings.paymentAction, ofClient)

@@ -23,6 +23,7 @@ import (
 type vehicles struct {
 	fleet      Fleet
 	editor     FleetEditor
+	bookings   Bookings
 	places     Places // nil: no address is known
 	controller Controller
 	audit      audit

@@ -36,6 +36,20 @@ func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.
 	return refusal
 }
 
+// Locate returns why the client of a booking may not see where its vehicle, which has a status, is;
+// nil: they may, as long as they rent it, and once they can start, unless others have it still.
+func Locate(d BookingDetails, now time.Time, is telematics.VehicleStatus) error {
+	switch {
+	case d.State == Active:
+		return nil
+	case d.State != Upcoming:
+		return Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; its vehicle can be seen only until it ends.", d.State))
+	case is == telematics.InUse:
+		return Forbids(VehicleNotAvailable, "The vehicle is still in use by another booking.")
+	}
+	return d.tooEarly(now, "its vehicle can be seen")
+}
+
 func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *telematics.Error {
 	owed := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.waitsForClient() && c.Mended.IsZero() })
 	awaited := func(c Charge) bool {

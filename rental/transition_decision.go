@@ -21,10 +21,10 @@ func (d BookingDetails) Open(now time.Time, k TransitionKind, by telematics.Role
 	}
 	switch k {
 	case StartRental:
-		if early := d.Start.Sub(now); by == telematics.Client && d.State == Upcoming && early > startsEarly {
-			return Change{}, Forbids(BookingStateConflict, fmt.Sprintf(
-				"The booking begins in %v; it can be started %v before.", telematics.Words(early.Truncate(time.Second)),
-				telematics.Words(startsEarly)))
+		if by == telematics.Client && d.State == Upcoming {
+			if err := d.tooEarly(now, "it can be started"); err != nil {
+				return Change{}, err
+			}
 		}
 		begun, err := d.Begin(now)
 		if err != nil {
@@ -39,6 +39,16 @@ func (d BookingDetails) Open(now time.Time, k TransitionKind, by telematics.Role
 	default:
 		return Change{Booking: d.Booking}, d.mayEnd()
 	}
+}
+
+// tooEarly returns an error that says what is possible only from shortly before the start.
+func (d BookingDetails) tooEarly(now time.Time, what string) error {
+	early := d.Start.Sub(now)
+	if early <= startsEarly {
+		return nil
+	}
+	return Forbids(BookingStateConflict, fmt.Sprintf("The booking begins in %v; %s from %v before.",
+		telematics.Words(early.Truncate(time.Second)), what, telematics.Words(startsEarly)))
 }
 
 func (d BookingDetails) mayPause() error {

@@ -37,6 +37,30 @@ type BookingVehicle struct {
 	Description
 }
 
+// BookedVehicle is the state of a vehicle that its client sees, in the words of the vehicle status.
+type BookedVehicle struct {
+	ID            int64    `json:"id"`
+	Plate         string   `json:"plate_number"`
+	Location      Location `json:"location"`
+	IsLocked      *bool    `json:"is_locked"`
+	EnergyPercent *float64 `json:"energy_percent"` // null: never reported
+	RangeKm       *float64 `json:"range_km"`       // likewise
+}
+
+// NewBookedVehicle returns a vehicle as the client who has booked it sees it. address is that of
+// its position; nil: unknown.
+func NewBookedVehicle(t telematics.Twin, address *string) BookedVehicle {
+	m := NewMarker(t, address, time.Time{})
+	body := BookedVehicle{
+		ID: int64(t.ID), Plate: t.Plate, Location: m.Location, IsLocked: m.Telemetry.IsLocked,
+		EnergyPercent: m.Telemetry.FuelLevelPercent, RangeKm: m.Telemetry.RemainingRangeKm,
+	}
+	if t.Powertrain == telematics.Electric {
+		body.EnergyPercent = m.Telemetry.BatteryLevelPercent
+	}
+	return body
+}
+
 type BookingStation struct {
 	ID        int64   `json:"id"`
 	Name      string  `json:"name"`

@@ -166,6 +166,7 @@ func (r *rentals) refusedBookings(i *instance, c customer) []refusal {
 		{"another client's booking is cancelled", other.post(i, ownOf(upcoming)+"/cancel", ""), 404, "booking_not_found", false, ""},
 		{"another client's booking is extended", other.post(i, ownOf(active)+"/extend", later), 404, "booking_not_found", false, ""},
 		{"another client's vehicle is unlocked", other.post(i, ownOf(active)+"/control/unlock", ""), 404, "booking_not_found", false, ""},
+		{"another client's vehicle", other.get(i, ownOf(active)+"/vehicle"), 404, "booking_not_found", false, ""},
 		{"another client's payment", other.get(i, ownOf(active)+"/payment-action"), 404, "booking_not_found", false, ""},
 		{
 			"another client's card is removed", other.remove(i, fmt.Sprintf("/payment-methods/%d", card)), 404,

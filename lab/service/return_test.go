@@ -90,7 +90,9 @@ func TestReturn_EachConditionIsMetBeforeTheEnd(t *testing.T) {
 	for _, vehicle := range []int{1, lost} {
 		i.change(cars[vehicle-1], vehicle, func(b *simulator.Body) { b.Locked = true }, telematics.Latitude)
 		bookings[vehicle] = c.book(i, vehicle, fromNow(time.Minute), "")
+		c.get(i, ownOf(bookings[vehicle])+"/vehicle").wants(200, "").has("data.is_locked", "true")
 		c.post(i, ownOf(bookings[vehicle])+"/start", "").wants(200, "").has("data.status", `"active"`)
+		c.get(i, ownOf(bookings[vehicle])+"/vehicle").wants(200, "").has("data.is_locked", "false")
 	}
 	cars[lost-1].SetFaults(simulator.Faults{Offline: true})
 
