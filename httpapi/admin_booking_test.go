@@ -316,9 +316,12 @@ func TestUtilisation_IsOfTheAgenciesThatOneMaySee(t *testing.T) {
 	a := newBookingAPI(t)
 	week := map[string]any{
 		"from": "2025-12-26T10:00:00.250Z", "to": "2026-01-02T10:00:00.250Z", "vehicles": 1.0, "used_hours": 42.0, "percent": 25.0,
+		"vehicle_hours": nil,
 	}
 	a.get(utilisation).wants(200, "").has("", any(week)).says("42 rental hours of 1 vehicle.")
 	a.get(utilisation, ofAgency(1)).wants(200, "").has("", any(week))
+	a.get(utilisation+"?by=vehicle").wants(200, "").has("vehicle_hours", any(map[string]any{"42": 42.0}))
+	a.get(utilisation + "?by=day").invalid("by")
 	a.get(utilisation+"?agency_id=1", ofAgency(2)).wants(200, "").has("vehicles", 0.0, "used_hours", 0.0, "percent", nil)
 	a.get(utilisation, ofAgency(2)).wants(200, "").has("vehicles", 0.0, "percent", nil)
 	a.bookings.err = gone{}

@@ -215,15 +215,15 @@ const utilisedFor = 7 * 24 * time.Hour
 func (b bookings) utilisation(c *request.Call) error {
 	to := c.Now()
 	from := to.Add(-utilisedFor)
-	var found rental.Utilisation
+	var found []rental.Use
 	if agency, visible := c.QueryAgency(); visible {
 		var err error
 		if found, err = b.record.Utilisation(c.Ctx(), agency, from, to); err != nil {
 			return err
 		}
 	}
-	body := resource.NewUtilisation(found, from, to)
-	return c.Answer(fmt.Sprintf("%v rental hours of %s", body.UsedHours, request.Plural(found.Vehicles, "vehicle")), body)
+	body := resource.NewUtilisation(found, from, to, c.QueryParam("by") == "vehicle")
+	return c.Answer(fmt.Sprintf("%v rental hours of %s", body.UsedHours, request.Plural(len(found), "vehicle")), body)
 }
 
 // open answers POST /admin/bookings.

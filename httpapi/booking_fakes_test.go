@@ -81,11 +81,11 @@ func (b *bookings) FindBookings(_ context.Context, q rental.BookingQuery) ([]ren
 }
 
 // Utilisation implements httpapi.Bookings: agency 1 has one vehicle that was rented for 42 hours.
-func (b *bookings) Utilisation(_ context.Context, agency telematics.AgencyID, from, to time.Time) (rental.Utilisation, error) {
+func (b *bookings) Utilisation(_ context.Context, agency telematics.AgencyID, from, to time.Time) ([]rental.Use, error) {
 	if agency > 1 {
-		return rental.Utilisation{}, b.err
+		return nil, b.err
 	}
-	return rental.Utilisation{Vehicles: 1, Used: to.Sub(from) / 4}, b.err
+	return []rental.Use{{Vehicle: 42, Rented: to.Sub(from) / 4}}, b.err
 }
 
 // FindClients implements httpapi.Bookings: agency 1 has a client.

@@ -162,9 +162,9 @@ type Bookings interface {
 	BookingDetails(context.Context, rental.BookingID) (rental.BookingDetails, error)
 	// FindBookings returns bookings by descending id, which is the position of a page.
 	FindBookings(context.Context, rental.BookingQuery) ([]rental.BookingDetails, error)
-	// Utilisation returns for how long the vehicles of an agency (zero: of all) that are in service
-	// were rented within a time.
-	Utilisation(_ context.Context, _ telematics.AgencyID, from, to time.Time) (rental.Utilisation, error)
+	// Utilisation returns for how long each vehicle of an agency (zero: of all) that is in service
+	// was rented within a time.
+	Utilisation(_ context.Context, _ telematics.AgencyID, from, to time.Time) ([]rental.Use, error)
 	// FindCharges returns charges by descending id, which is the position of a page.
 	FindCharges(context.Context, rental.ChargeQuery) ([]rental.BookedCharge, error)
 	// FindClients returns clients of an agency (zero: of all) whose subject has a text in it, by

@@ -76,10 +76,11 @@ type BookingQuery struct {
 	telematics.Page
 }
 
-// Utilisation is for how long vehicles were rented within a time.
-type Utilisation struct {
-	Vehicles int           // in service
-	Used     time.Duration // from the start of each rental to its end, or till now, with its pauses
+// Use is for how long a vehicle was rented within a time: from the start of each rental to its end,
+// or till now, with its pauses.
+type Use struct {
+	Vehicle telematics.VehicleID
+	Rented  time.Duration
 }
 
 // BookingDetails is a booking with all data that is needed to show it and to decide about it.

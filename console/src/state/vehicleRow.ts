@@ -267,6 +267,8 @@ export function passes(filter: Partial<Filter>): (row: VehicleRow) => boolean {
 const statuses = ['available', 'booked', 'in_use', 'maintenance', 'inactive'];
 const contacts = ['online', 'standby', 'offline', 'unknown'];
 
+type Key = (row: VehicleRow, hours: ReadonlyMap<number, number>) => number | string | null;
+
 /** What each column is sorted by; null comes last. */
 const keys = {
   id: (row) => row.id,
@@ -277,17 +279,18 @@ const keys = {
   lock: (row) => (row.locked === null ? null : Number(row.locked)),
   energy: (row) => row.energy,
   position: (row) => (row.locatedAt === null ? null : -row.locatedAt), // the newest first
-} satisfies Record<string, (row: VehicleRow) => number | string | null>;
+  rented: (row, hours) => hours.get(row.id) ?? null,
+} satisfies Record<string, Key>;
 
 export type Column = keyof typeof keys;
 export const columns = Object.keys(keys) as Column[];
 
-/** Sorts vehicles by "plate", or descending by "-plate"; else by id. */
-export function sorted(rows: VehicleRow[], by: string): VehicleRow[] {
+/** Sorts vehicles by "plate", or descending by "-plate"; else by id. hours are those for which they were rented, by their ids. */
+export function sorted(rows: VehicleRow[], by: string, hours: ReadonlyMap<number, number> = new Map()): VehicleRow[] {
   const column = columns.find((name) => name === by.replace(/^-/, '')) ?? 'id';
-  const [key, sign] = [keys[column] as (row: VehicleRow) => number | string | null, by.startsWith('-') ? -1 : 1];
+  const [key, sign] = [keys[column] as Key, by.startsWith('-') ? -1 : 1];
   return rows.sort((a, b) => {
-    const [x, y] = [key(a), key(b)];
+    const [x, y] = [key(a, hours), key(b, hours)];
     if (x === y) return a.id - b.id;
     if (x === null || y === null) return x === null ? 1 : -1;
     return sign * (typeof x === 'number' ? x - (y as number) : compareTexts(x, y as string)) || a.id - b.id;

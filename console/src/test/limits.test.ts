@@ -66,6 +66,9 @@ it('sorts by each column, in the address', async () => {
   click('energy');
   await pages.until(() => ids().join() === '1,2,4,5,6,7,8,9,10,11,12,3');
   expect(order('energy')).toBe('descending');
+  click('rented');
+  await pages.until(() => ids().join() === '2,1,3,4,5,6,7,8,9,10,11,12'); // hours of the two that are in service
+  expect(pages.texts('tr[data-vehicle] td.rented').slice(0, 3)).toEqual(['0.0 h', '12.5 h', '–']);
 });
 
 it('leads the keyboard through rows that are not in the document yet', async () => {

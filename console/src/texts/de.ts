@@ -372,6 +372,7 @@ export const de: Texts = {
     lock: 'Türen',
     energy: 'Energie',
     position: 'Position',
+    rented: 'Vermietet in 7 Tagen',
   },
   status: { available: 'frei', booked: 'gebucht', in_use: 'in Nutzung', maintenance: 'Wartung', inactive: 'stillgelegt' },
   contact: { online: 'online', standby: 'schläft', offline: 'offline', unknown: 'stumm' },

@@ -313,6 +313,7 @@ export const en = {
     lock: 'Doors',
     energy: 'Energy',
     position: 'Position',
+    rented: 'Rented in 7 days',
   },
   status: {
     available: 'available',
