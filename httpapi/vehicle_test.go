@@ -28,11 +28,11 @@ func TestVehicle_HasItsRecordAndCapabilities(t *testing.T) {
 	})
 	r := a.get("/api/v1/admin/vehicles/42").wants(200, "")
 	r.has("plate_number", "M-MP 42", "unit", "unit-1", "powertrain", "combustion", "image", nil, "year", 2024.0)
-	r.has("capabilities.commands", []any{"lock", "unlock"}, "capabilities.signals",
+	r.has("capabilities.commands", []any{"lock", "unlock"}, "capabilities.refresh", true, "capabilities.signals",
 		[]any{"connectivity.signal_quality", "oem_data", "telemetry.is_locked", "telemetry.key_status"})
-	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Actions, t.Features = nil, nil })
+	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) { t.Protocol, t.Actions, t.Features = "teltonika", nil, nil })
 	r = a.get(vehicles42).wants(200, "")
-	r.has("capabilities.commands", []any{}, "capabilities.signals", []any{}, "features", []any{})
+	r.has("capabilities.commands", []any{}, "capabilities.refresh", false, "capabilities.signals", []any{}, "features", []any{})
 }
 
 func TestVehicle_HasWhatItCostsAndHowItsUnitIsBuiltIn(t *testing.T) {

@@ -68,6 +68,7 @@ func newMaintenance(v telematics.Vehicle) *Maintenance {
 
 type Capabilities struct {
 	Commands []telematics.Action `json:"commands"`
+	Refresh  bool                `json:"refresh"` // the unit reports when it is asked
 	Signals  []string            `json:"signals"`
 }
 
@@ -198,7 +199,7 @@ func NewVehicle(t telematics.Twin, rate *rental.Rate, c rental.Currency) Vehicle
 		Installation: installation(t.Vehicle),
 		HourlyRate:   hourly, Deposit: deposit, Currency: c,
 		Promises:     newPromises(t.Vehicle),
-		Capabilities: Capabilities{Commands: controls(t), Signals: signals(t)},
+		Capabilities: Capabilities{Commands: controls(t), Refresh: canOrder(t, telematics.ReportState), Signals: signals(t)},
 		Keys:         t.Contact.Keys,
 	}
 }
@@ -237,11 +238,12 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 // controls lists the control actions of the vehicle, in the order of the interface; none without a
 // unit.
 func controls(t telematics.Twin) []telematics.Action {
-	if t.Unit == "" {
-		return []telematics.Action{} // nothing could execute them
-	}
 	actions := slices.Clone(telematics.ControlActions)
-	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !t.Supports(a) || !dialects.Spoken.Supports(t.Vehicle, a) })
+	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !canOrder(t, a) })
+}
+
+func canOrder(t telematics.Twin, a telematics.Action) bool {
+	return t.Unit != "" && t.Supports(a) && dialects.Spoken.Supports(t.Vehicle, a)
 }
 
 // signals lists the fields for which the vehicle has ever reported a value, by their names in the

@@ -6,6 +6,7 @@ import { session } from '../state/session.svelte';
 import { stream } from '../state/stream.svelte';
 import { selection } from '../state/selection.svelte';
 import { wanted } from '../state/wanted.svelte';
+import { en } from '../texts/en';
 import { at, booking, doubled, openConsole, summary, vehicle, type Answers, type Pages } from './service';
 
 let pages: Pages;
@@ -172,6 +173,13 @@ it('shows why what the palette has chosen was refused, also after the page was r
   await pages.until(() => pages.texts('.problem').includes(refused));
   for (let n = 0; n < 10; n++) await new Promise((resolve) => setTimeout(resolve, 10)); // the page is read meanwhile
   expect(pages.texts('.problem')).toContain(refused);
+});
+
+it('does not ask a vehicle whose unit reports at its own times alone, and says so', async () => {
+  answers['vehicles/1'] = { ...vehicle(1), capabilities: { ...vehicle(1).capabilities, refresh: false } };
+  await pages.open('#/vehicles/1', '[data-action="refresh"]');
+  expect(document.querySelector<HTMLButtonElement>('[data-action="refresh"]')!.disabled).toBe(true);
+  expect(pages.texts('#why-refresh')).toEqual([`Ask the vehicle now: ${en.off.refresh}`]);
 });
 
 it('has what was typed again after the session has ended', async () => {

@@ -59,6 +59,7 @@ export const vehicle = (id: number): Vehicle => ({
   keys: ['a', 'a'],
   capabilities: {
     commands: ['lock', 'unlock', 'enable-driving', 'disable-driving', 'unlock-and-enable-driving', 'lock-and-disable-driving', 'attention'],
+    refresh: true,
     signals: ['lights'],
   },
 });

@@ -260,10 +260,10 @@ export const de: Texts = {
     showAll: 'Alle zeigen',
     unknown: (n) =>
       n === 1
-        ? '1 Fahrzeug hat es vielleicht getan. Eine späte Antwort entscheidet es noch hier. Sonst fragen Sie es nach seinem Zustand, ' +
-          'bevor Sie es wiederholen.'
-        : `${n} Fahrzeuge haben es vielleicht getan. Späte Antworten entscheiden es noch hier. Sonst fragen Sie sie nach ihrem Zustand, ` +
-          'bevor Sie es wiederholen.',
+        ? '1 Fahrzeug hat es vielleicht getan. Eine späte Antwort entscheidet es noch hier. Sonst sehen Sie, was es als Nächstes ' +
+          'meldet, bevor Sie es wiederholen.'
+        : `${n} Fahrzeuge haben es vielleicht getan. Späte Antworten entscheiden es noch hier. Sonst sehen Sie, was sie als Nächstes ` +
+          'melden, bevor Sie es wiederholen.',
     askState: 'Nach dem Zustand fragen',
     asked: { live: 'hat gerade geantwortet', cache: 'hat nicht geantwortet' },
     again: (n) => `Die ${n} wählen, die es nicht getan haben`,
@@ -429,6 +429,7 @@ export const de: Texts = {
   confirm: (action, plate) => `${action}: ${plate}?`,
   cancel: 'Abbrechen',
   off: {
+    refresh: 'Seine Einheit meldet nicht auf Anfrage. Sie meldet von selbst, und diese Seite zeigt es.',
     capability: 'Die Einheit dieses Fahrzeugs bietet das nicht an.',
     noUnit: 'Dieses Fahrzeug hat keine Telematikeinheit.',
     halted: (reason) => `Befehle sind angehalten: ${reason}`,
@@ -461,8 +462,8 @@ export const de: Texts = {
       'schicken Sie die Werkstatt.',
     expired: 'Das Fahrzeug hat nichts getan und wird nichts tun. Sie können es wiederholen.',
     unknown:
-      'Das Fahrzeug hat es vielleicht getan. Eine späte Antwort erscheint noch hier; sonst fragen Sie das Fahrzeug nach seinem Zustand, ' +
-      'bevor Sie es wiederholen.',
+      'Das Fahrzeug hat es vielleicht getan. Eine späte Antwort erscheint noch hier; sonst sehen Sie auf seiner Seite, ' +
+      'was es als Nächstes meldet, bevor Sie es wiederholen.',
   },
   contradicted: 'Das Fahrzeug hat seitdem gemeldet, dass es nicht ausgeführt wurde.',
   late: 'Eine späte Antwort hat es entschieden.',

@@ -202,9 +202,9 @@ export const en = {
     showAll: 'Show all',
     unknown: (n: number) =>
       n === 1
-        ? '1 vehicle may have done it. A late answer still settles it here. Otherwise ask it for its state before you send it again.'
+        ? '1 vehicle may have done it. A late answer still settles it here. Otherwise see what it reports next before you send it again.'
         : `${n} vehicles may have done it. Late answers still settle them here. ` +
-          'Otherwise ask them for their state before you send it again.',
+          'Otherwise see what they report next before you send it again.',
     askState: 'Ask them for their state',
     asked: { live: 'has just answered', cache: 'did not answer' } as Record<string, string>,
     again: (n: number) => `Select the ${n} that did not do it`,
@@ -377,6 +377,7 @@ export const en = {
   confirm: (action: string, plate: string) => `${action}: ${plate}?`,
   cancel: 'Cancel',
   off: {
+    refresh: 'Its unit does not report when it is asked. It does at its own times, and this page shows it.',
     capability: 'The unit of this vehicle does not offer this.',
     noUnit: 'This vehicle has no telematics unit.',
     halted: (reason: string) => `Commands are halted: ${reason}`,
@@ -407,7 +408,8 @@ export const en = {
     failed: 'The vehicle tried. Look at its state before you send it again; if it fails again, send a mechanic.',
     expired: 'The vehicle did nothing and will do nothing. You can send it again.',
     unknown:
-      'The vehicle may have done it. A late answer still appears here; otherwise ask the vehicle for its state before you send it again.',
+      'The vehicle may have done it. A late answer still appears here; otherwise see what it reports next, on its page, ' +
+      'before you send it again.',
   } as Record<string, string>,
   contradicted: 'The vehicle has reported since that it was not executed.',
   late: 'A late answer settled it.',

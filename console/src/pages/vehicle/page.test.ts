@@ -19,7 +19,7 @@ beforeEach(async () => {
   session.me = { subject: 'zoe', level: 'administrator', agency_id: null, scopes: [] } as unknown as Me;
   const status = doubled['vehicles/1/status'] as VehicleStatus;
   answers = {
-    'vehicles/1': { ...vehicle(1), unit: 'u-1', capabilities: { commands: ['lock', 'unlock', 'attention'], signals: [] } },
+    'vehicles/1': { ...vehicle(1), unit: 'u-1', capabilities: { commands: ['lock', 'unlock', 'attention'], refresh: true, signals: [] } },
     'vehicles/1/status': { ...status, status: 'available', telemetry: { ...status.telemetry, is_locked: true } },
     'vehicles/1/commands': [],
     bookings: [],
