@@ -5,7 +5,7 @@ import { mainActions, whyNot, type Ordered, type Situation, type Target } from '
 
 const operator = { level: 'operator' } as Me;
 const target: Target = { unit: 'u', busy: null };
-const driving = (kmh: number | null, age: number): Target => ({ ...target, speed: { kmh, age } });
+const driving = (kmh: number | null, age: number): Target => ({ ...target, speed: { kmh, at: -age } });
 
 it.each<[Action, Target, string]>([
   ['unlock', target, ''],
@@ -16,7 +16,7 @@ it.each<[Action, Target, string]>([
   ['disable-driving', driving(50, 31_000), ''],
   ['disable-driving', driving(null, 1000), ''],
   ['unlock', { ...driving(50, 1000), contact: 'offline' }, en.off.offline],
-])('%s of %j is off because of %j', (action, of, want) => expect(whyNot(action, operator, of, null, en)).toBe(want));
+])('%s of %j is off because of %j', (action, of, want) => expect(whyNot(action, operator, of, null, 0, en)).toBe(want));
 
 const parked: Situation = { locked: true, inUse: false, moving: false };
 it.each<[Situation, Action[] | undefined, Ordered[]]>([

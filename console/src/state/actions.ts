@@ -1,6 +1,7 @@
 // What may be done to a vehicle, and why not.
 import type { Action, Halt, Me } from '../api/client';
 import type { Texts } from '../texts/en';
+import type { VehicleRow } from './vehicleRow';
 
 /** An action that people order; report-state comes from the service itself. */
 export type Ordered = Exclude<Action, 'report-state'>;
@@ -54,8 +55,7 @@ export interface Target {
   unit: string | null;
   commands?: Action[] | undefined;
   contact?: string | undefined;
-  /** km/h, and milliseconds since that was reported; undefined: not known. */
-  speed?: { kmh: number | null; age: number } | undefined;
+  speed?: VehicleRow['speed'];
   /** Who ordered the command that is open; null: there is none. */
   busy: string | null;
 }
@@ -65,14 +65,14 @@ const movingAbove = 5;
 const freshFor = 30_000;
 
 /** Why an action is off; empty: it is on. */
-export function whyNot(action: Action, me: Me | null, target: Target, halt: Halt | null, texts: Texts): string {
+export function whyNot(action: Action, me: Me | null, target: Target, halt: Halt | null, now: number, texts: Texts): string {
   if (me?.level === 'viewer') return texts.off.viewer;
   if (target.unit === null) return texts.off.noUnit;
   if (target.commands && !target.commands.includes(action)) return texts.off.capability;
   if (halt) return texts.off.halted(halt.reason);
   if (target.contact === 'offline') return texts.off.offline;
   const { speed } = target;
-  if (speed && whileStanding.includes(action) && (speed.kmh ?? 0) > movingAbove && speed.age < freshFor) return texts.off.moving;
+  if (speed && whileStanding.includes(action) && (speed.kmh ?? 0) > movingAbove && now - speed.at < freshFor) return texts.off.moving;
   if (target.busy !== null) return texts.off.busy(target.busy);
   return '';
 }

@@ -31,6 +31,8 @@ export interface VehicleRow {
   address?: string | null | undefined;
   /** Whether it drives; undefined as above. */
   moving?: boolean | undefined;
+  /** In km/h, and when it was reported; undefined as above. */
+  speed?: { kmh: number | null; at: number } | undefined;
   /** All that words are searched in, in lower case. */
   text: string;
 }
@@ -124,6 +126,7 @@ export interface Reading {
   contact?: string | undefined;
   seenAt?: number | null | undefined;
   moving?: boolean | undefined;
+  speed?: VehicleRow['speed'];
   status?: string | undefined;
 }
 
@@ -132,7 +135,7 @@ const nearby = 0.0001; // degrees, about 10 m: the address of one place is that 
 const isNear = (a: number | null, b: number | null) => a !== null && b !== null && Math.abs(a - b) < nearby;
 
 /** Returns a vehicle with a reading. Of each value the one with the later time counts: readings overtake each other. */
-export function updated(row: VehicleRow, { lock, energy, charging, place, contact, seenAt, moving, status }: Reading): VehicleRow {
+export function updated(row: VehicleRow, { lock, energy, charging, place, contact, seenAt, moving, speed, status }: Reading): VehicleRow {
   const next = { ...row };
   if (lock && (lock.lockedAt ?? 0) >= (row.lockedAt ?? 0)) Object.assign(next, lock);
   if (energy && (energy.energyAt ?? 0) >= (row.energyAt ?? 0)) Object.assign(next, energy);
@@ -144,6 +147,7 @@ export function updated(row: VehicleRow, { lock, energy, charging, place, contac
   if (contact !== undefined) next.contact = contact;
   if (seenAt && seenAt > (row.seenAt ?? 0)) next.seenAt = seenAt;
   if (moving !== undefined) next.moving = moving;
+  if (speed && speed.at >= (row.speed?.at ?? 0)) next.speed = speed;
   if (status !== undefined) next.status = status;
   return next;
 }
@@ -152,11 +156,11 @@ export function updated(row: VehicleRow, { lock, energy, charging, place, contac
 export function keepNewer(read: VehicleRow, known: VehicleRow | undefined): VehicleRow {
   if (!known) return read;
   // Times of a row are in seconds. Of one second, what an event has brought is newer.
-  const { latitude, longitude, locatedAt, address, seenAt, moving } = known;
+  const { latitude, longitude, locatedAt, address, seenAt, moving, speed } = known;
   const place = { latitude, longitude, locatedAt, address };
   const { locked, lockedAt, energy, energyAt, charging, chargingAt } = known;
   const values = { lock: { locked, lockedAt }, energy: { energy, energyAt }, charging: { charging, chargingAt } };
-  const row = updated(read, { ...values, place, seenAt, moving });
+  const row = updated(read, { ...values, place, seenAt, moving, speed });
   // Where there was no address, the service may have found one since.
   if (row.address === null) row.address = undefined;
   return row.address === undefined && isNear(row.latitude, latitude) && isNear(row.longitude, longitude)
@@ -190,6 +194,7 @@ export function withReport(row: VehicleRow, change: StatusChange): VehicleRow {
     contact: typeof connectivity.status === 'string' ? connectivity.status : undefined,
     seenAt: at, // a report is a sign of life
     moving: drives || ('ignition' in telemetry ? false : undefined),
+    speed: 'speed_kmh' in telemetry ? { kmh: number(telemetry.speed_kmh), at } : undefined,
   });
 }
 
@@ -198,17 +203,20 @@ export function withSummary(row: VehicleRow, s: VehicleSummary): VehicleRow {
   const named = { ...row, plate: s.plate_number, model: `${s.brand} ${s.model}`.trim(), unit: s.unit, agency: s.agency_id };
   named.powertrain = s.powertrain;
   named.text = textOf(named);
-  return withStatus(named, s, { lockedAt: time(s.reported_at?.is_locked), energyAt: time(energyTime(s.powertrain, s.reported_at)) });
+  const of = s.reported_at;
+  const times = { lockedAt: time(of?.is_locked), energyAt: time(energyTime(s.powertrain, of)), speedAt: time(of?.speed_kmh) };
+  return withStatus(named, s, times);
 }
 
 type Levels<Value> = { battery_level_percent?: Value; fuel_level_percent?: Value } | undefined;
 const energyTime = (powertrain: string, times: Levels<string | null>) =>
   powertrain === 'electric' ? times?.battery_level_percent : times?.fuel_level_percent;
 
-/** When the lock and the energy of a status were reported. */
+/** When the lock, the energy and the speed of a status were reported. */
 export function timesOf({ older, sections }: Pick<StatusMeta, 'sections' | 'older'>, powertrain: string) {
   const at = (name: string) => time(older[`telemetry.${name}`] ?? sections.telemetry);
-  return { lockedAt: at('is_locked'), energyAt: at(powertrain === 'electric' ? 'battery_level_percent' : 'fuel_level_percent') };
+  const energy = powertrain === 'electric' ? 'battery_level_percent' : 'fuel_level_percent';
+  return { lockedAt: at('is_locked'), energyAt: at(energy), speedAt: at('speed_kmh') };
 }
 
 type Status = Pick<VehicleStatus, 'status' | 'location'> & {
@@ -216,8 +224,8 @@ type Status = Pick<VehicleStatus, 'status' | 'location'> & {
   telemetry: Pick<VehicleStatus['telemetry'], 'ignition' | 'speed_kmh' | 'is_locked' | 'battery_level_percent' | 'fuel_level_percent'>;
 };
 
-/** Returns a vehicle with its status, whose lock and energy have times. */
-export function withStatus(row: VehicleRow, s: Status, times: Pick<VehicleRow, 'lockedAt' | 'energyAt'>): VehicleRow {
+/** Returns a vehicle with its status, whose lock, energy and speed have times. */
+export function withStatus(row: VehicleRow, s: Status, times: ReturnType<typeof timesOf>): VehicleRow {
   const { location, telemetry, connectivity } = s;
   const seenAt = time(connectivity.last_seen);
   const energy = row.powertrain === 'electric' ? telemetry.battery_level_percent : telemetry.fuel_level_percent;
@@ -233,6 +241,7 @@ export function withStatus(row: VehicleRow, s: Status, times: Pick<VehicleRow, '
     contact: (seenAt ?? 0) >= (row.seenAt ?? 0) ? connectivity.status : undefined,
     seenAt,
     moving: telemetry.ignition === 'on' || (telemetry.speed_kmh ?? 0) > 0,
+    speed: times.speedAt ? { kmh: telemetry.speed_kmh, at: times.speedAt } : undefined,
     status: s.status,
   });
 }

@@ -182,6 +182,18 @@ it('does not ask a vehicle whose unit reports at its own times alone, and says s
   expect(pages.texts('#why-refresh')).toEqual([`Ask the vehicle now: ${en.off.refresh}`]);
 });
 
+it('says before a bulk which vehicles drive now, as the page of one does', async () => {
+  const drives = summary(2);
+  answers.vehicles = [
+    summary(1),
+    { ...drives, telemetry: { ...drives.telemetry, speed_kmh: 50 }, reported_at: { ...drives.reported_at, speed_kmh: ago(1) } },
+  ];
+  selection.set([1, 2], true);
+  await tick();
+  click('.chosen [data-action="disable-driving"]');
+  await pages.until(() => pages.texts('dialog[open] li').includes(`1 × ${en.off.moving}`));
+});
+
 it('has what was typed again after the session has ended', async () => {
   answers['bookings/1'] = booking(1);
   selection.set([1, 2], true);

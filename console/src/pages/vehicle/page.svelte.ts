@@ -107,13 +107,14 @@ export class VehiclePage {
         busy: this.commands.find((c) => c.completed_at === null)?.requested_by ?? null,
       },
       vehicle && halts.of(vehicle.agency_id),
+      clock.now,
       t(),
     );
   }
 
   #speed() {
     const at = this.reported && ageOf('telemetry.speed_kmh', this.reported);
-    return at ? { kmh: this.status?.telemetry.speed_kmh ?? null, age: clock.now - Date.parse(at) } : undefined;
+    return at ? { kmh: this.status?.telemetry.speed_kmh ?? null, at: Date.parse(at) } : undefined;
   }
 
   /** Each reason for which some action is off now, with these actions; not that a unit never offers one. */
