@@ -7,7 +7,7 @@ import { stream } from '../state/stream.svelte';
 import { selection } from '../state/selection.svelte';
 import { wanted } from '../state/wanted.svelte';
 import { en } from '../texts/en';
-import { at, booking, doubled, openConsole, summary, vehicle, type Answers, type Pages } from './service';
+import { at, booking, command, doubled, openConsole, summary, vehicle, type Answers, type Pages } from './service';
 
 let pages: Pages;
 let answers: Answers;
@@ -192,6 +192,16 @@ it('says before a bulk which vehicles drive now, as the page of one does', async
   await tick();
   click('.chosen [data-action="disable-driving"]');
   await pages.until(() => pages.texts('dialog[open] li').includes(`1 × ${en.off.moving}`));
+});
+
+it('says why the unit failed next to the buttons, also to a person who comes back', async () => {
+  answers['vehicles/1/commands'] = [
+    command(5, { state: 'failed', outcome: 'failed', reason: 'door_lock_fault', requested_at: ago(60), completed_at: ago(55) }),
+  ];
+  await pages.open('#/vehicles/1', '[data-result] .failed');
+  expect(pages.texts('[data-result] [role="status"]')[0]).toMatch(
+    /^Lock: tried and failed \S+ \(the door lock does not move: it is jammed or broken\) Look at its state/,
+  );
 });
 
 it('has what was typed again after the session has ended', async () => {

@@ -456,10 +456,8 @@ export const de: Texts = {
   },
   next: {
     succeeded: '',
-    rejected: 'Das Fahrzeug hat nichts getan. Der Grund oben sagt, was zu ändern ist.',
-    failed:
-      'Das Fahrzeug hat es versucht. Sehen Sie seinen Zustand an, bevor Sie es wiederholen; scheitert es noch einmal, ' +
-      'schicken Sie die Werkstatt.',
+    rejected: 'Das Fahrzeug hat nichts getan. Sein Grund sagt, was zu ändern ist.',
+    failed: 'Sehen Sie seinen Zustand an, bevor Sie es wiederholen; scheitert es noch einmal, schicken Sie die Werkstatt.',
     expired: 'Das Fahrzeug hat nichts getan und wird nichts tun. Sie können es wiederholen.',
     unknown:
       'Das Fahrzeug hat es vielleicht getan. Eine späte Antwort erscheint noch hier; sonst sehen Sie auf seiner Seite, ' +

@@ -404,8 +404,8 @@ export const en = {
   } as Record<string, string>,
   next: {
     succeeded: '',
-    rejected: 'The vehicle did nothing. The reason above says what to change.',
-    failed: 'The vehicle tried. Look at its state before you send it again; if it fails again, send a mechanic.',
+    rejected: 'The vehicle did nothing. Its reason says what to change.',
+    failed: 'Look at its state before you send it again; if it fails again, send a mechanic.',
     expired: 'The vehicle did nothing and will do nothing. You can send it again.',
     unknown:
       'The vehicle may have done it. A late answer still appears here; otherwise see what it reports next, on its page, ' +

@@ -29,6 +29,7 @@ import { ageOf } from './words';
 // Each reading of a status is an entry of the audit log: events bring what changes meanwhile.
 const readAgainEvery = (moves: boolean) => (moves ? 60_000 : 2 * 60_000);
 const lookEvery = 20_000;
+const recent = 10 * 60_000; // a person comes back to see what became of it
 const readAddressAfter = 3000;
 export const commandsShown = 10;
 
@@ -70,8 +71,8 @@ export class VehiclePage {
     return { status: live.contact as VehicleStatus['connectivity']['status'], last_seen: new Date(live.seenAt).toISOString() };
   });
   commands = $derived.by(() => commands.of(this.id).slice(0, commandsShown));
-  /** The newest command since the page was opened: what became of it stands next to the buttons. */
-  latest = $derived(this.commands.find((c) => Date.parse(c.requested_at) > this.#openedAt - 1000 && c.action !== 'report-state'));
+  /** The newest command since shortly before the page was opened: what became of it stands next to the buttons. */
+  latest = $derived(this.commands.find((c) => Date.parse(c.requested_at) > this.#openedAt - recent && c.action !== 'report-state'));
   reported = $derived.by(() => {
     if (!this.status || !this.ages || !this.vehicle) return null;
     const { contact } = this;
