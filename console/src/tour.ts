@@ -1,7 +1,7 @@
 import type { Action } from './api/client';
 import type { VehicleRow } from './state/vehicleRow';
 
-/** What can be tried with the demo fleet of `make dev`, in this order. Texts: t().tour.steps. */
+/** What can be tried with the demo fleet of `make dev`, in this order. Texts: tourTexts. */
 export const steps: { vehicle: number; action: Action }[] = [
   { vehicle: 1, action: 'lock' },
   { vehicle: 7, action: 'lock' },

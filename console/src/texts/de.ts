@@ -73,66 +73,7 @@ export const de: Texts = {
   signOut: 'Abmelden',
   signedInAs: (subject, level) => `${subject} (${level})`,
   levels: { viewer: 'nur Ansicht', operator: 'Betrieb', administrator: 'Administration' },
-  tour: {
-    title: 'Rundgang',
-    intro:
-      'Sieben Autos der Demo-Flotte, und jedes zeigt etwas anderes. Die Knöpfe senden Befehle an simulierte Autos; ' +
-      'sehen Sie bei jedem das Ergebnis.',
-    notHere: 'Der Rundgang braucht die Demo-Flotte, und dies ist eine andere. Mit `make dev` sehen Sie ihn.',
-    refused: (text: string) => `Abgelehnt, und nichts wurde gesendet: ${text}`,
-    steps: [
-      {
-        title: 'Ein Auto antwortet',
-        what: 'Verriegeln Sie Auto 1. Die Zeitleiste unter dem Knopf beginnt mit dem HTTP-Aufruf; der Befehl ist gespeichert, ' +
-          'bevor er gesendet wird.',
-        learned:
-          'Ausgeführt heißt: Das Auto hat es bestätigt. Die Zeit läuft nach rechts; die gestrichelte Linie zeigt, ' +
-          'wie lange der Aufrufer wartet, die durchgezogene, ab wann der Befehl nicht mehr gilt.',
-      },
-      {
-        title: 'Langsamer Funk',
-        what: 'Auto 7 antwortet nach 6 bis 9 Sekunden wie in einem schlechten Mobilfunknetz. Die Seite bleibt währenddessen bedienbar.',
-        learned:
-          'Bis das Auto bestätigt, dass es den Befehl hat, wird er noch einmal gesendet, mit derselben Nummer: ' +
-          'Das Auto führt ihn einmal aus.',
-      },
-      {
-        title: 'Offline',
-        what: 'Auto 5 hat kein Netz. Versuchen Sie, es zu entriegeln. Auf seiner eigenen Seite ist der Knopf aus und sagt, warum.',
-        learned: 'Die Ablehnung kommt sofort, und nichts wartet im Netz: Das Auto öffnet sich nicht eine Stunde später von selbst.',
-      },
-      {
-        title: 'In Fahrt',
-        what: 'Auto 6 fährt mit 50 km/h um die Altstadt. Versuchen Sie, das Fahren zu sperren.',
-        learned: 'Was frische Telemetrie verbietet, wird abgelehnt, bevor es das Auto erreicht.',
-      },
-      {
-        title: 'Versucht und gescheitert',
-        what: 'Auto 10 empfängt den Befehl, aber sein Türschloss klemmt.',
-        learned: 'Gescheitert heißt: Das Auto hat es versucht. Schicken Sie die Werkstatt.',
-      },
-      {
-        title: 'Nicht bekannt, dann bekannt',
-        what: 'Auto 8 führt sofort aus, aber seine Antwort braucht 20 Sekunden: länger, als ein Aufrufer wartet. ' +
-          'Nach 10 Sekunden ist das Ergebnis nicht bekannt und schraffiert.',
-        learned:
-          'Nicht bekannt ist weder ausgeführt noch gescheitert. Eine späte Antwort klärt es noch, hier und für alle, die zusehen; ' +
-          'bis dahin: Fragen Sie das Auto nach seinem Zustand, bevor Sie noch einmal senden.',
-      },
-      {
-        title: 'Gestörter Funk',
-        what: 'Auto 9 verliert jeden zweiten Befehl und antwortet doppelt. Verriegeln Sie es zwei- oder dreimal.',
-        learned:
-          'Zwei Punkte in der Zeile der Übertragungen: Die erste ging verloren. Wie oft auch gesendet wird, das Auto führt einmal aus.',
-      },
-    ],
-    next: 'Und dann',
-    further: [
-      ['#/', 'Wählen Sie in der Flotte mehrere Autos (Taste x) und verriegeln Sie alle mit einem Befehl'],
-      ['#/activity', 'Lesen Sie das Aktivitätsprotokoll: Alles, was Sie versucht haben, steht darin'],
-      ['#/commands?state=unknown', 'Sehen Sie, welche Ergebnisse nicht bekannt sind'],
-    ],
-  },
+  tour: { title: 'Rundgang' },
   help: {
     title: 'Tasten',
     keys: [

@@ -29,62 +29,7 @@ export const en = {
   signOut: 'Sign out',
   signedInAs: (subject: string, level: string) => `${subject} (${level})`,
   levels: { viewer: 'viewer', operator: 'operator', administrator: 'administrator' } as Record<string, string>,
-  tour: {
-    title: 'Tour',
-    intro:
-      'Seven cars of the demo fleet, each with another behaviour. The buttons send commands to simulated cars; ' +
-      'watch the result of each command.',
-    notHere: 'The tour needs the demo fleet, and this is another fleet. Run `make dev` to see it.',
-    refused: (text: string) => `Refused, and nothing was sent: ${text}`,
-    steps: [
-      {
-        title: 'A car answers',
-        what: 'Lock car 1. The line below the button begins with the HTTP call; the command is stored before it is sent.',
-        learned:
-          'Done means: the car has confirmed it. Time runs to the right; the dashed line is how long the caller waits, ' +
-          'the solid one is when the command expires.',
-      },
-      {
-        title: 'A slow radio',
-        what: 'Car 7 answers after 6 to 9 seconds, as in a bad cellular network. The page stays usable meanwhile.',
-        learned: 'Until the car confirms that it has the command, it is sent again, with the same number: the car executes it once.',
-      },
-      {
-        title: 'Offline',
-        what: 'Car 5 has no network. Try to unlock it. On its own page the button is off and says why.',
-        learned: 'A refusal comes immediately, and nothing waits in the network: the car does not open by itself an hour later.',
-      },
-      {
-        title: 'Driving',
-        what: 'Car 6 drives at 50 km/h around the old town. Try to disable driving.',
-        learned: 'What fresh telemetry forbids is refused before it reaches the car.',
-      },
-      {
-        title: 'Tries, and fails',
-        what: 'Car 10 receives the command, but its door lock is jammed.',
-        learned: 'Failed means: the car tried. Send a mechanic.',
-      },
-      {
-        title: 'Not known, then known',
-        what: 'Car 8 executes immediately, but its answer takes 20 seconds: longer than any caller waits. ' +
-          'After 10 seconds the outcome is not known, and hatched.',
-        learned:
-          'Not known is neither done nor failed. A late answer still settles it, here and for everyone who looks; until then: ' +
-          'ask the car for its state before you send again.',
-      },
-      {
-        title: 'A noisy radio',
-        what: 'Car 9 loses every second command, and answers doubly. Lock it twice or three times.',
-        learned: 'Two marks in the row of publications: the first was lost. However often it is sent, the car executes it once.',
-      },
-    ],
-    next: 'And then',
-    further: [
-      ['#/', 'Select several cars in the fleet (key x), and lock them with one command'],
-      ['#/activity', 'Read the audit log: it has everything that you tried'],
-      ['#/commands?state=unknown', 'See which outcomes are unknown'],
-    ] as [string, string][],
-  },
+  tour: { title: 'Tour' },
   help: {
     title: 'Keys',
     keys: [
