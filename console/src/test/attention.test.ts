@@ -44,7 +44,7 @@ it('orders what needs a person, each with what it does next', async () => {
     expect.stringMatching(/^M-IM 2101 Warning lamp: tyre failure acknowledged by zoe, /),
   ]);
   expect(pages.texts('[data-alert] .actions > :first-child')).toEqual(['Locate', 'Open booking', 'Lock', 'Open vehicle']);
-  expect(pages.texts('[data-filter]')).toEqual(['all 3', 'critical 1', 'warning 2', 'info 0']);
+  expect(pages.texts('[data-filter]')).toEqual(['all 3', 'critical 1', 'warning 2', 'info 0', 'cleared']);
   expect(pages.texts('nav .count')).toEqual(['3']);
   await pages.open('#/bookings', 'h1');
   await pages.until(() => document.querySelector('a[href="#/attention?severity=critical"]'));
@@ -92,4 +92,19 @@ it('is calm where there is nothing', async () => {
   const [available, inUse] = ['available', 'in_use'].map((status) => pages.texts(`.numbers a[href="#/?status=${status}"]`)[0]);
   expect([available, inUse, ...pages.texts('.numbers a[href="#/?energy=charging"]')]).toEqual(['3', '0', '1']);
   await pages.until(() => pages.texts('.numbers > :last-child dd')[0] === '33.3 %');
+});
+
+it('counts those that are over by their rules', async () => {
+  const over = { state: 'cleared', cleared_at: at(60) } as const;
+  const lamp = { rule: 'lamp', facts: { lamps: ['abs'] }, ...over } as const;
+  answers['alerts?state=cleared&limit=100'] = [alert(9, over), alert(8, lamp), alert(7, lamp)];
+  await pages.open('#/attention?severity=info', '[data-filter="cleared"]');
+  document.querySelector<HTMLElement>('[data-filter="cleared"]')!.click();
+  await pages.until(() => pages.texts('button[data-rule]').join() === 'all 3,Warning lamp 2,Left open 1');
+  document.querySelector<HTMLElement>('button[data-rule="left_open"]')!.click();
+  await pages.until(() => pages.texts('[data-alert]').length === 1);
+  expect(pages.texts('[data-alert]')[0]).toMatch(/^M-IM 2101 Left open: not locked, boot/);
+  document.querySelector<HTMLElement>('[data-filter="warning"]')!.click();
+  await pages.until(() => pages.texts('[data-alert]').length === 2 && location.hash === '#/attention?severity=warning');
+  expect(pages.errors).toEqual([]);
 });

@@ -36,6 +36,16 @@ it('shows which of the vehicles of one plate it means', async () => {
   expect(pages.texts('[data-failed]')).toEqual([]);
 });
 
+it('finds the alert limits of an agency, and says what else can be found', async () => {
+  await find('threshold');
+  expect(options()).toEqual(['Alert limits']);
+  await find('Meier');
+  expect(pages.texts('dialog[open] [role="status"]')[0]).toContain('a client’s name or ID, a booking’s number');
+  await find('alert lim');
+  await pages.press('Enter');
+  await pages.until(() => pages.texts('[data-rule]').length === 2 && location.hash === '#/agencies?limits=1');
+});
+
 it('finds clients by a part of their name', async () => {
   answers.clients = [{ agency_id: 1, client: 'anna' }];
   await find('ann');
