@@ -111,6 +111,13 @@ func access(t *testing.T) map[string][]string {
 // contract.
 func validRequest(operation *openapi3.Operation) func(*http.Request) {
 	return func(r *http.Request) {
+		for _, p := range operation.Parameters {
+			if p.Value.In == openapi3.ParameterInQuery && p.Value.Required && p.Value.Example != nil {
+				query := r.URL.Query()
+				query.Set(p.Value.Name, fmt.Sprint(p.Value.Example))
+				r.URL.RawQuery = query.Encode()
+			}
+		}
 		if r.Method != http.MethodGet {
 			r.Header.Set("Idempotency-Key", "access-1")
 		}

@@ -283,6 +283,7 @@ func TestAdminBooking_IsExtendedWhileItIsOverdue(t *testing.T) {
 	end := now.Add(time.Hour).UTC().Format("2006-01-02T15:04:05.000Z")
 	later := withJSON(`{"end_date":"` + end + `"}`)
 	a.asClient(http.MethodPost, ownBooking+"/extend", later).wants(409, "booking_not_extendable")
+	a.get("/api/v1/admin/bookings/42/extend?end_date="+end, ofAgency(1)).wants(200, "").has("end_date", end)
 	a.post("/api/v1/admin/bookings/42/extend", later, ofAgency(1)).wants(200, "").has("end_date", end)
 }
 

@@ -42,7 +42,24 @@ func cancelBooking(c *request.Call, now time.Time) rental.Decision {
 }
 
 func extendBooking(c *request.Call, now time.Time) rental.Decision {
-	end := c.Time("end_date")
+	return extension(c, now, c.Time("end_date"))
+}
+
+// extended answers GET …/bookings/{booking}/extend with the booking as it would be.
+func (b bookings) extended(c *request.Call) error {
+	d, err := visibleBooking(c, b.record)
+	if err != nil {
+		return err
+	}
+	change, err := extension(c, c.Now(), c.QueryTime("end_date"))(d)
+	if err != nil {
+		return err
+	}
+	d.Booking = change.Booking
+	return answerBooking(c, http.StatusOK, "The booking as it would be; nothing has changed.", d)
+}
+
+func extension(c *request.Call, now, end time.Time) rental.Decision {
 	return func(d rental.BookingDetails) (rental.Change, error) {
 		if c.Actor.Role == telematics.Client {
 			return d.Extend(now, end)

@@ -101,6 +101,11 @@ func TestClientBooking_IsExtended(t *testing.T) {
 	unchanged := extend("2026-01-02T17:00:00.0004+01:00").wants(200, "")
 	unchanged.has("end_date", "2026-01-02T16:00:00.000Z")
 	same(t, len(a.bookings.byID[42].Charges), 2, "number of charges")
+	ask := func(end string) *response { return a.asClient(http.MethodGet, ownBooking+"/extend?end_date="+end) }
+	ask("2026-01-02T18:30:00.123Z").wants(200, "").has("end_date", "2026-01-02T18:30:00.123Z", "pricing.duration_hours", 10.5)
+	ask("2026-01-02T12:00:00Z").wants(409, "booking_not_extendable")
+	ask("tomorrow").invalid("end_date")
+	a.asClient(http.MethodGet, ownBooking).has("end_date", "2026-01-02T16:00:00.000Z")
 	r := extend("2026-01-02T18:30:00.123Z").wants(200, "")
 	if r.at("end_date") != "2026-01-02T18:30:00.123Z" || !strings.Contains(r.data(), `"duration_hours":10.5,`) {
 		t.Error(r.text)
