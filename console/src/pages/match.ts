@@ -56,11 +56,15 @@ export function namesOf(vehicles: Iterable<Named>): Map<number, string> {
   return new Map(all.map((v) => [v.id, count.get(compact(v.plate)) === 1 ? v.plate : `${v.plate} (#${v.id})`]));
 }
 
-/** The ids of the vehicles that a person may mean by a name (see namesOf), a plate or an id: several may have one plate. */
+/** The ids of the vehicles that a person may mean by a name (see namesOf), a plate, an id, or a part of a plate. */
 export function vehiclesOf(text: string, vehicles: Iterable<Named>): string[] {
   const named = text.match(/\(#(\d{1,15})\)\s*$/)?.[1];
   if (named) return [named];
   const word = compact(text);
-  const found = [...vehicles].filter((v) => compact(v.plate) === word).map((v) => String(v.id));
+  const all = [...vehicles];
+  const idsOf = (fits: (plate: string, id: string) => boolean) =>
+    all.filter((v) => fits(compact(v.plate), String(v.id))).map((v) => String(v.id));
+  const best = [idsOf((plate) => plate === word), idsOf((_, id) => id === word), idsOf((plate) => plate.includes(word))];
+  const found = best.find((ids) => ids.length > 0) ?? [];
   return found.length === 0 && /^\d{1,15}$/.test(word) ? [word] : found;
 }

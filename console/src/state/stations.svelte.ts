@@ -8,6 +8,16 @@ type Place = Pick<Station, 'latitude' | 'longitude'>;
 
 const pagesRead = 50; // of 100 stations
 
+/** The station that is nearest to a place, and how far it is; null: there are none. */
+export function nearestOf(stations: Station[], { latitude, longitude }: Place): { station: Station; km: number } | null {
+  const kmPerDegree = 111.2;
+  const found = stations.map((station) => {
+    const east = (station.longitude - longitude) * Math.cos((latitude * Math.PI) / 180);
+    return { station, km: kmPerDegree * Math.hypot(station.latitude - latitude, east) };
+  });
+  return found.sort((a, b) => a.km - b.km)[0] ?? null;
+}
+
 class Stations {
   all = $state.raw<Station[]>([]);
   /** Around all of them; null: there are none. */
@@ -16,16 +26,9 @@ class Stations {
   more = $state(false);
   problem = $state('');
 
-  /** The station of an agency that is nearest to a place, and how far it is; null: there are none. */
-  nearest(agency: number, { latitude, longitude }: Place): { station: Station; km: number } | null {
-    const kmPerDegree = 111.2;
-    const found = this.all
-      .filter((s) => s.agency_id === agency)
-      .map((station) => {
-        const east = (station.longitude - longitude) * Math.cos((latitude * Math.PI) / 180);
-        return { station, km: kmPerDegree * Math.hypot(station.latitude - latitude, east) };
-      });
-    return found.sort((a, b) => a.km - b.km)[0] ?? null;
+  /** As nearestOf, of an agency. */
+  nearest(agency: number, place: Place): { station: Station; km: number } | null {
+    return nearestOf(this.all.filter((s) => s.agency_id === agency), place);
   }
 
   async read() {

@@ -53,6 +53,9 @@ const number = (value: unknown): number | null => (typeof value === 'number' ? v
 const time = (text: unknown): number | null => (typeof text === 'string' ? Date.parse(text) : null);
 const textOf = ({ id, plate, model, unit }: Omit<VehicleRow, 'text'>) => `${id} ${plate} ${model} ${unit ?? ''}`.toLowerCase();
 
+/** Whether clients can get a vehicle. */
+export const isInService = ({ status }: Pick<VehicleRow, 'status'>) => status !== 'maintenance' && status !== 'inactive';
+
 /** Reads rows by the names of their columns: later versions of the service may add some, and one before this has fewer. */
 export function decode(rows: FleetRows): VehicleRow[] {
   const places = new Map(rows.columns.map((name, place) => [name, place]));

@@ -12,6 +12,7 @@ const take = (path: string, { method, body, headers }: RequestInit) => {
     if (fails) throw new Error('lost');
     return made;
   }
+  if (path.includes('end_date=')) return { ...made, pricing: { ...made.pricing, rental_total: made.pricing.rental_total + 5 } };
   return path.startsWith('bookings/') ? made : [];
 };
 const answers: Answers = {
@@ -78,6 +79,9 @@ it('is extended, gets another vehicle, and is cancelled', async () => {
   await click('extend');
   expect(new Date(field('end').value).toISOString().slice(0, 16)).toBe('2126-01-02T11:00'); // an hour more
   set('end', '2126-03-01T12:00');
+  const { rental_total: was } = made.pricing;
+  const costs = `€${(was + 5).toFixed(2)} instead of €${was.toFixed(2)}`;
+  await pages.until(() => pages.texts('dialog[open] li').some((text) => text.includes(costs)));
   send();
   await pages.until(() => pages.texts('main [role="status"]').includes('Extended.'));
   await click('vehicle');

@@ -118,7 +118,7 @@ it('asks which vehicle is meant where several have one plate', async () => {
     await new Promise((done) => setTimeout(done));
   };
   await enter('mim 2101');
-  expect(input.validationMessage).toBe('Several vehicles have this plate. Enter one of: M-IM 2101 (#1), M-IM 2101 (#2)');
+  expect(input.validationMessage).toBe('Several vehicles fit. Enter one of: M-IM 2101 (#1), M-IM 2101 (#2)');
   expect(location.hash).toBe('#/commands');
   input.dispatchEvent(new Event('input', { bubbles: true }));
   await enter('M-IM 2101 (#2)');
