@@ -1,4 +1,5 @@
 // @vitest-environment happy-dom
+import { tick } from 'svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { session } from '../state/session.svelte';
 import { at, doubled, openConsole, type Pages } from './service';
@@ -42,6 +43,20 @@ it('shows what was stored although the answer was lost, and keeps what was typed
   await write('Scratched.');
   expect(field().value).toBe('Scratched.');
   expect(pages.texts('[data-notes] [role="alert"]')).toHaveLength(1);
+});
+
+it('keeps what was typed for a person who comes back', async () => {
+  await pages.open('#/vehicles/1', '[data-notes] textarea');
+  field().value = 'The spare key';
+  field().dispatchEvent(new Event('input', { bubbles: true }));
+  await tick();
+  await pages.open('#/bookings/1', '[data-notes="bookings/1"] textarea');
+  expect(field().value).toBe('');
+  await pages.open('#/vehicles/1', '[data-notes="vehicles/1"] textarea');
+  expect(field().value).toBe('The spare key');
+  await write('The spare key');
+  expect(field().value).toBe('');
+  await pages.until(() => !sessionStorage.getItem('note zoe vehicles/1'));
 });
 
 it('has no field for those who may only look', async () => {
