@@ -1,4 +1,6 @@
 // The time that charts and a track show.
+import type { VehicleHistory } from '../api/client';
+
 const hour = 3_600_000;
 
 export const names = ['hour', 'six', 'day', 'three', 'week', 'all', 'booking'] as const;
@@ -33,6 +35,14 @@ export interface Span {
 export function spanAt(name: Exclude<SpanName, 'booking'>, steps: number, days: number, now: number): Span {
   const to = now - steps * length(name, days);
   return { from: to - length(name, days), to };
+}
+
+const leastAxis = 10 * 60_000;
+
+/** The time that the charts of a history show: from its first values on, as a vehicle that is new has no empty days. */
+export function axis({ from, to, times }: Pick<VehicleHistory, 'from' | 'to' | 'times'>): Span {
+  const [begin, end] = [Date.parse(from), Date.parse(to)];
+  return { from: Math.max(begin, Math.min(times[0] ? Date.parse(times[0]) : begin, end - leastAxis)), to: end };
 }
 
 /** Whether something is kept of the time before a span. */

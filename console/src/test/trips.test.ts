@@ -23,7 +23,8 @@ it('lists the trips of a day once they are asked for, each with its driver and i
     ...doubled,
     halts: [],
     'vehicles/1/trips': (path: string) => (path.includes(`from=${encodeURIComponent(new Date(2026, 0, 2).toISOString())}`)
-      ? [trip(8), trip(9, { booking_id: null, booking_reference: null, client: null })] : []),
+      ? [trip(8), trip(9, { booking_id: null, booking_reference: null, client: null }),
+        trip(10, { to: new Date().toISOString() })] : []),
   });
   await pages.open('#/vehicles/1', 'details[data-trips], details input[name="day"]');
   const details = document.querySelector<HTMLInputElement>('input[name="day"]')!.closest('details')!;
@@ -34,11 +35,12 @@ it('lists the trips of a day once they are asked for, each with its driver and i
   const day = details.querySelector<HTMLInputElement>('input[name="day"]')!;
   day.value = '2026-01-02';
   day.dispatchEvent(new Event('change', { bubbles: true }));
-  await pages.until(() => details.dataset.trips === '2');
-  expect(pages.texts('details [role="status"]')[0]).toBe('2 trips, 22.8 km All of the day as GPX');
+  await pages.until(() => details.dataset.trips === '3');
+  expect(pages.texts('details [role="status"]')[0]).toBe('3 trips, 34.3 km All of the day as GPX');
   const rows = pages.texts('details[data-trips] tbody tr');
-  expect(rows[0]).toMatch(/25 min11\.4 kmanna BK-2026-00001Arnulfstr\. 147\.1 km from HbfGPX$/);
+  expect(rows[0]).toMatch(/^08:10–08:35 ?11\.4 km25 minanna BK-2026-00001Arnulfstr\. 1 ?47\.1 km from HbfGPX$/);
   expect(rows[1]).toContain('no booking');
+  expect(rows[2]).toMatch(/^since /);
   const file = details.querySelector('tbody a[download]')!.getAttribute('href')!;
   const asked = new URL(file, 'http://x/console/').searchParams;
   expect([asked.get('from'), asked.get('to')]).toEqual([trip(8).from, new Date(2026, 0, 2, 8, 35, 21).toISOString()]);

@@ -538,7 +538,6 @@ export const de: Texts = {
     title: 'Fahrten nach Tagen (das Aktivitätsprotokoll hält fest, wer sie liest)',
     day: 'Tag',
     when: 'Wann',
-    took: 'Dauer',
     distance: 'Strecke',
     driver: 'Fahrer',
     from: 'Von',

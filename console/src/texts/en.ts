@@ -497,7 +497,6 @@ export const en = {
     title: 'Trips by day (the activity log records who reads them)',
     day: 'Day',
     when: 'When',
-    took: 'Duration',
     distance: 'Distance',
     driver: 'Driver',
     from: 'From',
