@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Alert } from '../api/client';
-import { at, doubled, openConsole, uuid, type Answers, type Pages } from './service';
+import { at, doubled, openConsole, summary, uuid, type Answers, type Pages } from './service';
 
 let pages: Pages;
 let answers: Answers;
@@ -85,13 +85,22 @@ it.each([[1, 'vehicles/1'], [2, 'bookings/7']])('opens the notes from row %i', a
 
 it('is calm where there is nothing', async () => {
   pages.close();
-  Object.assign(answers, of('critical'), of('warning'), of('info'));
+  const offline = summary(10, { connectivity: { status: 'offline', last_seen: at(0) } });
+  Object.assign(answers, of('critical'), of('warning'), of('info'), { vehicles: [summary(1), summary(2), offline] });
   pages = await openConsole(answers);
   await pages.open('#/attention', '.calm');
   expect(pages.texts('.calm')).toEqual(['Nothing needs you.']);
   const [available, inUse] = ['available', 'in_use'].map((status) => pages.texts(`.numbers a[href="#/?status=${status}"]`)[0]);
   expect([available, inUse, ...pages.texts('.numbers a[href="#/?energy=charging"]')]).toEqual(['3', '0', '1']);
+  await pages.until(() => pages.texts('.numbers small').join() === '1 offline'); // of those that are available
   await pages.until(() => pages.texts('.numbers > :last-child dd')[0] === '33.3 %');
+});
+
+it('says why a vehicle without a booking may move', async () => {
+  answers.bookings = [];
+  answers['vehicles/1/status'] = { ...(doubled['vehicles/1/status'] as object), status: 'in_use' };
+  await pages.open('#/vehicles/1', '.booking strong');
+  expect(pages.texts('.booking strong')).toEqual(['Its status says that it is in use: it may move without an alert.']);
 });
 
 it('counts those that are over by their rules', async () => {

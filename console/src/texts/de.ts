@@ -733,6 +733,7 @@ export const de: Texts = {
       since: (at) => `seit ${at}`,
       paused: 'pausiert',
       none: 'Zurzeit keine Buchung.',
+      inUse: 'Der Status sagt, dass es in Nutzung ist: Es darf ohne Warnung fahren.',
       next: (from) => `die nächste ab ${from}`,
       noNext: 'Keine ist geplant.',
     },

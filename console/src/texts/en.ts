@@ -691,6 +691,7 @@ export const en = {
       since: (at: string) => `since ${at}`,
       paused: 'paused',
       none: 'No booking now.',
+      inUse: 'Its status says that it is in use: it may move without an alert.',
       next: (from: string) => `next from ${from}`,
       noNext: 'None is planned.',
     },
