@@ -190,10 +190,17 @@ var alertCases = []alertCase{
 			soon := time.Now().Add(10 * time.Second) // it is started before
 			c.booking = c.book(r.instance, r.n, hours{soon.Add(-time.Minute), soon}, "")
 			r.start(c.booking)
+			// What a stop of the instance interrupts is tried a minute later.
+			c.awaitPayment(r.instance, c.booking, "failed")
 		},
 		func(r *alertRound) {
-			r.client.add(r.instance, "pm_card_mastercard", true)
-			r.done(http.MethodPost, fmt.Sprintf("bookings/%d/end", r.client.booking), "")
+			c := r.client
+			c.add(r.instance, "pm_card_mastercard", true)
+			c.awaitPayment(r.instance, c.booking, "paid")
+			r.eventually(10*time.Second, "the deposit is held", func() bool {
+				return r.charge(c.booking, "deposit")["state"] == "authorized"
+			})
+			r.done(http.MethodPost, fmt.Sprintf("bookings/%d/end", c.booking), "")
 		},
 	},
 	{
@@ -328,10 +335,6 @@ func TestAlerts_OfEachRuleStayOverARestartOfEveryInstance(t *testing.T) {
 	if len(worst) > 0 {
 		t.Errorf("no case has the rules %v", worst)
 	}
-	notified(want...)
-	i.eventually(10*time.Second, "open alerts are counted", func() bool {
-		return i.metric(`motorpool_alerts_open{rule="left_open", severity="warning"}`) == 1
-	})
 
 	i.stop()
 	i = s.serve(configure)
@@ -339,6 +342,10 @@ func TestAlerts_OfEachRuleStayOverARestartOfEveryInstance(t *testing.T) {
 	i.eventually(30*time.Second, "alerts are evaluated again", swept)
 	if again := i.openAlerts(); !slices.EqualFunc(again, opened, func(a, b listedAlert) bool { return a.ID == b.ID }) {
 		t.Errorf("open after the restart: %+v, want %+v", again, opened)
+	}
+	notified(want...)
+	if n := i.metric(`motorpool_alerts_open{rule="left_open", severity="warning"}`); n != 1 {
+		t.Errorf("%d alerts are counted, want 1", n)
 	}
 	// Not the one who looked at many cars.
 	colleague := s.token(telematics.Actor{Role: telematics.Admin, Subject: "admin-8"})
@@ -352,7 +359,6 @@ func TestAlerts_OfEachRuleStayOverARestartOfEveryInstance(t *testing.T) {
 	i.stop()
 	i = s.serve(configure)
 	i.awaitAlerts()
-	notified()
 	var cleared []listedAlert
 	i.get("/api/v1/admin/alerts?state=cleared", &cleared)
 	// A command is unknown until a report contradicts it.
@@ -360,4 +366,6 @@ func TestAlerts_OfEachRuleStayOverARestartOfEveryInstance(t *testing.T) {
 	if len(cleared) != len(want) || slices.ContainsFunc(cleared, func(a listedAlert) bool { return a.AcknowledgedBy != "admin-8" }) {
 		t.Errorf("cleared: %+v", cleared)
 	}
+	i.stop()
+	notified()
 }
