@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { afterEach, expect, it } from 'vitest';
 import type { BulkCommand } from '../api/client';
-import { doubled, openConsole, uuid, type Pages } from './service';
+import { command, doubled, openConsole, uuid, type Pages } from './service';
 
 let pages: Pages;
 afterEach(() => pages.close());
@@ -32,4 +32,27 @@ it('orders again what vehicles have not done, with the same parameters', async (
   await pages.until(() => location.hash === `#/bulk/${uuid(8)}`);
   expect(sent).toEqual([{ action: 'attention', vehicle_ids: [2], parameters: { signal: 'horn', duration_ms: 1000 } }]);
   expect(pages.errors).toEqual([]);
+});
+
+it('says a cause once, and shows the doors as the answer confirms them', async () => {
+  const done = doubled['commands?bulk='] as BulkCommand;
+  const completed_at = new Date(Date.now() - 5000).toISOString();
+  const failed = command(2, { vehicle_id: 2, state: 'failed', outcome: 'failed', reason: 'door_lock_fault', completed_at });
+  pages = await openConsole({
+    ...doubled,
+    'commands?bulk=': {
+      ...done,
+      items: [
+        { vehicle_id: 1, command: command(1, { completed_at, reported: { telemetry: { is_locked: true } } }), message: null, error: null },
+        { vehicle_id: 2, command: failed, message: 'No.', error: { code: 'command_failed', reason: 'door_lock_fault', detail: null } },
+      ],
+    },
+  });
+  await pages.open(`#/bulk/${uuid(9)}`, 'td.now .reported');
+  expect(pages.texts('td.now')[0]).toMatch(/^locked \d+ s ago$/);
+  expect(pages.texts('td.why')).toEqual([
+    '',
+    'The vehicle tried, and failed. (the door lock does not move: it is jammed or broken) ' +
+      'Look at its state before you send it again; if it fails again, send a mechanic.',
+  ]);
 });
