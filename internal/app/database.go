@@ -213,22 +213,23 @@ func schemaReady(ctx context.Context, p *pg.DB) error {
 	return p.Allowed(ctx)
 }
 
-// awaitSchema waits until the schema is ready, and returns false if the context ends first. The
-// MQTT broker shares answers and reports out among all subscribed instances: one that cannot store
-// them would take them from those that can.
-func awaitSchema(ctx context.Context, p *pg.DB, log *slog.Logger) bool {
+// awaitSchema closes s.migrated once the schema is ready. The MQTT broker shares answers and
+// reports out among all subscribed instances: one that cannot store them would take them from those
+// that can.
+func (s *service) awaitSchema(ctx context.Context) error {
 	for said := false; ; said = true {
-		err := schemaReady(ctx, p)
+		err := schemaReady(ctx, s.postgres)
 		if err == nil {
-			return true
+			close(s.migrated)
+			return nil
 		}
 		if !said && ctx.Err() == nil {
-			log.Warn("database schema not ready, not subscribed to answers and reports yet", "err", err)
+			s.log.Warn("database schema not ready, not subscribed to answers and reports yet", "err", err)
 		}
 		select {
 		case <-time.After(schemaEvery):
 		case <-ctx.Done():
-			return false
+			return nil
 		}
 	}
 }

@@ -51,13 +51,12 @@ type addresses struct {
 	*places.Book
 	panics   *guard.Guard
 	geocoder *nominatim.Client // nil: none
-	postgres *pg.DB
 }
 
 func (c Config) newAddresses(
 	db *pg.DB, limiter places.Limiter, registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger,
 ) (*addresses, error) {
-	a := &addresses{postgres: db, panics: panics}
+	a := &addresses{panics: panics}
 	config := places.Config{Stations: vehicles.New(db), Limiter: limiter, Log: log, Metrics: registry}
 	if c.GeocoderURL != "" {
 		var err error
@@ -70,11 +69,8 @@ func (c Config) newAddresses(
 	return a, nil
 }
 
-// run keeps addresses up to date until the context ends, as soon as there is a schema.
+// run keeps addresses up to date until the context ends.
 func (a *addresses) run(ctx context.Context) error {
-	if !awaitSchema(ctx, a.postgres, slog.New(slog.DiscardHandler)) { // others log it
-		return nil
-	}
 	var parts errgroup.Group
 	parts.Go(func() error { return a.panics.Keep(ctx, "read stations", a.ReadStations) })
 	if a.geocoder != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"motorpool/store/commands"
-	"motorpool/store/pg"
 )
 
 // The pauses between two batches of settled commands: while more are due, and otherwise.
@@ -28,10 +27,7 @@ func newMovedGauge(registry *prometheus.Registry) prometheus.Gauge {
 
 // moveSettled moves commands that were settled long ago to the partitions of their months, until
 // the context ends.
-func moveSettled(ctx context.Context, db *pg.DB, record *commands.Store, moved prometheus.Gauge, log *slog.Logger) error {
-	if !awaitSchema(ctx, db, log) {
-		return nil
-	}
+func moveSettled(ctx context.Context, record *commands.Store, moved prometheus.Gauge, log *slog.Logger) error {
 	for {
 		more, err := record.MoveSettled(ctx)
 		switch {

@@ -58,7 +58,7 @@ const answerSlack = 10 * time.Second
 // server does not end it: readiness reports what is missing. It returns what is wrong with the
 // configuration or the database.
 func Serve(ctx context.Context, c Config, listeners Listeners, log *slog.Logger) error {
-	s := &service{config: c, log: log, instance: uuid.NewString()}
+	s := &service{config: c, log: log, instance: uuid.NewString(), migrated: make(chan struct{})}
 	defer s.close()
 	for _, step := range []func() error{s.readKeys, s.openStores, s.assembleRecords, s.assembleBroker, s.assembleAPI} {
 		if err := step(); err != nil {
@@ -84,6 +84,7 @@ type service struct {
 
 	cache    *redis.DB
 	postgres *pg.DB
+	migrated chan struct{} // closed once the database has the schema
 
 	cars     *vehicles.Fleet
 	recorder *history.Recorder
@@ -325,6 +326,7 @@ func (s *service) serve(ctx context.Context, listeners Listeners) (err error) {
 func (s *service) runParts(run func(doing string, part func(context.Context) error)) {
 	run("watch primaries", s.postgres.Watch)
 	run("migrate", func(ctx context.Context) error { return migrate(ctx, s.postgres, s.config.Migrate, s.log) })
+	run("await schema", s.awaitSchema)
 	run("run broker", s.broker.Run)
 	run("forget", s.whileRight(func(ctx context.Context) error { return forget(ctx, s.postgres, s.log) }))
 	run("cancel reservations that lapse", s.withSchema(s.whileRight(func(ctx context.Context) error {
@@ -334,11 +336,11 @@ func (s *service) runParts(run func(doing string, part func(context.Context) err
 		return activity.KeepPartitions(ctx, s.postgres, s.log)
 	})))
 	moved := newMovedGauge(s.registry)
-	run("move settled commands", s.whileRight(func(ctx context.Context) error {
-		return moveSettled(ctx, s.postgres, s.record, moved, s.log)
-	}))
+	run("move settled commands", s.withSchema(s.whileRight(func(ctx context.Context) error {
+		return moveSettled(ctx, s.record, moved, s.log)
+	})))
 	run("be present", s.withSchema(s.present.Run))
-	run("keep addresses", s.addresses.run)
+	run("keep addresses", s.withSchema(s.addresses.run))
 	run("read token keys", s.tokenKeys.Run)
 	run("follow events", s.feed.Run)
 	run("watch signing keys", s.signing.Run)
@@ -355,10 +357,12 @@ func (s *service) whileRight(part func(context.Context) error) func(context.Cont
 // withSchema runs a part once the database has the schema.
 func (s *service) withSchema(part func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if !awaitSchema(ctx, s.postgres, s.log) {
+		select {
+		case <-s.migrated:
+			return part(ctx)
+		case <-ctx.Done():
 			return nil
 		}
-		return part(ctx)
 	}
 }
 
