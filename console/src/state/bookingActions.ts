@@ -8,19 +8,28 @@ export type Move = 'rental/start' | 'rental/pause' | 'rental/resume' | 'rental/e
 /** Those, and what changes the booking alone. */
 export type Change = 'start' | 'end' | 'extend' | 'vehicle' | 'cancel' | 'refund' | 'capture' | 'fee' | Move;
 
-export const changes: Change[] = ['start', 'end', 'extend', 'vehicle', 'cancel', 'refund', 'capture', 'fee'];
+const byStatus: Partial<Record<AdminBooking['status'], Change[]>> = {
+  upcoming: ['start', 'extend', 'vehicle', 'cancel'],
+  active: ['end', 'extend'],
+};
+
+/** What else a booking has buttons for: what its state excludes has none. */
+export function changesOf({ status, payment, limits, charges }: AdminBooking): Change[] {
+  const isCaptured = charges.some((c) => c.kind === 'deposit' && c.goal === 'capture');
+  return [
+    ...(byStatus[status] ?? []),
+    ...(payment.charged > 0 ? (['refund'] as const) : []),
+    ...(limits.capture > 0 || isCaptured ? (['capture'] as const) : []),
+    ...(limits.fee > 0 ? (['fee'] as const) : []),
+  ];
+}
 
 /** The moves that a booking has buttons for. */
 export function movesOf(booking: AdminBooking): Move[] {
-  if (booking.status !== 'upcoming' && booking.status !== 'active') return [];
   const open = openOf(booking);
-  return [
-    'rental/start',
-    booking.paused ? 'rental/resume' : 'rental/pause',
-    'rental/end',
-    'override',
-    ...(open?.kind !== 'start' ? [] : ([open.step === 'undo' ? 'overrideStart' : 'giveUp'] as const)),
-  ];
+  if (booking.status === 'active') return [booking.paused ? 'rental/resume' : 'rental/pause', 'rental/end', 'override'];
+  if (booking.status !== 'upcoming') return [];
+  return ['rental/start', ...(open?.kind !== 'start' ? [] : ([open.step === 'undo' ? 'overrideStart' : 'giveUp'] as const))];
 }
 
 /** Whether a move goes on whatever the vehicle reports or answers. */
@@ -55,46 +64,28 @@ export function whyNotChanged(change: Change, booking: AdminBooking, me: Me | nu
   const off = texts.booking.off;
   if (movesMoney(change) && me?.level !== 'administrator') return off.administrator;
   if (me?.level === 'viewer') return texts.off.viewer;
-  const status = texts.bookings.status[booking.status];
+  if (![...movesOf(booking), ...changesOf(booking)].includes(change)) return off.status(texts.bookings.status[booking.status]);
   const open = openOf(booking);
   if (open && !movesMoney(change) && change !== 'giveUp' && !joins(change, open)) {
     return off.inTransition(texts.rental.kinds[open.kind]);
   }
   switch (change) {
-    case 'overrideStart':
-      return open?.step === 'undo' ? '' : off.givenUp;
     case 'giveUp':
       return open?.step === 'command' ? off.onItsWay : open?.step === 'pay' || open?.step === 'confirm' ? '' : off.givenUp;
-    case 'rental/pause':
-    case 'rental/resume':
-      return booking.status === 'active' ? '' : off.notInUse(status);
     case 'start':
     case 'rental/start':
-      if (open) return '';
-      if (booking.status !== 'upcoming') return off.notUpcoming(status);
-      return Date.parse(booking.end_date) <= now ? off.over : '';
-    case 'end':
-    case 'rental/end':
-    case 'override':
-      return booking.status === 'active' ? '' : off.notActive(status);
+      return !open && Date.parse(booking.end_date) <= now ? off.over : '';
     case 'extend':
       // Staff may, while the client keeps the vehicle.
       return booking.can_extend || (booking.status === 'active' && Date.parse(booking.end_date) <= now) ? '' : off.notExtendable;
-    case 'cancel':
-      return booking.status === 'upcoming' ? '' : off.notCancellable(status);
     case 'vehicle':
-      if (booking.status !== 'upcoming') return off.notMovable(status);
       return booking.charges.length > 0 ? off.tried : '';
     case 'refund':
-      if (booking.limits.refund > 0) return '';
-      return booking.payment.charged > 0 ? off.allBack : off.nothingPaid;
-    case 'capture': {
-      if (booking.limits.capture > 0) return '';
-      const deposit = booking.charges.find((c) => c.kind === 'deposit');
-      return deposit?.goal === 'capture' ? off.captured : off.notHeld;
-    }
-    case 'fee':
-      return booking.limits.fee > 0 ? '' : off.notStarted;
+      return booking.limits.refund > 0 ? '' : off.allBack;
+    case 'capture':
+      return booking.limits.capture > 0 ? '' : off.captured;
+    default:
+      return '';
   }
 }
 

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { at, booking, doubled, openConsole, type Answers, type Pages } from './service';
+import { at, booking, doubled, Envelope, openConsole, type Answers, type Pages } from './service';
 
 let pages: Pages;
 let sent: { path: string; body: unknown; key: string | undefined }[];
@@ -18,7 +18,6 @@ const take = (path: string, { method, body, headers }: RequestInit) => {
 const answers: Answers = {
   ...doubled,
   halts: [],
-  bookings: take,
   'bookings/3': take,
   'bookings/3/notes': [],
   'bookings/3/extend': take,
@@ -30,7 +29,7 @@ beforeEach(async () => {
   sessionStorage.clear();
   sent = [];
   fails = false;
-  pages = await openConsole(answers);
+  pages = await openConsole(Object.assign(answers, { bookings: take, clients: [] }));
 });
 afterEach(() => pages.close());
 
@@ -72,6 +71,23 @@ it('is made for a client, once although the answer was lost', async () => {
     dropoff_station_id: 1,
   });
   expect(sent[1]).toEqual(sent[0]);
+});
+
+it.each([
+  ['nobody', /^The client is not known/],
+  ['anna', /no card/],
+] as const)('is not made for %s without a card', async (client, says) => {
+  answers.bookings = (path: string, { method }: RequestInit) =>
+    method === 'POST' ? new Envelope(402, { message: 'No card.', error: { code: 'payment_method_required' } }) : [];
+  answers.clients = [{ agency_id: 1, client: 'anna' }];
+  await pages.open('#/bookings', 'main h1');
+  await click('new-booking');
+  set('vehicle', '(#2)');
+  await pages.until(() => document.querySelectorAll('dialog[open] select[name="pickup"] option').length === 3);
+  set('client', client);
+  set('pickup', '1');
+  send();
+  await pages.until(() => pages.texts('dialog[open] [role="alert"]').some((text) => says.test(text)));
 });
 
 it('is extended, gets another vehicle, and is cancelled', async () => {
