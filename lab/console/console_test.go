@@ -407,7 +407,9 @@ func (d *desk) emptiesTheQueue(t *testing.T, p *consoletest.Page) {
 	p.TabTo(leftOpen + " .actions :first-child")
 	p.Press("Enter")
 	p.See("h1", "M-IM 2102")
-	p.See(`[data-command][data-state="succeeded"]`, "Lock done")
+	// The newest one: others have locked the car before.
+	p.Until("the lock is done", `document.querySelector('[data-command]')?.matches('[data-state="succeeded"]') &&
+		document.querySelector('[data-command]').textContent.includes('Lock done')`)
 
 	p.Press("q")
 	p.Gone(leftOpen)

@@ -74,7 +74,7 @@ it('is made for a client, once although the answer was lost', async () => {
 });
 
 it.each([
-  ['nobody', /^The client is not known/],
+  ['zoe-2', /^The client is not known/],
   ['anna', /no card/],
 ] as const)('is not made for %s without a card', async (client, says) => {
   answers.bookings = (path: string, { method }: RequestInit) =>
