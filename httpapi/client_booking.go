@@ -45,8 +45,8 @@ func extendBooking(c *request.Call, now time.Time) rental.Decision {
 	return extension(c, now, c.Time("end_date"))
 }
 
-// extended answers GET …/bookings/{booking}/extend with the booking as it would be.
-func (b bookings) extended(c *request.Call) error {
+// previewExtension answers GET …/bookings/{booking}/extend with the booking as it would be.
+func (b bookings) previewExtension(c *request.Call) error {
 	d, err := visibleBooking(c, b.record)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (v vehicles) bookedVehicle(c *request.Call) error {
 	}
 	twin, err := v.fleet.Twin(c.Ctx(), d.VehicleID)
 	if err == nil {
-		err = rental.Locate(d, c.Now(), twin.Status)
+		err = rental.MayLocate(d, c.Now(), twin.Status)
 	}
 	if err != nil {
 		return err

@@ -88,7 +88,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/client/bookings/{booking}", bookings.get, ofClient)
 	r.get("/api/v1/client/bookings/{booking}/vehicle", vehicles.bookedVehicle, ofClient, recordedAs(telematics.StatusRead))
 	amend("/api/v1/client/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking, ofClient)
-	r.get("/api/v1/client/bookings/{booking}/extend", bookings.extended, ofClient)
+	r.get("/api/v1/client/bookings/{booking}/extend", bookings.previewExtension, ofClient)
 	amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient)
 	r.get("/api/v1/client/bookings/{booking}/payment-action", bookings.paymentAction, ofClient)
 	for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} {
@@ -121,7 +121,7 @@ func (s *server) routes(e *echo.Echo) {
 	amend("/api/v1/admin/bookings/{booking}/start", rental.BookingStart, startBooking)
 	amend("/api/v1/admin/bookings/{booking}/end", rental.BookingEnd, endBooking)
 	amend("/api/v1/admin/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking)
-	r.get("/api/v1/admin/bookings/{booking}/extend", bookings.extended)
+	r.get("/api/v1/admin/bookings/{booking}/extend", bookings.previewExtension)
 	amend("/api/v1/admin/bookings/{booking}/extend", rental.BookingExtend, extendBooking)
 	amend("/api/v1/admin/bookings/{booking}/vehicle", rental.BookingMove, moveBooking)
 	amend("/api/v1/admin/bookings/{booking}/fees", rental.BookingFee, fineBooking, keyed, byAdministrator, checkedBy(checkMoney))

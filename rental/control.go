@@ -36,9 +36,9 @@ func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.
 	return refusal
 }
 
-// Locate returns why the client of a booking may not see where its vehicle, which has a status, is;
-// nil: they may, as long as they rent it, and once they can start, unless others have it still.
-func Locate(d BookingDetails, now time.Time, is telematics.VehicleStatus) error {
+// MayLocate returns why the client of a booking may not see where its vehicle, which has a status,
+// is; nil: they may, as long as they rent it, and once they can start, unless others have it still.
+func MayLocate(d BookingDetails, now time.Time, is telematics.VehicleStatus) error {
 	switch {
 	case d.State == Active:
 		return nil

@@ -4,6 +4,17 @@ import { get, type Client } from '../api/client';
 const askAfter = 200;
 const shortest = 2; // letters
 
+const foundAtMost = 20; // by the service
+
+const find = (query: Record<string, string>) => get<Client[]>(`clients?${new URLSearchParams(query)}`);
+
+/** Whether a client has a card or a booking; also where that cannot be found out. */
+export const isKnown = (agency_id: number, client: string): Promise<boolean> =>
+  find({ q: client, agency_id: String(agency_id) }).then(
+    ({ data }) => data.length === foundAtMost || data.some((c) => c.client === client),
+    () => true,
+  );
+
 export class ClientSearch {
   found = $state.raw<Client[]>([]);
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -17,7 +28,7 @@ export class ClientSearch {
     if (this.#text.length < shortest) return;
     const asked = this.#text;
     this.#timer = setTimeout(() => {
-      get<Client[]>(`clients?${new URLSearchParams({ q: asked })}`).then(
+      find({ q: asked }).then(
         ({ data }) => asked === this.#text && (this.found = data),
         () => {},
       );
