@@ -94,7 +94,8 @@ func fleetIDs(t *testing.T, db *pg.DB, where string) (ids []int, located int) {
 
 // The list, the map, the counts and a bulk command have all vehicles that match, and no others.
 func (d *desk) holdsALargeFleet(t *testing.T) {
-	db, err := pg.New(pg.Config{URL: d.env["MOTORPOOL_DATABASE_URL"], Timeout: time.Minute}) // of each large statement
+	// Each of the large statements may take longer than a request of the service.
+	db, err := pg.New(pg.Config{URL: d.env["MOTORPOOL_DATABASE_URL"], Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
