@@ -250,9 +250,10 @@ type Fee struct {
 // catches a misplaced decimal point in any currency.
 const feeLimitHours = 100
 
-// FeeLimit returns the highest single fee: the agency's limit, or one derived from the price.
+// FeeLimit returns the highest single fee: the agency's limit, or one derived from the price, also
+// where the agency has another currency by now.
 func (d BookingDetails) FeeLimit() Minor {
-	if d.Terms.FeeLimit > 0 {
+	if d.Terms.FeeLimit > 0 && d.Terms.Currency == d.Price.Currency {
 		return d.Terms.FeeLimit
 	}
 	return feeLimitHours*d.Price.HourlyRate + d.Price.Deposit

@@ -226,8 +226,11 @@ func TestFine_RefusedBeforeTheStartOrWithoutAnAmount(t *testing.T) {
 func TestFine_FeeAboveTheLimitIsRefused(t *testing.T) {
 	d := active(t)
 	standard := 100*d.Price.HourlyRate + d.Price.Deposit
-	for _, c := range []struct{ limit, amount rental.Minor }{{0, standard}, {5_000, 5_000}} {
-		d.Terms.FeeLimit = c.limit
+	for _, c := range []struct {
+		limit, amount rental.Minor
+		currency      rental.Currency // of the agency
+	}{{0, standard, "EUR"}, {5_000, 5_000, "EUR"}, {5_000, standard, "JPY"}} {
+		d.Terms.FeeLimit, d.Terms.Currency = c.limit, c.currency
 		do(t)(d.Fine(start, rental.Fee{Kind: "other", Amount: c.amount}))
 		if _, err := d.Fine(start, rental.Fee{Kind: "other", Amount: c.amount + 1}); err == nil ||
 			!strings.Contains(err.Error(), "must be at most") {

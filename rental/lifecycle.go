@@ -148,7 +148,12 @@ func (d BookingDetails) extend(now, end time.Time, late bool) (Change, error) {
 // paysAtStart reports whether the start charged the booked time. By a tariff it need not: then the
 // end charges all.
 func (d BookingDetails) paysAtStart() bool {
-	return d.Plan == nil || slices.ContainsFunc(d.Charges, func(c Charge) bool { return c.Kind == StartCharge })
+	return d.Plan == nil || d.isStartCharged()
+}
+
+// isStartCharged reports whether there is a charge of a start that is not taken back.
+func (d BookingDetails) isStartCharged() bool {
+	return slices.ContainsFunc(d.Charges, func(c Charge) bool { return c.Kind == StartCharge && c.Goal != Release })
 }
 
 // TakeBack returns the booking without an extension that was not paid: with the end and the price
@@ -177,8 +182,7 @@ func (d BookingDetails) Finish(now time.Time) (Change, error) {
 	}
 	d.Booking = d.resumed(now)
 	c, err := d.finish(now)
-	charged := slices.ContainsFunc(d.Charges, func(c Charge) bool { return c.Kind == StartCharge && c.Goal != Release })
-	if owed := d.Price.Rental() - d.askedFor(); err == nil && !charged && owed > 0 {
+	if owed := d.Price.Rental() - d.askedFor(); err == nil && !d.isStartCharged() && owed > 0 {
 		c.Charges = append(c.Charges, d.charge(EndCharge, owed, now))
 	}
 	return c, err

@@ -242,6 +242,16 @@ func TestExtend_NotWhileThePaymentOfTheLastOneWaitsForTheClient(t *testing.T) {
 	}
 }
 
+// The agency's rules have changed since a start that was taken back.
+func TestExtend_IsNotChargedIfOnlyAnEarlierStartWas(t *testing.T) {
+	d := active(t)
+	d.Plan = &rental.Plan{Hour: 1_500}
+	d.Charges[0].Goal = rental.Release
+	if c := do(t)(d.Extend(start, d.End.Add(time.Hour))); len(c.Charges) != 0 {
+		t.Errorf("charged %+v, want nothing until the end", c.Charges)
+	}
+}
+
 func TestTakeBack_RestoresEndAndPrice(t *testing.T) {
 	d := active(t)
 	before := d.Booking

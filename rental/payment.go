@@ -99,11 +99,13 @@ func (d BookingDetails) paymentStatus() PaymentStatus {
 	return PaymentPaid
 }
 
-// lasting returns the charges without those of starts that were taken back.
+// lasting returns the charges without those of starts that were taken back. One whose refund has
+// failed was not.
 func (d BookingDetails) lasting() []Charge {
 	back := map[ChargeID]bool{}
-	for _, c := range d.Charges {
-		back[c.ID] = c.Kind == StartCharge && c.Goal == Release && d.notReturned(c) == 0
+	left, _ := d.refundable()
+	for i, c := range d.Charges {
+		back[c.ID] = c.Kind == StartCharge && c.Goal == Release && left[i] == 0
 	}
 	return slices.DeleteFunc(slices.Clone(d.Charges), func(c Charge) bool { return back[c.ID] || back[c.Refunds] })
 }

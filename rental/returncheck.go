@@ -46,7 +46,9 @@ type Return struct {
 	Rules   Rules
 	Plan    *Plan
 	Dropoff telematics.Station
-	State   telematics.Snapshot
+	// One with a combustion engine has nothing to be plugged in.
+	Powertrain telematics.Powertrain
+	State      telematics.Snapshot
 	// When the vehicle last reported its state.
 	Reported time.Time
 	// The agency's areas at the vehicle's position, and the kind of those in which its rentals end;
@@ -147,7 +149,7 @@ func (r Return) checkClosed(name CheckName, asked bool, fields ...telematics.Fie
 }
 
 func (r Return) checkCable() (Check, bool) {
-	asked := r.Plan != nil && r.Plan.PluggedIn
+	asked := r.Plan != nil && r.Plan.PluggedIn && r.Powertrain != telematics.Combustion
 	got := r.State.Text(telematics.Charging)
 	c := Check{Name: CheckCable, Expected: "plugged in", Reported: "unknown"}
 	if got != nil {
@@ -160,8 +162,11 @@ func (r Return) checkCable() (Check, bool) {
 func (r Return) checkPlace() (Check, bool) {
 	position, known := r.State.Position()
 	c := Check{Name: CheckPlace, Reported: "unknown"}
-	forbidden := slices.IndexFunc(r.Areas, func(a Area) bool { return a.Kind == AreaNoParking })
-	switch {
+	areaOf := func(k AreaKind) int { return slices.IndexFunc(r.Areas, func(a Area) bool { return a.Kind == k }) }
+	switch forbidden := areaOf(AreaNoParking); {
+	case forbidden >= 0:
+		c.Expected, c.Reported = "not where parking is forbidden", r.Areas[forbidden].Name
+		return c, true
 	case r.Rules.ReturnTo == ReturnToStation:
 		c.Expected = fmt.Sprintf("within %d m of %s", r.Rules.StationRadius, r.Dropoff.Name)
 		if known {
@@ -171,20 +176,11 @@ func (r Return) checkPlace() (Check, bool) {
 		return c, true
 	case r.Rules.ReturnTo == ReturnToArea && r.Ends != "":
 		c.Expected = "in the area where rentals may end"
-		if known {
-			in := slices.IndexFunc(r.Areas, func(a Area) bool { return a.Kind == r.Ends })
-			switch {
-			case forbidden >= 0:
-				c.Reported = "where parking is forbidden: " + r.Areas[forbidden].Name
-			case in >= 0:
-				c.OK, c.Reported = true, r.Areas[in].Name
-			default:
-				c.Reported = "outside"
-			}
+		if in := areaOf(r.Ends); in >= 0 {
+			c.OK, c.Reported = true, r.Areas[in].Name
+		} else if known {
+			c.Reported = "outside"
 		}
-		return c, true
-	case forbidden >= 0:
-		c.Expected, c.Reported = "not where parking is forbidden", r.Areas[forbidden].Name
 		return c, true
 	}
 	return c, false

@@ -70,10 +70,14 @@ func TestReturn_EachCheckFailsAndIsMended(t *testing.T) {
 		"no key sensor":          {change: map[telematics.Field]any{telematics.KeyStatus: "never"}},
 		"not plugged in":         {change: map[telematics.Field]any{telematics.Charging: "disconnected"}, want: "charging_cable"},
 		"cable not reported":     {change: map[telematics.Field]any{telematics.Charging: "never"}, want: "charging_cable"},
-		"far away":               {change: map[telematics.Field]any{telematics.Latitude: 48.2}, want: "place"},
-		"position unknown":       {change: map[telematics.Field]any{telematics.Latitude: nil}, want: "place"},
-		"stale":                  {more: func(r *rental.Return) { r.Reported = now.Add(-31 * time.Second) }, want: "fresh"},
-		"never reported":         {more: func(r *rental.Return) { r.Reported = time.Time{} }, want: "fresh"},
+		"nothing to plug in": {
+			change: map[telematics.Field]any{telematics.Charging: "never"},
+			more:   func(r *rental.Return) { r.Powertrain = telematics.Combustion },
+		},
+		"far away":         {change: map[telematics.Field]any{telematics.Latitude: 48.2}, want: "place"},
+		"position unknown": {change: map[telematics.Field]any{telematics.Latitude: nil}, want: "place"},
+		"stale":            {more: func(r *rental.Return) { r.Reported = now.Add(-31 * time.Second) }, want: "fresh"},
+		"never reported":   {more: func(r *rental.Return) { r.Reported = time.Time{} }, want: "fresh"},
 		"two things": {
 			change: map[telematics.Field]any{telematics.DoorFrontLeft: "open", telematics.Ignition: "on"}, want: "ignition doors",
 		},
@@ -90,6 +94,10 @@ func TestReturn_EachCheckFailsAndIsMended(t *testing.T) {
 		"anywhere, but forbidden": {more: func(r *rental.Return) {
 			inAreas("", rental.AreaNoParking)(r)
 			r.Rules.ReturnTo = rental.ReturnAnywhere
+		}, want: "place"},
+		"at the station, but forbidden": {more: func(r *rental.Return) {
+			inAreas("", rental.AreaNoParking)(r)
+			r.Rules.ReturnTo = rental.ReturnToStation
 		}, want: "place"},
 	} {
 		more := c.more

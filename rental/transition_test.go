@@ -208,6 +208,20 @@ func TestPayment_AStartThatWasTakenBackDoesNotCount(t *testing.T) {
 	}
 }
 
+// The bank has returned the refund of a start that failed: the client has paid still.
+func TestPayment_AStartThatCouldNotBeRefundedCounts(t *testing.T) {
+	d := active(t)
+	d.State = rental.Upcoming
+	c, _ := d.TakeBackStart(start)
+	d = after(d, c)
+	settleAll(&d, start)
+	d.Charges[2].State, d.Charges[2].Settled = rental.Failed, 0
+	d.State = rental.Cancelled
+	if p := d.Payment(); p.Status != rental.PaymentPaid || p.Charged != 13_200 {
+		t.Errorf("%+v, want it paid", p)
+	}
+}
+
 // Staff end by hand what was begun with a hold alone: its price is charged.
 func TestFinish_ChargesWhatTheStartDidNot(t *testing.T) {
 	for charging, want := range map[rental.StartCharging]rental.Minor{rental.ChargeNothing: 13_200, rental.ChargeEstimate: 0} {

@@ -132,7 +132,7 @@ func TestReturn_EachConditionIsMetBeforeTheEnd(t *testing.T) {
 			"charging_cable", "plugged in", "disconnected", nil,
 		},
 		{at(simulator.Point{Latitude: 49, Longitude: 11.56}), fields{telematics.Latitude}, "place", inArea, "outside", nil},
-		{at(yard), fields{telematics.Latitude}, "place", inArea, "where parking is forbidden: yard", nil},
+		{at(yard), fields{telematics.Latitude}, "place", "not where parking is forbidden", "yard", nil},
 		{
 			at(simulator.Point{Latitude: 48.1, Longitude: 11.56}), fields{telematics.Latitude},
 			"place", inArea, "outside", func() { area("bay", place("end_only", here, 0.001)) },

@@ -75,7 +75,8 @@ func (r *Runner) checkReturn(
 		return nil, nil
 	}
 	back := rental.Return{
-		Rules: d.Terms.Rules, Plan: d.Plan, Dropoff: d.Dropoff, State: twin.Snapshot, Reported: twin.Snapshot.Latest(),
+		Rules: d.Terms.Rules, Plan: d.Plan, Dropoff: d.Dropoff, Powertrain: d.Vehicle.Powertrain,
+		State: twin.Snapshot, Reported: twin.Snapshot.Latest(),
 	}
 	if seen := twin.Contact.LastSeen; seen.Before(back.Reported) { // the vehicle's clock is ahead
 		back.Reported = seen

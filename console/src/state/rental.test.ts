@@ -70,8 +70,7 @@ it.each([
   ['fresh', 'a report of the last 30 s', '5 min ago', 'eine Meldung der letzten 30 s', 'vor 5 min'],
   ['place', 'within 100 m of open air', '1240 m away', 'höchstens 100 m von open air', '1240 m entfernt'],
   [
-    'place', 'in the area where rentals may end', 'where parking is forbidden: off', 'im Gebiet, in dem Mieten enden dürfen',
-    'wo Parken verboten ist: off',
+    'place', 'in the area where rentals may end', 'outside', 'im Gebiet, in dem Mieten enden dürfen', 'außerhalb',
   ],
   ['charging_cable', 'plugged in', 'disconnected', 'angesteckt', 'nicht angesteckt'],
   ['key', 'in', 'out', 'im Fahrzeug', 'nicht im Fahrzeug'],

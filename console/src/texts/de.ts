@@ -42,7 +42,6 @@ const places: [RegExp, string][] = [
   [/^(\d+) m away$/, '$1 m entfernt'],
   [/^in the area where rentals may end$/, 'im Gebiet, in dem Mieten enden dürfen'],
   [/^not where parking is forbidden$/, 'nicht, wo Parken verboten ist'],
-  [/^where parking is forbidden: /, 'wo Parken verboten ist: '],
   [/^outside$/, 'außerhalb'],
   [/^unknown$/, 'nicht gemeldet'],
 ];
