@@ -157,20 +157,23 @@ func (d BookingDetails) isStartCharged() bool {
 }
 
 // TakeBack returns the booking without an extension that was not paid: with the end and the price
-// from before. It does not change one that was extended again since, or has ended. It fails where
-// the price cannot be computed.
-func (d BookingDetails) TakeBack(extension ChargeID) (Booking, error) {
+// from before. It does not change one that was extended again since. Of one that has ended
+// meanwhile, it charges the time. It fails where the price cannot be computed.
+func (d BookingDetails) TakeBack(now time.Time, extension ChargeID) (Change, error) {
 	i := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.ID == extension && c.Added > 0 })
+	if owed := d.Price.Rental() - d.askedFor(); d.State == Completed && owed > 0 {
+		return Change{Booking: d.Booking, Charges: []Charge{d.charge(EndCharge, owed, now)}}, nil
+	}
 	if i < 0 || d.State != Active || slices.ContainsFunc(d.Charges, func(c Charge) bool {
 		return c.Kind == ExtensionCharge && c.Number > d.Charges[i].Number && c.State != Released
 	}) {
-		return d.Booking, nil
+		return Change{Booking: d.Booking}, nil
 	}
 	b := d.Booking
 	b.End = d.End.Add(-d.Charges[i].Added)
 	var err error
 	b.Price, err = d.over(b.End)
-	return b, err
+	return Change{Booking: b}, err
 }
 
 // Finish decides to end the booking, early or late; the price stays as agreed, and is charged if

@@ -260,15 +260,17 @@ func TestTakeBack_RestoresEndAndPrice(t *testing.T) {
 	first := d.Charges[len(d.Charges)-1]
 	d = after(d, do(t)(d.Extend(start, d.End.Add(2*time.Hour))))
 	second := d.Charges[len(d.Charges)-1]
-	if b, err := d.TakeBack(first.ID); err != nil || b != d.Booking {
-		t.Errorf("the first of two extensions: %+v, %v; want no change", b, err)
+	if c, err := d.TakeBack(start, first.ID); err != nil || c.Booking != d.Booking {
+		t.Errorf("the first of two extensions: %+v, %v; want no change", c, err)
 	}
-	b, err := d.TakeBack(second.ID)
+	c, err := d.TakeBack(start, second.ID)
+	b := c.Booking
 	if err != nil || b.End != once.End || b.Price != once.Price {
 		t.Fatalf("%+v, %v; want the end and the price before", b, err)
 	}
 	d.Booking, d.Charges[len(d.Charges)-1].State = b, rental.Released
-	if b, err = d.TakeBack(first.ID); err != nil || b.End != before.End || b.Price != before.Price {
+	c, err = d.TakeBack(start, first.ID)
+	if b = c.Booking; err != nil || b.End != before.End || b.Price != before.Price {
 		t.Errorf("%+v, %v; want the end and the price as agreed at first", b, err)
 	}
 }

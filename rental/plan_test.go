@@ -378,8 +378,8 @@ func TestExtend_ByTheTariff(t *testing.T) {
 	extension.ID, extension.Number = rental.ChargeID{9}, 1
 	longer := d
 	longer.Booking, longer.Charges = c.Booking, append(d.Charges, extension)
-	if b, err := longer.TakeBack(extension.ID); err != nil || b.Price != d.Price || !b.End.Equal(d.End) {
-		t.Errorf("taken back %+v, %v; want %+v", b, err, d.Price)
+	if c, err := longer.TakeBack(start, extension.ID); err != nil || c.Booking.Price != d.Price || !c.Booking.End.Equal(d.End) {
+		t.Errorf("taken back %+v, %v; want %+v", c, err, d.Price)
 	}
 	// What the start did not charge, the extension does not.
 	d.Charges = nil

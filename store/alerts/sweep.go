@@ -93,14 +93,15 @@ func (s *Store) parametersOf(rule alerts.Rule, settings map[telematics.AgencyID]
 const (
 	rank = `array_position(array['info', 'warning', 'critical'], %s)`
 	same = `coalesce(h.vehicle_id, 0) = coalesce(o.vehicle_id, 0) and h.person = o.person
-		and coalesce(h.agency_id, 0) = coalesce(o.agency_id, 0)`
+		and coalesce(h.agency_id, 0) = coalesce(o.agency_id, 0) and coalesce(h.booking_id, 0) = coalesce(o.booking_id, 0)`
 )
 
 // statement returns the SQL that evaluates a rule, and returns what has changed. It passes over
 // alerts that another transaction has locked, as an acknowledgement does for a moment.
 //
 // A severity that is higher than that of the alert has to hold for the rule's time, too. What moves
-// to another agency has another alert: the former one must not see what becomes of it.
+// to another agency has another alert: the former one must not see what becomes of it. So has what
+// is about another booking: that a person has seen the one says nothing of the other.
 func (c condition) statement() string {
 	higher := fmt.Sprintf(rank+` > `+rank, "h.severity", "o.severity")
 	facts := `case when n.opens or n.rises`

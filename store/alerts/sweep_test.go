@@ -504,6 +504,25 @@ func TestChargeFailed_WhenItIsUnknownForAnHour(t *testing.T) {
 	}
 }
 
+// That a person has seen the alert of one booking says nothing of another one of the vehicle.
+func TestChargeFailed_IsOfTheBookingThatHasFailedLast(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.charge("failed")
+	w.sweep()
+	first := w.find(alerts.Query{State: alerts.Open})[0]
+	w.endBookings()
+	w.advance(time.Minute)
+	w.hear()
+	w.charge("failed")
+	w.sweep()
+	w.sweep()
+	open := w.find(alerts.Query{State: alerts.Open})
+	if len(open) != 1 || open[0].Booking == first.Booking || open[0].ID == first.ID {
+		t.Errorf("open %+v, want the alert of the later booking, not %+v", open, first)
+	}
+}
+
 func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {
 	w := newWorld(t)
 	w.addCar(7)

@@ -203,11 +203,14 @@ func takeBack(ctx context.Context, tx *sqlx.Tx, job rental.Job) error {
 	if err != nil {
 		return err
 	}
-	b, err := d.TakeBack(job.ID)
+	c, err := d.TakeBack(now, job.ID)
 	if err != nil {
 		return err
 	}
-	if err := updateBooking(ctx, tx, b); err != nil {
+	if err := updateBooking(ctx, tx, c.Booking); err != nil {
+		return err
+	}
+	if err := insertCharges(ctx, tx, rental.System(), d, c.Charges); err != nil {
 		return err
 	}
 	// An earlier extension that was refused, too, is the last one now.
@@ -217,7 +220,7 @@ func takeBack(ctx context.Context, tx *sqlx.Tx, job rental.Job) error {
 		and state in ('declined', 'failed', 'requires_action')`, job.Booking); err != nil {
 		return err
 	}
-	return followBookings(ctx, tx, b.VehicleID, now)
+	return followBookings(ctx, tx, d.VehicleID, now)
 }
 
 // defaultMethod is a client's default payment method; zero: there is none.

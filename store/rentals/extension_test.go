@@ -63,6 +63,21 @@ func TestExtension_TakenBackFreesTheVehicle(t *testing.T) {
 	}
 }
 
+// The rental ends while the payment of its extension is being cancelled: the time was used.
+func TestExtension_TakenBackAfterTheEndIsChargedThen(t *testing.T) {
+	w := newRentalWorld(t)
+	d, extension := w.declinedExtension()
+	w.exec(`update charges set mend_by = now(), look_at = now() where id = $1`, extension.ID)
+	job := w.takeOne()
+	w.amend(rental.BookingEnd, d.ID, noon, func(d rental.BookingDetails) (rental.Change, error) { return d.Finish(noon.Add(time.Hour)) })
+	w.settle(job, rental.Result{State: rental.Released, DeclineCode: "insufficient_funds"})
+	is, err := w.here.BookingDetails(t.Context(), d.ID)
+	last := is.Charges[len(is.Charges)-1]
+	if err != nil || last.Kind != rental.EndCharge || last.Amount != extension.Amount {
+		t.Errorf("the last charge %+v, %v; want %d at the end", last, err, extension.Amount)
+	}
+}
+
 // What is mended in time is not taken back by the clock of the first attempt.
 func TestExtension_AnotherCardStartsTheWaitAgain(t *testing.T) {
 	w := newRentalWorld(t)

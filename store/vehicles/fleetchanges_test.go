@@ -396,6 +396,9 @@ func TestImport_CurrencyChanges(t *testing.T) {
 		t, p, `{"vehicles":[{"id":2,"agency_id":1}]}`,
 		"vehicles[0].hourly_rate: is 10.00 EUR: name it in CHF, the currency of the agency",
 	)
+	// One that leaves its agency in the file in which that gets another currency.
+	refused(t, p, `{"agencies":[{"id":2,"currency":"JPY"},{"id":3,"code":"C","name":"C"}],"vehicles":[{"id":2,"agency_id":3}]}`,
+		"vehicles[0].hourly_rate: is 10.00 EUR: name it in EUR, the currency of the agency")
 	putBooking(t, p, 1, 5, "upcoming")
 	if _, err := p.Pool.Exec(`update bookings set currency = 'CHF'`); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func (p *part) tariffs(before agency, is rental.Currency) map[string]*rental.Pla
 	}
 	for _, name := range slices.Sorted(maps.Keys(raws)) {
 		category := categoryOf(p.clean(key, name))
-		if _, twice := named[category]; twice || name == "" {
+		if _, twice := named[category]; twice || category == "" && name != rental.DefaultCategory {
 			p.problem(key, "%q: want each category once, and %s for the others", name, rental.DefaultCategory)
 		}
 		named[category] = nil

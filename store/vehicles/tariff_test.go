@@ -148,6 +148,8 @@ func TestTariffs_Refusals(t *testing.T) {
 	} {
 		refused(t, p, `{"agencies":[{"id":1,`+agency+`}]}`, problem)
 	}
+	refused(t, p, `{"agencies":[{"id":1,"tariffs":{"\u200b":null}}]}`,
+		`agencies[0].tariffs: "\u200b": want each category once, and default for the others`)
 	equal(t, "versions", versions(t, p), []string{})
 }
 
