@@ -1,5 +1,6 @@
 // Finds what a person would see by a selector, and the text in it: the first that is visible, one with just that text
-// before others. To be clicked it must be enabled, at rest, and not covered.
+// before others. To be clicked it must be enabled, at rest, and not covered. A click that hits something else, since the
+// page moved meanwhile, has no effect and sets missed.
 async (selector, text, toClick) => {
   const say = (e) => (e.innerText ?? e.textContent ?? '').replace(/\s+/g, ' ').trim();
   const isVisible = (e) => {
@@ -29,5 +30,15 @@ async (selector, text, toClick) => {
   if (before.x !== now.x || before.y !== now.y) return { ...found, why: 'it moves' };
   const hit = at(now);
   if (!isHit(hit)) return { ...found, why: hit ? `${name(hit)} lies over it` : 'it is outside of the window' };
+  window.missed = false;
+  const guard = (event) => {
+    if (event.type === 'pointerdown') window.missed = !isHit(event.target);
+    if (!window.missed) return;
+    event.stopImmediatePropagation();
+    event.preventDefault();
+  };
+  for (const type of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click']) {
+    addEventListener(type, guard, { capture: true, once: true });
+  }
   return { ...found, ...now, clickable: true };
 };

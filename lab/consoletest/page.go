@@ -116,15 +116,18 @@ func (p *Page) Gone(selector string, text ...string) {
 // Click waits until something can be clicked, and clicks it.
 func (p *Page) Click(selector string, text ...string) {
 	p.Helper()
-	var at found
 	p.wait(fmt.Sprintf("click %s", describe(selector, text)), func() (why string) {
-		var err error
-		at, err = p.find(selector, text, true)
-		return because(at.Clickable, at.Why, err)
+		at, err := p.find(selector, text, true)
+		if !at.Clickable {
+			return because(false, at.Why, err)
+		}
+		if err := chromedp.Do(p.ctx, chromedp.MouseEvent(chromedp.MouseMoved, at.X, at.Y), chromedp.MouseClickXY(at.X, at.Y)); err != nil {
+			p.Fatalf("click %s: %v", selector, err)
+		}
+		missed, err := evaluate[bool](p, "!!window.missed")
+		// It cannot be asked where the click has opened another page.
+		return because(err != nil || !missed, "the page moved under the click", nil)
 	})
-	if err := chromedp.Do(p.ctx, chromedp.MouseEvent(chromedp.MouseMoved, at.X, at.Y), chromedp.MouseClickXY(at.X, at.Y)); err != nil {
-		p.Fatalf("click %s: %v", selector, err)
-	}
 }
 
 // Drag presses the mouse at a part of what a selector finds (0.5, 0.5 is its middle), moves to
