@@ -328,3 +328,18 @@ func TestUtilisation_IsOfTheAgenciesThatOneMaySee(t *testing.T) {
 	a.bookings.err = gone{}
 	a.get(utilisation).wants(503, "service_unavailable")
 }
+
+func TestFreeVehicles_HaveTheirPrices(t *testing.T) {
+	a := newBookingAPI(t)
+	const free = "/api/v1/admin/fleet/free"
+	const day = "?from=2026-01-02T12:00:00Z&to=2026-01-03T12:00:00Z"
+	price := map[string]any{"vehicle_id": 42.0, "rental_total": 132.0, "deposit": 200.0, "currency": "EUR"}
+	a.get(free+day, ofAgency(1)).wants(200, "").has("", []any{price}).says("1 vehicle.")
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	like(t, a.bookings.wanted, rental.OfferQuery{Agency: 1, From: noon, To: noon.AddDate(0, 0, 1), Now: now}, "query")
+	a.get(free+day+"&agency_id=1", ofAgency(2)).wants(200, "").has("", []any{})
+	a.get(free).invalid("from", "to")
+	a.get(free + "?from=2026-01-02T12:00:00Z&to=2026-01-02T12:00:00Z").invalid("to")
+	a.bookings.err = gone{}
+	a.get(free+day).wants(503, "service_unavailable")
+}

@@ -226,6 +226,22 @@ func (b bookings) utilisation(c *request.Call) error {
 	return c.Answer(fmt.Sprintf("%v rental hours of %s", body.UsedHours, request.Plural(len(found), "vehicle")), body)
 }
 
+// freeVehicles answers GET /admin/fleet/free.
+func (b bookings) freeVehicles(c *request.Call) error {
+	at := rental.Span{From: c.QueryTime("from"), To: c.QueryTime("to")}
+	if err := at.Check(c.Now(), 0, "from", "to"); err != nil {
+		return asFields(err)
+	}
+	var free []rental.Booking
+	if agency, visible := c.QueryAgency(); visible {
+		var err error
+		if free, err = b.record.FreeVehicles(c.Ctx(), agency, at, c.Now()); err != nil {
+			return err
+		}
+	}
+	return c.Answer(request.Plural(len(free), "vehicle"), resource.List(free, resource.NewFreeVehicle))
+}
+
 // open answers POST /admin/bookings.
 func (b bookings) open(c *request.Call) error {
 	return b.make(c, newDraft(c), "/api/v1/admin/bookings/")

@@ -63,6 +63,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/vehicles", vehicles.list, listed("vehicles"))
 	r.get("/api/v1/admin/fleet", vehicles.fleetMap)
 	r.get("/api/v1/admin/fleet/utilisation", bookings.utilisation)
+	r.get("/api/v1/admin/fleet/free", bookings.freeVehicles)
 	r.get("/api/v1/admin/vehicles/{vehicle}", vehicles.get)
 	r.post("/api/v1/admin/vehicles", telematics.VehicleAdd, edits.vehicle, byAdministrator, checkedBy(checkEdit))
 	r.change(

@@ -38,7 +38,7 @@ func TestRoutes_AreThoseOfTheContract(t *testing.T) {
 			t.Errorf("in the contract, not served: %s", route)
 		}
 	}
-	same(t, len(promised), len(telematics.ControlActions)+100, "routes in the contract")
+	same(t, len(promised), len(telematics.ControlActions)+101, "routes in the contract")
 }
 
 func TestContract_IsValidOpenAPI(t *testing.T) {

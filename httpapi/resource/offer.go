@@ -1,6 +1,8 @@
 package resource
 
 import (
+	"encoding/json"
+
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -77,5 +79,22 @@ func NewQuote(q rental.Quote) Quote {
 	return Quote{
 		ID: q.ID.String(), ExpiresAt: Timestamp(q.Expires), VehicleID: int64(q.Booking.VehicleID),
 		StartDate: Timestamp(q.Booking.Start), EndDate: Timestamp(q.Booking.End), Pricing: NewPricing(q.Booking),
+	}
+}
+
+// FreeVehicle is a vehicle that staff can book for a time, and what it then costs.
+type FreeVehicle struct {
+	VehicleID   int64           `json:"vehicle_id"`
+	RentalTotal json.Number     `json:"rental_total"`
+	Deposit     json.Number     `json:"deposit"`
+	Currency    rental.Currency `json:"currency"`
+}
+
+// NewFreeVehicle returns the vehicle of a booking that can be made.
+func NewFreeVehicle(b rental.Booking) FreeVehicle {
+	p := b.Price
+	return FreeVehicle{
+		VehicleID: int64(b.VehicleID), RentalTotal: Money(p.Currency, p.Subtotal+p.TaxDue), Deposit: Money(p.Currency, p.Deposit),
+		Currency: p.Currency,
 	}
 }

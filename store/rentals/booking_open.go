@@ -191,53 +191,61 @@ func readOwn(ctx context.Context, tx *sqlx.Tx, draft *rental.Draft, facts *renta
 // empty. It fails with errCurrencyChanged where terms that were read before are in another
 // currency.
 func readVehicle(ctx context.Context, db sqlx.QueryerContext, draft rental.Draft, lock string, facts *rental.Facts) error {
-	var vehicle struct {
-		ID         telematics.VehicleID     `db:"id"`
-		AgencyID   telematics.AgencyID      `db:"agency_id"`
-		Status     telematics.VehicleStatus `db:"status"`
-		HourlyRate *rental.Minor            `db:"hourly_rate"`
-		Deposit    rental.Minor             `db:"deposit"`
-
-		Unit         telematics.Unit     `db:"serial"`
-		Protocol     telematics.Protocol `db:"protocol"`
-		Installation []byte              `db:"installation"`
-		BestEffort   bool                `db:"best_effort_unlock"`
-		Currency     rental.Currency     `db:"currency"`
-
-		Plan []byte `db:"tariff"` // JSON; null: none
-	}
-	err := sqlx.GetContext(ctx, db, &vehicle, `
-		select v.id, v.agency_id, v.status, v.hourly_rate, v.deposit, coalesce(u.serial, '') as serial,
-			coalesce(u.protocol, '') as protocol, coalesce(u.installation, '{}') as installation, a.best_effort_unlock, a.currency,
-			(`+tariffOf+`) as tariff
-		from vehicles v
-			join agencies a on a.id = v.agency_id
-			left join units u on u.vehicle_id = v.id
-		where v.id = $1`+lock, draft.Vehicle)
+	var row pricedRow
+	err := sqlx.GetContext(ctx, db, &row, selectPriced+` where v.id = $1`+lock, draft.Vehicle)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // the draft is refused
 	}
 	if err != nil {
 		return err
 	}
-	if known := facts.Terms.Currency; known != "" && vehicle.AgencyID == draft.Agency && vehicle.Currency != known {
+	if known := facts.Terms.Currency; known != "" && row.AgencyID == draft.Agency && row.Currency != known {
 		return errCurrencyChanged
 	}
-	facts.Vehicle = telematics.Vehicle{
-		ID: vehicle.ID, AgencyID: vehicle.AgencyID, Status: vehicle.Status, Unit: vehicle.Unit, Protocol: vehicle.Protocol,
-	}
-	if len(vehicle.Installation) > 0 {
-		if err := json.Unmarshal(vehicle.Installation, &facts.Vehicle.Installation); err != nil {
-			return fmt.Errorf("installation of the unit of vehicle %d: %w", vehicle.ID, err)
+	return row.read(facts)
+}
+
+// selectPriced selects vehicles v with what decides about their price.
+const selectPriced = `
+	select v.id, v.agency_id, v.status, v.hourly_rate, v.deposit, coalesce(u.serial, '') as serial,
+		coalesce(u.protocol, '') as protocol, coalesce(u.installation, '{}') as installation, a.best_effort_unlock, a.currency, a.tax_ppm,
+		(` + tariffOf + `) as tariff
+	from vehicles v
+		join agencies a on a.id = v.agency_id
+		left join units u on u.vehicle_id = v.id`
+
+type pricedRow struct {
+	ID         telematics.VehicleID     `db:"id"`
+	AgencyID   telematics.AgencyID      `db:"agency_id"`
+	Status     telematics.VehicleStatus `db:"status"`
+	HourlyRate *rental.Minor            `db:"hourly_rate"`
+	Deposit    rental.Minor             `db:"deposit"`
+
+	Unit         telematics.Unit     `db:"serial"`
+	Protocol     telematics.Protocol `db:"protocol"`
+	Installation []byte              `db:"installation"`
+	BestEffort   bool                `db:"best_effort_unlock"`
+	Currency     rental.Currency     `db:"currency"`
+	Tax          rental.TaxRate      `db:"tax_ppm"`
+
+	Plan []byte `db:"tariff"` // JSON; null: none
+}
+
+// read sets the facts about the vehicle.
+func (r pricedRow) read(facts *rental.Facts) error {
+	facts.Vehicle = telematics.Vehicle{ID: r.ID, AgencyID: r.AgencyID, Status: r.Status, Unit: r.Unit, Protocol: r.Protocol}
+	if len(r.Installation) > 0 {
+		if err := json.Unmarshal(r.Installation, &facts.Vehicle.Installation); err != nil {
+			return fmt.Errorf("installation of the unit of vehicle %d: %w", r.ID, err)
 		}
 	}
-	facts.NotOpened = !vehicle.BestEffort && dialects.Spoken.OpensLate(facts.Vehicle, telematics.Unlock)
-	if vehicle.HourlyRate != nil {
-		facts.Rate = &rental.Rate{Hourly: *vehicle.HourlyRate, Deposit: vehicle.Deposit}
+	facts.NotOpened = !r.BestEffort && dialects.Spoken.OpensLate(facts.Vehicle, telematics.Unlock)
+	if r.HourlyRate != nil {
+		facts.Rate = &rental.Rate{Hourly: *r.HourlyRate, Deposit: r.Deposit}
 	}
-	if vehicle.Plan != nil {
-		if err := json.Unmarshal(vehicle.Plan, &facts.Plan); err != nil {
-			return fmt.Errorf("tariff of vehicle %d: %w", vehicle.ID, err)
+	if r.Plan != nil {
+		if err := json.Unmarshal(r.Plan, &facts.Plan); err != nil {
+			return fmt.Errorf("tariff of vehicle %d: %w", r.ID, err)
 		}
 	}
 	return nil

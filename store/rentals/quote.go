@@ -77,6 +77,30 @@ func makeQuote(ctx context.Context, tx *sqlx.Tx, r rental.QuoteRequest) (rental.
 	return q, err
 }
 
+// FreeVehicles returns the bookings for a time that staff can make, one of each vehicle of an
+// agency (zero: of all), with their prices.
+func (p Bookings) FreeVehicles(ctx context.Context, agency telematics.AgencyID, at rental.Span, now time.Time) ([]rental.Booking, error) {
+	var rows []pricedRow
+	err := p.DB.Lists.SelectContext(ctx, &rows, selectPriced+`
+		where ($1::bigint = 0 or v.agency_id = $1) and not `+isTaken(`v.id`, `$2::timestamptz`, `$3::timestamptz`, `$4::timestamptz`)+`
+		order by v.id`, agency, pg.Timestamp(at.From), pg.Timestamp(at.To), pg.Timestamp(now.Add(rental.MaxLate)))
+	if err != nil {
+		return nil, unavailable.Wrap("read which vehicles are free", err)
+	}
+	var free []rental.Booking
+	for _, row := range rows {
+		facts := rental.Facts{Terms: rental.Terms{Currency: row.Currency, Tax: row.Tax}}
+		if err := row.read(&facts); err != nil {
+			return nil, err
+		}
+		q, err := rental.Draft{Agency: row.AgencyID, Vehicle: row.ID, Start: at.From, End: at.To}.Quote(now, facts)
+		if err == nil {
+			free = append(free, q.Booking)
+		}
+	}
+	return free, nil
+}
+
 // readQuote returns the quote that a draft names; nil: its client has none with the id.
 func readQuote(ctx context.Context, tx *sqlx.Tx, draft rental.Draft) (*rental.Quote, error) {
 	var row struct {

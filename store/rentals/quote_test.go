@@ -2,6 +2,7 @@ package rentals
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -160,6 +161,37 @@ func TestQuote_OfAVehicleThatCanBeBooked(t *testing.T) {
 	}
 	if n := w.count(`select count(*) from quotes`); n != 1 {
 		t.Errorf("%d quotes are stored, want 1", n)
+	}
+}
+
+func TestFreeVehicles_AreThoseThatStaffCanBook(t *testing.T) {
+	w := newRentalWorld(t)
+	w.book(draft(1, 1, 2))
+	w.exec(`update vehicles set status = 'inactive' where id = 2`)
+	w.exec(`update vehicles set hourly_rate = null where id = 3`)
+	for what, c := range map[string]struct {
+		agency   telematics.AgencyID
+		from, to float64
+		want     string
+	}{
+		"while one is booked": {1, 0, 2, "[4]"}, "after that": {1, 2, 3, "[1 4]"}, "of all agencies": {0, 2, 3, "[1 4]"},
+		"of another agency": {2, 2, 3, "[]"},
+	} {
+		d := draft(4, c.from, c.to)
+		q, err := w.quote(4, c.from, c.to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := w.here.FreeVehicles(t.Context(), c.agency, rental.Span{From: d.Start, To: d.End}, noon)
+		var ids []telematics.VehicleID
+		for _, b := range found {
+			if ids = append(ids, b.VehicleID); b.VehicleID == 4 && b.Price != q.Booking.Price {
+				t.Errorf("%s: price %+v, want %+v", what, b.Price, q.Booking.Price)
+			}
+		}
+		if got := fmt.Sprint(ids); err != nil || got != c.want {
+			t.Errorf("%s: %s, %v, want %s", what, got, err, c.want)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ export type Halt = Schemas['Halt'];
 export type Me = Schemas['Me'];
 export type Activity = Schemas['Activity'];
 export type Utilisation = Schemas['Utilisation'];
+export type FreeVehicle = Schemas['FreeVehicle'];
 export type Client = Schemas['FoundClient'];
 export type Trip = Schemas['Trip'];
 export type AgencyKey = Schemas['AgencyKey'];

@@ -55,6 +55,7 @@ it('is made for a client, once although the answer was lost', async () => {
   set('start', '2126-03-01T10:00');
   set('end', '2126-03-01T12:00');
   set('pickup', '1');
+  await pages.until(() => pages.texts('[data-price]')[0] === 'Price: €15.09.');
   fails = true;
   send();
   await pages.until(() => pages.texts('dialog[open] [role="alert"]').length > 0);
@@ -71,6 +72,23 @@ it('is made for a client, once although the answer was lost', async () => {
     dropoff_station_id: 1,
   });
   expect(sent[1]).toEqual(sent[0]);
+});
+
+it('offers the vehicles that are free then, with their prices', async () => {
+  answers['fleet/free'] = (path: string) =>
+    path.includes('from=2126-03') ? [] : [{ vehicle_id: 2, rental_total: 12, deposit: 200, currency: 'EUR' }];
+  await pages.open('#/bookings', 'main h1');
+  await click('new-booking');
+  await pages.until(() => pages.texts('[data-price]')[0] === '1 vehicle is free then.');
+  expect(pages.texts('dialog[open] option').filter((text) => text.includes('€'))).toEqual(['Opel Corsa, €12.00']);
+  set('vehicle', '(#1)');
+  expect(field('vehicle').validationMessage).toMatch(/^The vehicle cannot be booked for this time/);
+  set('vehicle', '(#2)');
+  await pages.until(() => pages.texts('[data-price]')[0] === 'Price: €12.00, and a deposit of €200.00.');
+  set('start', '2126-03-01T10:00');
+  set('end', '2126-03-01T12:00');
+  await pages.until(() => /cannot be booked/.test(pages.texts('[data-price]')[0] ?? ''));
+  expect(document.querySelector<HTMLButtonElement>('dialog[open] .primary')!.disabled).toBe(true);
 });
 
 it.each([

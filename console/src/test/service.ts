@@ -284,6 +284,7 @@ export const doubled: Answers = {
       { vehicle_id: 2, command: null, message: 'No.', error: { code: 'x' } },
     ),
   },
+  'fleet/free': [1, 2].map((id) => ({ vehicle_id: id, rental_total: 13.09 + id, deposit: 0, currency: 'EUR' })),
   'fleet/utilisation': { from: at(0), to: at(9), vehicles: 3, used_hours: 168, percent: 33.3, vehicle_hours: { 1: 12.5, 2: 0 } },
   'bulk-commands': twice(listedBulk(9), listedBulk(8)),
   activity: twice(activity(1), activity(2), activity(3, { action: 'charge.attempt' })),

@@ -510,16 +510,6 @@ export const en = {
   },
   agencies: { title: 'Agencies' },
   refusedOrders: 'Refused orders',
-  newBooking: {
-    title: 'Make a booking',
-    start: 'Start',
-    end: 'End',
-    pickup: 'Picked up at',
-    dropoff: 'Brought back to',
-    same: 'the same station',
-    then: 'The client needs a card. It is charged when the booking starts, at the price of now.',
-    unknownClient: 'The client is not known: it has neither a card nor a booking here. Is its name right?',
-  },
   notes: { title: 'Notes', write: 'Note', label: 'New note', add: 'Add note' },
   /** Codes of entries that are no errors. */
   entryCodes: { idempotency_replayed: 'sent again, and done once' } as Record<string, string>,
