@@ -41,7 +41,7 @@ const (
 	RequiresAction ChargeState = "requires_action" // the card's owner must confirm
 	// The card was refused; the next attempt is at NextAttempt.
 	Declined   ChargeState = "declined"
-	Failed     ChargeState = "failed"     // no more attempts, until the client has another card
+	Failed     ChargeState = "failed"     // no more attempts, until the client sets a default card
 	Authorized ChargeState = "authorized" // the deposit is held
 	Paid       ChargeState = "paid"       // the money has been paid; of a refund: paid back
 	Captured   ChargeState = "captured"   // the deposit was taken, in part or whole

@@ -10,8 +10,9 @@ import (
 
 // reviveCharges makes a client's unpaid charges due immediately, with this card, as if none had
 // been declined: those that were declined, have failed or wait for a confirmation with another
-// card, or with this one if it was renewed and the decline was not hard. Charges that bar the card
-// are left out. A hard decline adds the previous card to the cards that the charge bars.
+// card, or with this one if the decline was not hard, and the card was renewed, or no other attempt
+// is due: the client may have no other card. Charges that bar the card are left out. A hard decline
+// adds the previous card to the cards that the charge bars.
 func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method rental.MethodID, renewed bool) error {
 	_, err := tx.ExecContext(ctx, `
 		with card as (
@@ -25,7 +26,7 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 				left join payment_methods tried on tried.id = c.payment_method_id
 			where b.client_id = $1 and c.kind <> 'refund' and coalesce(c.goal, 'hold') = 'hold'
 				and c.state in ('declined', 'failed', 'requires_action')
-				and (c.payment_method_id is distinct from card.id or $3 and not c.hard)
+				and (c.payment_method_id is distinct from card.id or ($3 or c.state = 'failed') and not c.hard)
 				and not card.mark = any (c.barred)
 			order by c.id
 			for update of c

@@ -156,6 +156,26 @@ func TestDefault_OtherCardCausesNoRetry(t *testing.T) {
 	o.wantsDue("the declined card became the default again", fee, 0)
 }
 
+// A client may have no other card, and would owe for ever.
+func TestDefault_TheSameCardIsTriedAgainOnceNoAttemptIsDue(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
+	o := newOwing(t, p, vehicle)
+	only := o.add(false)
+	failed := `state = 'failed', declines = 5, decline_code = 'insufficient_funds'`
+	soft, hard := o.fee(failed, only.ID), o.fee(`state = 'failed', hard = true`, only.ID)
+	if err := o.makeDefault(only.ID); err != nil {
+		t.Fatal(err)
+	}
+	o.wantsDue("failed", soft, only.ID)
+	o.wantsDue("forbidden", hard, 0)
+	again := o.fee(failed, only.ID)
+	if _, err := o.put(only.Card, true); err != nil {
+		t.Fatal(err)
+	}
+	o.wantsDue("failed, and the card is added again", again, only.ID)
+}
+
 func TestDefault_RenewedCardIsRetriedUnlessBarred(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, _ := storetest.Vehicles(t, p.DB)()

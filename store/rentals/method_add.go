@@ -74,7 +74,7 @@ func addMethod(ctx context.Context, tx *sqlx.Tx, a rental.Addition) (rental.Adde
 		return added, err
 	}
 	switch {
-	case client.Default == 0, a.Default && !added.Method.Default, renewed && added.Method.Default:
+	case client.Default == 0, a.Default, renewed && added.Method.Default:
 		if err := makeDefault(ctx, tx, &added.Method, renewed); err != nil {
 			return added, err
 		}
