@@ -22,7 +22,7 @@ type Alert struct {
 	Person  string // MassAccess: who
 	Booking int64  // zero: none; the booking that has the vehicle, or that the rule is about
 	Command uuid.UUID
-	Holder  *Holder // who has the vehicle now; nil: no booking of it is active
+	Holder  *Holder // who has the vehicle now; nil: no booking of it by the agency is active
 
 	// Facts are what the rule saw, by name: {"volts": 11.7}, {"kind": "towing"}.
 	Facts map[string]any

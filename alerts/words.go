@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -89,6 +90,8 @@ func fact(value any) string {
 	switch value := value.(type) {
 	case nil:
 		return ""
+	case float64:
+		return strconv.FormatFloat(value, 'f', -1, 64)
 	case string:
 		return strings.ReplaceAll(value, "_", " ")
 	case []any:

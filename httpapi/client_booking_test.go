@@ -178,6 +178,16 @@ func TestBookedVehicle_IsSeenFromTheTimeAtWhichItMayBeStarted(t *testing.T) {
 	free.Status = telematics.InUse // by the client before
 	a.fleet.twins[42] = free
 	see(43).wants(409, "vehicle_not_available")
+	free.Status = telematics.Booked
+	a.fleet.twins[42] = free
+	for code, change := range map[telematics.Code]func(*rental.BookingDetails){
+		rental.BookingStateConflict: func(d *rental.BookingDetails) { d.Start, d.End = now.Add(-2*time.Hour), now },
+		rental.VehicleNotAvailable:  func(d *rental.BookingDetails) { d.Vehicle.AgencyID = 2 },
+	} { // it can no longer be started
+		a.set(43, change)
+		see(43).wants(409, string(code))
+		a.set(43, func(d *rental.BookingDetails) { d.Start, d.End = now, now.Add(time.Hour) })
+	}
 	same(t, len(a.history.all()), 2, "reads in the audit log")
 	a.history.err = gone{}
 	see(42).wants(503, "service_unavailable")

@@ -1,6 +1,7 @@
 package rental
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -47,7 +48,7 @@ func MayLocate(d BookingDetails, now time.Time, is telematics.VehicleStatus) err
 	case is == telematics.InUse:
 		return Forbids(VehicleNotAvailable, "The vehicle is still in use by another booking.")
 	}
-	return d.tooEarly(now, "its vehicle can be seen")
+	return cmp.Or(d.MayBegin(now), d.tooEarly(now, "its vehicle can be seen"))
 }
 
 func (d BookingDetails) whyNotControlled(now time.Time, a telematics.Action) *telematics.Error {

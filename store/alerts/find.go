@@ -46,7 +46,7 @@ const selectAlerts = `
 		b.id as holding, b.reference, c.subject as client
 	from alerts a
 		left join vehicles v on v.id = a.vehicle_id
-		left join bookings b on b.vehicle_id = a.vehicle_id and b.state = 'active'
+		left join bookings b on b.vehicle_id = a.vehicle_id and b.agency_id = a.agency_id and b.state = 'active'
 		left join clients c on c.id = b.client_id
 	where a.no is not null`
 

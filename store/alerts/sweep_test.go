@@ -624,6 +624,11 @@ func TestSweep_AVehicleThatMovesToAnotherAgencyHasAnotherAlert(t *testing.T) {
 	if len(former) != 1 || former[0].Cleared.IsZero() || len(now) != 1 || !now[0].Cleared.IsZero() {
 		t.Errorf("of the former agency %+v, of the present one %+v", former, now)
 	}
+	w.book(7, w.now.Add(time.Hour))
+	w.exec(`update bookings set agency_id = 2`)
+	if former := w.find(alerts.Query{Agency: 1}); former[0].Holder != nil {
+		t.Errorf("the former agency sees who has the vehicle: %+v", former[0].Holder)
+	}
 	w.exec(`update vehicles set status = 'inactive'`)
 	w.sweep()
 	w.wants()
