@@ -427,7 +427,8 @@ func TestImport_CurrencyChanges(t *testing.T) {
 		"agencies[0].currency: JPY → EUR: 1 bookings and 0 charges in JPY are open: name the rates of the vehicles anew in this file, "+
 			"or wait until these are done",
 	)
-	if _, err := p.Pool.Exec(`update bookings set state = 'cancelled'`); err != nil {
+	// It can no longer be started.
+	if _, err := p.Pool.Exec(`update bookings set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour'`); err != nil {
 		t.Fatal(err)
 	}
 	change(t, p, `{"agencies":[{"id":1,"currency":"EUR","fee_limit":null}]}`)
