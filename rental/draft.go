@@ -35,8 +35,8 @@ type Facts struct {
 	Vehicle telematics.Vehicle  // zero: there is none with the id
 	Pickup  *telematics.Station // nil: there is none with the id
 	Dropoff *telematics.Station // nil: there is none with the id
-	Client  Client
-	Methods []Method // of the client
+	Client  ClientID
+	Methods []MethodID // of the client
 	// NotOpened reports that no client may open the vehicle, by a rule of its agency.
 	NotOpened bool
 	Taken     bool   // by another booking in that time
@@ -67,7 +67,7 @@ func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 		return Booking{}, err
 	}
 	b := Booking{
-		State: Upcoming, Agency: d.Agency, Client: f.Client.ID, VehicleID: d.Vehicle, PickupID: d.Pickup, DropoffID: d.Dropoff,
+		State: Upcoming, Agency: d.Agency, Client: f.Client, VehicleID: d.Vehicle, PickupID: d.Pickup, DropoffID: d.Dropoff,
 		Start: d.Start, End: d.End, Method: d.Method, Created: now,
 	}
 	var err error
@@ -116,7 +116,7 @@ func (d Draft) check(now time.Time, f Facts) error {
 	switch {
 	case len(f.Methods) == 0:
 		return NoMethod()
-	case d.Method != 0 && !slices.ContainsFunc(f.Methods, func(m Method) bool { return m.ID == d.Method }):
+	case d.Method != 0 && !slices.Contains(f.Methods, d.Method):
 		return NotTheirMethod(d.Method)
 	case d.Self:
 		return d.checkRules(f)

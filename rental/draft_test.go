@@ -17,10 +17,7 @@ func draft() (rental.Draft, rental.Facts) {
 			Terms: rental.Terms{Currency: "EUR", Tax: 100_000}, Rate: &rental.Rate{Hourly: 1500, Deposit: 20_000},
 			Vehicle: telematics.Vehicle{ID: 5, AgencyID: 1, Status: telematics.Available},
 			Pickup:  &telematics.Station{ID: 1, AgencyID: 1}, Dropoff: &telematics.Station{ID: 2, AgencyID: 1},
-			Client: rental.Client{
-				ID: 7, Agency: 1, Subject: "client-7", Default: 2,
-			},
-			Methods: []rental.Method{{ID: 3}, {ID: 2, Default: true}},
+			Client: 7, Methods: []rental.MethodID{3, 2},
 		}
 }
 

@@ -123,15 +123,9 @@ func holdClient(ctx context.Context, tx *sqlx.Tx, installation string, draft ren
 		draft.Agency, draft.Client, rental.CustomerKey(installation, draft.Agency, draft.Client)); err != nil {
 		return rental.Facts{}, err
 	}
-	facts := rental.Facts{Terms: terms, Client: rental.Client{Agency: draft.Agency, Subject: draft.Client}}
-	var client struct {
-		ID      rental.ClientID  `db:"id"`
-		Default *rental.MethodID `db:"default_payment_method_id"`
-	}
-	err = tx.GetContext(ctx, &client, `
-		select id, default_payment_method_id from clients where agency_id = $1 and subject = $2 for no key update`,
+	facts := rental.Facts{Terms: terms}
+	err = tx.GetContext(ctx, &facts.Client, `select id from clients where agency_id = $1 and subject = $2 for no key update`,
 		draft.Agency, draft.Client)
-	facts.Client.ID, facts.Client.Default = client.ID, pg.Deref(client.Default)
 	return facts, err
 }
 
@@ -161,7 +155,7 @@ func readOwn(ctx context.Context, tx *sqlx.Tx, draft *rental.Draft, facts *renta
 				where b.client_id = $1 and c.kind <> 'refund' and c.goal is distinct from 'release' and (c.state = 'requires_action'
 					or c.state in ('declined', 'failed') and not c.decline_code = any ($3))
 			)`,
-		facts.Client.ID, pg.Timestamp(now), pq.Array(rental.CodesNotFor(rental.ByClient))).Scan(&facts.Open, &facts.Owed)
+		facts.Client, pg.Timestamp(now), pq.Array(rental.CodesNotFor(rental.ByClient))).Scan(&facts.Open, &facts.Owed)
 	if err != nil || draft.Pickup != 0 && draft.Dropoff != 0 {
 		return err
 	}
@@ -274,14 +268,7 @@ func readStationsAndCards(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, 
 			facts.Dropoff = &station
 		}
 	}
-	var methods []rental.MethodID
-	if err := tx.SelectContext(ctx, &methods, `select id from payment_methods where client_id = $1`, facts.Client.ID); err != nil {
-		return err
-	}
-	for _, id := range methods {
-		facts.Methods = append(facts.Methods, rental.Method{ID: id, Client: facts.Client.ID, Default: id == facts.Client.Default})
-	}
-	return nil
+	return tx.SelectContext(ctx, &facts.Methods, `select id from payment_methods where client_id = $1`, facts.Client)
 }
 
 // identityOf returns the identity of a new booking. The caller has locked the client and the
