@@ -244,6 +244,8 @@ func TestRefund_OfOneCharge(t *testing.T) {
 		`{"amount":1,"reason":"x","charge_id":"01941f29-7c00-7aa0-8000-00000000000f"}`} {
 		refund(body, "a").invalid("charge_id")
 	}
+	refund(`{"amount":"1","reason":"x"}`, "a").wants(422, "validation_failed").
+		says("The request is not valid: amount must be a number, not in quotes.")
 	refund(`{"full":true,"reason":"x",`+deposit+`}`, "b").wants(422, "refund_exceeds_paid")
 	r := refund(`{"amount":10.50,"reason":"x",`+rent+`}`, "c").wants(200, "")
 	if !strings.Contains(r.data(), `"amount":10.50`) || !strings.Contains(r.data(), `"refund_of":"01941f29-7c00-7aa0-8000-000000000001"`) {

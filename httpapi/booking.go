@@ -235,7 +235,7 @@ func (b bookings) freeVehicles(c *request.Call) error {
 	var free []rental.Booking
 	if agency, visible := c.QueryAgency(); visible {
 		var err error
-		if free, err = b.record.FreeVehicles(c.Ctx(), agency, at, c.Now()); err != nil {
+		if free, err = b.record.FindFree(c.Ctx(), agency, at, c.Now()); err != nil {
 			return err
 		}
 	}

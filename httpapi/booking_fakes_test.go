@@ -88,8 +88,8 @@ func (b *bookings) Utilisation(_ context.Context, agency telematics.AgencyID, fr
 	return []rental.Use{{Vehicle: 42, Rented: to.Sub(from) / 4}}, b.err
 }
 
-// FreeVehicles implements httpapi.Bookings: one of agency 1 is free.
-func (b *bookings) FreeVehicles(_ context.Context, agency telematics.AgencyID, at rental.Span, now time.Time) ([]rental.Booking, error) {
+// FindFree implements httpapi.Bookings: one of agency 1 is free.
+func (b *bookings) FindFree(_ context.Context, agency telematics.AgencyID, at rental.Span, now time.Time) ([]rental.Booking, error) {
 	b.wanted = rental.OfferQuery{Agency: agency, From: at.From, To: at.To, Now: now}
 	return []rental.Booking{details(func(*rental.BookingDetails) {}).Booking}, b.err
 }

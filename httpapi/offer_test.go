@@ -127,6 +127,8 @@ func TestOffers_InvalidQueryIsRefused(t *testing.T) {
 	} {
 		a.asClient(http.MethodGet, "/api/v1/client/vehicles"+query).invalid(field)
 	}
+	a.asClient(http.MethodGet, "/api/v1/client/vehicles?latitude=north&longitude=11").wants(422, "validation_failed").
+		says("The request is not valid: latitude must be a number from -90 to 90.")
 	a.bookings.err = &rental.FieldError{Field: "station_id", Message: "must be a station of the agency"}
 	a.asClient(http.MethodGet, "/api/v1/client/vehicles?station_id=9").invalid("station_id")
 	a.get(vehiclesNear).wants(403, "forbidden")

@@ -165,9 +165,9 @@ type Bookings interface {
 	// Utilisation returns for how long each vehicle of an agency (zero: of all) that is in service
 	// was rented within a time.
 	Utilisation(_ context.Context, _ telematics.AgencyID, from, to time.Time) ([]rental.Use, error)
-	// FreeVehicles returns the bookings for a time that staff can make, one of each vehicle of an
+	// FindFree returns the bookings for a time that staff can make, one of each vehicle of an
 	// agency (zero: of all), with their prices.
-	FreeVehicles(_ context.Context, _ telematics.AgencyID, _ rental.Span, now time.Time) ([]rental.Booking, error)
+	FindFree(_ context.Context, _ telematics.AgencyID, _ rental.Span, now time.Time) ([]rental.Booking, error)
 	// FindCharges returns charges by descending id, which is the position of a page.
 	FindCharges(context.Context, rental.ChargeQuery) ([]rental.BookedCharge, error)
 	// FindClients returns clients of an agency (zero: of all) whose subject has a text in it, by

@@ -97,13 +97,17 @@ func (f *FieldErrors) addMember(err *openapi3.SchemaError, object *openapi3.Sche
 		}
 		name, member = joinPath(name, step), below.Value
 	}
+	wanted := rule(member)
+	if member.Type.Is(openapi3.TypeNumber) {
+		wanted += ", not in quotes"
+	}
 	switch {
 	case member == object:
 		f.Add(err.JSONPointer()[0], err.Reason)
 	case err.SchemaField == "required":
-		f.Add(name, "is required: "+rule(member))
+		f.Add(name, "is required: "+wanted)
 	default:
-		f.Add(name, rule(member))
+		f.Add(name, wanted)
 	}
 }
 
@@ -135,7 +139,7 @@ func rule(s *openapi3.Schema) string {
 	case s.Type.Is(openapi3.TypeBoolean):
 		return "must be true or false"
 	case s.Type.Is(openapi3.TypeNumber):
-		return "must be a number" + bounds(s) + ", not in quotes"
+		return "must be a number" + bounds(s)
 	case s.Type.Is(openapi3.TypeInteger):
 		return "must be an integer" + bounds(s)
 	case s.Type.Is(openapi3.TypeArray) && len(s.Items.Value.Enum) > 0:

@@ -14,9 +14,9 @@ func TestRule_SaysWhatEachSchemaTakes(t *testing.T) {
 	settings := openapi3.NewObjectSchema().WithAdditionalProperties(openapi3.NewStringSchema())
 	for want, schema := range map[string]*openapi3.Schema{
 		"must be one of available, or null":                        null,
-		"must be a number from -90 to 90, not in quotes":           openapi3.NewFloat64Schema().WithMin(-90).WithMax(90),
-		"must be a number of at least 0.5, not in quotes":          openapi3.NewFloat64Schema().WithMin(0.5),
-		"must be a number, not in quotes":                          openapi3.NewFloat64Schema(),
+		"must be a number from -90 to 90":                          openapi3.NewFloat64Schema().WithMin(-90).WithMax(90),
+		"must be a number of at least 0.5":                         openapi3.NewFloat64Schema().WithMin(0.5),
+		"must be a number":                                         openapi3.NewFloat64Schema(),
 		"must be an integer from 1 to 9007199254740991":            openapi3.NewInt64Schema().WithMin(1).WithMax(9007199254740991),
 		"must be an array, each element of which must be a string": words,
 		"must be an object, each member of which must be a string": settings,

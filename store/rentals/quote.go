@@ -77,9 +77,9 @@ func makeQuote(ctx context.Context, tx *sqlx.Tx, r rental.QuoteRequest) (rental.
 	return q, err
 }
 
-// FreeVehicles returns the bookings for a time that staff can make, one of each vehicle of an
+// FindFree returns the bookings for a time that staff can make, one of each vehicle of an
 // agency (zero: of all), with their prices.
-func (p Bookings) FreeVehicles(ctx context.Context, agency telematics.AgencyID, at rental.Span, now time.Time) ([]rental.Booking, error) {
+func (p Bookings) FindFree(ctx context.Context, agency telematics.AgencyID, at rental.Span, now time.Time) ([]rental.Booking, error) {
 	var rows []pricedRow
 	err := p.DB.Lists.SelectContext(ctx, &rows, selectPriced+`
 		where ($1::bigint = 0 or v.agency_id = $1) and not `+isTaken(`v.id`, `$2::timestamptz`, `$3::timestamptz`, `$4::timestamptz`)+`

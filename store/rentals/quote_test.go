@@ -164,7 +164,7 @@ func TestQuote_OfAVehicleThatCanBeBooked(t *testing.T) {
 	}
 }
 
-func TestFreeVehicles_AreThoseThatStaffCanBook(t *testing.T) {
+func TestFindFree_HasThoseThatStaffCanBook(t *testing.T) {
 	w := newRentalWorld(t)
 	w.book(draft(1, 1, 2))
 	w.exec(`update vehicles set status = 'inactive' where id = 2`)
@@ -182,7 +182,7 @@ func TestFreeVehicles_AreThoseThatStaffCanBook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := w.here.FreeVehicles(t.Context(), c.agency, rental.Span{From: d.Start, To: d.End}, noon)
+		found, err := w.here.FindFree(t.Context(), c.agency, rental.Span{From: d.Start, To: d.End}, noon)
 		var ids []telematics.VehicleID
 		for _, b := range found {
 			if ids = append(ids, b.VehicleID); b.VehicleID == 4 && b.Price != q.Booking.Price {

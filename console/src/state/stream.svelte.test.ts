@@ -133,6 +133,15 @@ it('reads a vehicle whose booking has changed, those that are visible once, and 
   expect(asked).toEqual([]);
 });
 
+it('reads all vehicles whose bookings have changed, however many they are', async () => {
+  for (let id = 1; id <= 150; id++) events.booking({ vehicle_id: id, booking_id: id });
+  await vi.advanceTimersByTimeAsync(300);
+  const first = await request('vehicles?ids=1,2,');
+  await settle(() => first.answer([]));
+  await vi.advanceTimersByTimeAsync(300);
+  await settle(async () => (await request('vehicles?ids=101,102,')).answer([]));
+});
+
 it('shows the first of many changes immediately, and the others together', async () => {
   await read([4, 0]);
   await vi.advanceTimersByTimeAsync(500);

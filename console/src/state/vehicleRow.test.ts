@@ -81,6 +81,13 @@ describe('reports', () => {
     [{ ignition: 'off' }, false],
     [{ speed_kmh: 0 }, undefined], // at a traffic light
   ])('with %j: it moves, %s', (telemetry, moving) => expect(withReport(car, report(2000, { telemetry })).moving).toBe(moving));
+  it('of a vehicle that drives on as fast have its speed, which is in none of them', () => {
+    const drives = withReport({ ...car, locatedAt: 1_990_000 }, report(2000, { location: { latitude: 48.101 } }));
+    expect(drives.speed).toMatchObject({ kmh: expect.closeTo(40, 0), at: 2_000_000 });
+    const known = withReport({ ...car, speed: { kmh: 50, at: 0 } }, report(2000, { location: { latitude: 48.2 } }));
+    expect(known.speed).toEqual({ kmh: 50, at: 2_000_000 });
+    expect(withReport(car, report(2000, { telemetry: { is_locked: true } })).speed).toBeUndefined();
+  });
   it('say when the unit was last in touch', () => {
     expect(withReport(car, report(2000, { connectivity: { status: 'standby' } }))).toEqual({
       ...car, contact: 'standby', seenAt: 2_000_000,

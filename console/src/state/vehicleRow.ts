@@ -171,12 +171,31 @@ export function keepNewer(read: VehicleRow, known: VehicleRow | undefined): Vehi
     : row;
 }
 
+type Place = Pick<VehicleRow, 'latitude' | 'longitude' | 'locatedAt'>;
+
+/** How fast a vehicle went from one place to another, in km/h; null: not known. */
+function speedBetween(a: Place, b: Place): number | null {
+  if (a.latitude === null || a.longitude === null || b.latitude === null || b.longitude === null) return null;
+  const east = (b.longitude - a.longitude) * Math.cos((a.latitude * Math.PI) / 180);
+  const km = 111 * Math.hypot(b.latitude - a.latitude, east);
+  const hours = ((b.locatedAt ?? 0) - (a.locatedAt ?? 0)) / 3_600_000;
+  return hours > 0 ? km / hours : null;
+}
+
 /** Returns a vehicle with what an event says of it. */
 export function withReport(row: VehicleRow, change: StatusChange): VehicleRow {
   const { location = {}, telemetry = {}, connectivity = {} } = change;
   const at = Date.parse(change.at);
   const level = row.powertrain === 'electric' ? 'battery_level_percent' : 'fuel_level_percent';
   const isPlace = 'latitude' in location || 'longitude' in location || 'timestamp' in location;
+  const place = {
+    latitude: 'latitude' in location ? number(location.latitude) : row.latitude,
+    longitude: 'longitude' in location ? number(location.longitude) : row.longitude,
+    locatedAt: time(location.timestamp) ?? at,
+    address: undefined,
+  };
+  // A speed that stays the same is in no event.
+  const kmh = 'speed_kmh' in telemetry ? number(telemetry.speed_kmh) : (row.speed?.kmh ?? speedBetween(row, place));
   const drives = telemetry.ignition === 'on' || (number(telemetry.speed_kmh) ?? 0) > 0;
   return updated(row, {
     lock: 'is_locked' in telemetry
@@ -186,18 +205,11 @@ export function withReport(row: VehicleRow, change: StatusChange): VehicleRow {
     charging: 'charging_status' in telemetry
       ? { charging: telemetry.charging_status === null ? null : telemetry.charging_status === 'charging', chargingAt: at }
       : undefined,
-    place: isPlace
-      ? {
-          latitude: 'latitude' in location ? number(location.latitude) : row.latitude,
-          longitude: 'longitude' in location ? number(location.longitude) : row.longitude,
-          locatedAt: time(location.timestamp) ?? at,
-          address: undefined,
-        }
-      : undefined,
+    place: isPlace ? place : undefined,
     contact: typeof connectivity.status === 'string' ? connectivity.status : undefined,
     seenAt: at, // a report is a sign of life
     moving: drives || ('ignition' in telemetry ? false : undefined),
-    speed: 'speed_kmh' in telemetry ? { kmh: number(telemetry.speed_kmh), at } : undefined,
+    speed: 'speed_kmh' in telemetry || (isPlace && kmh !== null) ? { kmh, at } : undefined,
   });
 }
 

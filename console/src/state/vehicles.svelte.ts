@@ -165,8 +165,8 @@ export class Vehicles {
   }
 
   async #readDue() {
-    const ids = [...this.#due].slice(-detailsAtMost); // the last ones are still visible
-    this.#due.clear();
+    const ids = [...this.#due].slice(0, detailsAtMost);
+    for (const id of ids) this.#due.delete(id);
     try {
       const { data } = await get<VehicleSummary[]>(`vehicles?ids=${ids.join()}&limit=${detailsAtMost}`);
       const found = new Map(data.map((summary) => [summary.id, summary]));

@@ -105,18 +105,26 @@ const order = async (action: string) => {
 };
 const confirm = () => document.querySelector<HTMLButtonElement>('dialog[open] .buttons button:last-child');
 
-it('takes the number of more than 20 vehicles, and says who has them', async () => {
+it('takes the number of more than 20 vehicles, and says of all which are in use, and why which are refused', async () => {
+  const all = many(300).map((v) => ({ ...v, status: v.id === 3 || v.id > 290 ? ('in_use' as const) : v.status }));
+  all[250] = { ...all[250]!, connectivity: { status: 'offline', last_seen: null } };
   await open({
-    vehicles: many(21),
-    bookings: [
-      booking(1, { client: 'anna', vehicle: { ...booking(1).vehicle, id: 3, plate_number: 'M-IM 3' } }),
-      booking(2, { vehicle: { ...booking(1).vehicle, id: 99 } }),
-    ],
+    vehicles: all,
+    bookings: (path: string) =>
+      path.includes('vehicle_id=3')
+        ? [booking(1, { client: 'anna', vehicle: { ...booking(1).vehicle, id: 3, plate_number: 'M-IM 3' } })]
+        : [],
   });
-  await pages.until(() => count() === '21 / 21');
+  await pages.until(() => count() === '300 / 300');
+  await pages.send('status', { vehicle_id: 299, at: new Date().toISOString(), telemetry: { speed_kmh: 50 } });
   await selectAll();
-  await order('lock');
-  await pages.until(() => pages.texts('[data-holders]')[0] === '1 of them is with a client: M-IM 3 (anna, BK-2026-00001).');
+  await order('unlock');
+  const holders = '11 of them are in use: M-IM 3 (anna, BK-2026-00001), M-IM 291, M-IM 292, M-IM 293, M-IM 294 ….';
+  await pages.until(() => pages.texts('[data-holders]')[0] === holders);
+  expect(pages.texts('dialog[open] li')).toEqual([
+    expect.stringMatching(/^1 × .*offline/i),
+    '1 × The vehicle is driving. This works only while it stands.',
+  ]);
   expect(confirm()?.disabled).toBe(true);
   const number = document.querySelector<HTMLInputElement>('dialog[open] input[name="number"]');
   const type = async (text: string) => {
@@ -128,18 +136,18 @@ it('takes the number of more than 20 vehicles, and says who has them', async () 
   expect(confirm()?.disabled).toBe(true);
   number?.form?.dispatchEvent(new SubmitEvent('submit', { bubbles: true, cancelable: true }));
   expect(pages.requests.filter((r) => r.startsWith('POST'))).toEqual([]);
-  await type('21');
+  await type('300');
   expect(confirm()?.disabled).toBe(false);
   confirm()?.click();
   await pages.until(() => pages.requests.includes('POST commands'));
 });
 
 it('says that it is not known who has the vehicles', async () => {
-  await open({ vehicles: many(2), bookings: null });
+  await open({ vehicles: many(2, { status: 'in_use' }), bookings: null });
   await pages.until(() => pages.texts('tr[data-vehicle]').length === 2);
   await selectAll();
   await order('unlock');
-  await pages.until(() => pages.texts('[data-holders]')[0]?.startsWith('It is not known which of them are with a client'));
+  await pages.until(() => pages.texts('[data-holders]')[0]?.includes('M-IM 1, M-IM 2. It is not known who has them'));
   expect(document.querySelector('dialog[open] input')).toBeNull();
   expect(confirm()?.disabled).toBe(false);
 });

@@ -175,10 +175,9 @@ export const de: Texts = {
     typeNumber: (n) => `Mehr als 20 Fahrzeuge: Geben Sie ihre Zahl ein, ${n}`,
     holders: (n, names) =>
       n === 0
-        ? 'Keines davon ist bei einem Kunden.'
-        : `${n} davon ${n === 1 ? 'ist' : 'sind'} bei einem Kunden: ${names.join(', ')}${n > names.length ? ' …' : ''}.`,
-    holdersMore: (n) => `Es gibt mehr als die ${n} laufenden Buchungen, die gelesen wurden: Vielleicht sind weitere bei einem Kunden.`,
-    holdersUnknown: (message) => `Es ist nicht bekannt, welche davon bei einem Kunden sind: ${message}`,
+        ? 'Keines davon ist in Nutzung.'
+        : `${n} davon ${n === 1 ? 'ist' : 'sind'} in Nutzung: ${names.join(', ')}${n > names.length ? ' …' : ''}.`,
+    holdersUnknown: (message) => `Es ist nicht bekannt, wer sie hat: ${message}`,
     sending: 'Wird gesendet…',
     kinds: {
       open: 'wartet auf Antwort',

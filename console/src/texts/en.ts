@@ -129,10 +129,9 @@ export const en = {
     typeNumber: (n: number) => `More than 20 vehicles: type their number, ${n}`,
     holders: (n: number, names: string[]) =>
       n === 0
-        ? 'None of them is with a client.'
-        : `${n} of them ${n === 1 ? 'is' : 'are'} with a client: ${names.join(', ')}${n > names.length ? ' …' : ''}.`,
-    holdersMore: (n: number) => `There are more than the ${n} active bookings that were read: more of them may be with a client.`,
-    holdersUnknown: (message: string) => `It is not known which of them are with a client: ${message}`,
+        ? 'None of them is in use.'
+        : `${n} of them ${n === 1 ? 'is' : 'are'} in use: ${names.join(', ')}${n > names.length ? ' …' : ''}.`,
+    holdersUnknown: (message: string) => `It is not known who has them: ${message}`,
     sending: 'Sending…',
     kinds: {
       open: 'waiting for the answer',
