@@ -78,7 +78,7 @@ func (e events) follow(ctx context.Context, vehicle int64, at *position) error {
 	if at.last != "" {
 		request.Header.Set("Last-Event-ID", at.last)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := service.Do(request)
 	if err != nil {
 		return err
 	}

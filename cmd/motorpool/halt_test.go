@@ -124,6 +124,19 @@ func haltService(t *testing.T, answers ...func(http.ResponseWriter, *http.Reques
 	return &log, server.URL
 }
 
+func TestHalt_FollowsNoRedirect(t *testing.T) {
+	for _, command := range [][]string{{"halt", "--why", "recall"}, {"resume"}, {"halts"}} {
+		log, url := haltService(t, func(w http.ResponseWriter, r *http.Request) bool {
+			http.Redirect(w, r, r.RequestURI, http.StatusMovedPermanently)
+			return true
+		})
+		_, err := output(t, append(command, "--url", url, "--token", "x")...)
+		if exitCode(err) != exitRefused || !strings.Contains(err.Error(), "301") || len(*log) != 1 {
+			t.Errorf("%v: exit code %d, %v, after %q", command, exitCode(err), err, *log)
+		}
+	}
+}
+
 func TestHalt_UsesTheService(t *testing.T) {
 	log, url := haltService(t)
 	printed, err := output(t, "halt", "--why", "recall", "--url", url, "--token", "x")

@@ -49,6 +49,9 @@ type pageMeta struct {
 	NextCursor string `json:"next_cursor"`
 }
 
+// service follows no redirect: of a change it would make a read, whose success says nothing.
+var service = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 // call sends a request, and prints the answer. An unsuccessful answer is an error. headers are
 // names and values alternately.
 func (r remote) call(ctx context.Context, method, path string, body any, headers ...string) error {
@@ -69,7 +72,7 @@ func (r connection) send(ctx context.Context, method, path string, body any, hea
 	if err != nil {
 		return envelope{}, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := service.Do(request)
 	var answer []byte
 	if err == nil {
 		defer response.Body.Close()
@@ -116,6 +119,9 @@ func (r connection) request(ctx context.Context, method, path string, body any, 
 func readAnswer(answer []byte, response *http.Response) (envelope, error) {
 	method := response.Request.Method
 	var e envelope
+	if to := response.Header.Get("Location"); to != "" && response.StatusCode/100 == 3 {
+		return e, refused("%s answered %s: give --url the address of %s", response.Request.URL, response.Status, to)
+	}
 	if err := json.Unmarshal(answer, &e); err != nil {
 		return e, failure{foreignExitCode(method, response.StatusCode),
 			fmt.Errorf("%s answered %s, not as Motorpool does", response.Request.URL, response.Status)}

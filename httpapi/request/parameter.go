@@ -220,11 +220,11 @@ func WholeNumber(v any) int64 {
 		return n
 	}
 	f, err := number.Float64()
-	if err != nil || math.Abs(f) > maxExact {
+	if err != nil || math.Abs(f) >= maxExact {
 		return 0
 	}
 	return int64(f)
 }
 
-// maxExact is the bound up to which a float64 represents every integer exactly.
+// maxExact is the bound below which no two integers are read as one float64.
 const maxExact = 1 << 53
