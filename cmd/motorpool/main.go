@@ -116,7 +116,12 @@ func run(ctx context.Context, args []string) error {
 	if err := reader.Problems(); err != nil {
 		return badUsage("%w", err)
 	}
-	return pg.Explain(parsed.Run())
+	stdout.failed = nil
+	err = pg.Explain(parsed.Run())
+	if err == nil && stdout.failed != nil { // a full disk: a file of keys may be empty
+		err = failure{exitUnknown, fmt.Errorf("the command is done, but its output is lost: %w", stdout.failed)}
+	}
+	return err
 }
 
 // showVersion is the flag --version.

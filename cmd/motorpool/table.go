@@ -15,13 +15,16 @@ import (
 
 // stdout and stderr are where this program prints, all of it but files and JSON that other programs
 // read: texts that units or fleet files have set must not control the terminal.
-var stdout, stderr io.Writer = terminal{&os.Stdout}, terminal{&os.Stderr}
+var stdout, stderr = &terminal{to: &os.Stdout}, &terminal{to: &os.Stderr}
 
 // terminal writes printable text. It keeps line feeds and tabs, which cell and oneLine remove from
 // texts.
-type terminal struct{ to **os.File }
+type terminal struct {
+	to     **os.File
+	failed error // of the last write that failed
+}
 
-func (t terminal) Write(text []byte) (int, error) {
+func (t *terminal) Write(text []byte) (int, error) {
 	lines := strings.SplitAfter(string(text), "\n")
 	for i, line := range lines {
 		line, ended := strings.CutSuffix(line, "\n")
@@ -34,6 +37,7 @@ func (t terminal) Write(text []byte) (int, error) {
 		}
 	}
 	if _, err := (*t.to).WriteString(strings.Join(lines, "")); err != nil {
+		t.failed = err
 		return 0, err
 	}
 	return len(text), nil

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"motorpool/telematics"
@@ -84,6 +87,24 @@ func TestTerminal_EventsStayTheSameJSON(t *testing.T) {
 		if to.String() != want {
 			t.Errorf("%s: printed %q, want %q", output, to.String(), want)
 		}
+	}
+}
+
+func TestTerminal_LostOutputIsAnError(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	before := os.Stdout
+	os.Stdout = full
+	err = run(context.Background(), []string{"keys", "new"})
+	os.Stdout = before
+	if exitCode(err) != exitUnknown || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("keys new with a full disk: exit code %d, %v; want %d", exitCode(err), err, exitUnknown)
+	}
+	if _, err := output(t, "keys", "new"); err != nil {
+		t.Errorf("the next command: %v", err)
 	}
 }
 

@@ -118,7 +118,7 @@ func replace(old *os.File, path string, content []byte, check func([]byte) error
 	if err != nil {
 		return err
 	}
-	dir, base := filepath.Split(path)
+	dir, base := filepath.Dir(path), filepath.Base(path)
 	if err := removeAbandoned(dir, base); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func replace(old *os.File, path string, content []byte, check func([]byte) error
 // removeAbandoned removes the unfinished files of edits that were killed: they have private keys.
 // The caller holds the lock, so no process is writing them.
 func removeAbandoned(dir, base string) error {
-	entries, err := os.ReadDir(filepath.Clean(dir)) // of a bare file name: the current one
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func readBack(path string, check func([]byte) error) error {
 }
 
 func syncFolder(dir string) error {
-	folder, err := os.Open(filepath.Clean(dir))
+	folder, err := os.Open(dir)
 	if err != nil {
 		return err
 	}

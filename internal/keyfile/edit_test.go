@@ -152,6 +152,15 @@ func TestEdit_KeepsModeOwnerAndLink(t *testing.T) {
 	}
 }
 
+func TestEdit_WritesOnlyIntoTheFolderOfTheFile(t *testing.T) {
+	file := newFile(t)
+	t.Chdir(filepath.Dir(file))
+	t.Setenv("TMPDIR", filepath.Join(filepath.Dir(file), "none"))
+	if err := Edit(t.Context(), filepath.Base(file), add); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestEdit_FailedEditChangesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		content string
