@@ -374,6 +374,18 @@ func TestImport_StatusStaysThatOfNow(t *testing.T) {
 	}
 }
 
+func TestImport_SaysTaxesAsTheyAre(t *testing.T) {
+	p := withWholeFleet(t)
+	change(t, p, `{"agencies":[{"id":1,"tax_percent":0}]}`)
+	was := "0"
+	for _, tax := range []string{"7", "0.0001", "5.5", "100", "19.0705"} {
+		equal(t, "changes", change(t, p, `{"agencies":[{"id":1,"tax_percent":`+tax+`}]}`), []string{
+			"agency 1: tax " + was + " % → " + tax + " %",
+		})
+		was = tax
+	}
+}
+
 func TestImport_CurrencyChanges(t *testing.T) {
 	p := withWholeFleet(t)
 	for _, query := range []string{
