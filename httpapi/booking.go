@@ -285,11 +285,8 @@ func (b bookings) make(c *request.Call, draft rental.Draft, path string) error {
 func newDraft(c *request.Call) rental.Draft {
 	return rental.Draft{
 		Agency: telematics.AgencyID(c.WholeNumber("agency_id")), Client: c.Text("client"),
-		Vehicle: telematics.VehicleID(c.WholeNumber("vehicle_id")), Start: c.Time("start_date"),
-		End: c.Time("end_date"),
-		Pickup: telematics.StationID(
-			c.WholeNumber("pickup_station_id"),
-		),
+		Vehicle: telematics.VehicleID(c.WholeNumber("vehicle_id")), Start: c.Time("start_date"), End: c.Time("end_date"),
+		Pickup:  telematics.StationID(c.WholeNumber("pickup_station_id")),
 		Dropoff: telematics.StationID(c.WholeNumber("dropoff_station_id")),
 		Method:  rental.MethodID(c.WholeNumber("payment_method_id")),
 	}

@@ -46,10 +46,8 @@ func (r jobRow) job() rental.Job {
 	}
 	if card := r.Card.card(); card != nil {
 		j.Card = &rental.Method{
-			ID: rental.MethodID(
-				*r.CardID,
-			),
-			Client: j.Client, Default: pg.Deref(r.CardDefault), Created: pg.FromTimestamp(r.CardCreatedAt), Card: *card,
+			ID: rental.MethodID(*r.CardID), Client: j.Client, Default: pg.Deref(r.CardDefault),
+			Created: pg.FromTimestamp(r.CardCreatedAt), Card: *card,
 		}
 	}
 	return j

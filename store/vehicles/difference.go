@@ -44,9 +44,7 @@ func (a agency) described() described {
 		{"name", a.Name},
 		{"currency", string(a.Currency)},
 		{"tax_percent", percent(a.Tax)},
-		{
-			"cancel_cutoff_minutes", minutes(a.CancelCutoff),
-		},
+		{"cancel_cutoff_minutes", minutes(a.CancelCutoff)},
 		{"unlock_grace_minutes", minutes(a.UnlockGrace)},
 		{"payment_wait_minutes", minutes(a.PaymentWait)},
 		{"best_effort_unlock", string(unlock)},

@@ -349,13 +349,9 @@ func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 		terms := file.Terms[a.ID]
 		rows = append(rows, agencyFileRow{
 			ID: a.ID, Code: a.Code, Name: a.Name, Currency: cmp.Or(terms.Currency, rental.DefaultCurrency),
-			Tax: terms.Tax, CutoffMinutes: int64(terms.CancelCutoff / time.Minute),
-			BufferMinutes: int64(terms.Buffer / time.Minute),
-			GraceMinutes: int64(
-				terms.UnlockGrace / time.Minute,
-			),
-			WaitMinutes: int64(terms.PaymentWait / time.Minute), FeeLimit: pg.Nullable(terms.FeeLimit),
-			BestEffort: a.BestEffortUnlock,
+			Tax: terms.Tax, FeeLimit: pg.Nullable(terms.FeeLimit), BestEffort: a.BestEffortUnlock,
+			CutoffMinutes: int64(terms.CancelCutoff / time.Minute), BufferMinutes: int64(terms.Buffer / time.Minute),
+			GraceMinutes: int64(terms.UnlockGrace / time.Minute), WaitMinutes: int64(terms.PaymentWait / time.Minute),
 		})
 	}
 	const fileRows = `
