@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/alerts"
+	"motorpool/rental"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -59,6 +60,14 @@ func (r row) alert() (alerts.Alert, error) {
 	}
 	if err := json.Unmarshal(r.Facts, &a.Facts); err != nil {
 		return a, fmt.Errorf("alert %s: %w", r.ID, err)
+	}
+	// An amount of money is stored in minor units, as that of the charge is.
+	if amount, is := a.Facts["amount"].(float64); is {
+		c, err := rental.ParseCurrency(fmt.Sprint(a.Facts["currency"]))
+		if err != nil {
+			return a, fmt.Errorf("alert %s: %w", r.ID, err)
+		}
+		a.Facts["amount"] = json.Number(c.Format(rental.Minor(amount)))
 	}
 	if r.SeenAt != nil {
 		a.Seen = &alerts.Acknowledgement{By: pg.Deref(r.SeenBy), At: pg.FromTimestamp(r.SeenAt), Note: pg.Deref(r.SeenNote)}

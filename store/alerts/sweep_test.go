@@ -511,6 +511,9 @@ func TestChargeFailed_IsOfTheBookingThatHasFailedLast(t *testing.T) {
 	w.charge("failed")
 	w.sweep()
 	first := w.find(alerts.Query{State: alerts.Open})[0]
+	if amount := first.Facts["amount"]; fmt.Sprint(amount) != "1.00" {
+		t.Errorf("an amount of %v, want it in euros", amount)
+	}
 	w.endBookings()
 	w.advance(time.Minute)
 	w.hear()
