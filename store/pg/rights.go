@@ -62,7 +62,8 @@ var Rights = []struct{ Table, Privileges string }{
 // change nor remove history. The database's role must own the tables.
 func (p *DB) Grant(ctx context.Context, role string) error {
 	to := pq.QuoteIdentifier(role)
-	var statements []string
+	// One at a time: Postgres refuses two that change the rights of one table concurrently.
+	statements := []string{`select pg_advisory_xact_lock(hashtextextended('rights', 0))`}
 	for _, r := range Rights {
 		statements = append(statements, `revoke all on `+r.Table+` from `+to,
 			`grant `+strings.Join(strings.Fields(r.Privileges), ", ")+` on `+r.Table+` to `+to)

@@ -174,7 +174,7 @@ func TestParseFleetFile_NamesAllProblems(t *testing.T) {
 	_, err := ParseFleetFile(strings.NewReader(`{
 		"agencies": [{"id": 1, "code": "MUC", "name": "Isar"}, {"id": 1, "code": "MUC", "name": " "}, {"id": -1, "code": "B-R",
 		"name": "x"}, 5],
-		"stations": [{"id": 1, "agency_id": 3, "name": "A", "address": "B", "latitude": 91, "longitude": "x"}],
+		"stations": [{"id": 9007199254740992, "agency_id": 3, "name": "A", "address": "B", "latitude": 91, "longitude": "x"}],
 		"vehicles": [
 			{"id": 1, "agency_id": 1, "unit": "86 1", "protocol": "smoke", "status": "lost", "powertrain": "steam", "plate_number": "M 1",
 			"year": 1700,
@@ -189,9 +189,10 @@ func TestParseFleetFile_NamesAllProblems(t *testing.T) {
 	got := strings.Split(err.Error(), "\n")
 	want := []string{
 		"agencies[1].name: empty",
-		"agencies[2].id: -1: want a positive number",
+		"agencies[2].id: -1: want 1 to 9007199254740991",
 		`agencies[2].code: "B-R": want 1 to 16 letters and digits`,
 		"agencies[3]: want an object",
+		"stations[0].id: 9007199254740992: want 1 to 9007199254740991",
 		"stations[0].latitude: 91: want -90 to 90",
 		`stations[0].longitude: "x": want a number`,
 		`vehicles[0].unit: unit serial "86 1": want 1 to 64 letters, digits, - or _`,

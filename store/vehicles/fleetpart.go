@@ -130,11 +130,15 @@ func (p *part) parts(key string) []*part {
 	return list
 }
 
+// maxID is the highest number that the API takes: programs that read JSON in JavaScript know no
+// higher one exactly.
+const maxID = 1<<53 - 1
+
 // id reads the number of the object, or, given the one on record, that of another object.
 func (p *part) id(key string, recorded int64) int64 {
 	id, read := needed(p, key, "a whole number", recorded)
-	if read && id < 1 {
-		p.problem(key, "%d: want a positive number", id)
+	if read && (id < 1 || id > maxID) {
+		p.problem(key, "%d: want 1 to %d", id, maxID)
 	}
 	return id
 }
