@@ -191,14 +191,16 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 		return w.withProgress(settled)
 	}
 	if err == nil { // an answer came first
+		if finding.State == telematics.Expired { // the unit has it: it did leave
+			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", ""
+		}
 		looking, cancel := b.step(ctx)
 		defer cancel()
 		if updates, err := b.config.Commands.Updates(looking, []telematics.CommandID{c.ID}, nil); err == nil && len(updates) == 1 {
 			if !updates[0].State.IsOpen() {
 				return w.withProgress(&updates[0])
 			}
-			// The unit has it: it did leave.
-			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", besteffort.UnknownDetail(c, updates[0].ReceivedAt)
+			finding.Detail = besteffort.UnknownDetail(c, updates[0].ReceivedAt)
 			if settled, ok, err := b.storeSettlement(looking, finding); err == nil && ok {
 				return w.withProgress(settled)
 			}

@@ -39,3 +39,20 @@ func TestReceived_CommandIsSettledThoughThePublisherFailed(t *testing.T) {
 		}
 	})
 }
+
+func TestReceived_OutcomeIsUnknownWhereTheAnswerThatCameFirstCannotBeRead(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.mqtt.fail(nil, errUnavailable)
+		w.Break(errUnavailable, "Wake", "Updates")
+		time.AfterFunc(time.Second, func() {
+			for _, p := range w.Pending.InFlight() {
+				w.answer(1, p.Unit, telematics.Answer{Command: p.Command, State: telematics.Succeeded, At: time.Now()})
+			}
+		})
+		c, err := w.send(telematics.Lock)
+		if err == nil || err.Outcome != telematics.MayHave {
+			t.Errorf("the caller gets %v with the outcome %q, want %q", err, err.Outcome, telematics.MayHave)
+		}
+		w.wantOutcome(c.ID, telematics.Executed)
+	})
+}
