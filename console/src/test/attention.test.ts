@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Alert } from '../api/client';
-import { at, doubled, openConsole, summary, uuid, type Answers, type Pages } from './service';
+import { at, doubled, Envelope, openConsole, summary, uuid, type Answers, type Pages } from './service';
 
 let pages: Pages;
 let answers: Answers;
@@ -68,6 +68,39 @@ it('acknowledges with a note, and follows events', async () => {
   await pages.send('alert', { change: 'opened', alert: moved });
   await pages.until(() => pages.texts('[data-alert] .what')[0] === 'M-IM 2101 Moved without a booking: 230 m');
   expect(pages.errors).toEqual([]);
+});
+
+it('acknowledges several with one note, those of a vehicle next to each other', async () => {
+  pages.close();
+  const other = { vehicle_id: 2, plate_number: 'M-IM 2102' };
+  const info = { severity: 'info', rule: 'service_due', facts: {} } as const;
+  Object.assign(answers, of('critical'), of('warning', alert(2), alert(3, other)));
+  Object.assign(answers, of('info', alert(4, info), alert(5, { ...info, ...other })));
+  let refused = 1;
+  for (const n of [3, 5])
+    answers[`alerts/${uuid(n)}/acknowledge`] = (_: string, { body }: RequestInit) => {
+      sent.push([n, JSON.parse(String(body))]);
+      return n === 5 && refused-- > 0 ? new Envelope(503, { message: 'Later.' }) : alert(n, { ...other, ...seen });
+    };
+  pages = await openConsole(answers);
+  await pages.open('#/attention', '[data-alert]');
+  expect([...document.querySelectorAll<HTMLElement>('[data-alert]')].map((row) => row.dataset.alert)).toEqual([3, 5, 2, 4].map(uuid));
+  await pages.press('j');
+  await pages.press('x');
+  await pages.press('j');
+  await pages.press('x');
+  await pages.until(() => pages.texts('.selected strong')[0] === '2 alerts selected');
+  document.querySelector<HTMLElement>('[data-acknowledge-all]')!.click();
+  await pages.until(() => document.querySelector('dialog[open] input[name="note"]'));
+  expect(pages.texts('dialog[open] h2')).toEqual(['Acknowledge: 2 alerts']);
+  const submit = () => document.querySelector('dialog[open] form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+  submit();
+  await pages.until(() => pages.texts('dialog[open] [role="alert"]').length === 1);
+  expect(pages.texts('dialog[open] h2')).toEqual(['Acknowledge: M-IM 2102']); // the one that was refused
+  submit();
+  await pages.until(() => !document.querySelector('dialog[open]') && !document.querySelector('.selected'));
+  expect(sent).toEqual([[3, {}], [5, {}], [5, {}]]);
+  expect(pages.texts('[data-filter="warning"]')).toEqual(['warning 1']);
 });
 
 it('is on the page of its vehicle, too', async () => {
