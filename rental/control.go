@@ -26,12 +26,15 @@ const (
 func (d BookingDetails) Control(now time.Time, a telematics.Action) *telematics.Error {
 	refusal := d.whyNotControlled(now, a)
 	if refusal != nil {
-		refusal.Outcome, refusal.RetryAfter = telematics.NotExecuted, retryEnded
+		refusal.Outcome = telematics.NotExecuted
 		switch {
+		case refusal.Code == TransitionIsOpen: // it says when
 		case refusal.Code == PaymentAwaited:
 			refusal.Retryable, refusal.RetryAfter = true, retryPaid
 		case d.State == Upcoming || refusal.Code == PaymentRequired:
 			refusal.RetryAfter = retrySoon
+		default:
+			refusal.RetryAfter = retryEnded
 		}
 	}
 	return refusal

@@ -160,7 +160,8 @@ func (d Draft) checkRules(f Facts) error {
 			Message: fmt.Sprintf("There are %d upcoming and active bookings already, the maximum; cancel or end one first.", f.Open)}
 	case r.MaxUnpaid > 0 && f.Owed >= r.MaxUnpaid:
 		return &telematics.Error{Code: UnpaidLimit,
-			Message: "A payment of an earlier booking is owed. Confirm it, or set another default payment method, then book."}
+			Message: "A payment of another booking is owed, or waits for your confirmation. " +
+				"Confirm it, or set another default payment method, then book."}
 	}
 	return nil
 }

@@ -164,7 +164,8 @@ func TestBook_RulesLimitWhatAClientBooksItself(t *testing.T) {
 		},
 		"a payment owed": {
 			func(_ *rental.Draft, f *rental.Facts) { f.Owed = 1 }, rental.UnpaidLimit,
-			"A payment of an earlier booking is owed. Confirm it, or set another default payment method, then book.",
+			"A payment of another booking is owed, or waits for your confirmation. " +
+				"Confirm it, or set another default payment method, then book.",
 		},
 		"a vehicle that clients cannot open": {
 			func(_ *rental.Draft, f *rental.Facts) { f.NotOpened = true }, rental.VehicleNotAvailable,

@@ -172,7 +172,8 @@ func (t *Transition) Fail(because *telematics.Error, s TransitionStep, now time.
 func (t *Transition) OrderAgain(now time.Time) {
 	if t.Step == StepConfirm {
 		t.Earlier = t.Command
-		t.Enter(StepCommand, now)
+		t.Step, t.Since = StepCommand, now
+		t.Steps = slices.DeleteFunc(slices.Clone(t.Steps), func(p Passed) bool { return p.Step == StepCommand })
 	}
 	t.Attempt++
 }

@@ -275,7 +275,10 @@ func TestControl_NothingOpensWhileAPauseOrAnEndIsInProgress(t *testing.T) {
 	} {
 		d := active(t)
 		d.Transition = &rental.Transition{Kind: kind, State: rental.TransitionOpen, Step: rental.StepConfirm}
-		_ = wantControl(t, string(kind), d, start.Add(time.Hour), want)
+		refusal := wantControl(t, string(kind), d, start.Add(time.Hour), want)
+		if refusal != nil && refusal.RetryAfter != 5*time.Second {
+			t.Errorf("an unlock during a %s is to be repeated after %v, want 5s", kind, refusal.RetryAfter)
+		}
 	}
 	paused := active(t)
 	paused.PausedSince = start
@@ -352,12 +355,12 @@ func TestTransition_AStepThatIsTakenAgainIsShownOnce(t *testing.T) {
 	for range 3 {
 		x.Enter(rental.StepConfirm, start)
 		x.OrderAgain(start)
-		if got, want := shown(), "check done, pay done, confirm done, command running, book pending"; got != want {
+		if got, want := shown(), "check done, pay done, command running, book pending"; got != want {
 			t.Errorf("steps %s, want %s", got, want)
 		}
 	}
 	x.GiveUp(start, &telematics.Error{Code: telematics.CommandRejected})
-	if got, want := shown(), "check done, pay done, confirm done, command failed"; got != want {
+	if got, want := shown(), "check done, pay done, command failed"; got != want {
 		t.Errorf("steps %s, want %s", got, want)
 	}
 }

@@ -146,11 +146,8 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 		}
 	}
 	q.Activity.Agency, q.Activity.Note = d.Agency, q.Override
-	if t := d.Transition; t != nil && t.State == rental.TransitionOpen && t.Kind == q.Kind {
-		if err := r.checkJoin(ctx, q, d); err != nil {
-			return rental.Transition{}, false, err
-		}
-		return r.join(ctx, q, t.ID)
+	if opens(d, q.Kind) {
+		return r.join(ctx, q, d)
 	}
 	if q.Override != "" && q.Kind != rental.EndRental {
 		return rental.Transition{}, false, rental.NothingToOverride()
@@ -179,6 +176,12 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	replayed, err := r.Store.OpenTransition(ctx, q.Request, t, r.Lease, func(d rental.BookingDetails) (rental.Change, error) {
 		return d.Open(q.Now, q.Kind, q.Actor.Role)
 	})
+	if err != nil && asError(err).Code == rental.TransitionIsOpen {
+		// A concurrent request came first.
+		if d, err := r.visible(ctx, q.Request); err == nil && opens(d, q.Kind) {
+			return r.join(ctx, q, d)
+		}
+	}
 	if err != nil {
 		return rental.Transition{}, false, err
 	}
@@ -219,9 +222,19 @@ func (r *Runner) visible(ctx context.Context, q rental.Request) (rental.BookingD
 	return d, err
 }
 
+// opens reports whether a transition of a kind is open.
+func opens(d rental.BookingDetails, k rental.TransitionKind) bool {
+	return d.Transition != nil && d.Transition.State == rental.TransitionOpen && d.Transition.Kind == k
+}
+
 // join returns the open transition that a request means, and stores what the request wants of it.
-func (r *Runner) join(ctx context.Context, q rental.TransitionRequest, id rental.TransitionID) (rental.Transition, bool, error) {
-	t, replayed, err := r.Store.Wish(ctx, q.Request, id, func(t *rental.Transition) (string, error) { return t.Join(q.Override) })
+func (r *Runner) join(ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails) (rental.Transition, bool, error) {
+	if err := r.checkJoin(ctx, q, d); err != nil {
+		return rental.Transition{}, false, err
+	}
+	t, replayed, err := r.Store.Wish(ctx, q.Request, d.Transition.ID, func(t *rental.Transition) (string, error) {
+		return t.Join(q.Override)
+	})
 	if err == nil && replayed {
 		return r.requestedBefore(ctx, q.Key)
 	}

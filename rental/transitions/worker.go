@@ -233,7 +233,7 @@ func (w *worker) commandFailed(ctx context.Context, failure *telematics.Error) (
 	case opens && w.isMomentary(failure):
 		w.t.OrderAgain(now)
 		return w.wait(ctx, w.Waits.Confirm)
-	case opens && (!w.t.UnknownSince.IsZero() || failure.Outcome == telematics.HasFailed):
+	case opens && (!w.t.UnknownSince.IsZero() || failure.Outcome == telematics.HasFailed && !w.didNothing(ctx)):
 		w.t.Fail(failure, rental.StepUndo, now)
 		return w.next(ctx)
 	case opens:
@@ -241,6 +241,18 @@ func (w *worker) commandFailed(ctx context.Context, failure *telematics.Error) (
 		return w.next(ctx)
 	}
 	return w.fail(ctx, failure)
+}
+
+// didNothing reports whether the vehicle has answered that neither half of the command was executed
+// [CMD-6], and that it is locked: there is nothing to undo, and its client's money need not wait
+// for a vehicle that cannot lock. An answer that says less counts as opened.
+func (w *worker) didNothing(ctx context.Context) bool {
+	made, err := w.Cars.Command(ctx, w.t.Command)
+	if err != nil || made.Reported == nil || made.Reported.Values[telematics.IsLocked] != true || made.Detail == "" {
+		return false
+	}
+	_, half := telematics.ParseAction(made.Detail)
+	return half != nil
 }
 
 // isMomentary reports whether nothing was sent for a reason that passes, and the client still

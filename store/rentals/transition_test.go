@@ -33,8 +33,10 @@ type cars struct {
 	// answer decides what becomes of an order; nil: it is executed.
 	answer func(delivery.Order) telematics.State
 	// delay is called before an order that may not be published any more is checked; nil: not.
-	delay   func()
-	refusal *telematics.Error // of what is not ordered yet
+	delay    func()
+	detail   string             // of each answer
+	answered *telematics.Report // likewise
+	refusal  *telematics.Error  // of what is not ordered yet
 	// busy is how many further orders are refused, because another command is in progress.
 	busy int
 }
@@ -82,6 +84,7 @@ func (c *cars) Send(ctx context.Context, o *delivery.Order) (delivery.Receipt, e
 		now := time.Now()
 		command = &telematics.Command{
 			ID: uuid.New(), Vehicle: o.Vehicle, Action: o.Action, State: telematics.Succeeded, Requested: now, SentAt: now, Completed: now,
+			Detail: c.detail, Reported: c.answered,
 		}
 		if c.answer != nil {
 			command.State = c.answer(*o)
@@ -486,6 +489,46 @@ func TestTransitions_AStartWhoseResultStaysUnknownIsUndone(t *testing.T) {
 	d.wantsActions(telematics.LockAndDisableDriving)
 }
 
+// A vehicle that fails may have done one half. It is locked first, unless its answer says that
+// there is nothing to lock: the money does not wait for a vehicle that cannot.
+func TestTransitions_AStartThatTheVehicleFailedIsUndoneUnlessItDidNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		detail string
+		report *telematics.Report
+		undone bool
+	}{
+		"neither half":        {"lock_fault", lockedReport(true), false},
+		"one half":            {"enable-driving", lockedReport(true), true},
+		"it is unlocked":      {"lock_fault", lockedReport(false), true},
+		"nothing is said":     {"", lockedReport(true), true},
+		"nothing is reported": {"Lock fault", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDrive(t, sandbox.Behaviour{})
+			d.cars.script(func(o delivery.Order) telematics.State {
+				if o.Action == telematics.UnlockAndEnableDriving {
+					return telematics.Failed
+				}
+				return telematics.Succeeded
+			})
+			d.cars.detail, d.cars.answered = c.detail, c.report
+			d.wantsFailed(d.do(rental.StartRental), telematics.CommandFailed)
+			d.wants(rental.Upcoming, 0, 0)
+			var want []telematics.Action
+			if c.undone {
+				want = append(want, telematics.LockAndDisableDriving)
+			}
+			d.wantsActions(want...)
+		})
+	}
+}
+
+func lockedReport(is bool) *telematics.Report {
+	return &telematics.Report{Values: map[telematics.Field]any{telematics.IsLocked: is}}
+}
+
 func TestTransitions_AnEndGoesOnUntilTheCarHasDoneIt(t *testing.T) {
 	t.Parallel()
 	d := newDrive(t, sandbox.Behaviour{})
@@ -786,21 +829,21 @@ func TestTransitions_StaffGiveUpLockingAVehicleThatDoesNotAnswer(t *testing.T) {
 func TestTransitions_ConcurrentRequestsAreOne(t *testing.T) {
 	t.Parallel()
 	d := newDrive(t, sandbox.Behaviour{})
-	ids := make([]rental.TransitionID, 12)
+	d.bank.FailAll("CreateIntent", sandbox.TooMany) // it is open until each request was answered
 	var all sync.WaitGroup
-	for i := range ids {
+	for i := range 12 {
 		all.Go(func() {
-			now := time.Now()
-			made, _, err := d.run[i%2].Open(t.Context(), rental.TransitionRequest{
-				Request: named(asks(anna, "rental.start", d.id, now), "k", "start"), Kind: rental.StartRental,
-			})
-			if err != nil && codeOf(err) != rental.TransitionIsOpen && codeOf(err) != telematics.IdempotencyInProgress {
+			q := asks(anna, "rental.start", d.id, time.Now()) // a tap, and another
+			if i%4 < 2 {
+				q = named(q, "k", "start") // repeated
+			}
+			if _, _, err := d.run[i%2].Open(t.Context(), rental.TransitionRequest{Request: q, Kind: rental.StartRental}); err != nil {
 				t.Error(err)
 			}
-			ids[i] = made.ID
 		})
 	}
 	all.Wait()
+	d.bank.FailWith(nil)
 	d.await(*d.details().Transition)
 	d.wants(rental.Active, 3300, 20000)
 	d.wantsActions(telematics.UnlockAndEnableDriving)

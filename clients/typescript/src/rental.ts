@@ -1,5 +1,5 @@
 import type { components } from './contract.js';
-import { Motorpool, pause, type Answer, type Data, type Options } from './client.js';
+import { Motorpool, pause, type Data, type Options } from './client.js';
 import { MotorpoolError } from './error.js';
 
 export type Booking = Data<'get', 'bookings/{booking}'>;
@@ -31,17 +31,16 @@ export async function move(
   api: Motorpool, kind: Transition['kind'], booking: number, { place, onChange, onPayment, within, ...options }: Move = {},
 ): Promise<Booking> {
   if (onChange) options.prefer ??= 'respond-async'; // an app that shows steps does not wait for the last one
-  const { data, location } = await api.post(`bookings/{booking}/${kind}`, { ...options, path: { booking }, body: place });
+  const { data } = await api.post(`bookings/{booking}/${kind}`, { ...options, path: { booking }, body: place });
   if (!('kind' in data)) return data;
   const { signal } = options;
-  await follow(api, { data, location }, { onChange, onPayment, within, signal });
+  await follow(api, data, { onChange, onPayment, within, signal });
   return (await api.get('bookings/{booking}', { path: { booking }, signal })).data;
 }
 
-/** Waits for the end of a transition whose answer was 202. */
+/** Waits for the end of a transition: of a 202, or, in an app that was closed, of the booking (`booking.transition`). */
 export async function follow(
-  api: Motorpool, { data, location }: Pick<Answer<Transition>, 'data' | 'location'>,
-  { onChange, onPayment, within = 120_000, signal }: Wait = {},
+  api: Motorpool, data: Transition, { onChange, onPayment, within = 120_000, signal }: Wait = {},
 ): Promise<Transition> {
   const until = Date.now() + within;
   let seen = '';
@@ -56,11 +55,12 @@ export async function follow(
     }
     if (data.state === 'done') return data;
     if (data.error && data.state === 'failed') throw new MotorpoolError(data.error.message, { ...data.error, checks: data.checks });
-    if (!location || Date.now() > until) {
+    if (Date.now() > until) {
       throw new MotorpoolError(`The ${data.kind} of the rental is not done yet.`, { code: 'transition_open', outcome: 'unknown' });
     }
     await pause(Math.min(1000, 125 * 2 ** turn), signal);
-    data = (await api.send<Transition>('GET', location, { signal })).data;
+    const path = { booking: data.booking_id, transition: data.id };
+    data = (await api.get('bookings/{booking}/transitions/{transition}', { path, signal })).data;
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Motorpool, MotorpoolError, move, sign, type Config, type Transition } from '../src/index.js';
+import { follow, Motorpool, MotorpoolError, move, sign, type Config, type Transition } from '../src/index.js';
 
 const key = { id: 'ak_1', secret: '00'.repeat(32) };
 const now = () => Math.floor(Date.now() / 1000);
@@ -167,6 +167,12 @@ test('a transition that takes longer is followed until it is done', async () => 
     ['POST/end', 'GET/transitions/t', 'GET/transitions/t', 'GET/transitions/t', 'GET']);
   assert.equal(sent[0]!.headers.Prefer, 'respond-async');
   done();
+});
+
+test('an app that was closed follows the transition of its booking', async () => {
+  const { api, sent } = client([ok(transition({ state: 'done', step: null }))]);
+  assert.equal((await follow(api, transition({}))).state, 'done');
+  assert.equal(new URL(sent[0]!.url).pathname, there.Location);
 });
 
 test('each payment that has to be confirmed is said once', async () => {
