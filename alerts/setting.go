@@ -75,9 +75,6 @@ func (r Rule) Unit() (unit string, below bool) {
 	return d.unit, d.below
 }
 
-// IsKnown reports whether there is such a rule.
-func (r Rule) IsKnown() bool { return r.definition().Rule == r }
-
 func (r Rule) definition() definition {
 	i := slices.IndexFunc(definitions, func(d definition) bool { return d.Rule == r })
 	if i < 0 {

@@ -260,7 +260,8 @@ func importTariffs(ctx context.Context, tx *sqlx.Tx, file FleetFile, by string) 
 				text := json.RawMessage(pg.JSON(plan))
 				row.Tariff = &text
 			}
-			if !samePlan(was, plan) {
+			// One that is removed with its currency must not come back with that.
+			if !samePlan(was, plan) || plan == nil && before.Tariff != nil {
 				rows = append(rows, row)
 			}
 		}

@@ -175,6 +175,11 @@ func TestTariffs_AreNamedAnewInAnotherCurrency(t *testing.T) {
 		"agency 1: tariff compact none → 30 JPY a minute, at most 1200 JPY an hour",
 	})
 	equal(t, "tariffs", slices.Collect(maps.Keys(tariffsOf(t, p, 1))), []string{"compact v3"})
+	// What is removed with its currency does not come back with that.
+	for _, agency := range []string{`"currency":"CHF","tariffs":null`, `"currency":"JPY"`} {
+		change(t, p, `{"agencies":[{"id":1,"fee_limit":500,`+agency+`}],"vehicles":[{"id":1,"hourly_rate":20,"deposit":100}]}`)
+		equal(t, "tariffs", tariffsOf(t, p, 1), map[string]string{})
+	}
 }
 
 func TestRentalRules_AbsentOnesHaveTheirDefaults(t *testing.T) {
