@@ -207,7 +207,7 @@ var conditions = []condition{
 			and i.locked is not false and i.ignition is not true and coalesce(i.parked_at <= b.started_at, true)
 			and not exists (select from commands c where c.vehicle_id = b.vehicle_id and c.state = 'succeeded'
 				and c.action in (` + opening + `) and c.completed_at >= b.started_at)`},
-	{rule: alerts.ChargeFailed, sql: `
+	{rule: alerts.ChargeFailed, live: true, sql: `
 		select distinct on (b.vehicle_id) b.agency_id, b.vehicle_id, '' as person, b.id as booking_id, null::uuid as command_id,
 			s.severity, true as holds, null::timestamptz as since,
 			case c.state when 'failed' then s.hold else greatest(s.hold, ` + fmt.Sprint(unknownFor.Seconds()) + `) end as hold,

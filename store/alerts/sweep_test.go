@@ -524,6 +524,13 @@ func TestChargeFailed_IsOfTheBookingThatHasFailedLast(t *testing.T) {
 	if len(open) != 1 || open[0].Booking == first.Booking || open[0].ID == first.ID {
 		t.Errorf("open %+v, want the alert of the later booking, not %+v", open, first)
 	}
+	w.exec(`update charges set state = 'paid' where booking_id = $1`, open[0].Booking)
+	w.exec(`insert into charges (id, booking_id, kind, number, state, currency, amount, created_at)
+		values ($1, $2, 'start', 1, 'failed', 'EUR', 250, $3)`, uuid.New(), open[0].Booking, w.now)
+	w.sweep()
+	if now := w.find(alerts.Query{State: alerts.Open}); len(now) != 1 || fmt.Sprint(now[0].Facts["amount"]) != "2.50" {
+		t.Errorf("open %+v, want the charge that has failed now", now)
+	}
 }
 
 func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {
