@@ -64,7 +64,7 @@ func (a alertRules) Run(ctx context.Context) error {
 	method, path := http.MethodGet, fmt.Sprintf("agencies/%d/alert-rules", a.Agency)
 	var body any
 	if a.Set != "" {
-		text, err := readFile("--set", a.Set)
+		text, err := readFile(ctx, "--set", a.Set)
 		if err != nil {
 			return err
 		}

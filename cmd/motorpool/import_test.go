@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +27,26 @@ func fromStdin(t *testing.T, text string) {
 	terminal := os.Stdin
 	os.Stdin = file
 	t.Cleanup(func() { os.Stdin = terminal; file.Close() })
+}
+
+func TestStdin_EndsWithAnInterrupt(t *testing.T) {
+	reader, writer, err := os.Pipe() // as a terminal at which a person types nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	terminal := os.Stdin
+	os.Stdin = reader
+	t.Cleanup(func() { os.Stdin = terminal; reader.Close() })
+	for _, args := range [][]string{
+		{"import", "-"}, {"operator", "password", "anna", "--password-stdin"}, {"alerts", "rules", "1", "--set", "-"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := run(ctx, args); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v: %v, want that it was interrupted", args, err)
+		}
+	}
 }
 
 const smallFleet = `{"agencies":[{"id":1,"code":"MUC","name":"Isar Mobility","tax_percent":19}],

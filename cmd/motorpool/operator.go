@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -57,9 +56,9 @@ type newPassword struct {
 
 // read returns the hash of the password in the standard input, or the address and the digest of a
 // link.
-func (n newPassword) read(name string) (hash, link string, digest []byte, err error) {
+func (n newPassword) read(ctx context.Context, name string) (hash, link string, digest []byte, err error) {
 	if n.PasswordStdin {
-		line, err := bufio.NewReader(io.LimitReader(os.Stdin, 2*operators.MaxPassword)).ReadString('\n')
+		line, err := bufio.NewReader(io.LimitReader(stdin(ctx), 2*operators.MaxPassword)).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return "", "", nil, fmt.Errorf("read the password: %w", err)
 		}
@@ -123,7 +122,7 @@ func (a addOperator) Run(ctx context.Context) error {
 	if err := o.Check(auth.ScopeAllAgencies, auth.AllScopes); err != nil {
 		return badUsage("%w", err)
 	}
-	hash, link, digest, err := a.read(name)
+	hash, link, digest, err := a.read(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -214,7 +213,7 @@ type resetOperator struct {
 
 func (r resetOperator) Run(ctx context.Context) error {
 	name, _ := operators.ParseName(r.Name)
-	hash, link, digest, err := r.read(name)
+	hash, link, digest, err := r.read(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -16,7 +17,7 @@ type passwd struct {
 	Format          string     `enum:"mosquitto,json" default:"mosquitto" help:"mosquitto: a password file; json: for 'simulate --units'."`
 }
 
-func (p passwd) Run() error {
+func (p passwd) Run(ctx context.Context) error {
 	forUnits := p.Units != "" || p.UnitSecret != "" || p.Format != "mosquitto"
 	if p.ServicePassword != "" && forUnits {
 		return badUsage(
@@ -30,7 +31,7 @@ func (p passwd) Run() error {
 	if p.Units == "" || p.UnitSecret == "" {
 		return badUsage("want --units FILE with --unit-secret SECRET, or --service-password SECRET")
 	}
-	changes, err := readFleetFile(p.Units)
+	changes, err := readFleetFile(ctx, p.Units)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -90,7 +91,7 @@ type load struct {
 }
 
 func (l load) Run(ctx context.Context) error {
-	changes, err := readFleetFile(l.File)
+	changes, err := readFleetFile(ctx, l.File)
 	if err != nil {
 		return refused("%w\nnothing was changed", err)
 	}
@@ -135,16 +136,12 @@ func (l load) prepare(ctx context.Context, postgres *pg.DB) error {
 }
 
 // readFleetFile reads a fleet file; -: standard input.
-func readFleetFile(name string) (vehicles.FleetChanges, error) {
-	file := os.Stdin
-	if name != "-" {
-		var err error
-		if file, err = os.Open(name); err != nil {
-			return vehicles.FleetChanges{}, err
-		}
-		defer file.Close()
+func readFleetFile(ctx context.Context, name string) (vehicles.FleetChanges, error) {
+	text, err := readFile(ctx, "FILE", name)
+	if err != nil {
+		return vehicles.FleetChanges{}, err
 	}
-	changes, err := vehicles.ReadFleetFile(file)
+	changes, err := vehicles.ReadFleetFile(bytes.NewReader(text))
 	if err != nil {
 		err = fmt.Errorf("%s: %w", name, err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
@@ -34,7 +35,7 @@ type sign struct {
 }
 
 // Run prints the header, ready for curl -H.
-func (s sign) Run() error {
+func (s sign) Run(ctx context.Context) error {
 	if err := s.complete(); err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (s sign) Run() error {
 	if err != nil || len(secret) != rental.SecretSize {
 		return badUsage("--secret: want %d hexadecimal digits, as 'motorpool agency key add' prints them", 2*rental.SecretSize)
 	}
-	request, err := s.request()
+	request, err := s.request(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (s sign) complete() error {
 	return badUsage("set %s; a development world has them in its file env: set -a; source .dev/env; set +a", strings.Join(missing, ", "))
 }
 
-func (s sign) request() (rental.SignedRequest, error) {
+func (s sign) request(ctx context.Context) (rental.SignedRequest, error) {
 	target, _, _ := strings.Cut(s.Path, "#") // a fragment is never sent
 	if !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://") {
 		return rental.SignedRequest{}, badUsage("%q is neither a path from / on nor an http:// or https:// URL", s.Path)
@@ -94,7 +95,7 @@ func (s sign) request() (rental.SignedRequest, error) {
 	if strings.ContainsFunc(target, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return rental.SignedRequest{}, badUsage("%q must be percent-encoded, exactly as it is sent", s.Path)
 	}
-	body, err := s.body()
+	body, err := s.body(ctx)
 	if err != nil {
 		return rental.SignedRequest{}, err
 	}
@@ -105,17 +106,29 @@ func (s sign) request() (rental.SignedRequest, error) {
 	return rental.SignedRequest{Method: strings.ToUpper(s.Method), Path: path, Query: query, Body: body, Token: string(s.Token)}, nil
 }
 
-func (s sign) body() ([]byte, error) {
+func (s sign) body(ctx context.Context) ([]byte, error) {
 	if s.Body == "" {
 		return []byte(s.Data), nil
 	}
-	return readFile("--body", s.Body)
+	return readFile(ctx, "--body", s.Body)
+}
+
+// stdin returns standard input, which ends with the context, too: a signal interrupts no read.
+func stdin(ctx context.Context) io.Reader {
+	input, to := io.Pipe()
+	from := os.Stdin
+	go func() {
+		_, err := io.Copy(to, from)
+		_ = to.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { _ = to.CloseWithError(ctx.Err()) })
+	return input
 }
 
 // readFile reads the file that a flag names; -: standard input.
-func readFile(flag, name string) ([]byte, error) {
+func readFile(ctx context.Context, flag, name string) ([]byte, error) {
 	if name == "-" {
-		return io.ReadAll(os.Stdin)
+		return io.ReadAll(stdin(ctx))
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
