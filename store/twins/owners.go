@@ -14,6 +14,7 @@ import (
 	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 // owner is the vehicle that a unit is built into; zero: none.
@@ -35,6 +36,15 @@ type owners struct {
 	// Each entry has its own end: an unknown unit is looked up sooner, and while Postgres is
 	// unavailable an expired owner counts.
 	cached *lru.Cache[telematics.Unit, cachedOwner]
+}
+
+// of returns an observation without a report from before the unit or the vehicle was moved, which
+// the unit has sent late: it is only a sign of life.
+func (o owner) of(seen delivery.Observation) delivery.Observation {
+	if seen.Report != nil && seen.Report.At.Before(o.movedAt) {
+		seen.Report = nil
+	}
+	return seen
 }
 
 type cachedOwner struct {

@@ -146,7 +146,7 @@ func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation
 			err = errors.Join(err, t.postpone(o))
 		case found.belongs():
 			t.merge(o, found.owner, nil)
-			if alarms := alarmsOf(o); alarms != nil {
+			if alarms := alarmsOf(found.owner.of(o)); alarms != nil {
 				seen.Changes = append(
 					seen.Changes,
 					telematics.Change{Vehicle: found.owner.vehicle, Agency: found.owner.agency, LastSeen: o.At, Alarms: alarms},
@@ -214,7 +214,7 @@ func (t *Twins) resolve(ctx context.Context, observations []delivery.Observation
 func (t *Twins) merge(o delivery.Observation, owner owner, waiter chan<- bool) {
 	o.At = pg.FromTimestamp(pg.Timestamp(o.At))
 	t.record(o.Report, owner)
-	t.queue.add(o, owner, waiter)
+	t.queue.add(owner.of(o), owner, waiter)
 }
 
 // record adds a report to the history of its vehicle and agency. A report from before the unit or
@@ -270,6 +270,7 @@ func (t *Twins) share(o delivery.Observation, found lookedUp) lookedUp {
 }
 
 func (t *Twins) awaitReport(ctx context.Context, o delivery.Observation, found lookedUp, until time.Time) (delivery.Seen, error) {
+	o = found.owner.of(o)
 	switch {
 	case found.ignored != nil:
 		return *found.ignored, nil

@@ -517,6 +517,14 @@ func TestTwins_MovedUnitLeavesTheStateAtItsVehicle(t *testing.T) {
 	}
 	moved := twinsAt(t, database, redis) // with an empty cache of owners
 	observed(t, moved, unit, statusAt(at, 101))
+	late := statusAt(at.Add(10*time.Minute), 102) // which the unit could not send before the move
+	late.Alarms = []telematics.Alarm{{Kind: "towing"}}
+	if seen := observed(t, moved, unit, late); len(seen.Changes) != 0 {
+		t.Errorf("a report of before the move changes %+v", seen.Changes)
+	}
+	if _, err := awaited(t, moved, unit, statusAt(at.Add(11*time.Minute), 103)); err != nil {
+		t.Fatal(err)
+	}
 	for _, reader := range []*Twins{twins, moved} {
 		one, err := reader.Twin(t.Context(), first)
 		// The vehicle keeps the state that was stored.
