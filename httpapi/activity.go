@@ -25,6 +25,7 @@ func (a activities) list(c *request.Call) error {
 		Actor:   c.QueryParam("actor"),
 		Action:  c.QueryParam("action"),
 		Outcome: telematics.Outcome(c.QueryParam("outcome")),
+		Changes: c.QueryParam("changes") == "true",
 		From:    c.QueryTime("from"),
 		To:      c.QueryTime("to"),
 		Page:    p.Query(),

@@ -46,12 +46,12 @@ func TestActivity_EntryMatchesTheContract(t *testing.T) {
 
 func TestActivity_FiltersReachTheStore(t *testing.T) {
 	a := newAPI(t)
-	a.get("/api/v1/admin/activity?vehicle_id=42&actor=admin-7&action=command.lock&outcome=not_executed&"+
+	a.get("/api/v1/admin/activity?vehicle_id=42&actor=admin-7&action=command.lock&outcome=not_executed&changes=true&"+
 		"from=2026-01-01T00:00:00%2B01:00&to=2026-01-02T00:00:00.5Z",
 		ofAgency(1)).wants(200, "")
 	got := a.fleet.asked.activities
 	want := telematics.ActivityQuery{
-		Agency: 1, Vehicle: 42, Actor: "admin-7", Action: "command.lock", Outcome: telematics.NotExecuted,
+		Agency: 1, Vehicle: 42, Actor: "admin-7", Action: "command.lock", Outcome: telematics.NotExecuted, Changes: true,
 		Page: telematics.Page{Limit: 51},
 	}
 	if !got.From.Equal(time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC)) ||

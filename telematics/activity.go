@@ -77,6 +77,7 @@ type ActivityQuery struct {
 	Actor   string // subject
 	Action  string
 	Outcome Outcome
+	Changes bool      // no reads
 	From    time.Time // inclusive
 	To      time.Time // exclusive
 	Page

@@ -168,9 +168,11 @@ func (l *Log) Activities(ctx context.Context, q telematics.ActivityQuery) ([]tel
 			and ($7::timestamptz is null or at < $7)
 			and ($8::bigint = 0 or id < $8)
 			and ($10::bigint = 0 or booking_id = $10)
+			and not ($11 and action like '%.read')
 		order by `+order+` desc
 		limit nullif($9::bigint, 0)`,
-		q.Agency, q.Vehicle, q.Actor, q.Action, q.Outcome, pg.Timestamp(q.From), pg.Timestamp(q.To), q.Before, q.Limit, q.Booking)
+		q.Agency, q.Vehicle, q.Actor, q.Action, q.Outcome, pg.Timestamp(q.From), pg.Timestamp(q.To), q.Before, q.Limit, q.Booking,
+		q.Changes)
 	if err != nil {
 		return nil, unavailable.Wrap("read the audit log", err)
 	}

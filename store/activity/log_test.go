@@ -79,3 +79,15 @@ func (l *testLog) wantEntries(n int) {
 		l.Errorf("%d entries have %d different ids, want %d", len(entries), len(ids), n)
 	}
 }
+
+func TestActivities_ChangesHaveNoReads(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	change := entry(2)
+	change.Action = telematics.VehicleChange
+	l.write(entry(1), change, entry(3))
+	found, err := l.Activities(t.Context(), telematics.ActivityQuery{Changes: true})
+	if err != nil || len(found) != 1 || found[0].Action != telematics.VehicleChange {
+		t.Errorf("%+v, %v, want the change alone", found, err)
+	}
+}

@@ -18,7 +18,7 @@ export class StationLayer {
       layout: {
         'icon-image': 'station',
         'icon-padding': 1,
-        'text-field': ['step', ['zoom'], '', 12, ['get', 'name']],
+        'text-field': ['step', ['zoom'], '', 10, ['get', 'name']],
         'text-font': font,
         'text-size': 12,
         'text-anchor': 'left',

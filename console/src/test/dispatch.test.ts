@@ -206,8 +206,8 @@ it('says why the unit failed next to the buttons, also to a person who comes bac
 
 it('has what was typed again after the session has ended', async () => {
   answers['bookings/1'] = booking(1);
-  selection.set([1, 2], true);
   await pages.open('#/bookings/1', '[data-action="refund"]');
+  selection.set([1, 2], true);
   click('[data-action="refund"]');
   await pages.until(() => document.querySelector('dialog[open] input'));
   const fields = () => [...document.querySelectorAll<HTMLInputElement>('dialog[open] input')];

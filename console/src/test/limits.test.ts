@@ -48,6 +48,16 @@ it('selects all that match where a few are selected', async () => {
   expect(pages.texts('.chosen')[0]).toMatch(/12 vehicles selected, 1 of them not shown here: M-IM 7/);
 });
 
+it('keeps the selection while a vehicle is looked at, and no longer', async () => {
+  await open({ vehicles: many(2) });
+  selection.set([1], true);
+  await pages.open('#/vehicles/1', '[data-action="lock"]');
+  await pages.open('#/', 'tr[data-vehicle]');
+  expect([...selection.ids]).toEqual([1]);
+  await pages.open('#/bookings', '[data-action="new-booking"]');
+  expect([...selection.ids]).toEqual([]);
+});
+
 it('sorts by each column, in the address', async () => {
   await open({
     vehicles: many(12).map((v) => ({ ...v, telemetry: { ...v.telemetry, battery_level_percent: v.id === 3 ? null : 100 - v.id } })),

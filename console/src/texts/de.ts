@@ -436,6 +436,8 @@ export const de: Texts = {
     severalVehicles: (names) => `Mehrere Fahrzeuge passen. Geben Sie eines davon an: ${names.join(', ')}`,
     about: 'Worüber',
     command: 'Befehl',
+    entries: 'Einträge',
+    changes: 'nur Änderungen',
   },
   exportCSV: 'Als CSV sichern',
   readMore: 'Mehr lesen',

@@ -395,6 +395,8 @@ export const en = {
     severalVehicles: (names: string[]) => `Several vehicles fit. Enter one of: ${names.join(', ')}`,
     about: 'About',
     command: 'Command',
+    entries: 'Entries',
+    changes: 'changes only',
   },
   exportCSV: 'Export as CSV',
   readMore: 'Read more',
