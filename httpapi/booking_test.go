@@ -41,7 +41,7 @@ const bookingText = `"id":42,"reference":"BK-2026-00042","status":"active","star
 	`"lines":[{"kind":"time","quantity":8,"unit":"hour","rate":15.00,"amount":120.00},` +
 	`{"kind":"tax","quantity":null,"unit":null,"rate":null,"amount":12.00}],"tariff":null},` +
 	`"payment":{"method":"Visa •••• 4242","status":"paid","paid_at":"2026-01-02T08:00:03.250Z","charged":132.00,"refunded":0.00,` +
-	`"held":200.00},"fees":[],` +
+	`"held":200.00,"final":false},"fees":[],` +
 	`"can_cancel":false,"can_extend":true,"reserved_until":null,"paused":false,"transition":null,"created_at":"2026-01-01T09:00:00.000Z"`
 
 // The fields are those of section 2.3 of the interface.

@@ -172,7 +172,7 @@ func TestBookedVehicle_IsSeenFromTheTimeAtWhichItMayBeStarted(t *testing.T) {
 	free := a.fleet.twins[42]
 	free.Status = telematics.Booked
 	a.fleet.twins[42] = free
-	see(43).wants(409, "booking_state_conflict")
+	see(43).wants(409, "too_early")
 	a.set(43, func(d *rental.BookingDetails) { d.Start = now.Add(15 * time.Minute) })
 	see(43).wants(200, "")
 	free.Status = telematics.InUse // by the client before

@@ -40,6 +40,7 @@ const (
 	TransitionCancelled   telematics.Code = "transition_cancelled"
 	ReturnNotPossible     telematics.Code = "return_not_possible"
 	TooFar                telematics.Code = "too_far"
+	TooEarly              telematics.Code = "too_early"
 )
 
 const (

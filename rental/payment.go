@@ -38,6 +38,8 @@ type Payment struct {
 	Charged  Minor
 	Refunded Minor // the refunded part of Charged
 	Held     Minor // the deposit that is held now; not charged
+	// The booking is over, and each charge, refund and hold has its result.
+	Final bool
 }
 
 // Payment sums up the charges. The status is the first that applies:
@@ -62,6 +64,7 @@ type Payment struct {
 func (d BookingDetails) Payment() Payment {
 	p := Payment{Status: d.paymentStatus()}
 	p.Charged, p.Refunded, p.Held = d.moved()
+	p.Final = !d.State.IsLive() && !slices.ContainsFunc(d.Charges, func(c Charge) bool { return !c.State.IsFinal() })
 	if d.Card != nil {
 		p.Method = d.Card.Label()
 	}

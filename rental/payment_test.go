@@ -164,6 +164,20 @@ func TestPayment_SumsWhatMoved(t *testing.T) {
 	}
 }
 
+func TestPayment_IsFinalOnceNothingIsToCome(t *testing.T) {
+	for state, want := range map[rental.BookingState]bool{rental.Active: false, rental.Completed: true} {
+		d := upcoming()
+		d.State, d.Charges = state, []rental.Charge{{State: rental.Paid}, {Kind: rental.DepositCharge, State: rental.Released}}
+		if d.Payment().Final != want {
+			t.Errorf("%s: final is %t, want %t", state, !want, want)
+		}
+		d.Charges[1].State, d.Charges[1].Goal = rental.Authorized, rental.Release
+		if d.Payment().Final {
+			t.Errorf("%s: final, and the deposit is held", state)
+		}
+	}
+}
+
 func TestPayment_CancelledBookingWithoutChargesIsNotCharged(t *testing.T) {
 	d := upcoming()
 	d.State = rental.Cancelled

@@ -47,8 +47,11 @@ func (d BookingDetails) tooEarly(now time.Time, what string) error {
 	if early <= startsEarly {
 		return nil
 	}
-	return Forbids(BookingStateConflict, fmt.Sprintf("The booking begins in %v; %s from %v before.",
-		telematics.Words(early.Truncate(time.Second)), what, telematics.Words(startsEarly)))
+	return &telematics.Error{
+		Code: TooEarly, Outcome: telematics.NotExecuted, Retryable: true, RetryAfter: early - startsEarly,
+		Message: fmt.Sprintf("The booking begins in %v; %s from %v before.",
+			telematics.Words(early.Truncate(time.Second)), what, telematics.Words(startsEarly)),
+	}
 }
 
 func (d BookingDetails) mayPause() error {

@@ -379,7 +379,7 @@ func TestOpen_OnlyWhatTheBookingAllows(t *testing.T) {
 		want telematics.Code
 	}{
 		"a start":                    {upcoming(), rental.StartRental, start, telematics.Client, ""},
-		"a start that is too early":  {upcoming(), rental.StartRental, early, telematics.Client, rental.BookingStateConflict},
+		"a start that is too early":  {upcoming(), rental.StartRental, early, telematics.Client, rental.TooEarly},
 		"an early start by staff":    {upcoming(), rental.StartRental, early, telematics.Admin, ""},
 		"a second start":             {started, rental.StartRental, start, telematics.Client, rental.BookingStateConflict},
 		"a start in progress":        {moving, rental.StartRental, start, telematics.Client, rental.TransitionIsOpen},

@@ -90,6 +90,7 @@ type BookingPayment struct {
 	Charged  json.Number          `json:"charged"`
 	Refunded json.Number          `json:"refunded"`
 	Held     json.Number          `json:"held"`
+	Final    bool                 `json:"final"`
 }
 
 // Fee is a fee as its client sees it.
@@ -123,7 +124,7 @@ func NewBooking(d rental.BookingDetails, now time.Time) Booking {
 func newBookingPayment(p rental.Payment, c rental.Currency) BookingPayment {
 	return BookingPayment{
 		Method: OrNull(p.Method), Status: p.Status, PaidAt: TimestampOrNull(p.PaidAt),
-		Charged: Money(c, p.Charged), Refunded: Money(c, p.Refunded), Held: Money(c, p.Held),
+		Charged: Money(c, p.Charged), Refunded: Money(c, p.Refunded), Held: Money(c, p.Held), Final: p.Final,
 	}
 }
 

@@ -151,7 +151,7 @@ export const booking = (id: number, change: Partial<AdminBooking> = {}) =>
     pickup_station: { id: 1, name: 'Hbf' },
     dropoff_station: { id: 1, name: 'Hbf' },
     pricing: { currency: 'EUR', hourly_rate: 100, duration_hours: 1, tax: 0, rental_total: 100, deposit: 0, lines: [], tariff: null },
-    payment: { status: 'paid', method: 'visa 4242', charged: 100, refunded: 0, held: 0 },
+    payment: { status: 'paid', method: 'visa 4242', charged: 100, refunded: 0, held: 0, final: true },
     fees: [],
     can_cancel: false,
     can_extend: true,

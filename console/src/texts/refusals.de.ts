@@ -50,6 +50,7 @@ export const de: Refusals = {
     transition_not_found: 'Einen solchen Beginn, eine solche Pause oder ein solches Ende hat die Buchung nicht.',
     return_not_possible: 'Das Fahrzeug kann so nicht zurückgegeben werden. Es wurde nichts gesendet.',
     too_far: 'Der Kunde ist zu weit vom Fahrzeug entfernt. Es wurde nichts gesendet.',
+    too_early: 'Die Buchung beginnt später.',
     payment_required: 'Erst ist eine Zahlung fällig.',
     payment_pending: 'Eine Zahlung läuft noch.',
     body_too_large: 'Die Anfrage ist zu groß.',

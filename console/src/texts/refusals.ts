@@ -58,6 +58,7 @@ export const en: Refusals = {
     transition_not_found: 'The booking has no such start, pause, resumption or end.',
     return_not_possible: 'The vehicle cannot be returned as it is. Nothing was sent.',
     too_far: 'The client is too far from the vehicle. Nothing was sent.',
+    too_early: 'The booking begins later.',
     payment_required: 'A payment is due first.',
     payment_pending: 'A payment is still in progress.',
     body_too_large: 'The request is too large.',
