@@ -63,11 +63,9 @@ func (r row) alert() (alerts.Alert, error) {
 	}
 	// An amount of money is stored in minor units, as that of the charge is.
 	if amount, is := a.Facts["amount"].(float64); is {
-		c, err := rental.ParseCurrency(fmt.Sprint(a.Facts["currency"]))
-		if err != nil {
-			return a, fmt.Errorf("alert %s: %w", r.ID, err)
+		if c, err := rental.ParseCurrency(fmt.Sprint(a.Facts["currency"])); err == nil {
+			a.Facts["amount"] = json.Number(c.Format(rental.Minor(amount)))
 		}
-		a.Facts["amount"] = json.Number(c.Format(rental.Minor(amount)))
 	}
 	if r.SeenAt != nil {
 		a.Seen = &alerts.Acknowledgement{By: pg.Deref(r.SeenBy), At: pg.FromTimestamp(r.SeenAt), Note: pg.Deref(r.SeenNote)}
