@@ -216,7 +216,8 @@ var conditions = []condition{
 		from charges c join bookings b on b.id = c.booking_id join settings s on s.agency_id = b.agency_id
 		where (c.state = 'unknown' or c.state = 'failed' and coalesce(c.goal, 'hold') = 'hold'
 				and not exists (select from charges f
-					where f.booking_id = c.booking_id and f.kind = 'fee' and f.created_at > c.created_at))
+					where f.booking_id = c.booking_id and f.created_at > c.created_at and case c.kind
+						when 'refund' then f.refunds_charge_id = c.refunds_charge_id and f.state <> 'failed' else f.kind = 'fee' end))
 			and c.created_at > ` + instant + ` - interval '30 days'
 		order by b.vehicle_id, c.state, c.created_at desc, c.id`},
 	// It opens when the alarm comes, and stays until it is acknowledged.

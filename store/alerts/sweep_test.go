@@ -533,6 +533,33 @@ func TestChargeFailed_IsOfTheBookingThatHasFailedLast(t *testing.T) {
 	}
 }
 
+// A fee replaces a payment that failed; a refund that the bank returned is replaced by another one.
+func TestChargeFailed_UntilItIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.charge("paid")
+	add := func(kind, state string) {
+		w.advance(time.Minute)
+		w.hear()
+		w.exec(`insert into charges (id, booking_id, kind, number, state, currency, amount, created_at, refunds_charge_id)
+			select $1, booking_id, $2, 2 + (select count(*) from charges), $3, 'EUR', 100, $4, case when $2 = 'refund' then id end
+			from charges where number = 1`, uuid.New(), kind, state, w.now)
+		w.sweep()
+	}
+	add("refund", "failed")
+	w.wants("charge_failed warning")
+	add("fee", "paid")
+	w.wants("charge_failed warning")
+	add("refund", "failed")
+	w.wants("charge_failed warning")
+	add("refund", "paid")
+	w.wants()
+	add("extension", "failed")
+	w.wants("charge_failed warning")
+	add("fee", "pending")
+	w.wants()
+}
+
 func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {
 	w := newWorld(t)
 	w.addCar(7)
