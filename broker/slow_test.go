@@ -212,19 +212,22 @@ func TestSlow_RegistrationBeyondTheDeadlineIsNotSweptByItsInstance(t *testing.T)
 }
 
 func TestSlow_ClaimThatFindsItselfAsOccupantSucceeds(t *testing.T) {
-	x := &tampering{}
-	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
-		if claim, err := x.Commands.Claim(ctx, &c); err != nil || claim.Occupant != nil {
-			return claim, err
+	for _, key := range []*telematics.IdempotencyKey{nil, brokertest.NewKey()} {
+		x := &tampering{}
+		x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
+			if claim, err := x.Commands.Claim(ctx, &c); err != nil || claim.Occupant != nil {
+				return claim, err
+			}
+			return x.Commands.Claim(ctx, &c) // as a driver does that lost the reply
 		}
-		c.Seq = 1
-		return delivery.Claim{Occupant: &c}, nil // as a driver sees it that retried the claim
+		inWorldOf(t, between(x), func(w *world) {
+			w.answers(0, time.Second, telematics.Succeeded)
+			order := w.order(telematics.Lock)
+			order.Idempotency = key
+			_, err := w.sendVia(0, order)
+			w.wantCode(err, "")
+		})
 	}
-	inWorldOf(t, between(x), func(w *world) {
-		w.answers(0, time.Second, telematics.Succeeded)
-		_, err := w.send(telematics.Lock)
-		w.wantCode(err, "")
-	})
 }
 
 func TestSlow_VehicleDeletedBeforeTheClaimIsNotFound(t *testing.T) {

@@ -58,6 +58,10 @@ func keyNamesItsCommand(t *testing.T, r CommandRecord) {
 func keyMakesOneCommand(t *testing.T, r CommandRecord) {
 	k := NewKey()
 	first := r.claim(t, r.keyed(k))
+	// By a driver that retries a claim whose reply was lost.
+	if claim, err := r.Here.Claim(t.Context(), &first); err != nil || claim.Occupant == nil || claim.Occupant.ID != first.ID {
+		t.Errorf("Claim of the same command = %+v, %v; want it as its own occupant", claim, err)
+	}
 	for range 2 {
 		claim, err := r.There.Claim(t.Context(), ref(r.keyed(k))) // for another vehicle
 		if err != nil || !claim.KeyTaken || claim.Taken() {

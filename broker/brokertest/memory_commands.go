@@ -41,7 +41,7 @@ func (m *Commands) claim(ctx context.Context, c telematics.Command) (delivery.Cl
 		return delivery.Claim{}, telematics.NoSuchVehicle(c.Vehicle)
 	}
 	c.Version = 0
-	if _, ok := m.commands[c.ID]; ok {
+	if known, ok := m.commands[c.ID]; ok && (known.Vehicle != c.Vehicle || !known.State.IsOpen()) {
 		return delivery.Claim{}, fmt.Errorf("claim: command %s exists already", c.ID)
 	}
 	for _, other := range m.commands {

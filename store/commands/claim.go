@@ -192,8 +192,9 @@ func withDistinctKeys(commands []*telematics.Command) []*telematics.Command {
 // The statement waits for no other transaction, however long that is open: it passes over a
 // vehicle that is locked, and a lane with an open command, even one that is being settled. Only a
 // key that another instance inserts at the same moment makes it wait, and fails it. Keys are
-// inserted in order, so that no two batches can wait for each other. Scalar subqueries look
-// single rows up: as "exists", they would be planned as joins with whole tables.
+// inserted in order, so that no two batches can wait for each other. A command does not find its
+// own key in use, but itself in its lane: a driver retries a claim whose reply was lost. Scalar
+// subqueries look single rows up: as "exists", they would be planned as joins with whole tables.
 func (s *Store) takeLanes(ctx context.Context, commands []*telematics.Command) (map[telematics.CommandID]claimed, error) {
 	rows := make([][]any, len(commands))
 	kind := claimKind{one: len(commands) == 1}
@@ -282,6 +283,7 @@ var (
 	withKeys = keyParts{
 		taken: `key is not null and (
 				select true from idempotency_keys k where k.agency_id = key_agency_id and k.subject = key_subject and k.key = claim.key
+					and k.command_id is distinct from claim.id
 			) is not null`,
 		take: `, named as (
 		insert into idempotency_keys (agency_id, subject, key, fingerprint, command_id)
