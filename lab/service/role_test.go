@@ -2,12 +2,19 @@ package service_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"motorpool/internal/app"
+	"motorpool/operators"
+	accounts "motorpool/store/operators"
 	"motorpool/store/pg"
 	"motorpool/telematics"
 )
@@ -77,5 +84,68 @@ func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 		if _, err := service.Pool.Exec(change); err == nil || !strings.Contains(err.Error(), "permission denied") {
 			t.Errorf("%s: %v, want permission denied", change, err)
 		}
+	}
+}
+
+// aclOfRedis is the account of docs/servers.md.
+var aclOfRedis = regexp.MustCompile(`(?m)^ *user motorpool on >… (.*)$`)
+
+// The account of Redis in the documentation may do all that the service does.
+func TestServe_AsTheRestrictedAccountOfRedis(t *testing.T) {
+	t.Parallel()
+	s := realStack(t, 1)
+	docs, err := os.ReadFile("../../docs/servers.md")
+	s.must(err)
+	rules := aclOfRedis.FindStringSubmatch(string(docs))
+	if rules == nil {
+		t.Fatal("docs/servers.md has no account")
+	}
+	options, err := redis.ParseURL(s.redisURL)
+	s.must(err)
+	server := redis.NewClient(options)
+	defer server.Close()
+	setUser := []any{"acl", "setuser", "motorpool", "on", ">secret"}
+	for rule := range strings.FieldsSeq(rules[1]) {
+		setUser = append(setUser, rule)
+	}
+	s.must(server.Do(t.Context(), setUser...).Err())
+	r := s.rent()
+	restricted := func(c *app.Config) {
+		unhurried(c)
+		c.RedisURL, c.ConsoleURL = app.Secret(strings.Replace(s.redisURL, "redis://", "redis://motorpool:secret@", 1)), "https://fleet.test"
+	}
+	i := r.open(restricted)
+	other := r.open(restricted)
+	s.drive(nil, healthy)
+	stream := other.follow(i.admin, "")
+	for _, at := range []*instance{i, other} {
+		if r := at.control(1, telematics.Lock); r.status != 200 {
+			t.Errorf("lock: %d %s", r.status, r.Message)
+		}
+	}
+	i.follow(i.admin, stream.lastID())
+	customer := r.newCustomer()
+	customer.add(i, "pm_card_visa", true)
+	customer.book(i, 1, fromNow(time.Minute), "")
+	postgres, err := pg.New(pg.Config{URL: s.database})
+	s.must(err)
+	defer postgres.Close()
+	const password = "correct horse battery"
+	_, err = accounts.Store{DB: postgres}.Add(t.Context(), operators.Operator{
+		Name: "anna", Role: operators.Viewer, Scopes: []string{"all_agencies"}, Password: operators.HashPassword(password),
+	}, nil, telematics.OperatorAt("test"))
+	s.must(err)
+	for word, want := range map[string]int{password: 200, "wrong": 401} {
+		response, err := http.PostForm(i.base+"/auth/sign-in", url.Values{"name": {"anna"}, "password": {word}})
+		s.must(err)
+		s.must(response.Body.Close())
+		if response.StatusCode != want {
+			t.Errorf("sign-in: %d, want %d", response.StatusCode, want)
+		}
+	}
+	denied, err := server.Do(t.Context(), "acl", "log").Slice()
+	s.must(err)
+	for _, entry := range denied {
+		t.Errorf("Redis denied %v", entry)
 	}
 }
