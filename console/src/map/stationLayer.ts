@@ -1,12 +1,15 @@
 // The layer of stations, below the vehicles: a quiet sign for each, and its name where people look closer.
-import type { GeoJSONSource, Map } from 'maplibre-gl';
+import type { GeoJSONSource, Map, MapMouseEvent } from 'maplibre-gl';
 import type { Station } from '../state/stations.svelte';
 import { drawStation } from './pictures';
 
 export class StationLayer {
+  #map: Map;
   #source: GeoJSONSource;
+  #stations: Station[] = [];
 
   constructor(map: Map, dark: boolean, font: string[]) {
+    this.#map = map;
     const ratio = Math.max(2, Math.ceil(devicePixelRatio));
     const canvas = drawStation(dark, ratio);
     const image = canvas.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height);
@@ -32,13 +35,20 @@ export class StationLayer {
   }
 
   set(stations: Station[]) {
+    this.#stations = stations;
     void this.#source.setData({
       type: 'FeatureCollection',
-      features: stations.map(({ name, longitude, latitude }) => ({
+      features: stations.map(({ name, longitude, latitude }, at) => ({
         type: 'Feature',
         geometry: { type: 'Point', coordinates: [longitude, latitude] },
-        properties: { name },
+        properties: { name, at },
       })),
     });
+  }
+
+  /** The station at a place of the map; null: there is none. */
+  at({ point }: MapMouseEvent): Station | null {
+    const [found] = this.#map.queryRenderedFeatures(point, { layers: ['stations'] });
+    return this.#stations[Number(found?.properties.at)] ?? null;
   }
 }

@@ -15,8 +15,8 @@ export interface Row {
   /** Why, in the words of the API, and by its code; null: it has none, or none yet. */
   message: string | null;
   error: BulkCommand['items'][number]['error'];
-  /** Milliseconds from the order to each step; null: it has not happened. */
-  steps: { accepted: number | null; sent: number | null; received: number | null; ended: number | null };
+  /** Milliseconds from the order to its end; null: it has not ended. */
+  took: number | null;
 }
 
 /** Joins what was read of a bulk with what events have said of its commands since. */
@@ -32,7 +32,7 @@ export function rowsOf(bulk: BulkCommand, known: (id: string) => Command | undef
       kind: kindOf(command, item.error !== null),
       message: same ? item.message : null,
       error: same ? item.error : null,
-      steps: stepsOf(command),
+      took: command?.completed_at ? Math.max(0, Date.parse(command.completed_at) - Date.parse(command.requested_at)) : null,
     };
   });
 }
@@ -40,12 +40,6 @@ export function rowsOf(bulk: BulkCommand, known: (id: string) => Command | undef
 function kindOf(command: Command | null, refused: boolean): Kind {
   if (command === null) return refused ? 'refused' : 'open';
   return command.outcome ?? 'open';
-}
-
-function stepsOf(c: Command | null): Row['steps'] {
-  if (!c) return { accepted: null, sent: null, received: null, ended: null };
-  const since = (at: string | null | undefined) => (at ? Math.max(0, Date.parse(at) - Date.parse(c.requested_at)) : null);
-  return { accepted: 0, sent: since(c.published_at[0] ?? c.sent_at), received: since(c.received_at), ended: since(c.completed_at) };
 }
 
 /** How many vehicles there are of each kind. */

@@ -187,14 +187,7 @@ export const de: Texts = {
       not_executed: 'nicht ausgeführt',
       refused: 'abgelehnt, nichts gesendet',
     },
-    columns: {
-      accepted: 'Angenommen',
-      sent: 'Gesendet',
-      received: 'Empfangen',
-      result: 'Ergebnis',
-      why: 'Warum, und was nun',
-      now: 'Türen jetzt',
-    },
+    columns: { result: 'Ergebnis', why: 'Warum, und was nun', now: 'Türen jetzt' },
     show: (kind, n) => `nur ${kind} zeigen (${n})`,
     showAll: 'Alle zeigen',
     unknown: (n) =>
@@ -223,6 +216,7 @@ export const de: Texts = {
     noStreets: 'Umrisse der Länder; für Straßen siehe --map-style in docs/console.md.',
     shown: (shown: number, withoutPosition: number) =>
       `${shown} auf der Karte${withoutPosition ? `, ${withoutPosition} ohne Position` : ''}`,
+    free: (n) => (n === 1 ? '1 freies Fahrzeug im Umkreis von 500 m' : `${n} freie Fahrzeuge im Umkreis von 500 m`),
     lost: 'ohne Kontakt',
     old: 'blass: alte Position',
     open: 'Öffnen',

@@ -141,7 +141,7 @@ export const en = {
       not_executed: 'not done',
       refused: 'refused, nothing sent',
     } as Record<string, string>,
-    columns: { accepted: 'Accepted', sent: 'Sent', received: 'Received', result: 'Result', why: 'Why, and what next', now: 'Doors now' },
+    columns: { result: 'Result', why: 'Why, and what next', now: 'Doors now' },
     show: (kind: string, n: number) => `show only ${kind} (${n})`,
     showAll: 'Show all',
     unknown: (n: number) =>
@@ -168,6 +168,7 @@ export const en = {
     noStreets: 'Outlines of countries; for streets see --map-style in docs/console.md.',
     shown: (shown: number, withoutPosition: number) =>
       `${shown} on the map${withoutPosition ? `, ${withoutPosition} without a position` : ''}`,
+    free: (n: number) => (n === 1 ? '1 free vehicle within 500 m' : `${n} free vehicles within 500 m`),
     lost: 'no contact',
     old: 'faint: an old position',
     open: 'Open',

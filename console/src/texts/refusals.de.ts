@@ -89,6 +89,7 @@ export const de: Refusals = {
     immobilizer_fault: 'die Wegfahrsperre schaltet nicht',
     horn_and_lights_fault: 'Hupe und Licht gehen nicht',
     top_case_fault: 'der Riegel des Topcase bewegt sich nicht',
+    'accepted by the unit': 'die Einheit hat ihn angenommen',
     memory_fault: 'die Einheit konnte den Befehl nicht speichern',
   },
 };

@@ -97,6 +97,7 @@ export const en: Refusals = {
     immobilizer_fault: 'the immobiliser does not switch',
     horn_and_lights_fault: 'horn and lights do not work',
     top_case_fault: 'the latch of the top case does not move',
+    'accepted by the unit': 'the unit accepted it',
     memory_fault: 'the unit could not store the command',
   },
 };
