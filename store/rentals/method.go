@@ -110,10 +110,10 @@ func (p Cards) RemoveMethod(
 	return removed, unavailable.Wrap("remove a payment method", err)
 }
 
-// isInUse reports whether an active booking is to be paid with a method, or a worker has leased a
-// charge that may be tried with it: that worker has the card in memory. The method's row is locked
-// first, so that a concurrent transaction that chooses it for a charge comes before this one, or
-// finds it removed.
+// isInUse reports whether an active booking is to be paid with a method, a payment of a booking
+// that has not ended is being made with it, or a worker has leased a charge that may be tried with
+// it: that worker has the card in memory. The method's row is locked first, so that a concurrent
+// transaction that chooses it for a charge comes before this one, or finds it removed.
 func isInUse(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method rental.MethodID) (bool, error) {
 	if _, err := tx.ExecContext(ctx, `select from payment_methods where id = $1 for update`, method); err != nil {
 		return false, err
@@ -126,7 +126,7 @@ func isInUse(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method re
 				where b.client_id = $2 and c.kind <> 'refund'
 					and coalesce(c.payment_method_id, b.payment_method_id, $1) = $1 -- else it is another card's
 					and (c.lease_until > clock_timestamp()
-						or c.payment_method_id = $1 and b.state = 'active' and not c.hard
+						or c.payment_method_id = $1 and b.state in ('upcoming', 'active') and not c.hard
 							and c.state not in ('failed', 'paid', 'captured', 'released', 'waived')))`,
 		method, client)
 	return used, err

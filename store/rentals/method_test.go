@@ -181,6 +181,9 @@ func TestRemoveMethod_InUseWhileAPaymentNeedsTheCard(t *testing.T) {
 		"charge that the owner must confirm": {
 			state: rental.Active, kind: rental.FeeCharge, set: `state = 'requires_action'`, used: true,
 		},
+		"start that the owner must confirm": {
+			state: rental.Upcoming, kind: rental.StartCharge, set: `state = 'requires_action'`, used: true,
+		},
 		"held deposit": {
 			state: rental.Active, kind: rental.DepositCharge, set: `state = 'authorized'`, used: true,
 		},
