@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,6 +106,7 @@ func (o offers) freeTimes(c *request.Call) error {
 	if err != nil {
 		return err
 	}
+	free = slices.DeleteFunc(free, func(s rental.Span) bool { return !s.To.After(c.Now()) })
 	body := resource.List(free, resource.NewFreeTime)
 	return c.AnswerTagged(request.TagOf(body), request.Plural(len(body), "free time"), body)
 }

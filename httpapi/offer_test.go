@@ -137,7 +137,7 @@ func TestOffers_InvalidQueryIsRefused(t *testing.T) {
 
 func TestAvailability_HasTheFreeTimes(t *testing.T) {
 	a := newBookingAPI(t)
-	a.bookings.free = []rental.Span{{From: now, To: now.Add(time.Hour)}}
+	a.bookings.free = []rental.Span{{From: now.Add(-time.Second), To: now}, {From: now, To: now.Add(time.Hour)}}
 	const path = "/api/v1/client/vehicles/42/availability"
 	r := a.asClient(http.MethodGet, path).wants(200, "").says("1 free time.")
 	same(t, r.data(), `[{"from":"2026-01-02T10:00:00.250Z","to":"2026-01-02T11:00:00.250Z"}]`, "data")
