@@ -46,6 +46,7 @@ func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool,
 		), opened as (
 			insert into bulks (id, action, parameters, vehicle_ids, actor_subject, actor_role, actor_agency_id, request_id, requested_at)
 			select id, action, parameters, $2, actor_subject, actor_role, actor_agency_id, request_id, requested_at from bulk
+			on conflict (id) do nothing -- a driver retries it where it lost the reply
 			returning id
 		)
 		insert into idempotency_keys (agency_id, subject, key, fingerprint, bulk_id)
