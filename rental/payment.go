@@ -64,7 +64,10 @@ type Payment struct {
 func (d BookingDetails) Payment() Payment {
 	p := Payment{Status: d.paymentStatus()}
 	p.Charged, p.Refunded, p.Held = d.moved()
-	p.Final = !d.State.IsLive() && !slices.ContainsFunc(d.Charges, func(c Charge) bool { return !c.State.IsFinal() })
+	p.Final = !d.State.IsLive() && !slices.ContainsFunc(d.Charges, func(c Charge) bool {
+		// A failed refund stays so.
+		return !c.State.IsFinal() && (c.Kind != RefundCharge || c.State != Failed)
+	})
 	if d.Card != nil {
 		p.Method = d.Card.Label()
 	}

@@ -167,7 +167,10 @@ func TestPayment_SumsWhatMoved(t *testing.T) {
 func TestPayment_IsFinalOnceNothingIsToCome(t *testing.T) {
 	for state, want := range map[rental.BookingState]bool{rental.Active: false, rental.Completed: true} {
 		d := upcoming()
-		d.State, d.Charges = state, []rental.Charge{{State: rental.Paid}, {Kind: rental.DepositCharge, State: rental.Released}}
+		d.State, d.Charges = state, []rental.Charge{
+			{State: rental.Paid}, {Kind: rental.DepositCharge, State: rental.Released},
+			{Kind: rental.RefundCharge, State: rental.Failed}, // it stays so
+		}
 		if d.Payment().Final != want {
 			t.Errorf("%s: final is %t, want %t", state, !want, want)
 		}
