@@ -63,6 +63,7 @@ func TestExitCode_ByResponse(t *testing.T) {
 		"flag out of range":        {200, ``, []string{"lock", "--wait", "31", "42"}, 2},
 		"flag without a number":    {200, ``, []string{"lock", "--wait", "x", "42"}, 2},
 		"no vehicle":               {200, ``, []string{"lock"}, 2},
+		"token with a line end":    {200, ``, []string{"lock", "42", "--token", "x\r"}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("MOTORPOOL_URL", respondingWith(t, c.status, c.answer))

@@ -91,6 +91,9 @@ func (r connection) request(ctx context.Context, method, path string, body any, 
 	if r.Token == "" {
 		return nil, badUsage("--token: want an access token; set MOTORPOOL_TOKEN")
 	}
+	if err := checkToken(r.Token); err != nil {
+		return nil, err
+	}
 	if !strings.HasPrefix(r.URL, "http://") && !strings.HasPrefix(r.URL, "https://") {
 		return nil, badUsage("--url: %q: want http://host:port, or https://", r.URL)
 	}
@@ -114,6 +117,15 @@ func (r connection) request(ctx context.Context, method, path string, body any, 
 		request.Header.Add(pair[0], pair[1])
 	}
 	return request, nil
+}
+
+// checkToken returns an error for an access token that no header can have, such as one with the end
+// of its line.
+func checkToken(token string) error {
+	if strings.ContainsAny(token, " \t\r\n") {
+		return badUsage("--token: want the access token alone, without 'Bearer' or the end of its line")
+	}
+	return nil
 }
 
 func readAnswer(answer []byte, response *http.Response) (envelope, error) {

@@ -99,8 +99,8 @@ func (s sign) request(ctx context.Context) (rental.SignedRequest, error) {
 	if err != nil {
 		return rental.SignedRequest{}, err
 	}
-	if strings.ContainsAny(string(s.Token), " \t\r\n") {
-		return rental.SignedRequest{}, badUsage("--token: want the access token alone, without 'Bearer'")
+	if err := checkToken(string(s.Token)); err != nil {
+		return rental.SignedRequest{}, err
 	}
 	path, query := rental.SplitTarget(target)
 	return rental.SignedRequest{Method: strings.ToUpper(s.Method), Path: path, Query: query, Body: body, Token: string(s.Token)}, nil
