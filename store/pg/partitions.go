@@ -25,7 +25,8 @@ type Month struct {
 func (p *DB) Months(ctx context.Context, table string) ([]Month, error) {
 	var months []Month
 	err := p.Pool.SelectContext(ctx, &months, `
-		select c.relname as name, greatest(c.reltuples, 0)::bigint as rows, pg_total_relation_size(c.oid) as bytes
+		select c.relname as name, greatest(c.reltuples, 0)::bigint as rows,
+			coalesce(pg_total_relation_size(c.oid), 0) as bytes -- null: dropped meanwhile
 		from pg_inherits i join pg_class c on c.oid = i.inhrelid
 		where i.inhparent = $1::text::regclass and c.relname ~ '_\d{4}_\d{2}$'
 		order by c.relname`, table)
@@ -77,7 +78,7 @@ func (p *DB) DropMonths(ctx context.Context, table, history string, before time.
 				insert into history_pruned as p (history, before) values ($1, $2)
 				on conflict (history) do update set before = greatest(p.before, excluded.before)`, history, m.until)
 			if err == nil {
-				_, err = tx.ExecContext(ctx, `drop table `+pq.QuoteIdentifier(m.Name))
+				_, err = tx.ExecContext(ctx, `drop table if exists `+pq.QuoteIdentifier(m.Name))
 			}
 			return err
 		})
