@@ -274,7 +274,7 @@ func (r retireAgencyKey) Run(ctx context.Context) error {
 	key, err := r.change(ctx, path, body, nil, func(keys *agencykeys.Keys) (rental.AgencyKey, error) {
 		key, exists, err := keys.Retire(ctx, telematics.AgencyID(r.Agency), r.ID, until, r.author())
 		if err == nil && !exists {
-			err = refused("there is no key %s, or it is revoked; see: motorpool agency key list", r.ID)
+			err = refused("there is no key %s, or it is revoked; see: motorpool agency key list --direct", r.ID)
 		}
 		return key, err
 	})
@@ -317,7 +317,7 @@ func (r revokeAgencyKey) Run(ctx context.Context) error {
 	key, err := r.change(ctx, path, nil, nil, func(keys *agencykeys.Keys) (rental.AgencyKey, error) {
 		key, exists, err := keys.Revoke(ctx, telematics.AgencyID(r.Agency), r.ID, r.author())
 		if err == nil && !exists {
-			err = refused("there is no key %s; see: motorpool agency key list", r.ID)
+			err = refused("there is no key %s; see: motorpool agency key list --direct", r.ID)
 		}
 		return key, err
 	})
