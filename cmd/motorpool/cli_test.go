@@ -61,6 +61,7 @@ func TestExitCode_ByResponse(t *testing.T) {
 		"unknown command":          {200, ``, []string{"lokc", "42"}, 2},
 		"unknown flag":             {200, ``, []string{"lock", "--now", "42"}, 2},
 		"flag out of range":        {200, ``, []string{"lock", "--wait", "31", "42"}, 2},
+		"flag of zero":             {200, ``, []string{"lock", "--wait", "0", "42"}, 2},
 		"flag without a number":    {200, ``, []string{"lock", "--wait", "x", "42"}, 2},
 		"no vehicle":               {200, ``, []string{"lock"}, 2},
 		"token with a line end":    {200, ``, []string{"lock", "42", "--token", "x\r"}, 2},

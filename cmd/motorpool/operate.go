@@ -31,7 +31,7 @@ func (v vehicle) call(ctx context.Context, method, path string, body any, header
 
 // commandOptions has the flags of commands to vehicles.
 type commandOptions struct {
-	Wait  int    `env:"-" placeholder:"SECONDS" help:"How long the vehicle may take, 1 to 30 (default the service's)."`
+	Wait  *int   `env:"-" placeholder:"SECONDS" help:"How long the vehicle may take, 1 to 30 (default the service's)."`
 	Async bool   `env:"-" help:"Do not wait for the vehicle."`
 	Key   string `name:"idempotency-key" env:"-" placeholder:"KEY" help:"${operate_idempotency_key}."`
 }
@@ -39,11 +39,11 @@ type commandOptions struct {
 // headers returns the names and values of HTTP headers alternately.
 func (m commandOptions) headers() ([]string, error) {
 	var headers []string
-	if m.Wait != 0 {
-		if wait := time.Duration(m.Wait) * time.Second; wait < telematics.MinBudget || wait > telematics.MaxBudget {
+	if m.Wait != nil {
+		if wait := time.Duration(*m.Wait) * time.Second; wait < telematics.MinBudget || wait > telematics.MaxBudget {
 			return nil, badUsage("--wait: want 1 to 30 seconds")
 		}
-		headers = append(headers, "Prefer", fmt.Sprintf("wait=%d", m.Wait))
+		headers = append(headers, "Prefer", fmt.Sprintf("wait=%d", *m.Wait))
 	}
 	if m.Async {
 		headers = append(headers, "Prefer", "respond-async")
@@ -84,12 +84,12 @@ func (a attention) Run(ctx context.Context) error {
 type status struct {
 	vehicle
 	Refresh bool `env:"-" help:"Ask the vehicle's unit first. It wakes the unit, so it is limited."`
-	Wait    int  `env:"-" placeholder:"SECONDS" help:"With --refresh: how long the unit may take, 1 to 30 (default the service's)."`
+	Wait    *int `env:"-" placeholder:"SECONDS" help:"With --refresh: how long the unit may take, 1 to 30 (default the service's)."`
 }
 
 func (s status) Run(ctx context.Context) error {
 	if !s.Refresh {
-		if s.Wait != 0 {
+		if s.Wait != nil {
 			return badUsage("--wait: only with --refresh, nothing else takes its time")
 		}
 		return s.call(ctx, http.MethodGet, "status", nil)

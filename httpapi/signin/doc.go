@@ -23,7 +23,8 @@ import (
 type Store interface {
 	// Put stores a value.
 	Put(ctx context.Context, key string, value []byte, keep time.Duration) error
-	// PutNew stores a value where there is none under the key. It reports false where there is one.
+	// PutNew stores a value where there is none under the key. It reports whether the value is now
+	// this one.
 	PutNew(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error)
 	// Get returns a value, or nil.
 	Get(ctx context.Context, key string) ([]byte, error)

@@ -219,7 +219,8 @@ func (s *SignIn) Finish(r *http.Request, address string) (auth.Identity, []*http
 	}
 	used := false
 	tokens, err := s.issuer.exchange(r.Context(), network(address), a, query, func(ctx context.Context) error {
-		fresh, err := s.Store.PutNew(ctx, a.storeKey(), []byte{1}, max(a.Until.Sub(s.Now()), time.Second))
+		mine := newSecret() // tells this use from others
+		fresh, err := s.Store.PutNew(ctx, a.storeKey(), mine[:], max(a.Until.Sub(s.Now()), time.Second))
 		if used = err == nil && !fresh; used {
 			return errors.New("the attempt was used before")
 		}

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -24,11 +25,13 @@ func (s Sessions) Put(ctx context.Context, key string, value []byte, keep time.D
 	return unavailable.Wrap("store session", s.db.Client.Set(ctx, sessionKey(key), value, keep).Err())
 }
 
-// PutNew stores a value where there is none under the key. It reports false where there is one.
+// PutNew stores a value where there is none under the key. It reports whether the value is now this
+// one, as it is, too, where the driver repeats a command whose reply was lost.
 func (s Sessions) PutNew(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error) {
 	err := s.db.Client.SetArgs(ctx, sessionKey(key), value, redis.SetArgs{Mode: "NX", TTL: keep}).Err()
 	if errors.Is(err, redis.Nil) {
-		return false, nil
+		is, err := s.Get(ctx, key)
+		return bytes.Equal(is, value), err
 	}
 	return err == nil, unavailable.Wrap("store session", err)
 }

@@ -32,8 +32,10 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 			if ok, err := there.PutNew(t.Context(), "a", []byte("2"), time.Minute); ok || err != nil {
 				t.Errorf("PutNew over an existing entry: %v, %v", ok, err)
 			}
-			if ok, err := there.PutNew(t.Context(), "b", []byte("2"), time.Minute); !ok || err != nil {
-				t.Errorf("PutNew of a new entry: %v, %v", ok, err)
+			for range 2 { // the driver repeats it where the reply is lost
+				if ok, err := there.PutNew(t.Context(), "b", []byte("2"), time.Minute); !ok || err != nil {
+					t.Errorf("PutNew of a new entry: %v, %v", ok, err)
+				}
 			}
 			for range 2 {
 				if err := here.Delete(t.Context(), "a"); err != nil {

@@ -66,15 +66,15 @@ func (m *Sessions) Put(_ context.Context, key string, value []byte, _ time.Durat
 	return m.err
 }
 
-// PutNew stores a value unless there is one. Its error is that of Break.
+// PutNew stores a value unless there is one, and reports whether it is this one. Its error is that
+// of Break.
 func (m *Sessions) PutNew(_ context.Context, key string, value []byte, _ time.Duration) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.err != nil || m.values[key] != nil {
-		return false, m.err
+	if m.err == nil && m.values[key] == nil {
+		m.put(key, value)
 	}
-	m.put(key, value)
-	return true, nil
+	return m.err == nil && bytes.Equal(m.values[key], value), m.err
 }
 
 // Get returns a value, or nil. Its error is that of Break or Fail.
