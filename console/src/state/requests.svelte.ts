@@ -72,8 +72,8 @@ export class Requests<What> {
   }
 
   async #send<Answer>(sent: Sent<What>, repeated: boolean, post: Post<What, Answer>): Promise<Answer> {
+    this.#store.setItem(this.#name, JSON.stringify(sent)); // if there is no room, nothing is sent
     this.busy = true;
-    this.#store.setItem(this.#name, JSON.stringify(sent));
     try {
       const answer = await post(sent.what, sent.key);
       this.forget();

@@ -100,3 +100,16 @@ it('does not send again what the service may have forgotten', async () => {
   requests.forget();
   expect(requests.isFree).toBe(true);
 });
+
+it('sends nothing where there is no room to keep the request, and can send later', async () => {
+  const requests = new Requests<string>('a', store);
+  const { got, post } = service('done');
+  const { setItem } = store;
+  store.setItem = () => {
+    throw new DOMException('full', 'QuotaExceededError');
+  };
+  await expect(requests.send('lock', post)).rejects.toThrow('full');
+  expect([got, requests.isFree]).toEqual([[], true]);
+  store.setItem = setItem;
+  await expect(requests.send('lock', post)).resolves.toBe('done');
+});
