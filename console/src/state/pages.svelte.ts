@@ -24,6 +24,7 @@ export class Pages<Item> {
   #path: string;
   #id: (item: Item) => unknown;
   #readings = 0;
+  #readsNext = false;
   #shown = ''; // the filters of the items
 
   /** The id of an item, if it has one. */
@@ -35,7 +36,9 @@ export class Pages<Item> {
   /** Reads the first page, or the one that follows what was read. */
   async read(filters: URLSearchParams, next = false) {
     const reading = ++this.#readings;
+    next &&= String(filters) === this.#shown; // a cursor leads on from rows of the same filters
     this.reading = true;
+    this.#readsNext = next;
     try {
       const { data, meta } = await this.#page(filters, pageSize, next ? this.cursor : null);
       if (reading !== this.#readings) return; // other filters were chosen meanwhile
@@ -53,7 +56,7 @@ export class Pages<Item> {
       this.items = [];
       this.cursor = this.readAt = null;
     } finally {
-      if (reading === this.#readings) this.reading = false;
+      if (reading === this.#readings) this.reading = this.#readsNext = false;
     }
   }
 
@@ -63,7 +66,7 @@ export class Pages<Item> {
    */
   follow(filters: URLSearchParams, every: number, watch: (changed: () => void) => () => void = () => () => {}): () => void {
     const readAgain = () => {
-      if (this.isFirst && !document.hidden) void this.read(filters);
+      if (this.isFirst && !this.#readsNext && !document.hidden) void this.read(filters);
     };
     const first = setTimeout(() => void this.read(filters), settleFor);
     const again = setInterval(readAgain, every);

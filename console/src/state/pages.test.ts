@@ -90,3 +90,33 @@ it('follows the first page, and no longer once more of them are shown', async ()
   expect(answers).toHaveLength(2);
   vi.useRealTimers();
 });
+
+it('reads on from the rows of the same filters alone', async () => {
+  const list = new Pages<{ id: number }>('charges', (item) => item.id);
+  const first = list.read(filters('paid'));
+  answers[0]?.(200, [1, 2], 'more');
+  await first;
+  const next = list.read(filters('failed'), true); // just after other filters were chosen
+  answers[1]?.(200, [3]);
+  await next;
+  expect(ids(list)).toEqual([3]);
+});
+
+it('keeps the next page that a person has asked for when items change meanwhile', async () => {
+  vi.useFakeTimers();
+  vi.stubGlobal('document', { hidden: false });
+  let change = () => {};
+  const list = new Pages<{ id: number }>('charges', (item) => item.id);
+  const stop = list.follow(filters('paid'), 60_000, (changed) => ((change = changed), () => {}));
+  await vi.advanceTimersByTimeAsync(200);
+  answers[0]?.(200, [2, 1], 'more');
+  await vi.advanceTimersByTimeAsync(0);
+  const next = list.read(filters('paid'), true);
+  change();
+  await vi.advanceTimersByTimeAsync(1000);
+  answers[1]?.(200, [0]);
+  await next;
+  expect(ids(list)).toEqual([2, 1, 0]);
+  stop();
+  vi.useRealTimers();
+});

@@ -25,6 +25,11 @@ class Route {
     return found ? Number(found[1]) : null;
   }
 
+  /** Opens what a request led to, unless the person has left the page of the request meanwhile. */
+  leadOn(page: string, path: string) {
+    if (this.path === page) location.hash = `#${path}`;
+  }
+
   /** Changes a parameter of the page, without a further entry in the history. */
   set(name: string, value: string) {
     this.setAll({ [name]: value });
