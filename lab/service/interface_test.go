@@ -75,6 +75,7 @@ var bookingFields = []shown{
 	{"payment.charged", "number", false},
 	{"payment.refunded", "number", false},
 	{"payment.held", "number", false},
+	{"payment.final", "boolean", false},
 	{"fees", "strings", false},
 	{"can_cancel", "boolean", false},
 	{"can_extend", "boolean", false},
