@@ -160,10 +160,10 @@ func (d BookingDetails) isStartCharged() bool {
 // from before. It does not change one that was extended again since. Of one that has ended
 // meanwhile, it charges the time. It fails where the price cannot be computed.
 func (d BookingDetails) TakeBack(now time.Time, extension ChargeID) (Change, error) {
-	i := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.ID == extension && c.Added > 0 })
 	if owed := d.Price.Rental() - d.askedFor(); d.State == Completed && owed > 0 {
 		return Change{Booking: d.Booking, Charges: []Charge{d.charge(EndCharge, owed, now)}}, nil
 	}
+	i := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.ID == extension && c.Added > 0 })
 	if i < 0 || d.State != Active || slices.ContainsFunc(d.Charges, func(c Charge) bool {
 		return c.Kind == ExtensionCharge && c.Number > d.Charges[i].Number && c.State != Released
 	}) {

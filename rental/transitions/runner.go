@@ -146,7 +146,7 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 		}
 	}
 	q.Activity.Agency, q.Activity.Note = d.Agency, q.Override
-	if opens(d, q.Kind) {
+	if hasOpen(d, q.Kind) {
 		return r.join(ctx, q, d)
 	}
 	if q.Override != "" && q.Kind != rental.EndRental {
@@ -178,7 +178,7 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	})
 	if err != nil && asError(err).Code == rental.TransitionIsOpen {
 		// A concurrent request came first.
-		if d, err := r.visible(ctx, q.Request); err == nil && opens(d, q.Kind) {
+		if d, err := r.visible(ctx, q.Request); err == nil && hasOpen(d, q.Kind) {
 			return r.join(ctx, q, d)
 		}
 	}
@@ -222,8 +222,8 @@ func (r *Runner) visible(ctx context.Context, q rental.Request) (rental.BookingD
 	return d, err
 }
 
-// opens reports whether a transition of a kind is open.
-func opens(d rental.BookingDetails, k rental.TransitionKind) bool {
+// hasOpen reports whether a transition of a kind is open.
+func hasOpen(d rental.BookingDetails, k rental.TransitionKind) bool {
 	return d.Transition != nil && d.Transition.State == rental.TransitionOpen && d.Transition.Kind == k
 }
 

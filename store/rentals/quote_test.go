@@ -133,11 +133,18 @@ func TestQuote_ExpiresWithItsTime(t *testing.T) {
 	}
 }
 
-func TestQuote_OfAVehicleThatCanBeBooked(t *testing.T) {
+// newMixedWorld returns a world in which vehicle 1 is booked, 2 withdrawn, and 3 not for rent.
+func newMixedWorld(t *testing.T) *rentalWorld {
+	t.Helper()
 	w := newRentalWorld(t)
 	w.book(draft(1, 1, 2))
 	w.exec(`update vehicles set status = 'inactive' where id = 2`)
 	w.exec(`update vehicles set hourly_rate = null where id = 3`)
+	return w
+}
+
+func TestQuote_OfAVehicleThatCanBeBooked(t *testing.T) {
+	w := newMixedWorld(t)
 	for what, c := range map[string]struct {
 		vehicle telematics.VehicleID
 		want    telematics.Code
@@ -165,10 +172,7 @@ func TestQuote_OfAVehicleThatCanBeBooked(t *testing.T) {
 }
 
 func TestFindFree_HasThoseThatStaffCanBook(t *testing.T) {
-	w := newRentalWorld(t)
-	w.book(draft(1, 1, 2))
-	w.exec(`update vehicles set status = 'inactive' where id = 2`)
-	w.exec(`update vehicles set hourly_rate = null where id = 3`)
+	w := newMixedWorld(t)
 	for what, c := range map[string]struct {
 		agency   telematics.AgencyID
 		from, to float64

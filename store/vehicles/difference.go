@@ -111,8 +111,7 @@ func words[T ~string](list []T) string {
 func minutes(d time.Duration) string { return fmt.Sprintf("%d min", int64(d/time.Minute)) }
 
 func percent(t rental.TaxRate) string {
-	const one = rental.FullTax / 100
-	return strings.TrimRight(strings.TrimRight(fmt.Sprintf("%d.%04d", t/one, t%one), "0"), ".") + " %"
+	return fmt.Sprintf("%g %%", float64(t)/float64(rental.FullTax/100)) // rounded once: 7 is exact
 }
 
 // Difference is a field that a change of the fleet sets.
