@@ -3,9 +3,7 @@
 package monitoring_test
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -27,7 +25,6 @@ func TestMain(m *testing.M) {
 
 type rule struct {
 	Alert       string
-	For         string
 	Expr        string
 	Labels      map[string]string
 	Annotations map[string]string
@@ -76,20 +73,18 @@ func TestPrometheus_FilesPassTheToolsOfTheServers(t *testing.T) {
 	}
 }
 
-const (
-	alertsDocument = "../docs/alerts.md"
-	alertsBegin    = "<!-- UPDATE=1 go test -run Alerts ./lab/deploy/monitoring writes this table. -->\n\n"
-	alertsEnd      = "\n<!-- end of the alerts -->"
-)
-
+// Each alert is in a section of the page of the alerts, to which its runbook leads.
 func TestAlerts_HaveASeverityASummaryAndARunbookThatExists(t *testing.T) {
-	text, err := os.ReadFile(alertsDocument)
+	text, err := os.ReadFile("../docs/alerts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	sections := map[string]bool{}
-	for _, heading := range regexp.MustCompile(`(?m)^## (Motorpool\w+)$`).FindAllStringSubmatch(string(text), -1) {
-		sections[heading[1]] = false
+	runbooks, used := map[string]string{}, map[string]bool{}
+	for _, section := range strings.Split(string(text), "\n## ")[1:] {
+		heading, body, _ := strings.Cut(section, "\n")
+		for _, alert := range regexp.MustCompile(`\*\*(Motorpool\w+)\*\*`).FindAllStringSubmatch(body, -1) {
+			runbooks[alert[1]] = "docs/alerts.md#" + strings.ReplaceAll(strings.ToLower(heading), " ", "-")
+		}
 	}
 	for _, r := range rules(t) {
 		if severity := r.Labels["severity"]; severity != "page" && severity != "ticket" {
@@ -98,44 +93,15 @@ func TestAlerts_HaveASeverityASummaryAndARunbookThatExists(t *testing.T) {
 		if r.Annotations["summary"] == "" {
 			t.Errorf("%s has no summary", r.Alert)
 		}
-		_, exists := sections[r.Alert]
-		if runbook := "docs/alerts.md#" + strings.ToLower(r.Alert); r.Annotations["runbook"] != runbook || !exists {
-			t.Errorf("%s: runbook %q, want %q; the section exists: %t", r.Alert, r.Annotations["runbook"], runbook, exists)
+		if runbook := runbooks[r.Alert]; runbook == "" || r.Annotations["runbook"] != runbook {
+			t.Errorf("%s: runbook %q, want %q", r.Alert, r.Annotations["runbook"], runbook)
 		}
-		sections[r.Alert] = true
+		used[r.Alert] = true
 	}
-	for section, used := range sections {
-		if !used {
-			t.Errorf("no alert has the runbook section %s", section)
+	for alert := range runbooks {
+		if !used[alert] {
+			t.Errorf("docs/alerts.md explains %s, which no rule raises", alert)
 		}
-	}
-}
-
-// The page of the alerts begins with the table of the rules. In a summary, {{ $labels.instance }}
-// reads as the name of the label.
-func TestAlerts_AreTheTableOfTheDocumentation(t *testing.T) {
-	template := regexp.MustCompile(`\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}`)
-	var table strings.Builder
-	table.WriteString("| alert | for | severity | summary |\n|---|---|---|---|\n")
-	for _, r := range rules(t) {
-		fmt.Fprintf(&table, "| [%s](#%s) | %s | %s | %s |\n", r.Alert, strings.ToLower(r.Alert), cmp.Or(r.For, "0s"), r.Labels["severity"],
-			template.ReplaceAllString(r.Annotations["summary"], "*$1*"))
-	}
-	page, err := os.ReadFile(alertsDocument)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, begins := strings.Cut(string(page), alertsBegin)
-	written, after, ends := strings.Cut(rest, alertsEnd)
-	if !begins || !ends {
-		t.Fatalf("%s lacks the markers of the alerts", alertsDocument)
-	}
-	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(alertsDocument, []byte(before+alertsBegin+table.String()+alertsEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if written != table.String() {
-		t.Errorf("%s differs from the rules:\n%s\nwant\n%s", alertsDocument, written, table.String())
 	}
 }
 
