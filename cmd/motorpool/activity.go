@@ -46,7 +46,7 @@ type exportActivity struct {
 	database
 	From   string `env:"-" placeholder:"TIME" help:"${activity_from}."`
 	To     string `env:"-" placeholder:"TIME" help:"To before this day or instant (default the end)."`
-	Output string `enum:"json,csv" default:"json" placeholder:"FORMAT" help:"json: an object on each line; csv: a table."`
+	Output string `enum:"json,csv" default:"json" placeholder:"FORMAT" help:"${activity_output}."`
 }
 
 func (e exportActivity) Run(ctx context.Context) error {

@@ -19,7 +19,7 @@ const (
 
 // BenchmarkRetention reports what commands cost on disk and in WAL: in the table commands, for the
 // move, and after it. With a year on record, it also reports how long reads take, how long it takes
-// to prune nine months, and how much space that frees. docs/operating.md has the figures.
+// to prune nine months, and how much space that frees. docs/scale.md has the figures.
 //
 //	go test ./store/commands -run '^$' -bench Retention -benchtime 20000x
 func BenchmarkRetention(b *testing.B) {
