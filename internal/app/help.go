@@ -39,7 +39,7 @@ var HelpTexts = settings.Texts{
 	"admin_streams": "Streams of events that one administrator may have open at an instance; 0: any number",
 	"alertmanager_url": "Alertmanagers that get the open alerts of vehicles, separated by commas, such as http://127.0.0.1:9093. See " +
 		"docs/vehicle-alerts.md (default none)",
-	"otlp_url": "Collector that gets OpenTelemetry traces by OTLP/HTTP, such as http://127.0.0.1:4318. See docs/tracing.md (default " +
+	"otlp_url": "Collector that gets OpenTelemetry traces by OTLP/HTTP, such as http://127.0.0.1:4318. See docs/metrics.md (default " +
 		"none: nothing is traced)",
 	"geocoder_url": "Nominatim-compatible server for the address of a place where a vehicle stands: positions leave the " +
 		"installation. See docs/operating.md (default none: no request is sent)",
