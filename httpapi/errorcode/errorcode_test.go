@@ -30,7 +30,16 @@ func errorsMarkdown() string {
 		"[the reference](http-reference.md#errors).\n\n" +
 		"<!-- written by 'UPDATE=1 go test -run TestPage ./httpapi/errorcode' -->\n")
 	page.WriteString("\n| status | code | cause | what you do |\n|---|---|---|---|\n")
+	var notFound []string // the codes of what a path or a query names, in one row
 	for _, e := range explainAll() {
+		if strings.HasSuffix(string(e.Code), "_not_found") {
+			notFound = append(notFound, fmt.Sprintf("`%s`", e.Code))
+			continue
+		}
+		if e.Code == MethodNotAllowed {
+			fmt.Fprintf(&page, "| 404 | %s | It does not exist, or the token may not see it. | Check the id, and whose token it is. |\n",
+				strings.Join(notFound, ", "))
+		}
 		fmt.Fprintf(&page, "| %s | `%s` | %s | %s |\n", e.Status[:3], e.Code, e.Cause, e.Remedy)
 	}
 	return page.String()
