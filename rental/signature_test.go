@@ -10,7 +10,7 @@ import (
 	"motorpool/rental"
 )
 
-// The vectors are the examples of docs/http.md, with which an app developer begins.
+// The vectors are the examples of docs/signing/vectors.json, with which an app developer begins.
 const (
 	vectorNonce = "3q2-7wAAAAAAAAAAAAAAAA"
 	vectorToken = "token-abc"
