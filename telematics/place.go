@@ -3,7 +3,7 @@ package telematics
 import "math"
 
 // StationWithin is how far from its agency's station a vehicle may stand, in metres, to have the
-// station's address (docs/http-vehicles.md).
+// station's address (httpapi/openapi.yaml).
 const StationWithin = 150
 
 // earthRadius is the mean radius R1 of the Earth, in metres (H. Moritz, Geodetic

@@ -281,7 +281,7 @@ func TestBook_SlowGeocoderDelaysNoReader(t *testing.T) {
 	})
 }
 
-// A cell has the size that docs/http-vehicles.md promises, everywhere on the globe.
+// A cell has the size that openapi.yaml promises of an address, everywhere on the globe.
 func TestCell_IsSmallerThan50Metres(t *testing.T) {
 	for _, latitude := range []float64{0, 48.1, -33.9, 89.9} {
 		p := telematics.Position{Latitude: latitude, Longitude: 179.9}
