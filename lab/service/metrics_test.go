@@ -2,15 +2,18 @@ package service_test
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -18,9 +21,15 @@ import (
 	"motorpool/simulator/devstack"
 )
 
-// Each metric says what it means, those that docs/metrics.md names are exported, and its table of
-// what may be dropped has each kind and reason.
-func TestMetrics_AreExplained(t *testing.T) {
+const (
+	metricsDocument = "../../docs/metrics.md"
+	metricsBegin    = "<!-- UPDATE=1 go test -run Metrics ./lab/service writes this table. -->\n\n"
+	metricsEnd      = "\n<!-- end of the metrics -->"
+)
+
+// The table of docs/metrics.md is what the service exports, and another one lists what may be
+// dropped, by kind and reason.
+func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 1)
 	authority, err := devstack.NewAuthority(filepath.Join(s.dir, "authority"))
@@ -49,18 +58,40 @@ func TestMetrics_AreExplained(t *testing.T) {
 		t.Error("the metrics of Go or of the process are missing")
 	}
 
-	for name, family := range families {
-		if strings.HasPrefix(name, "motorpool_") && (len(family.GetHelp()) < 20 || !strings.HasSuffix(family.GetHelp(), ".")) {
+	var table strings.Builder
+	table.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		if !strings.HasPrefix(name, "motorpool_") {
+			continue
+		}
+		family := families[name]
+		if len(family.GetHelp()) < 20 || !strings.HasSuffix(family.GetHelp(), ".") {
 			t.Errorf("%s: help %q", name, family.GetHelp())
 		}
+		fmt.Fprintf(
+			&table, "| `%s` | %s | %s | %s |\n", name, strings.ToLower(family.GetType().String()), labelNames(family),
+			family.GetHelp(),
+		)
 	}
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile(metricsDocument)
 	if err != nil {
 		t.Fatal(err)
 	}
+	before, rest, begins := strings.Cut(string(page), metricsBegin)
+	written, after, ends := strings.Cut(rest, metricsEnd)
+	if !begins || !ends {
+		t.Fatalf("%s lacks the markers of the metrics", metricsDocument)
+	}
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(metricsDocument, []byte(before+metricsBegin+table.String()+metricsEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if written != table.String() {
+		t.Errorf("%s differs from what the service exports:\n%s\nwant\n%s", metricsDocument, written, table.String())
+	}
 	for _, name := range regexp.MustCompile("motorpool_[a-z_]+").FindAllString(string(page), -1) {
 		if families[name] == nil {
-			t.Errorf("docs/metrics.md names %s, which is not exported", name)
+			t.Errorf("%s names %s, which is not exported", metricsDocument, name)
 		}
 	}
 
@@ -71,6 +102,17 @@ func TestMetrics_AreExplained(t *testing.T) {
 	if documented := documentedDrops(string(page)); !maps.Equal(dropped, documented) {
 		t.Errorf("dropped, by kind and reason:\n%v\ndocumented:\n%v", dropped, documented)
 	}
+}
+
+// labelNames returns the sorted names of the labels of all series of a metric, as code.
+func labelNames(family *dto.MetricFamily) string {
+	names := map[string]bool{}
+	for _, m := range family.GetMetric() {
+		for _, l := range m.GetLabel() {
+			names["`"+l.GetName()+"`"] = true
+		}
+	}
+	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }
 
 // documentedDrops returns what may be dropped, by kind and reason.

@@ -3,7 +3,9 @@
 package monitoring_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -25,6 +27,7 @@ func TestMain(m *testing.M) {
 
 type rule struct {
 	Alert       string
+	For         string
 	Expr        string
 	Labels      map[string]string
 	Annotations map[string]string
@@ -73,9 +76,15 @@ func TestPrometheus_FilesPassTheToolsOfTheServers(t *testing.T) {
 	}
 }
 
+const (
+	alertsDocument = "../docs/alerts.md"
+	alertsBegin    = "<!-- UPDATE=1 go test -run Alerts ./lab/deploy/monitoring writes this table. -->\n\n"
+	alertsEnd      = "\n<!-- end of the alerts -->"
+)
+
 // Each alert is in a section of the page of the alerts, to which its runbook leads.
 func TestAlerts_HaveASeverityASummaryAndARunbookThatExists(t *testing.T) {
-	text, err := os.ReadFile("../docs/alerts.md")
+	text, err := os.ReadFile(alertsDocument)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +111,35 @@ func TestAlerts_HaveASeverityASummaryAndARunbookThatExists(t *testing.T) {
 		if !used[alert] {
 			t.Errorf("docs/alerts.md explains %s, which no rule raises", alert)
 		}
+	}
+}
+
+// The page of the alerts has the table of the rules. In a summary, {{ $labels.instance }} reads as
+// the name of the label.
+func TestAlerts_AreTheTableOfTheDocumentation(t *testing.T) {
+	template := regexp.MustCompile(`\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}`)
+	var table strings.Builder
+	table.WriteString("| alert | for | severity | summary |\n|---|---|---|---|\n")
+	for _, r := range rules(t) {
+		_, section, _ := strings.Cut(r.Annotations["runbook"], "#")
+		fmt.Fprintf(&table, "| [%s](#%s) | %s | %s | %s |\n", r.Alert, section, cmp.Or(r.For, "0s"), r.Labels["severity"],
+			template.ReplaceAllString(r.Annotations["summary"], "*$1*"))
+	}
+	page, err := os.ReadFile(alertsDocument)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, begins := strings.Cut(string(page), alertsBegin)
+	written, after, ends := strings.Cut(rest, alertsEnd)
+	if !begins || !ends {
+		t.Fatalf("%s lacks the markers of the alerts", alertsDocument)
+	}
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(alertsDocument, []byte(before+alertsBegin+table.String()+alertsEnd+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if written != table.String() {
+		t.Errorf("%s differs from the rules:\n%s\nwant\n%s", alertsDocument, written, table.String())
 	}
 }
 
