@@ -51,9 +51,11 @@ const (
 	// flight a command takes 0.4 ms more. 8: with 20,000 waiting, batches have 3 to 5, and none
 	// pauses.
 	pauseFrom = 4
-	// Pause after such a batch. 2 ms: with 256 in flight 1.04 of the throughput without a pause,
-	// not 1.07. Double: with 16 in flight, a command takes 4 ms more than now.
-	pause = 3 * time.Millisecond
+	// Pause for each request of such a batch, so that few commands do not wait for many. Half:
+	// with 16 in flight, Postgres takes a tenth more for a command. Double: a fifth fewer commands.
+	pauseEach = 200 * time.Microsecond
+	// Longest pause. 2 ms: with 256 in flight 1.04 of the throughput without a pause, not 1.07.
+	maxPause = 3 * time.Millisecond
 )
 
 // Limits bound the batches.
@@ -139,7 +141,7 @@ func (b *Batcher[Req, Res]) serve(context.Context) error {
 	for batch := b.next(); len(batch) > 0; batch = b.next() {
 		b.serveBatch(batch)
 		if len(batch) >= pauseFrom {
-			time.Sleep(pause)
+			time.Sleep(min(time.Duration(len(batch))*pauseEach, maxPause))
 		}
 	}
 	return nil

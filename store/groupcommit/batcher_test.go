@@ -70,7 +70,7 @@ func call(t *testing.T, g *Batcher[int, string], n int) []error {
 		time.Sleep(time.Millisecond)
 	}
 	wg.Wait()
-	time.Sleep(pause) // until the group is idle
+	time.Sleep(maxPause) // until the group is idle
 	return errs
 }
 
@@ -90,10 +90,10 @@ func TestBatcher_PausesAfterALargeBatch(t *testing.T) {
 			for n := range c.first {
 				start(n)
 			}
-			time.Sleep(2*statementTime + pause/10)
+			time.Sleep(2*statementTime + pauseEach/10)
 			for n := range c.second {
 				start(10 + n)
-				time.Sleep(pause / 10)
+				time.Sleep(pauseEach / 10)
 			}
 			time.Sleep(time.Minute)
 			s.mu.Lock()
