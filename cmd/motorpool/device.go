@@ -71,7 +71,7 @@ func (d device) print(w io.Writer, units []string) error {
 	return nil
 }
 
-// printTeltonika prints the table of docs/teltonika.md, filled in.
+// printTeltonika prints what to enter in the configurator of a unit.
 func printTeltonika(w io.Writer, unit string, d device) error {
 	elements := strings.Trim(fmt.Sprint(teltonika.Elements()), "[]")
 	_, err := fmt.Fprintf(w, `
@@ -117,7 +117,7 @@ func newPIN() string {
 	return fmt.Sprint(least + n.Int64())
 }
 
-// printOVMS prints the command lines of docs/ovms.md, filled in.
+// printOVMS prints what to enter into the shell of a module.
 func printOVMS(w io.Writer, unit string, d device) error {
 	lines := []string{
 		"config set vehicle id " + unit,

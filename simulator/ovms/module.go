@@ -78,7 +78,7 @@ const (
 	whileOn        = 5
 	whileCharging  = 10
 	whileWatched   = 10
-	whileIdle      = 300 // as docs/ovms.md has it configured, instead of 600
+	whileIdle      = 300 // as motorpool unit add has it configured, instead of 600
 	leaseSeconds   = 120
 	retryRefused   = 30
 	retryLost      = 60
