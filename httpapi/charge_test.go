@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,10 +82,11 @@ func TestClients_AreFoundByAPartOfTheirName(t *testing.T) {
 
 func TestClientMethods_AreThoseOfTheAgencysClient(t *testing.T) {
 	a := newBookingAPI(t)
-	const cards = "/api/v1/admin/agencies/1/clients/a%2Fb%20c/payment-methods"
+	client := "https://login.example.com/" + strings.Repeat("/ü", 70)
+	cards := "/api/v1/admin/agencies/1/clients/" + url.PathEscape(client) + "/payment-methods"
 	a.get(cards, ofAgency(1)).wants(200, "").says("1 payment method.").lists(1).has("0.last_four", "4242", "0.is_default", true).
 		hides("pm_secret")
-	same(t, a.bookings.cardsOf, "a/b c", "client")
+	same(t, a.bookings.cardsOf, client, "client")
 	a.get(cards, ofAgency(2)).wants(404, "agency_not_found")
 	a.get("/api/v1/admin/agencies/2/clients/anna/payment-methods").wants(200, "").lists(0)
 	a.bookings.err = gone{}

@@ -51,7 +51,7 @@ func (b bookings) clientMethods(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	methods, err := b.record.ClientMethods(c.Ctx(), agency, c.PathText("client"))
+	methods, err := b.record.ClientMethods(c.Ctx(), agency, c.Param("client"))
 	if err != nil {
 		return err
 	}

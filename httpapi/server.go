@@ -171,9 +171,10 @@ func (s *server) handler() *echo.Echo {
 }
 
 // exactPath refuses paths with an empty segment or a trailing slash: each resource has one address.
+// A segment may have escaped slashes, as that of a client whose subject is a URL.
 func exactPath(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		path := c.Request().URL.Path
+		path := c.Request().URL.EscapedPath()
 		if strings.Contains(path, "//") || len(path) > 1 && strings.HasSuffix(path, "/") && path != ConsolePath {
 			c.SetPath("") // the route that was found is not called
 			return echo.ErrNotFound

@@ -128,7 +128,7 @@ func (f fleetEdits) rules(ctx context.Context, c *request.Call) (resource.Rental
 
 // category returns the category that the path names, as it is stored.
 func category(c *request.Call) string {
-	return telematics.Clean(c.PathText("category"))
+	return telematics.Clean(c.Param("category"))
 }
 
 func noSuchTariff(c *request.Call) error {

@@ -161,13 +161,15 @@ func editDistance(a, b []rune) int {
 // RepeatedName returns the path of the first member that occurs twice in its object, or false. The
 // text must be valid JSON. Parsers differ on which of the two counts (RFC 8259, section 4).
 func RepeatedName(text []byte) (string, bool) {
-	path := repeatedName(json.NewDecoder(bytes.NewReader(text)), nil)
+	path := repeatedName(json.NewDecoder(bytes.NewReader(text)))
+	slices.Reverse(path)
 	return strings.Join(path, "."), path != nil
 }
 
-// repeatedName reads one value, whose path is given, to its end or to the first repetition. Its
-// depth is bounded: the text was decoded before, which fails beyond 10,000 levels.
-func repeatedName(decoder *json.Decoder, path []string) []string {
+// repeatedName reads one value to its end, and returns nil, or to the first repetition, and returns
+// that member and those around it. Its depth is bounded: the text was decoded before, which fails
+// beyond 10,000 levels, of which each must need little memory.
+func repeatedName(decoder *json.Decoder) []string {
 	opening, err := decoder.Token()
 	delimiter, ok := opening.(json.Delim)
 	if err != nil || !ok {
@@ -175,21 +177,21 @@ func repeatedName(decoder *json.Decoder, path []string) []string {
 	}
 	names := map[string]bool{}
 	for decoder.More() {
-		member := path
+		var member []string // none around an element of an array
 		if delimiter == '{' {
 			token, err := decoder.Token()
 			name, ok := token.(string)
 			if err != nil || !ok {
 				return nil
 			}
-			member = append(slices.Clip(path), name)
+			member = []string{name}
 			if names[name] {
 				return member
 			}
 			names[name] = true
 		}
-		if repeated := repeatedName(decoder, member); repeated != nil {
-			return repeated
+		if repeated := repeatedName(decoder); repeated != nil {
+			return append(repeated, member...)
 		}
 	}
 	_, _ = decoder.Token() // the end of the object or the array

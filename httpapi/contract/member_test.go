@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -116,5 +117,19 @@ func TestRepeatedName_FindsTheFirst(t *testing.T) {
 	}
 	if _, repeated := RepeatedName([]byte(`{"":1,"":2}`)); !repeated {
 		t.Error("a repeated empty name was not found")
+	}
+}
+
+func TestRepeatedName_DeepBodyNeedsLittleMemory(t *testing.T) {
+	const levels = 9000 // the library decodes 10,000
+	text := strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if name, repeated := RepeatedName([]byte(text)); repeated {
+		t.Errorf("RepeatedName = %.20q, want none", name)
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 16<<20 {
+		t.Errorf("%d KB were allocated for a body of %d KB", got>>10, len(text)>>10)
 	}
 }

@@ -25,12 +25,12 @@ func (c *Call) PathInteger(name string) int64 {
 	return n
 }
 
-// PathText returns a parameter of the path as text, in which a slash may be escaped.
-func (c *Call) PathText(name string) string {
+// Param returns a parameter of the path as text, in which a slash may be escaped.
+func (c *Call) Param(name string) string {
 	if c.Request().URL.RawPath == "" { // the path has no such characters
-		return c.Param(name)
+		return c.Context.Param(name)
 	}
-	text, _ := url.PathUnescape(c.Param(name)) // the server has refused other escapes
+	text, _ := url.PathUnescape(c.Context.Param(name)) // the server has refused other escapes
 	return text
 }
 

@@ -140,7 +140,13 @@ func (f *Feed) registerFollow(stop func()) (ready func()) {
 	defer f.mu.Unlock()
 	f.stop = stop
 	current := f.ready
-	return sync.OnceFunc(func() { close(current) })
+	return func() {
+		select {
+		case <-current: // by a Follow before, which has panicked
+		default:
+			close(current)
+		}
+	}
 }
 
 // unregisterFollow notes that the log is followed no more: then it does not stall.

@@ -6,13 +6,14 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"motorpool/guard"
 	"motorpool/httpapi/stream"
 	"motorpool/telematics"
 )
 
-// panicking is a log whose first reader panics.
+// panicking is a log whose first two readers panic, the second one after the first event.
 type panicking struct {
 	stream.Log
 	follows atomic.Int32
@@ -23,6 +24,9 @@ func (l *panicking) Follow(ctx context.Context, _ int, begin, _ func([]telematic
 		panic("of the test")
 	}
 	begin([]telematics.Event{{ID: "1-0", Kind: telematics.ResetEvent}})
+	if l.follows.Load() == 2 {
+		panic("of the test")
+	}
 	<-ctx.Done()
 	return nil
 }
@@ -40,6 +44,10 @@ func TestFeed_PanicOfTheLogEndsNoStream(t *testing.T) {
 		release, err := feed.Admit(ctx, telematics.Actor{})
 		if err != nil || log.follows.Load() != 2 {
 			t.Fatalf("Admit = %v after %d readings of the log, want a stream after 2", err, log.follows.Load())
+		}
+		time.Sleep(time.Minute)
+		if n := log.follows.Load(); n != 3 {
+			t.Errorf("the log was read %d times, want 3: the last one goes on", n)
 		}
 		release()
 		cancel()
