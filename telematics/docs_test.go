@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// The author of a unit has only docs/protocol.md, so it must agree with the codec.
+// The author of a unit has only docs/protocol.md and the golden messages that it names, so it must
+// agree with the codec.
 func TestProtocolDocument_AgreesWithTheCodec(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "docs", "protocol.md"))
 	if err != nil {
@@ -70,7 +71,7 @@ func TestProtocolDocument_AgreesWithTheCodec(t *testing.T) {
 		}
 	}
 	for _, pattern := range []string{
-		"command-*.jws", "answer-*.json", "presence-*.json", "report-partial.json", "report-repeats-answers.json",
+		"command-lock.jws", "answer-*.json", "presence-*.json", "report-partial.json", "report-repeats-answers.json",
 	} {
 		paths, err := filepath.Glob(filepath.Join("testdata", "wire", pattern))
 		if err != nil || len(paths) == 0 {
@@ -84,11 +85,20 @@ func TestProtocolDocument_AgreesWithTheCodec(t *testing.T) {
 			says(path, "\n"+string(message)+"\n")
 		}
 	}
+	vectors, err := filepath.Glob(filepath.Join("testdata", "wire", "command-*.jws"))
+	if err != nil || len(vectors) == 0 {
+		t.Fatalf("found no golden command: %v", err)
+	}
+	for _, path := range vectors {
+		says(path, "`"+strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "command-"), ".jws")+"`")
+	}
 	ring, err := os.ReadFile(filepath.Join("testdata", "keyring.jwks"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	says("the public test keys", strings.TrimSpace(string(ring)))
+	if !strings.Contains(strings.ReplaceAll(unwrapped, " ", ""), strings.Join(strings.Fields(string(ring)), "")) {
+		t.Error("the public test keys are missing")
+	}
 }
 
 // The numbers at both ends of a field's documented range are accepted, and none outside.
