@@ -1,6 +1,6 @@
 // Package errorcode has what each code of an error of the API means: its HTTP status, its cause,
-// and what the caller does. docs/errors.md and the page at [Path] are written from it, and
-// openapi.yaml is held to it. It also has what drivers read instead of the messages for staff.
+// and what the caller does. The page at [Path] is written from it, and openapi.yaml is held to it.
+// It also has what drivers read instead of the messages for staff.
 package errorcode
 
 import (
@@ -38,7 +38,7 @@ type kind struct {
 	remedy string // what the caller does
 }
 
-// kinds has each code. After a change: UPDATE=1 go test ./httpapi/errorcode
+// kinds has each code.
 var kinds = map[telematics.Code]kind{
 	contract.MalformedJSON: {http.StatusBadRequest,
 		"The body is not JSON, or could not be read to its end.",

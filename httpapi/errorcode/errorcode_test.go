@@ -7,7 +7,6 @@ import (
 	"go/token"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,45 +19,7 @@ import (
 	"motorpool/telematics"
 )
 
-const errorsDocument = "../../docs/errors.md"
-
-func errorsMarkdown() string {
-	var page strings.Builder
-	page.WriteString("# Errors\n\n" +
-		"An error of the API has a `code`, for programs, and a `doc_url`, which leads to its paragraph at\n" +
-		"`/errors` of the service. How errors are encoded, and which can be repeated, is in\n" +
-		"[the reference](http-reference.md#errors).\n\n" +
-		"<!-- written by 'UPDATE=1 go test -run TestPage ./httpapi/errorcode' -->\n")
-	page.WriteString("\n| status | code | cause | what you do |\n|---|---|---|---|\n")
-	var notFound []string // the codes of what a path or a query names, in one row
-	for _, e := range explainAll() {
-		if strings.HasSuffix(string(e.Code), "_not_found") {
-			notFound = append(notFound, fmt.Sprintf("`%s`", e.Code))
-			continue
-		}
-		if e.Code == MethodNotAllowed {
-			fmt.Fprintf(&page, "| 404 | %s | It does not exist, or the token may not see it. | Check the id, and whose token it is. |\n",
-				strings.Join(notFound, ", "))
-		}
-		fmt.Fprintf(&page, "| %s | `%s` | %s | %s |\n", e.Status[:3], e.Code, e.Cause, e.Remedy)
-	}
-	return page.String()
-}
-
 func TestPage_HasEachCodeAndNoOther(t *testing.T) {
-	want := errorsMarkdown()
-	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(errorsDocument, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text, err := os.ReadFile(errorsDocument)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(text) != want {
-		t.Errorf("%s differs from the errors of the API; UPDATE=1 go test -run TestPage ./httpapi/errorcode writes it", errorsDocument)
-	}
 	page := httptest.NewRecorder()
 	ServePage(page, httptest.NewRequest(http.MethodGet, Path, nil))
 	anchors := map[string]bool{}
