@@ -65,6 +65,7 @@ func TestExitCode_ByResponse(t *testing.T) {
 		"flag without a number":    {200, ``, []string{"lock", "--wait", "x", "42"}, 2},
 		"no vehicle":               {200, ``, []string{"lock"}, 2},
 		"token with a line end":    {200, ``, []string{"lock", "42", "--token", "x\r"}, 2},
+		"key with a line end":      {200, ``, []string{"lock", "42", "--idempotency-key", "x\n"}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("MOTORPOOL_URL", respondingWith(t, c.status, c.answer))

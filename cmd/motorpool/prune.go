@@ -18,15 +18,17 @@ type prune struct {
 	DryRun       bool `env:"-" help:"Print what would be removed, and change nothing."`
 }
 
+const maxMonths = 1200 // a century, in months: Postgres has no date of 7,000 years ago
+
 // Run uses the database, not the service, whose role may not remove history.
 func (p prune) Run(ctx context.Context) error {
-	if p.KeepActivity < 0 {
-		return badUsage("--keep-activity: want 0 or more months")
+	if p.KeepActivity < 0 || p.KeepActivity > maxMonths {
+		return badUsage("--keep-activity: want 0 to %d months", maxMonths)
 	}
-	if p.KeepCommands != 0 && p.KeepCommands < commands.MinMonths {
+	if p.KeepCommands != 0 && (p.KeepCommands < commands.MinMonths || p.KeepCommands > maxMonths) {
 		return badUsage(
-			"--keep-commands: want 0 or at least %d: for that time an answer may still settle a command whose result is unknown",
-			commands.MinMonths,
+			"--keep-commands: want 0 or %d to %d: for %[1]d months an answer may still settle a command whose result is unknown",
+			commands.MinMonths, maxMonths,
 		)
 	}
 	postgres, err := p.open()

@@ -85,11 +85,10 @@ func TestPrune_AYear(t *testing.T) {
 	}
 }
 
-func TestPrune_RefusesTooFewMonthsAndNeedsADatabase(t *testing.T) {
-	for _, months := range []string{"1", "2"} {
-		if err := run(t.Context(), []string{"prune", "--keep-commands", months}); exitCode(err) != 2 ||
-			!strings.Contains(err.Error(), "at least 3") {
-			t.Errorf("--keep-commands %s: error %v, want at least 3", months, err)
+func TestPrune_RefusesMonthsOutOfRangeAndNeedsADatabase(t *testing.T) {
+	for _, args := range []string{"--keep-commands=1", "--keep-commands=2", "--keep-commands=100000", "--keep-activity=100000"} {
+		if err := run(t.Context(), []string{"prune", args}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "to 1200") {
+			t.Errorf("%s: error %v, want the months that are accepted", args, err)
 		}
 	}
 	if err := run(t.Context(), []string{"prune", "--database-url", "postgres://127.0.0.1:1/none"}); err == nil ||

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"motorpool/telematics"
 )
@@ -114,6 +115,9 @@ func (r connection) request(ctx context.Context, method, path string, body any, 
 		request.Header.Set("Content-Type", "application/json")
 	}
 	for pair := range slices.Chunk(headers, 2) {
+		if strings.ContainsFunc(pair[1], unicode.IsControl) { // no request could be sent
+			return nil, badUsage("%s: %q: want text without the end of a line", pair[0], pair[1])
+		}
 		request.Header.Add(pair[0], pair[1])
 	}
 	return request, nil
