@@ -172,3 +172,23 @@ func TestRecord_VersionChangesWithTwoMoves(t *testing.T) {
 		t.Errorf("the version is still %d, error %v", after.Version, err)
 	}
 }
+
+// An instance that could not look up a unit does not know when it was moved: the transaction that
+// stores the report does.
+func TestStore_ReportFromBeforeTheMoveOfItsUnitIsASignOfLife(t *testing.T) {
+	f := newRecordedFleet(t)
+	f.exec(`update units set vehicle_id = null where vehicle_id = 1`)
+	f.exec(`update units set vehicle_id = 2 where vehicle_id is null`)
+	now := time.Now().UTC()
+	for at, want := range map[time.Time]int{now.Add(-time.Hour): 0, now: 1} {
+		r := telematics.Report{
+			At: at, Values: map[telematics.Field]any{telematics.MileageKm: 100.0}, Alarms: []telematics.Alarm{{Kind: "towing"}},
+		}
+		seen, err := Store(t.Context(), f.db, []delivery.Observation{{Unit: f.unit, At: now, Report: &r}})
+		twin, read := newRecord(f.db).Twin(t.Context(), 2)
+		if err != nil || read != nil || len(twin.Snapshot) != want || len(seen.Changes) != want || twin.Contact.LastSeen.IsZero() {
+			t.Errorf("a report of %s: %+v, %+v, %v, %v; want %d readings and changes", at, twin, seen, err, read, want)
+		}
+		f.exec(`delete from snapshots`)
+	}
+}

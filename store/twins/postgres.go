@@ -47,6 +47,14 @@ func (o observation) merge(other observation) observation {
 	return other
 }
 
+// since returns an observation of a unit that was not looked up without what it reported of the
+// time before it or its vehicle was moved.
+func (o observation) since(moved time.Time) observation {
+	o.Observation, o.readings = owner{movedAt: moved}.of(o.Observation), maps.Clone(o.readings)
+	maps.DeleteFunc(o.readings, func(_ telematics.Field, r telematics.Reading) bool { return r.At.Before(moved) })
+	return o
+}
+
 // contact returns the contact c as it is after the observation.
 func (o observation) contact(c telematics.Contact) telematics.Contact {
 	if o.Presence != nil {
@@ -201,6 +209,7 @@ type observedUnit struct {
 	announced telematics.PresenceStatus
 	spoke     bool // it has sent presence
 	contact   telematics.Contact
+	movedAt   time.Time // as in telematics.Twin
 	observed  bool
 	heard     bool                // its latest sign of life is newer
 	snapshot  telematics.Snapshot // nil where the observation includes it
@@ -243,6 +252,11 @@ func writeIn(ctx context.Context, tx *pg.Tx, observations []observation) (delive
 		}
 		return true
 	})
+	for i, o := range observations {
+		if o.vehicle == 0 {
+			observations[i] = o.since(units[o.Unit].movedAt)
+		}
+	}
 	if err := readSnapshots(ctx, tx, units, observations); err != nil {
 		return delivery.Seen{}, nil, err
 	}

@@ -26,7 +26,8 @@ func lockUnits(
 	}
 	units := make(map[telematics.Unit]*observedUnit, len(observations))
 	err := tx.Each(ctx, `
-		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced, `+vehicles.ContactColumns+`
+		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced,
+			`+vehicles.MovedAt+`, `+vehicles.ContactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
 		order by u.vehicle_id
@@ -34,13 +35,14 @@ func lockUnits(
 		[]any{pq.Array(serials)}, func(found *sql.Rows) error {
 			var u observedUnit
 			var r vehicles.ContactRow
+			var moved *time.Time
 			c := &u.change
-			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.announced,
+			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.announced, &moved,
 				&r.Status, &r.Session, &r.Former, &r.SaidAt, &r.ChangedAt, &r.LastSeen,
 				&r.Actions, &r.Keys, &r.Firmware, &r.GapMS); err != nil {
 				return err
 			}
-			u.contact = r.Contact()
+			u.contact, u.movedAt = r.Contact(), pg.FromTimestamp(moved)
 			units[u.serial] = &u
 			return nil
 		})
