@@ -93,9 +93,11 @@ func TestAuth_ABadTokenIsRefused(t *testing.T) {
 		token string
 		why   string
 	}{
-		"expired":             {minted(claimSet{"exp": seconds(-61)}), "The access token has expired."},
-		"not yet valid":       {minted(claimSet{"nbf": seconds(62)}), "The access token is not valid yet."},
-		"from the future":     {minted(claimSet{"iat": seconds(62)}), "The access token is not valid yet."},
+		"expired":         {minted(claimSet{"exp": seconds(-61)}), "The access token has expired."},
+		"not yet valid":   {minted(claimSet{"nbf": seconds(62)}), "The access token is not valid yet."},
+		"from the future": {minted(claimSet{"iat": seconds(62)}), "The access token is not valid yet."},
+		"exp in milliseconds": {minted(claimSet{"exp": seconds(0) * 1000}),
+			"The access token's exp must be in seconds since 1970; this one never ends."},
 		"without end":         {minted(claimSet{"exp": nil}), "The access token is not valid."},
 		"another issuer":      {minted(claimSet{"iss": "x"}), "The access token is of another issuer."},
 		"no issuer":           {minted(claimSet{"iss": nil}), ""},

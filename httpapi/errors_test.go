@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -185,13 +186,16 @@ func TestErrors_AWrongMethodGetsTheAllowedOnesBeforeTheToken(t *testing.T) {
 	}
 }
 
-func TestErrors_TooLargeBodyIsRefusedBeforeTheToken(t *testing.T) {
+func TestErrors_TooLargeBodyIsRefused(t *testing.T) {
 	a := newAPI(t)
 	chunked := func(r *http.Request) { r.ContentLength = -1 }
 	huge := strings.Repeat(" ", 64<<10+1)
 	for _, target := range []string{lock, attention42} {
-		a.post(target, anonymous, withJSON(huge)).wants(413, "body_too_large")
-		a.post(target, anonymous, withJSON(huge), chunked).wants(413, "body_too_large")
+		a.post(target, withJSON(huge)).wants(413, "body_too_large")
+		a.post(target, withJSON(huge), chunked).wants(413, "body_too_large")
+		unread := strings.NewReader(huge)
+		a.post(target, anonymous, func(r *http.Request) { r.Body = io.NopCloser(unread) }).wants(401, "unauthenticated")
+		same(t, unread.Len(), len(huge), "bytes that were not read without a token")
 	}
 	largest := `{"signal":"horn"}` + strings.Repeat(" ", 64<<10-17)
 	a.post(attention42, withJSON(largest)).wants(200, "")
@@ -217,8 +221,8 @@ func TestErrors_ChecksHaveTheOrderOfTheInterface(t *testing.T) {
 	client := byClient
 	a := newAPI(t)
 	a.do(http.MethodPut, attention, anonymous, withJSON(strings.Repeat(" ", 70_000))).wants(405, "method_not_allowed")
-	a.post(attention, anonymous, withJSON(strings.Repeat(" ", 70_000))).wants(413, "body_too_large")
-	a.post(attention, anonymous, withJSON(`{`)).wants(401, "unauthenticated")
+	a.post(attention, anonymous, withJSON(strings.Repeat(" ", 70_000))).wants(401, "unauthenticated")
+	a.post(attention, client, withJSON(strings.Repeat(" ", 70_000))).wants(413, "body_too_large")
 	a.post(attention, client, withJSON(`{`)).wants(403, "forbidden")
 	a.post(attention, withBody(`{`)).wants(415, "unsupported_media_type")
 	a.post(attention, withJSON(`{`)).wants(400, "malformed_json")

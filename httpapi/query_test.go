@@ -3,7 +3,6 @@ package httpapi_test
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -56,7 +55,9 @@ func TestBody_TooLargeIsRefusedBeforeItIsSent(t *testing.T) {
 	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	_ = must(io.WriteString(conn, "POST /api/v1/admin/vehicles/1/control/lock HTTP/1.1\r\nHost: x\r\nContent-Length: 70000\r\n\r\n"))
+	_ = must(fmt.Fprintf(
+		conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 70000\r\n\r\n", lock, adminToken(),
+	))
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "413") {
 		t.Errorf("answered %q, %v; want 413", line, err)
 	}

@@ -187,6 +187,9 @@ func (t *Tokens) readClaims(token jwt.Token) (Identity, error) {
 	expires, _ := token.Expiration()
 	notBefore, _ := token.NotBefore()
 	id.Until, id.from = expires.Add(t.Leeway), notBefore.Add(-t.Leeway)
+	if id.Until.Year() > 9999 {
+		return id, badToken("The access token's exp must be in seconds since 1970; this one never ends.", nil)
+	}
 	subject, _ := token.Subject()
 	if subject == "" || len(subject) > maxSubject || !utf8.ValidString(subject) || strings.ContainsFunc(subject, unicode.IsControl) {
 		return id, badToken(fmt.Sprintf("The access token must have sub, a string of 1 to %d bytes.", maxSubject), nil)

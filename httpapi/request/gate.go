@@ -55,9 +55,6 @@ func (p *Pipeline) Guard(g Gate, h Handler) echo.HandlerFunc {
 // before.
 func (p *Pipeline) authorize(c *Call, g Gate) error {
 	defer tracing.Step(c.Ctx(), delivery.StepAdmit).End()
-	if err := c.ReadBody(cmp.Or(g.MaxBody, maxBody)); err != nil {
-		return err // 413
-	}
 	token, err := p.Identify(c.Ctx(), c.Request())
 	if err != nil {
 		challenge(c, err)
@@ -65,6 +62,10 @@ func (p *Pipeline) authorize(c *Call, g Gate) error {
 	}
 	connections.MarkAuthenticated(c.Ctx(), token.Actor)
 	c.Actor, c.Level, c.Scopes, c.TokenUntil = token.Actor, token.Level, token.Scopes, token.Until
+	// After the token: others than actors must not fill the memory.
+	if err := c.ReadBody(cmp.Or(g.MaxBody, maxBody)); err != nil {
+		return err // 413
+	}
 	if err := p.checkAccess(c, g); err != nil {
 		challenge(c, err)
 		p.recordRefusal(c, g, err)
