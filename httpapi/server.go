@@ -248,11 +248,11 @@ func (s *server) cors() echo.MiddlewareFunc {
 		AllowMethods:    []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 		AllowHeaders: []string{
 			echo.HeaderAuthorization, echo.HeaderContentType, echo.HeaderXRequestID,
-			"X-Agency-Signature", "Idempotency-Key", "Prefer", "Last-Event-ID",
+			"X-Agency-Signature", "Idempotency-Key", "Prefer", "Last-Event-ID", "If-Match", "If-None-Match",
 		},
 		ExposeHeaders: []string{
 			echo.HeaderXRequestID, "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", echo.HeaderRetryAfter,
-			echo.HeaderLocation, "Idempotency-Replayed", headerPreferenceApplied, echo.HeaderWWWAuthenticate,
+			echo.HeaderLocation, "Idempotency-Replayed", headerPreferenceApplied, echo.HeaderWWWAuthenticate, "ETag",
 		},
 		MaxAge: preflightAge, // no credentials: there are no cookies
 	})

@@ -247,7 +247,8 @@ func TestCORS_AllowsOnlyConfiguredOrigins(t *testing.T) {
 		r.heads("Access-Control-Allow-Origin", origin, "Access-Control-Allow-Credentials", "")
 		r.answers(204)
 		same(t, r.header.Get("Allow"), "", "preflight of %s: Allow", origin)
-		for _, name := range []string{"Authorization", "Content-Type", "X-Agency-Signature", "Idempotency-Key", "Prefer", "Last-Event-ID"} {
+		for _, name := range []string{"Authorization", "Content-Type", "X-Agency-Signature", "Idempotency-Key", "Prefer", "Last-Event-ID",
+			"If-Match", "If-None-Match"} {
 			if !strings.Contains(r.header.Get("Access-Control-Allow-Headers"), name) {
 				t.Errorf("the header %s is not allowed", name)
 			}
@@ -263,7 +264,7 @@ func TestCORS_AllowsOnlyConfiguredOrigins(t *testing.T) {
 			r.heads("Access-Control-Allow-Origin", origin, "Vary", "Origin")
 			r.answers(status)
 			for _, name := range []string{"X-Request-ID", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After",
-				"Location", "Idempotency-Replayed", "Preference-Applied"} {
+				"Location", "Idempotency-Replayed", "Preference-Applied", "ETag"} {
 				if !strings.Contains(strings.ToLower(r.header.Get("Access-Control-Expose-Headers")), strings.ToLower(name)) {
 					t.Errorf("the header %s is not exposed", name)
 				}
