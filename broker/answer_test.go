@@ -84,6 +84,7 @@ func TestAnswer_DuplicateOrUnknownIsCountedAndChangesNothing(t *testing.T) {
 		w.answers(0, time.Second, telematics.Succeeded)
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
+		time.Sleep(time.Millisecond)
 		for _, state := range []telematics.State{telematics.Succeeded, telematics.Failed, telematics.Received} {
 			w.answer(0, unit, telematics.Answer{Command: c.ID, State: state, At: time.Now()})
 		}

@@ -129,9 +129,14 @@ func (l *ledger) noteAll(ctx context.Context, notes []delivery.Note) error {
 func (l *ledger) settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	e := l.entries[s.Command]
+	var before telematics.State
+	if e != nil {
+		before = e.State
+	}
 	c, ok, err := l.memory.Commands.Settle(ctx, s)
 	l.followed(s.Command)
-	if e := l.entries[s.Command]; ok && e != nil && !s.State.IsOpen() {
+	if ok && e != nil && e.State != before && !s.State.IsOpen() { // else a repeated one
 		e.settlements++
 		if c.Late {
 			l.count("late answers")

@@ -91,7 +91,13 @@ func (m *Commands) Settle(ctx context.Context, s delivery.Settlement) (*telemati
 	}
 	defer m.mu.Unlock()
 	c, ok := m.commands[s.Command]
-	if !ok || s.Unit != "" && s.Unit != c.Unit || !c.State.MayBecome(s.State) {
+	if !ok || s.Unit != "" && s.Unit != c.Unit {
+		return nil, false, nil
+	}
+	if at := storedTime(s.At); c.State == s.State && (at.Equal(c.ReceivedAt) || at.Equal(c.Completed)) {
+		return &c, true, nil // a driver retries it
+	}
+	if !c.State.MayBecome(s.State) {
 		return nil, false, nil
 	}
 	// A sweeper does not know whether the owner has published it; an answer says that it has.

@@ -122,7 +122,9 @@ func lifecycleIsKept(t *testing.T, r CommandRecord) {
 		for _, next := range telematics.States {
 			c := r.commandIn(t, state)
 			before := len(r.Entries(c.ID))
-			after, ok, err := r.There.Settle(t.Context(), settlement(c, next))
+			s := settlement(c, next)
+			s.At = s.At.Add(time.Second)
+			after, ok, err := r.There.Settle(t.Context(), s)
 			if err != nil || ok != state.MayBecome(next) {
 				t.Errorf("%s to %s: %v, %v; want %v", state, next, ok, err, state.MayBecome(next))
 				continue
@@ -150,6 +152,7 @@ func knownCommandIsReturnedAsItIsRead(t *testing.T, r CommandRecord) {
 				c := r.commandIn(t, state)
 				c.Protocol, c.Version = telematics.DefaultProtocol, 1 // as they were claimed
 				s := settlement(c, next)
+				s.At = s.At.Add(time.Second)
 				s.Known, s.Reported, s.SentAt, s.Attempts = &c, reported, instant, 2
 				got, ok, err := r.Here.Settle(t.Context(), s)
 				if err != nil || ok != state.MayBecome(next) {
@@ -185,6 +188,9 @@ func settlementAddsOneEntry(t *testing.T, r CommandRecord) {
 		c.State, c.Reason, c.Detail, c.Completed, c.Reported = s.State, s.Reason, s.Detail, s.At, s.Reported
 		got.Reported, c.Reported = values(got.Reported), values(c.Reported)
 		wantCommand(t, got, c)
+		again := r.settle(t, s) // as a driver does that has lost the reply
+		again.Reported = values(again.Reported)
+		wantCommand(t, again, c)
 		wantEntries(t, r, c.ID, c.Activity())
 	}
 }
@@ -222,6 +228,7 @@ func receivedAddsNoEntry(t *testing.T, r CommandRecord) {
 	got := r.settle(t, settlement(c, telematics.Received))
 	c.State, c.ReceivedAt = telematics.Received, instant.Add(time.Second)
 	wantCommand(t, got, c)
+	wantCommand(t, r.settle(t, settlement(c, telematics.Received)), c)
 	if entries := r.Entries(c.ID); len(entries) > 0 {
 		t.Errorf("audit log entries %+v, want none", entries)
 	}
@@ -287,7 +294,9 @@ func oneOfManyAnswersSettles(t *testing.T, r CommandRecord) {
 			commands = r.There
 		}
 		wg.Go(func() {
-			got, ok, err := commands.Settle(t.Context(), settlement(c, states[i%len(states)]))
+			s := settlement(c, states[i%len(states)])
+			s.At = s.At.Add(time.Duration(i) * time.Millisecond)
+			got, ok, err := commands.Settle(t.Context(), s)
 			if err != nil {
 				t.Errorf("Settle: %v", err)
 			}

@@ -51,11 +51,12 @@ func (r CommandRecord) conclude(t *testing.T, id telematics.CommandID, state tel
 	var concluded atomic.Pointer[telematics.Command]
 	var times atomic.Int32
 	var both sync.WaitGroup
-	for _, commands := range []interface {
+	for i, commands := range []interface {
 		Conclude(context.Context, delivery.Settlement) (*telematics.Command, bool, error)
 	}{r.Here, r.There} {
 		both.Go(func() {
-			c, ok, err := commands.Conclude(t.Context(), delivery.Settlement{Command: id, State: state, At: instant.Add(time.Minute)})
+			at := instant.Add(time.Minute + time.Duration(i)*time.Millisecond)
+			c, ok, err := commands.Conclude(t.Context(), delivery.Settlement{Command: id, State: state, At: at})
 			if err != nil || ok == (c == nil) {
 				t.Errorf("Conclude = %+v, %t, %v", c, ok, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -18,7 +19,8 @@ import (
 
 // Settle applies a settlement, where the lifecycle allows it, and adds its audit log entry, in
 // one step [LAW-3] [LAW-9]. It reports false, without a command, where the command does not
-// exist, was sent to another unit, or may not enter the state any more.
+// exist, was sent to another unit, or may not enter the state any more. A settlement that was
+// applied before is returned again, without an entry: a driver retries one whose reply was lost.
 func (s *Store) Settle(ctx context.Context, settlement delivery.Settlement) (*telematics.Command, bool, error) {
 	done, err := s.settlements.Do(ctx, &settlement)
 	for retries := s.db.NewRetries(); err == nil && done.locked; done, err = s.settlements.Do(ctx, &settlement) {
@@ -59,19 +61,22 @@ func (s *Store) settleUnlocked(ctx context.Context, settlements []*delivery.Sett
 	if len(rows) == 0 {
 		return results, nil
 	}
-	locked := map[telematics.CommandID]bool{}
-	err = s.db.Prepared.Each(ctx, `with `+settlementColumns.Many()+`
-		select c.id from commands c join settlement s using (id)
-		where c.id = any ($1) and `+mayChange("c.state"),
-		pg.Arrays(rows), func(found *sql.Rows) error {
-			var id telematics.CommandID
-			err := found.Scan(&id)
-			locked[id] = true
-			return err
-		})
-	for i := range results {
-		if results[i].command == nil {
-			results[i].locked, results[i].err = locked[settlements[i].Command], err
+	left, err := selectCommands(ctx, s.db.Prepared, durable(`
+		with `+settlementColumns.Many()+`
+		select `+commandColumns+` from (
+			select c.* from commands c join settlement s using (id)
+			where c.id = any ($1) and (`+mayChange("c.state")+` or `+hasChanged+`)
+		) as c`), pg.Arrays(rows)...)
+	for i, s := range settlements {
+		at := slices.IndexFunc(left, func(c telematics.Command) bool { return c.ID == s.Command })
+		switch {
+		case results[i].command != nil:
+		case err != nil || at < 0:
+			results[i].err = err
+		case left[at].State == s.State:
+			results[i].command = &left[at]
+		default:
+			results[i].locked = true
 		}
 	}
 	return results, nil
@@ -81,6 +86,9 @@ func (s *Store) settleUnlocked(ctx context.Context, settlements []*delivery.Sett
 func mayChange(state string) string {
 	return `s.unit in ('', c.unit) and ` + state + ` || ' ' || s.state = any ('` + allowed + `')`
 }
+
+// hasChanged is the SQL of whether a settlement s has changed a command c.
+const hasChanged = `s.unit in ('', c.unit) and s.state = c.state and s.at in (c.received_at, c.completed_at)`
 
 // settle applies settlements in their order, and returns the changed commands, nil where none
 // changed. One statement can change a row only once, so a further settlement of a command waits
