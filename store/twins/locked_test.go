@@ -1,11 +1,14 @@
 package twins
 
 import (
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"motorpool/store/pg"
+	"motorpool/store/redis"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -65,6 +68,28 @@ func TestObserve_LockedUnitDelaysNoOther(t *testing.T) {
 	_ = tx.Rollback()
 	if _, left, err := p.observe(t.Context(), left); err != nil || len(left) > 0 || !stored(held) {
 		t.Errorf("after the lock: %v left, %v", left, err)
+	}
+}
+
+// Instances hear the same presence, and meet at its unit: that is no reason for a warning.
+func TestObserve_LogsPresenceOfAUnitThatIsHeldForLong(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	_, unit := storetest.AddVehicle(t, p.DB, 1)
+	var log strings.Builder
+	twins := New(Config{DB: p.DB, Redis: new(redis.DB), Vehicles: p.Fleet, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	tx := p.Pool.MustBegin()
+	defer tx.Rollback() //nolint:errcheck // at the end of the test
+	began := time.Now()
+	tx.MustExec(`select from units where serial = $1 for update`, unit)
+	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning}
+	for log.Len() == 0 && time.Since(began) < time.Minute {
+		if seen, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Presence: &presence}}); err != nil ||
+			!slices.Equal(seen.Locked, []telematics.Unit{unit}) {
+			t.Fatalf("Observe = %+v, %v; want the unit locked", seen, err)
+		}
+	}
+	if held := time.Since(began); held < heldLong || !strings.Contains(log.String(), "another transaction holds unit") {
+		t.Errorf("logged after %v: %q", held, &log)
 	}
 }
 

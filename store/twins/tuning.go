@@ -96,6 +96,10 @@ const (
 	// vehicles that have moved to another agency: the former agency must not get their events.
 	movesEvery = time.Second
 
+	// heldLong is the age of another transaction with a unit that is logged. Half: meetings of busy
+	// instances are. Double: a lock is logged a second later.
+	heldLong = time.Second
+
 	// Vehicles, at up to 1 KB. Half: orders in a larger fleet read Postgres first.
 	cachedRecords = 1 << 15
 )

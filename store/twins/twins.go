@@ -135,7 +135,7 @@ func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation
 		}
 	}
 	seen, _, err := t.stored.observe(ctx, presence)
-	if locked := t.stored.lockedError(ctx, seen); locked != nil {
+	if locked := t.stored.lockedError(ctx, seen); isHeld(locked) {
 		t.log.Warn("presence not written to postgres, to be observed again", "units", len(seen.Locked), "err", locked)
 	}
 	t.noteOffline(ctx, seen.Changes)
@@ -157,6 +157,13 @@ func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation
 		}
 	}
 	return seen, err
+}
+
+// isHeld reports whether a lock is more than that of another instance, which hears the same
+// presence and stores it at the same moment.
+func isHeld(err error) bool {
+	var locked *pg.LockedError
+	return errors.As(err, &locked) && locked.Holder != "" && (locked.For == 0 || locked.For >= heldLong)
 }
 
 // alarmsOf returns the alarms that a unit has raised; nil: none. They are published once, by the
