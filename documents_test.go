@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -20,9 +21,7 @@ import (
 func TestPages_ForContributorsAreThere(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(text)
 	}
 	readme, makefile := read("README.md"), read("Makefile")
@@ -120,9 +119,7 @@ func TestDocuments_ListEachControlAction(t *testing.T) {
 
 func TestDecisions_AreInTheIndex(t *testing.T) {
 	index, err := os.ReadFile("docs/adr/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	decisions, err := fs.Glob(os.DirFS("docs/adr"), "0*.md")
 	if err != nil || len(decisions) == 0 {
 		t.Fatal(decisions, err)
@@ -282,8 +279,6 @@ func anchorOf(heading string) string {
 func mustRead(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"motorpool/internal/require"
 )
 
 // phrases lists words that readers do not search for, or that have two meanings, and what to write
@@ -77,9 +79,7 @@ func TestLanguage_NoMisleadingPhrases(t *testing.T) {
 			continue
 		}
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text := string(content)
 		for _, quotation := range quotations {
 			text = strings.ReplaceAll(text, quotation, "")
@@ -150,9 +150,7 @@ func TestLanguage_CommentsHaveAtMost100Columns(t *testing.T) {
 	const most, tab = 100, "    "
 	for _, file := range trackedFiles(t, "*.go") {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		lines := strings.Split(string(content), "\n")
 		files := token.NewFileSet()
 		of := files.AddFile(file, -1, len(content))
@@ -179,9 +177,7 @@ func TestLanguage_LinesHaveAtMost140Columns(t *testing.T) {
 	const most, tab = 140, "    "
 	for _, file := range trackedFiles(t, "*.go", "*.ts", "*.svelte") {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		at := 0
 		for line := range strings.Lines(string(content)) {
 			at++
@@ -216,9 +212,7 @@ func TestLanguage_CommentsNameErrors(t *testing.T) {
 		}
 		files := token.NewFileSet()
 		parsed, err := parser.ParseFile(files, file, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		folder := filepath.Dir(file)
 		named[folder] = named[folder] || namesErrors.MatchString(parsed.Doc.Text())
 		for _, d := range parsed.Decls {
@@ -261,9 +255,7 @@ func TestLanguage_TestsAreNamedByWhatTheyTestAndItsRule(t *testing.T) {
 	declared := regexp.MustCompile(`(?m)^func Test(\w+)\(`)
 	for _, file := range trackedFiles(t, "*_test.go") {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, name := range declared.FindAllSubmatch(content, -1) {
 			if !testName.Match(name[1]) {
 				t.Errorf("%s: Test%s: name it TestSubject_Rule", file, name[1])

@@ -9,18 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 // A Go that cannot read go.mod names a line of it; the Makefile says what to install instead.
 func TestMakefile_NamesTheGoThatIsMissing(t *testing.T) {
 	module, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	needed, err := strconv.Atoi(string(regexp.MustCompile(`(?m)^go 1\.(\d+)`).FindSubmatch(module)[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range []struct {
 		version  string
 		switches bool // to the version of go.mod, which it downloads
@@ -59,9 +57,7 @@ func TestMakefile_NamesTheGoThatIsMissing(t *testing.T) {
 // Each target that compiles checks the version first.
 func TestMakefile_ChecksGoBeforeItIsUsed(t *testing.T) {
 	text, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, rule := range regexp.MustCompile(`(?m)^(\w+):(.*)\n((?:\t.*\n)+)`).FindAllStringSubmatch(string(text), -1) {
 		uses := regexp.MustCompile(`(?m)^\t@?(go |\$\(GOLANGCI\)|gofmt|\.ci/(contract/run|vuln|test))`).MatchString(rule[3])
 		needs, _, _ := strings.Cut(rule[2], "##")
@@ -76,12 +72,8 @@ func TestServers_SaysThatTheTestsGoOnWithoutThem(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"sh", "dirname", "id"} { // and no apt-get
 		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(path, filepath.Join(dir, name)))
 	}
 	run := exec.Command("sh", ".ci/servers")
 	run.Env = []string{"PATH=" + dir}

@@ -9,6 +9,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/metrics/metricstest"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
@@ -252,9 +253,7 @@ func TestAnswer_ReportsAndPresenceReachTheTwin(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		twin, err := w.Twin(w.Context(), car)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if speed := twin.Snapshot.Number(telematics.SpeedKmh); speed == nil || *speed != 12 {
 			t.Errorf("speed is %v, want 12, the newest one that was not retained", speed)
 		}

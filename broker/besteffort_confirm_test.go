@@ -9,6 +9,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -111,9 +112,7 @@ func TestConfirm_AnotherInstanceSettlesFromTheStoredReport(t *testing.T) {
 			order := w.order(telematics.Lock)
 			order.Vehicle = truckID
 			receipt, err := w.brokers[0].Start(w.Context(), &order)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			time.Sleep(time.Second) // its progress is stored
 			w.truckSays(1, "answer taken")
 			synctest.Wait()
@@ -205,9 +204,7 @@ func TestConfirm_CommandIsPublishedAtTheEndOfASecondWhileThereIsTime(t *testing.
 			order := w.order(telematics.Lock)
 			order.Vehicle, order.Budget = truckID, c.budget
 			receipt, err := w.brokers[0].Start(w.Context(), &order)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			time.Sleep(20 * time.Second) // until the caller has its result
 			if got := w.record(receipt.Command.ID).SentAt.Sub(asked); got != c.want {
 				t.Errorf("%+v: published after %v", c, got)

@@ -19,6 +19,7 @@ import (
 	"motorpool/broker/brokertest"
 	mqttlink "motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -283,9 +284,7 @@ func TestDialect_TwoShareTheLinkAndEachGetsItsMessages(t *testing.T) {
 		UnitsAccess:  mosquitto.UnitsACL + morseUnitsAccess,
 		UnitPassword: func(user string) (string, bool) { return linktest.UnitPassword, user == string(unit) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	speaker := linktest.Connect(t, server.UnitsURL(), unit)
 	root := morseTopic(unit)
@@ -345,9 +344,7 @@ func TestDialect_TwoShareTheLinkAndEachGetsItsMessages(t *testing.T) {
 	if p := to.of("presence")[0]; p.Dialect != (morse{}) || !p.Retained || string(p.Payload) != "yes" {
 		t.Errorf("presence %+v, want the retained one", p)
 	}
-	if err := l.Publish(telematics.Transmission{Topic: root + "command/9", Payload: []byte("lock")}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Publish(telematics.Transmission{Topic: root + "command/9", Payload: []byte("lock")}))
 	select {
 	case got := <-heard:
 		if got != root+"command/9 lock" {
@@ -375,9 +372,7 @@ func TestBroker_NamesNoDialect(t *testing.T) {
 			continue
 		}
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i, line := range strings.Split(string(source), "\n") {
 			if found := named.FindString(line); found != "" {
 				t.Errorf("%s:%d names %s", file, i+1, found)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )
@@ -30,9 +31,7 @@ const (
 // several runs of its seed (-count).
 func TestInterleavings(t *testing.T) {
 	key, err := signing.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	first, last := uint64(1), uint64(numberFrom(t, "INTERLEAVINGS", interleavings))
 	if raceDetector {
 		last = uint64(numberFrom(t, "INTERLEAVINGS", interleavingsRace))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/internal/require"
 	"motorpool/metrics"
 	"motorpool/telematics"
 )
@@ -24,9 +25,7 @@ func TestMetrics_OfACommand(t *testing.T) {
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
 		values, gatherErr := metrics.Gather(w.brokers[0].Metrics().(prometheus.Gatherer))
-		if gatherErr != nil {
-			t.Fatal(gatherErr)
-		}
+		require.NoError(t, gatherErr)
 		for sample, want := range map[string]float64{
 			`motorpool_commands_total{action="lock", outcome="executed", protocol="v1"}`:       1,
 			`motorpool_commands_total{action="lock", outcome="unknown", protocol="v1"}`:        0,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -55,9 +56,7 @@ func TestPresence_StoredInItsOrderAfterAnOutageOfTheRecord(t *testing.T) {
 		w.Break(nil, "Observe")
 		time.Sleep(5 * time.Second)
 		twin, err := w.Twin(t.Context(), car)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if c := twin.Contact; c.Status != telematics.Offline || c.Session != "two" {
 			t.Errorf("the contact is %s in session %q, want offline in two", c.Status, c.Session)
 		}

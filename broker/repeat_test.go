@@ -11,6 +11,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -180,9 +181,7 @@ func TestStart_TheCommandRunsConcurrently(t *testing.T) {
 		if err != nil || !again.Replayed || again.Command.ID != r.Command.ID {
 			t.Errorf("the repeated order: %+v, %v; want the first command", again, err)
 		}
-		if err := w.brokers[0].Drain(w.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.brokers[0].Drain(w.Context()))
 		if c := w.record(r.Command.ID); c.State != telematics.Succeeded || time.Since(start) != 2*time.Second {
 			t.Errorf("after %v: %+v; want succeeded after 2 s", time.Since(start), c)
 		}

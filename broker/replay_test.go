@@ -14,6 +14,7 @@ import (
 	"motorpool/broker/ingest"
 	mqttlink "motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -62,9 +63,7 @@ func fleetMQTT(t *testing.T, real bool, fleet int) mqttServer {
 			ServicePassword: linktest.ServicePassword,
 			UnitPassword:    func(user string) (string, bool) { p, ok := passwords[user]; return p, ok },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = server.Close() })
 		return server
 	}
@@ -72,9 +71,7 @@ func fleetMQTT(t *testing.T, real bool, fleet int) mqttServer {
 	server, err := devstack.StartMosquitto(
 		devstack.MosquittoConfig{Dir: t.TempDir(), Units: passwords, ServicePassword: linktest.ServicePassword},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return server
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -45,9 +46,7 @@ func TestSend_TheCallerReadsTheReportedStateImmediately(t *testing.T) {
 			t.Fatal(err)
 		}
 		twin, err := w.Twin(w.Context(), car)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if locked := twin.Snapshot.Flag(telematics.IsLocked); locked == nil || !*locked {
 			t.Error("the snapshot does not show the lock that was just reported")
 		}

@@ -13,6 +13,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/broker/ingest"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	v1 "motorpool/telematics/v1"
@@ -112,12 +113,8 @@ func TestSlow_ReceiptOfStartDoesNotChange(t *testing.T) {
 	}}
 	inWorldOf(t, between(away), func(w *world) {
 		r, err := w.brokers[0].Start(w.Context(), new(w.order(telematics.Lock)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.brokers[0].Drain(w.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, w.brokers[0].Drain(w.Context()))
 		if r.Command.State != telematics.Accepted || !r.Command.Completed.IsZero() {
 			t.Errorf("the receipt has %+v, want the command as accepted", r.Command)
 		}
@@ -434,9 +431,7 @@ func TestStop_StoresReceivedReports(t *testing.T) {
 		}
 		w.stops[0]()
 		twin, err := w.Twin(w.Context(), car)
-		if err != nil {
-			w.Fatal(err)
-		}
+		require.NoError(w, err)
 		if speed := twin.Snapshot.Number(telematics.SpeedKmh); speed == nil || *speed != 2 {
 			t.Errorf("the last speed is %v, want 2: a report that was received is lost", speed)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/telematics/signing"
@@ -67,9 +68,7 @@ func inWorldOf(t *testing.T, wirings []wiring, test func(w *world)) {
 		// Virtual time starts in 2000, a year that is not accepted from a unit [TEL-5].
 		time.Sleep(time.Until(today))
 		key, err := signing.NewKey()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		w := &world{T: t, Memory: brokertest.NewMemory(healthy()), mqtt: &publisher{ring: key.Keyring()}}
 		for _, replace := range wirings {
 			w.start(replace, key)
@@ -154,9 +153,7 @@ func (w *world) answer(instance int, from telematics.Unit, a telematics.Answer) 
 func (w *world) record(id telematics.CommandID) telematics.Command {
 	w.Helper()
 	c, err := w.Commands.Command(w.Context(), id)
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	return c
 }
 

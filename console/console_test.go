@@ -14,14 +14,13 @@ import (
 	"testing"
 
 	"motorpool/console"
+	"motorpool/internal/require"
 )
 
 func get(t *testing.T, path string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	h, err := console.New("/console/", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -95,9 +94,7 @@ func TestFiles_AreSentCompressed(t *testing.T) {
 		t.Fatalf("compressed header %v, uncompressed %v", packed.Header(), plain.Header())
 	}
 	r, err := gzip.NewReader(packed.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if content, err := io.ReadAll(r); err != nil || !bytes.Equal(content, plain.Body.Bytes()) {
 		t.Errorf("decompressed as %q, %v", content, err)
 	}
@@ -130,13 +127,9 @@ type chunk struct {
 
 func TestConsole_LoadsLittleUntilAPageIsShown(t *testing.T) {
 	manifest, err := os.ReadFile("dist/.vite/manifest.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var chunks map[string]chunk
-	if err := json.Unmarshal(manifest, &chunks); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(manifest, &chunks))
 	// size returns the bytes and files of the chunks of some sources, with all that these import.
 	size := func(without map[string]bool, sources ...string) (int, map[string]bool) {
 		files := map[string]bool{}
@@ -214,14 +207,12 @@ func sizeOf(t *testing.T, path string) int {
 
 func TestConsole_SizeIsLimited(t *testing.T) {
 	total := 0
-	if err := fs.WalkDir(os.DirFS("dist"), ".", func(name string, entry fs.DirEntry, err error) error {
+	require.NoError(t, fs.WalkDir(os.DirFS("dist"), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && !strings.HasPrefix(name, ".vite/") {
 			total += sizeOf(t, strings.TrimSuffix(name, "index.html"))
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if total > everything || total <= firstLoad {
 		t.Errorf("%d bytes in total, want at most %d, and a plausible number", total, everything)
 	}
@@ -235,7 +226,7 @@ func TestConsole_SizeIsLimited(t *testing.T) {
 func TestSources_HandleStyleSheetsThatDoNotLoad(t *testing.T) {
 	chained := regexp.MustCompile(`import\('[^']*'\)\s*\.then\(`)
 	seen := 0
-	if err := fs.WalkDir(os.DirFS("src"), ".", func(name string, _ fs.DirEntry, err error) error {
+	require.NoError(t, fs.WalkDir(os.DirFS("src"), ".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(name, ".svelte") && !strings.HasSuffix(name, ".ts") {
 			return err
 		}
@@ -245,9 +236,7 @@ func TestSources_HandleStyleSheetsThatDoNotLoad(t *testing.T) {
 			t.Errorf("src/%s: %s", name, text[at[0]:at[1]])
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if seen < 50 {
 		t.Errorf("only %d sources were read", seen)
 	}
@@ -256,9 +245,7 @@ func TestSources_HandleStyleSheetsThatDoNotLoad(t *testing.T) {
 func TestMapStyle_IsInThePageAndItsOriginInThePolicy(t *testing.T) {
 	const style = "https://tiles.example.com:8443/styles/day.json?key=a&b=\"c\""
 	h, err := console.New("/console/", style)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	page := httptest.NewRecorder()
 	h.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/console/", nil))
 	if !strings.Contains(

@@ -16,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"motorpool/httpapi"
+	"motorpool/internal/require"
 	"motorpool/rental/rentaltest"
 	"motorpool/rental/wallet"
 	"motorpool/telematics"
@@ -186,9 +187,7 @@ func compareAccess(t *testing.T, matrix map[string][]string) {
 		t.Fatalf("%s lacks the markers of the routes", accessDocument)
 	}
 	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(accessDocument, []byte(before+accessBegin+table.String()+accessEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(accessDocument, []byte(before+accessBegin+table.String()+accessEnd+after), 0o644))
 	} else if written != table.String() {
 		t.Errorf("%s differs from what the API does; UPDATE=1 go test -run Access ./httpapi writes it:", accessDocument)
 		reportMissing(t, "-", written, table.String())

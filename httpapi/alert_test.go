@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/alerts"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -257,9 +258,7 @@ func TestAlertRules_MassAccessIsChangedByAdministratorsOfAllAgencies(t *testing.
 	var read struct {
 		Data json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal([]byte(a.get(rulesOfOne, ofAgency(1)).text), &read); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(a.get(rulesOfOne, ofAgency(1)).text), &read))
 	a.put(rulesOfOne, string(read.Data), ofAgency(1)).wants(200, "") // as it was read
 	isKept()
 }

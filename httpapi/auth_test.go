@@ -15,6 +15,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jws"
 
 	"motorpool/httpapi/auth"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -185,9 +186,7 @@ func confused(t *testing.T, c map[string]any) string {
 	public := must(x509.MarshalPKIXPublicKey(&rsaKey().private.(*rsa.PrivateKey).PublicKey))
 	secret := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})
 	header := jws.NewHeaders()
-	if err := header.Set(jws.KeyIDKey, "rsa-1"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, header.Set(jws.KeyIDKey, "rsa-1"))
 	return string(must(jws.Sign(must(json.Marshal(c)), jws.WithKey(jwa.HS256(), secret, jws.WithProtectedHeaders(header)))))
 }
 
@@ -195,9 +194,7 @@ func confused(t *testing.T, c map[string]any) string {
 func critical(t *testing.T, c map[string]any) string {
 	header := jws.NewHeaders()
 	for name, value := range map[string]any{jws.TypeKey: "JWT", jws.KeyIDKey: edKey().id, jws.CriticalKey: []string{"x"}, "x": 1} {
-		if err := header.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, header.Set(name, value))
 	}
 	return string(must(jws.Sign(must(json.Marshal(c)), jws.WithKey(edKey().alg, edKey().private, jws.WithProtectedHeaders(header)))))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -23,9 +24,7 @@ const (
 func (r *response) data() string {
 	r.t.Helper()
 	var body struct{ Data json.RawMessage }
-	if err := json.Unmarshal([]byte(r.text), &body); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, json.Unmarshal([]byte(r.text), &body))
 	return string(body.Data)
 }
 
@@ -61,9 +60,7 @@ func TestBooking_ByATariffHasItsLines(t *testing.T) {
 	a.set(43, func(d *rental.BookingDetails) {
 		plan := rental.Plan{Version: 2, Minute: 30, Hour: 1200, Day: 7900, Kilometre: 25, IncludedKm: 100, Deposit: 5000}
 		price, _, err := plan.Price("EUR", 100_000, rental.Usage{Time: d.End.Sub(d.Start)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d.Plan, d.Price = &plan, price
 	})
 	const want = `"pricing":{"duration_hours":8,"hourly_rate":12.00,"subtotal":79.00,"tax":7.90,"deposit":50.00,"total":136.90,` +

@@ -17,6 +17,7 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -88,9 +89,7 @@ func TestTokens_OfCommonIssuersAreMapped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := apiWith(t, keys, func(tokens *auth.TokensConfig) { tokens.Claims = c.claims })
 			own := map[string]any{"role": nil, "scope": nil}
-			if err := json.Unmarshal([]byte(c.token), &own); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(c.token), &own))
 			r := a.post(lock, withToken(rsaKey().mintTyped(c.typ, claims(own))))
 			if r.status != c.status {
 				t.Fatalf("%d %s, want %d", r.status, r.text, c.status)
@@ -269,23 +268,15 @@ func TestKeys_OfAFileMayAppearLaterAndChange(t *testing.T) {
 
 func replace(t *testing.T, path string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path+".new", text, 0o600))
+	require.NoError(t, os.Rename(path+".new", path))
 }
 
 func TestKeys_PrivateKeysVerifyWithTheirPublicKeys(t *testing.T) {
 	key := must(jwk.Import(edKey().private))
-	if err := key.Set(jwk.KeyIDKey, edKey().id); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, key.Set(jwk.KeyIDKey, edKey().id))
 	set := jwk.NewSet()
-	if err := set.AddKey(key); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, set.AddKey(key))
 	a := apiWith(t, loaded(t, auth.KeysConfig{Source: keyFile(t, must(json.Marshal(set)))}))
 	a.get("/api/v1/admin/vehicles").wants(200, "")
 }

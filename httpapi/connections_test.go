@@ -18,6 +18,7 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/httpapi/connections"
+	"motorpool/internal/require"
 	"motorpool/metrics/metricstest"
 )
 
@@ -263,9 +264,7 @@ func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
 				a.handler.ServeHTTP(w, r)
 			})
 			tcp, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			bound := connections.Bound(tcp, 10, nil, slog.New(slog.DiscardHandler))
 			server := httpapi.NewServer("", handler)
 			begun := make(chan struct{})

@@ -16,6 +16,7 @@ import (
 	"motorpool/httpapi"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/stream"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -97,17 +98,13 @@ func (l *live) follow(query string, change ...func(*http.Request)) *eventStream 
 	transport := &http.Transport{}
 	ctx, cancel := context.WithCancel(context.Background())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.base+eventsPath+query, nil)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	require.NoError(l.t, err)
 	request.Header.Set("Authorization", "Bearer "+adminToken())
 	for _, c := range change {
 		c(request)
 	}
 	response, err := transport.RoundTrip(request)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	require.NoError(l.t, err)
 	s := &eventStream{status: response.StatusCode, header: response.Header}
 	var reading sync.WaitGroup
 	reading.Go(func() {

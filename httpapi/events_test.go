@@ -23,6 +23,7 @@ import (
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/stream"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -403,9 +404,7 @@ func TestStream_EndsWhenTheKeyOfItsTokenIsWithdrawn(t *testing.T) {
 		func(c *stream.Config) { c.PingEvery = 10 * time.Millisecond })
 	withdrawn := l.follow("").awaitBegin(t)
 	valid := l.follow("", withToken(ecKey().mint(claims(nil)))).awaitBegin(t)
-	if err := os.WriteFile(source, jwks(ecKey()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(source, jwks(ecKey()), 0o600))
 	same(t, withdrawn.awaitEnd(t), "token_refused", "reason")
 	l.publish(presence(42, 1))
 	valid.await(t, 1)

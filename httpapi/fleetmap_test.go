@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"motorpool/httpapi"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -53,9 +54,7 @@ func TestFleetMap_HasARowForEachVehicle(t *testing.T) {
 		"models": `["Opel Corsa",""]`, "powertrains": `["combustion","electric","plug_in_hybrid"]`,
 	} {
 		var wanted any
-		if err := json.Unmarshal([]byte(want), &wanted); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(want), &wanted))
 		if got := r.at(name); !reflect.DeepEqual(got, wanted) {
 			t.Errorf("%s: %v, want %s", name, got, want)
 		}

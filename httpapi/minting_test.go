@@ -23,6 +23,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jws"
 
 	"motorpool/httpapi/auth"
+	"motorpool/internal/require"
 )
 
 const (
@@ -140,9 +141,7 @@ func loaded(t testing.TB, config auth.KeysConfig) *auth.Keys {
 	go func() { ended <- keys.Run(ctx) }()
 	eventually(t, "keys are read", func() bool { return keys.Ready(ctx) == nil })
 	cancel()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-ended)
 	return keys
 }
 
@@ -150,9 +149,7 @@ func loaded(t testing.TB, config auth.KeysConfig) *auth.Keys {
 func keyFile(t testing.TB, text []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "jwks.json")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 

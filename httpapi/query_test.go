@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -48,13 +49,9 @@ func TestBody_TooLargeIsRefusedBeforeItIsSent(t *testing.T) {
 	server := httptest.NewServer(newAPI(t).handler)
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
 	_ = must(fmt.Fprintf(
 		conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 70000\r\n\r\n", lock, adminToken(),
 	))

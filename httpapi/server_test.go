@@ -20,6 +20,7 @@ import (
 	"motorpool/httpapi"
 	"motorpool/httpapi/connections"
 	"motorpool/httpapi/request"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -160,13 +161,9 @@ func TestServer_ConcurrentCallersGetTheirAnswers(t *testing.T) {
 
 func TestRemoteAddress_IsTakenFromTrustedProxiesOnly(t *testing.T) {
 	_, balancers, err := net.ParseCIDR("10.0.0.0/24")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, six, err := net.ParseCIDR("2001:db8::/64")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		proxies   []*net.IPNet
 		from      string
@@ -199,9 +196,7 @@ func TestRemoteAddress_IsTakenFromTrustedProxiesOnly(t *testing.T) {
 			}
 			a.handler.ServeHTTP(httptest.NewRecorder(), request)
 			var line struct{ Remote, Proxy string }
-			if err := json.Unmarshal([]byte(a.log.String()), &line); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal([]byte(a.log.String()), &line))
 			wantProxy := c.from
 			if c.want == c.from {
 				wantProxy = ""

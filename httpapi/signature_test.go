@@ -12,6 +12,7 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/httpapi/request"
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -325,18 +326,14 @@ func TestSignature_CoversPathAndQueryAsSent(t *testing.T) {
 	} {
 		signed := rental.SignedRequest{Method: "GET", Path: line.path, Query: line.query, Token: token}
 		connection, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_ = must(fmt.Fprintf(
 			connection,
 			"GET %s HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\nAuthorization: Bearer %s\r\nX-Agency-Signature:  %s \r\n\r\n",
 			line.target, token, signed.Sign(theKey, appKey(1).Secret, now, freshNonce()),
 		))
 		answer, err := http.ReadResponse(bufio.NewReader(connection), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		same(t, answer.StatusCode, 200, "%s: %s", line.target, answer.Status)
 		_ = answer.Body.Close()
 		_ = connection.Close()

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"motorpool/internal/require"
 	"motorpool/metrics"
 )
 
@@ -25,13 +26,9 @@ func TestRead_EqualsGather(t *testing.T) {
 	defer server.Close()
 
 	gathered, err := metrics.Gather(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	read, err := metrics.Read(t.Context(), http.DefaultClient, server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := metrics.Values{
 		`dropped_total{kind="report", reason="malformed"}`: 3,
 		`wait_seconds_bucket{le="1"}`:                      0, `wait_seconds_bucket{le="+Inf"}`: 1,

@@ -10,6 +10,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -23,9 +24,7 @@ type authority struct {
 func newAuthority(t *testing.T) authority {
 	t.Helper()
 	a, err := devstack.NewAuthority(filepath.Join(t.TempDir(), "authority"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return authority{t, a}
 }
 
@@ -33,9 +32,7 @@ func newAuthority(t *testing.T) authority {
 func (a authority) unit(name string, lasts time.Duration) tls.Certificate {
 	a.Helper()
 	certificate, err := a.Login(name, lasts)
-	if err != nil {
-		a.Fatal(err)
-	}
+	require.NoError(a, err)
 	return certificate
 }
 
@@ -43,9 +40,7 @@ func (a authority) unit(name string, lasts time.Duration) tls.Certificate {
 func (a authority) files(revoked ...tls.Certificate) (certificate, list string) {
 	a.Helper()
 	list = filepath.Join(a.TempDir(), "units.crl")
-	if err := a.WriteRevocations(list, revoked...); err != nil {
-		a.Fatal(err)
-	}
+	require.NoError(a, a.WriteRevocations(list, revoked...))
 	return a.CAFile, list
 }
 
@@ -105,9 +100,7 @@ func TestUnitsListener_RefusesPlainTextAndOversizedPackets(t *testing.T) {
 	cfg.CertFile, cfg.KeyFile, roots = certificate(t)
 	broker := startMosquitto(t, cfg)
 	secured, err := url.Parse(broker.UnitsURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	plain := login{url: "tcp://" + secured.Host, user: "unit", password: passwordOf("unit")}
 	if _, err := plain.dial(t); err == nil {
 		t.Error("a client connected without TLS")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -20,9 +21,7 @@ func TestConnections_ConnectionsOfUnitsAreBoundedAndTheServicesAreNot(t *testing
 	var open []net.Conn
 	for range 2 * most {
 		c, err := net.Dial("tcp", strings.TrimPrefix(broker.UnitsURL(), "tcp://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer c.Close()
 		open = append(open, c)
 	}

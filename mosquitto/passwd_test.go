@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -32,9 +33,7 @@ func TestReload_AcceptsNewUnitsAndRefusesRemovedOnes(t *testing.T) {
 		return login{url: broker.UnitsURL(), user: unit, password: passwordOf(unit)}
 	}
 	kept, removed := as("kept").mustDial(t), as("removed").mustDial(t)
-	if err := broker.SetUnits(map[string]string{"kept": passwordOf("kept"), "new": passwordOf("new")}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, broker.SetUnits(map[string]string{"kept": passwordOf("kept"), "new": passwordOf("new")}))
 	awaitLogin(t, as("new"))
 	removed.awaitLost()
 	if _, err := as("removed").dial(t); err == nil {
@@ -47,13 +46,9 @@ func TestReload_AcceptsNewUnitsAndRefusesRemovedOnes(t *testing.T) {
 
 func TestPasswordLine_HasARandomSalt(t *testing.T) {
 	first, err := mosquitto.PasswordLine("unit", "password")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	second, err := mosquitto.PasswordLine("unit", "password")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if first == second {
 		t.Error("two lines are equal: the salt is not random")
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -23,13 +24,9 @@ func TestPasswords_FileOfMosquittoPasswdIsRead(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	passwords, err := mosquitto.ParsePasswords(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if users := passwords.Users(); !slices.Equal(users, []string{"unit-0", "unit-1", "unit-2"}) {
 		t.Errorf("the users are %v", users)
 	}
@@ -40,13 +37,9 @@ func TestPasswords_FileOfMosquittoPasswdIsRead(t *testing.T) {
 
 func TestPasswords_AreSetAndRemovedInPlace(t *testing.T) {
 	passwords, err := mosquitto.ParsePasswords([]byte("# units\n\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, user := range []string{"a", "b", "c", "b"} {
-		if err := passwords.Set(user, "password of "+user); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, passwords.Set(user, "password of "+user))
 	}
 	passwords.Remove("a")
 	passwords.Remove("unknown")
@@ -68,9 +61,7 @@ func TestPasswords_AreSetAndRemovedInPlace(t *testing.T) {
 
 func TestPasswords_ErrorNamesAnInvalidLine(t *testing.T) {
 	good, err := mosquitto.PasswordLine("good", "password")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	hash := strings.TrimPrefix(good, "good")
 	for name, line := range map[string]string{
 		"no colon": "unit", "no hash": "unit:", "plain text": "unit:password", "no name": hash, "space after the name": "unit " + hash,
@@ -91,9 +82,7 @@ func TestFindProcess_RefusesOtherProcesses(t *testing.T) {
 		"": "want the number", "x": "want the number", "-1": "want the number", "0": "want the number", "1": "want the number",
 		"99999999": "does Mosquitto run",
 	} {
-		if err := os.WriteFile(file, []byte(content+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(content+"\n"), 0o600))
 		if _, err := mosquitto.FindProcess(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("file with %q: error %v, want %q", content, err, want)
 		}
@@ -102,13 +91,9 @@ func TestFindProcess_RefusesOtherProcesses(t *testing.T) {
 		t.Errorf("missing file: error %v, want one about pid_file", err)
 	}
 	other := exec.Command("sleep", "60")
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, other.Start())
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
-	if err := os.WriteFile(file, []byte(strconv.Itoa(other.Process.Pid)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(strconv.Itoa(other.Process.Pid)), 0o600))
 	if _, err := mosquitto.FindProcess(file); err == nil || !strings.Contains(err.Error(), "not mosquitto") {
 		t.Errorf("the number of another program: error %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -101,9 +102,7 @@ func TestTeltonika_CertificateNamesTheUnit(t *testing.T) {
 	broker := startMosquitto(t, cfg)
 	for _, secured := range []string{broker.UnitsURL(), broker.CertificatesURL()} {
 		address, err := url.Parse(secured)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		plain := login{url: "tcp://" + address.Host, user: "352093081452251", password: passwordOf("352093081452251")}
 		if _, err := plain.dial(t); err == nil {
 			t.Errorf("%s: a unit connected without TLS", secured)

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -57,9 +58,7 @@ func embedded(t *testing.T) *devstack.MQTT {
 		},
 		ServicePassword: servicePassword,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := broker.Close(); err != nil {
 			t.Error(err)
@@ -80,9 +79,7 @@ func realMosquitto(t *testing.T, units []string) *devstack.Mosquitto {
 func startMosquitto(t *testing.T, cfg devstack.MosquittoConfig) *devstack.Mosquitto {
 	cfg.Dir = t.TempDir()
 	broker, err := devstack.StartMosquitto(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := broker.Close(); err != nil {
 			t.Error(err)

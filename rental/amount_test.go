@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -315,17 +316,13 @@ func TestMoney_UsesNoFloatingPoint(t *testing.T) {
 	set := token.NewFileSet()
 	read := func(path string) *ast.File {
 		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return file
 	}
 	seen := 0
 	for _, pattern := range moneyFiles {
 		paths, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, path := range paths {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
@@ -341,9 +338,7 @@ func TestMoney_UsesNoFloatingPoint(t *testing.T) {
 	}
 	for dir, names := range moneyReaders {
 		paths, err := filepath.Glob(dir + "/*.go")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		missing := slices.Clone(names)
 		for _, path := range paths {
 			for _, decl := range read(path).Decls {
@@ -374,9 +369,7 @@ func TestFloats_FindsFloatingPoint(t *testing.T) {
 	} {
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, "", "package p\n"+text, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if found := floats(set, file); len(found) != want {
 			t.Errorf("%s: found %v, want %d places", text, found, want)
 		}

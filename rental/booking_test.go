@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -24,9 +25,7 @@ func newModel(t *rapid.T) *model {
 	l := &model{BookingDetails: upcoming(), tariff: drawTariff(t), now: start.Add(-2 * time.Hour)}
 	l.tariff.Currency = "EUR"
 	price, err := l.tariff.Over(l.Start, l.End)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l.Price = price
 	if rapid.Bool().Draw(t, "booked again") {
 		l.Next = l.End.Add(drawLength(t, "pause"))
@@ -253,20 +252,14 @@ func TestExtend_CostsAsMuchAsOneLongBooking(t *testing.T) {
 			d.End = d.Start.Add(time.Millisecond)
 		}
 		price, err := d.Price.Over(d.Start, d.End)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d.Price = price
 		begun, err := d.Begin(start)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		d = after(d, begun)
 		for range rapid.IntRange(0, rental.MaxExtensions).Draw(t, "extensions") {
 			extended, err := d.Extend(start, d.End.Add(rental.MinLength+drawLength(t, "more")/4).Truncate(time.Millisecond))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			d = after(d, extended)
 		}
 		var sum rental.Minor

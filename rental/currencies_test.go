@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -25,21 +26,13 @@ func TestDigits_AreThoseOfTheConsole(t *testing.T) {
 	}
 	if os.Getenv("UPDATE") == "1" {
 		text, err := json.MarshalIndent(want, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(consoleCurrencies, append(text, '\n'), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(consoleCurrencies, append(text, '\n'), 0o600))
 	}
 	text, err := os.ReadFile(consoleCurrencies)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got map[string]int
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &got))
 	if !maps.Equal(got, want) {
 		t.Errorf("%s has\n%v, want\n%v: run this test with UPDATE=1", consoleCurrencies, got, want)
 	}

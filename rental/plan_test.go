@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -147,9 +148,7 @@ func TestPlanPrice_TableMadeByHand(t *testing.T) {
 // Times are instants: a day is 24 hours, whatever the clocks and the calendar do.
 func TestPlanPrice_DaysAre24HoursAcrossClockChangesAndMonths(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	at := func(month time.Month, day, hour, minute int) time.Time {
 		return time.Date(2026, month, day, hour, minute, 0, 0, berlin)
 	}
@@ -200,9 +199,7 @@ func drawUsage(t *rapid.T) rental.Usage {
 
 func mustPrice(t *rapid.T, p rental.Plan, u rental.Usage) (rental.Price, []rental.Line) {
 	price, lines, err := p.Price("EUR", 190_000, u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return price, lines
 }
 
@@ -366,9 +363,7 @@ func TestBook_ByTheTariffOfTheCategory(t *testing.T) {
 func TestExtend_ByTheTariff(t *testing.T) {
 	d := planned()
 	c, err := d.Begin(start)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d.Booking, d.Charges = c.Booking, c.Charges
 	c, err = d.Extend(start, start.Add(25*time.Hour))
 	if err != nil || c.Booking.Price.Subtotal != 7_900+1_200 || c.Charges[0].Amount != 1_320 {

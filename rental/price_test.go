@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -83,9 +84,7 @@ func TestOver_EqualsExactFractions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tariff, length := drawTariff(t), drawLength(t, "length")
 		p, err := tariff.Over(start, start.Add(length))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		hours := roundHalfUp(big.NewRat(length.Nanoseconds()*10, (time.Hour / 10).Nanoseconds()))
 		subtotal := roundHalfUp(new(big.Rat).Mul(hours, big.NewRat(int64(tariff.HourlyRate), 100)))
 		tax := roundHalfUp(new(big.Rat).Mul(subtotal, big.NewRat(int64(tariff.Tax), 1_000_000)))
@@ -109,13 +108,9 @@ func TestOver_LongerIsNeverCheaper(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tariff, length, more := drawTariff(t), drawLength(t, "length"), drawLength(t, "more")
 		short, err := tariff.Over(start, start.Add(length))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		long, err := tariff.Over(start, start.Add(length+more))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if long.Hours < short.Hours || long.Subtotal < short.Subtotal || long.TaxDue < short.TaxDue || long.Deposit != short.Deposit {
 			t.Errorf("%v costs %+v, the longer %v costs %+v", length, short, length+more, long)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -44,9 +45,7 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 				Minimum: rental.Minor(rapid.Int64Range(0, 900).Draw(t, "minimum")), Deposit: d.Price.Deposit,
 			}
 			price, _, err := d.Plan.Price("EUR", d.Price.Tax, rental.Usage{Time: d.End.Sub(d.Start)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			d.Price = price
 		}
 		if rapid.Bool().Draw(t, "without a deposit") {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -85,9 +86,7 @@ func carryOut(c *rental.Charge, now time.Time) {
 func do(t *testing.T) func(rental.Change, error) rental.Change {
 	return func(c rental.Change, err error) rental.Change {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return c
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )
@@ -52,9 +53,7 @@ func newBench(t *testing.T) *bench {
 func newKey(t *testing.T) signing.Key {
 	t.Helper()
 	key, err := signing.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return key
 }
 
@@ -63,9 +62,7 @@ func (b *bench) boot() []telematics.Answer {
 	b.t.Helper()
 	b.waits = nil
 	effects, err := b.Boot(b.clock.Read(b.now))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	require.NoError(b.t, err)
 	return b.take(effects)
 }
 
@@ -104,9 +101,7 @@ func (b *bench) deliver(message []byte) []telematics.Answer {
 func sign(t *testing.T, key signing.Key, c telematics.Claims) []byte {
 	t.Helper()
 	message, err := key.Sign(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return message
 }
 

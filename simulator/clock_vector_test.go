@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )
@@ -37,9 +38,7 @@ func TestFloor_Vectors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
 			ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			b.keys = ring
 			for i, s := range c.steps {
 				b.now = epoch.Add(time.Duration(s.timer) * time.Second)

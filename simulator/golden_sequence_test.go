@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )
@@ -15,9 +16,7 @@ import (
 func TestUnit_ExecutesTheSequenceOfVectors(t *testing.T) {
 	b := newBench(t)
 	ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.keys, b.now = ring, epoch.Add(3*time.Second)
 	ignition := func(on bool) func() {
 		return func() { b.body.Ignition = on; b.take(b.Watch(b.clock.Read(b.now))) }

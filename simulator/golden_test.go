@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )
@@ -24,9 +25,7 @@ func TestUnit_ExecutesGoldenCommandsAndRefusesGoldenForgeries(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			b := newBench(t)
 			ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			b.keys, b.now = ring, epoch.Add(time.Second)
 			saysOnce(t, b.deliver(golden(t, filepath.Join("wire", file))), want.State, want.Reason, "")
 			if want.State != telematics.Received {
@@ -40,9 +39,7 @@ func TestUnit_ExecutesGoldenCommandsAndRefusesGoldenForgeries(t *testing.T) {
 func TestUnit_ExecutesTheSecondCopyAfterItGotTheKey(t *testing.T) {
 	b := newBench(t)
 	ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lock := golden(t, filepath.Join("wire", "command-lock.jws"))
 	b.keys, b.now = signing.Keyring{}, epoch.Add(time.Second)
 	saysOnce(t, b.deliver(lock), telematics.Rejected, telematics.BadSignature, "")
@@ -54,9 +51,7 @@ func TestUnit_ExecutesTheSecondCopyAfterItGotTheKey(t *testing.T) {
 func golden(t *testing.T, file string) []byte {
 	t.Helper()
 	message, err := os.ReadFile(filepath.Join("..", "telematics", "testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return message
 }
 
@@ -64,9 +59,7 @@ func golden(t *testing.T, file string) []byte {
 func TestUnit_EveryAnswerHasTheTraceOfTheCommand(t *testing.T) {
 	b := newBench(t)
 	ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b.keys, b.now = ring, epoch.Add(time.Second)
 	traced := golden(t, filepath.Join("wire", "command-attention.jws"))
 	claims, err := ring.Verify(traced)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -37,13 +38,9 @@ func TestMemory_ReturnsWhatWasSavedLast(t *testing.T) {
 				},
 				Seq: map[telematics.Lane]int64{telematics.AccessLane: 4}, Armed: true,
 			}
-			if err := open().Save(want.clone()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, open().Save(want.clone()))
 			got, err := open().Load()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			again := got.Commands[0].Answer
 			if string(v1.EncodeAnswer(*again)) != string(v1.EncodeAnswer(answer)) {
 				t.Errorf("answer %+v, want %+v", again, answer)
@@ -60,9 +57,7 @@ func TestMemory_ReturnsWhatWasSavedLast(t *testing.T) {
 func TestMemory_DoesNotShareWhatItWasGiven(t *testing.T) {
 	for name, open := range memories(t) {
 		l := Log{Commands: []Remembered{{Command: uuid.New()}}, Seq: map[telematics.Lane]int64{}}
-		if err := open().Save(l); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, open().Save(l))
 		l.Commands[0].Seq, l.Seq[telematics.AccessLane] = 9, 9
 		if got, err := open().Load(); err != nil || got.Commands[0].Seq != 0 || len(got.Seq) != 0 {
 			t.Errorf("%s: a change after Save was loaded: %+v, %v", name, got, err)
@@ -73,18 +68,14 @@ func TestMemory_DoesNotShareWhatItWasGiven(t *testing.T) {
 func TestMemory_InvalidFileIsAnErrorAndLeavesNoTemporaryFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "unit.json")
-	if err := os.WriteFile(path, []byte(`{"commands":[{"answer":{"status":"odd"}}]}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(`{"commands":[{"answer":{"status":"odd"}}]}`), 0o600))
 	if _, err := (File{Path: path}).Load(); err == nil {
 		t.Error("an invalid file was loaded")
 	}
 	if err := (File{Path: filepath.Join(dir, "none", "unit.json")}).Save(Log{}); err == nil {
 		t.Error("Save into a folder that does not exist returned no error")
 	}
-	if err := (File{Path: path}).Save(Log{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, (File{Path: path}).Save(Log{}))
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("the folder has %v, %v; want one file", left, err)
 	}

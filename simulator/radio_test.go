@@ -12,6 +12,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 	v1 "motorpool/telematics/v1"
@@ -56,9 +57,7 @@ func startBroker(t *testing.T, but ...v1.Channel) *broker {
 	b := &broker{T: t, key: newKey(t), server: mochi.New(&mochi.Options{InlineClient: true, Logger: slog.New(slog.DiscardHandler)})}
 	listener := listeners.NewTCP(listeners.Config{ID: "units", Address: "127.0.0.1:0"})
 	for _, err := range []error{b.server.AddHook(&allow{but: but}, nil), b.server.AddListener(listener), b.server.Serve()} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	t.Cleanup(func() {
 		// mochi takes a read lock twice when it closes: a client that disconnects in between blocks
@@ -70,9 +69,7 @@ func startBroker(t *testing.T, but ...v1.Channel) *broker {
 	})
 	b.url = "tcp://" + listener.Address()
 	for i, c := range []v1.Channel{v1.AckChannel, v1.TelemetryChannel, v1.PresenceChannel} {
-		if err := b.server.Subscribe(c.Filter(), i+1, b.hear); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.server.Subscribe(c.Filter(), i+1, b.hear))
 	}
 	return b
 }
@@ -99,9 +96,7 @@ func (b *broker) answers(unit telematics.Unit, id telematics.CommandID) []telema
 	var list []telematics.Answer
 	for _, n := range b.heard(unit, v1.AckChannel) {
 		a, _, err := v1.DecodeAnswer(n.payload, time.Now())
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		if a.Command == id {
 			list = append(list, a)
 		}
@@ -114,9 +109,7 @@ func (b *broker) presences(unit telematics.Unit) []telematics.Presence {
 	var list []telematics.Presence
 	for _, n := range b.heard(unit, v1.PresenceChannel) {
 		p, err := v1.DecodePresence(n.payload, time.Now())
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		list = append(list, p)
 	}
 	return list
@@ -172,9 +165,7 @@ func (b *broker) final(unit telematics.Unit, id telematics.CommandID) telematics
 
 func (b *broker) publish(unit telematics.Unit, message []byte, retain bool) {
 	b.Helper()
-	if err := b.server.Publish(v1.CommandChannel.Topic(unit), message, retain, 1); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, b.server.Publish(v1.CommandChannel.Topic(unit), message, retain, 1))
 }
 
 // live runs a car until the test ends, or until stop is called.

@@ -10,15 +10,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 // The author of a unit has only docs/protocol.md and the golden messages that it names, so it must
 // agree with the codec.
 func TestProtocolDocument_AgreesWithTheCodec(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "docs", "protocol.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	document := string(b)
 	unwrapped := strings.Join(strings.Fields(document), " ")
 	says := func(what, text string) {
@@ -79,9 +79,7 @@ func TestProtocolDocument_AgreesWithTheCodec(t *testing.T) {
 		}
 		for _, path := range paths {
 			message, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			says(path, "\n"+string(message)+"\n")
 		}
 	}
@@ -93,9 +91,7 @@ func TestProtocolDocument_AgreesWithTheCodec(t *testing.T) {
 		says(path, "`"+strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "command-"), ".jws")+"`")
 	}
 	ring, err := os.ReadFile(filepath.Join("testdata", "keyring.jwks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.Contains(strings.ReplaceAll(unwrapped, " ", ""), strings.Join(strings.Fields(string(ring)), "")) {
 		t.Error("the public test keys are missing")
 	}
@@ -104,9 +100,7 @@ func TestProtocolDocument_AgreesWithTheCodec(t *testing.T) {
 // The numbers at both ends of a field's documented range are accepted, and none outside.
 func TestProtocolDocument_HasTheRangesOfNumbers(t *testing.T) {
 	document, err := os.ReadFile(filepath.Join("..", "docs", "protocol.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	row := regexp.MustCompile("\\| (?:`([a-z_]+)`)? *\\| `([a-z_]+)` \\| number \\|[^|]*\\| ([−0-9,]+) to ([−0-9,]+)")
 	number := strings.NewReplacer("−", "-", ",", "")
 	section, found := "", map[Field]bool{}
@@ -125,9 +119,7 @@ func TestProtocolDocument_HasTheRangesOfNumbers(t *testing.T) {
 			outside float64
 		}{{cells[3], -1}, {cells[4], 1}} {
 			n, err := strconv.ParseFloat(number.Replace(end.text), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, inside := ParseValue(field, json.RawMessage(fmt.Sprintf("%.0f", n)))
 			_, outside := ParseValue(field, json.RawMessage(fmt.Sprintf("%.0f", n+end.outside)))
 			if inside != nil || outside == nil {
@@ -145,15 +137,11 @@ func TestProtocolDocument_HasTheRangesOfNumbers(t *testing.T) {
 // [PRE-1] The document requires at least 16 characters.
 func TestGoldenMessages_SessionsAreLongEnough(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("testdata", "wire", "presence-*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := 0
 	for _, path := range append(paths, filepath.Join("..", "docs", "protocol.md")) {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, session := range regexp.MustCompile(`"session":"([^"]*)"`).FindAllSubmatch(text, -1) {
 			if found++; len(session[1]) < 16 {
 				t.Errorf("%s: session %q has %d characters", path, session[1], len(session[1]))
@@ -167,13 +155,9 @@ func TestGoldenMessages_SessionsAreLongEnough(t *testing.T) {
 
 func TestGoldenMessages_AreExplained(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("testdata", "wire", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	entries, err := os.ReadDir(filepath.Join("testdata", "wire"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, entry := range entries {
 		names = append(names, entry.Name())

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -50,9 +51,7 @@ func FuzzPrintable(f *testing.F) {
 func TestEscapeJSON_KeepsTheValue(t *testing.T) {
 	value := map[string]string{"a": "\x1b[2J\u009b2J\u202e\U000e0041\x7fä\u2028"}
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var again map[string]string
 	escaped := telematics.EscapeJSON(text)
 	if err := json.Unmarshal(escaped, &again); err != nil || !reflect.DeepEqual(again, value) ||

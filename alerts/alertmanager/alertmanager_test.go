@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/alerts"
+	"motorpool/internal/require"
 	"motorpool/metrics/metricstest"
 	"motorpool/telematics"
 )
@@ -82,9 +83,7 @@ func newWorld(t *testing.T, receivers ...*receiver) *world {
 		list = append(list, strings.Replace(r.URL, "//", "//user:hush@", 1)+"/am/")
 	}
 	urls, err := ParseURLs(strings.Join(list, ", "))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w.Sender = New(Config{
 		URLs: urls, Console: "https://fleet.example.com", Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
 		Open: func(context.Context) ([]alerts.Alert, error) { return w.list, w.err }, Now: func() time.Time { return w.at },

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	v1 "motorpool/telematics/v1"
@@ -264,9 +265,7 @@ func reconnectIsReturnedOnce(t *testing.T, r TwinRecord) {
 	} {
 		for _, instance := range []Observer{r.Here, r.There} {
 			seen, err := instance.Observe(t.Context(), []delivery.Observation{o})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			reconnected = append(reconnected, seen.Reconnected...)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/broker"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -54,9 +55,7 @@ func (r VehicleRecord) resolve(ctx context.Context, id telematics.VehicleID) (te
 func readIsResolved(t *testing.T, r VehicleRecord) {
 	for _, read := range []func(context.Context, telematics.VehicleID) (telematics.Twin, error){r.Record, r.Twin, r.resolve} {
 		twin, err := read(t.Context(), r.Vehicle())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		r.wantResolved(t, twin)
 	}
 }
@@ -65,9 +64,7 @@ func resolvedDoesNotChange(t *testing.T, r VehicleRecord) {
 	id := r.Vehicle()
 	r.Fleet.Change(id, online)
 	before, err := r.resolve(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Fleet.Change(id, func(t *telematics.Twin) {
 		t.AgencyID, t.Contact.Status, t.Contact.LastSeen = 2, telematics.Offline, instant.Add(time.Hour)
 	})
@@ -83,9 +80,7 @@ func staleClaimResolvesAgain(t *testing.T, r VehicleRecord) {
 	id := r.Vehicle()
 	r.Fleet.Change(id, online)
 	before, err := r.resolve(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Fleet.Change(id, func(t *telematics.Twin) { t.AgencyID = 2 })
 	claim, err := r.Commands.Claim(t.Context(), ref(madeFrom(before, telematics.Lock)))
 	if err != nil || !claim.Stale {
@@ -117,9 +112,7 @@ func changesChangeTheVersion(t *testing.T, r VehicleRecord) {
 		before := r.Fleet.record(t, id)
 		r.Fleet.Change(id, change.Change)
 		record, err := r.Record(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		twin, err := r.Twin(t.Context(), id)
 		if err != nil || record.Version == before.Version || twin.Version != record.Version {
 			t.Errorf("%s: version %d, then %d by Record and %d by Twin, %v", change.Name, before.Version, record.Version, twin.Version, err)

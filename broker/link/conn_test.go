@@ -15,6 +15,8 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"motorpool/internal/require"
 )
 
 // wire is a connection that records what is written, and reads from a given reader.
@@ -101,9 +103,7 @@ func TestBatchingConn_ReadsNothingAfterClose(t *testing.T) {
 	if _, err := packets.ReadPacket(conn); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, conn.Close())
 	if packet, err := packets.ReadPacket(conn); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("read %v, %v; want net.ErrClosed", packet, err)
 	}
@@ -319,9 +319,7 @@ func TestLink_NoticesAServerThatReadsNoAcknowledgements(t *testing.T) {
 					return batching(piped{near}, o.WriteTimeout, time.Minute), nil
 				})
 			client := mqtt.NewClient(o)
-			if err := link.await(t.Context(), client.Connect()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, link.await(t.Context(), client.Connect()))
 			<-heard
 			if publishes {
 				time.Sleep(10 * ackAfter)

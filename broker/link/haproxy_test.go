@@ -20,6 +20,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
@@ -80,9 +81,7 @@ func startBalanced(t *testing.T, units []telematics.Unit, to link.Receiver) *bal
 
 func (b *balanced) must(err error) {
 	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 }
 
 // balancedUnit is a unit that connects through the load balancer, and reconnects after a lost

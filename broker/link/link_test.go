@@ -20,6 +20,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -51,9 +52,7 @@ func embeddedMQTT(t *testing.T, serviceAccess string) *devstack.MQTT {
 		ServiceAccess: serviceAccess, ServicePassword: linktest.ServicePassword,
 		UnitPassword: func(user string) (string, bool) { return linktest.UnitPassword, user == string(unit) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return server
 }
@@ -64,9 +63,7 @@ func realMosquitto(t *testing.T) *devstack.Mosquitto {
 	server, err := devstack.StartMosquitto(devstack.MosquittoConfig{
 		Dir: t.TempDir(), Units: map[string]string{string(unit): linktest.UnitPassword}, ServicePassword: linktest.ServicePassword,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return server
 }
@@ -149,9 +146,7 @@ func TestLink_SendsCommandsAndReceivesAnswersReportsAndPresence(t *testing.T) {
 		linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online")
 		link := startLink(t, server.ServiceURL(), &to)
 		awaitReady(t, link)
-		if err := link.Publish(command([]byte("lock"))); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, link.Publish(command([]byte("lock"))))
 		linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
 		linktest.Publish(t, car, v1.TelemetryChannel.Topic(unit), false, "here")
 		brokertest.Eventually(t, 5*time.Second, "an answer, a report and a presence", func() bool {
@@ -232,26 +227,20 @@ func TestLink_CommandDuringAnOutageIsNotDeliveredAfterwards(t *testing.T) {
 	var to receiver
 	link := startLink(t, server.ServiceURL(), &to)
 	awaitReady(t, link)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Kill())
 	brokertest.Eventually(t, 10*time.Second, "the outage is noticed", func() bool { return link.Ready() != nil })
 	for range 10 {
 		if err := link.Publish(command([]byte("late"))); err == nil {
 			t.Fatal("a command was accepted during the outage")
 		}
 	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Restart())
 	var commands atomic.Int64
 	unitClient(t, server.UnitsURL(), &commands)
 	awaitReady(t, link)
 	// A stored message would be sent on the same connection, before or between these two.
 	for n := range int64(2) {
-		if err := link.Publish(command([]byte("now"))); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, link.Publish(command([]byte("now"))))
 		brokertest.Eventually(t, 5*time.Second, "a command after the outage", func() bool { return commands.Load() > n })
 	}
 	if n := commands.Load(); n != 2 {
@@ -318,18 +307,14 @@ func TestLink_AFloodOfReportsDelaysNoAnswer(t *testing.T) {
 
 func TestLink_ConnectsAfterTheBrokerWasUnavailableAtStart(t *testing.T) {
 	server := realMosquitto(t)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Kill())
 	var to receiver
 	link := startLink(t, server.ServiceURL(), &to)
 	time.Sleep(500 * time.Millisecond) // several attempts
 	if link.Ready() == nil {
 		t.Fatal("ready without a broker")
 	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Restart())
 	awaitReady(t, link)
 }
 
@@ -348,9 +333,7 @@ type relay struct {
 func newRelay(t *testing.T, url string, back func(to io.Writer, from io.Reader)) *relay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r := &relay{listener: listener, target: strings.TrimPrefix(url, "tcp://"), back: back, open: make(chan struct{})}
 	if back == nil {
 		r.back = r.forward

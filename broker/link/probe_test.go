@@ -12,6 +12,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -21,9 +22,7 @@ func TestProbe_BrokerWithoutSharedSubscriptionsIsNotReady(t *testing.T) {
 	var deaf atomic.Bool
 	deaf.Store(true)
 	server, err := devstack.StartMQTT(devstack.MQTTConfig{ServicePassword: linktest.ServicePassword, NothingShared: deaf.Load})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	var log brokertest.Log
 	link := link.New(link.Config{

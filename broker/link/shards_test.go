@@ -15,6 +15,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -55,9 +56,7 @@ func (u *shardedUnit) publish(repeated bool, at ...int) {
 	u.Helper()
 	c := command([]byte("lock"))
 	c.Unit, c.Repeated = unit, repeated
-	if err := u.shards.Publish(c); err != nil {
-		u.Fatal(err)
-	}
+	require.NoError(u, u.shards.Publish(c))
 	for _, shard := range at {
 		u.heard[shard]++
 	}
@@ -102,9 +101,7 @@ func TestShards_CommandGoesToTheShardOfTheUnitsLastMessage(t *testing.T) {
 	u.say(&to, 1, v1.AckChannel, "done")
 	u.publish(false, 1)
 
-	if err := servers[1].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, servers[1].Kill())
 	brokertest.Eventually(t, 10*time.Second, "the loss is noticed", func() bool { return u.shards.Links()[1].Ready() != nil })
 	c := command([]byte("lock"))
 	c.Unit = unit
@@ -124,9 +121,7 @@ func TestShards_CommandGoesToTheShardOfTheUnitsLastMessage(t *testing.T) {
 	u.say(&to, 0, v1.PresenceChannel, presence(telematics.Online, "session-c"))
 	u.publish(false, 0)
 
-	if err := servers[0].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, servers[0].Kill())
 	brokertest.Eventually(t, 10*time.Second, "no command is accepted without any shard", func() bool {
 		return u.shards.AllReady() != nil && u.shards.Ready(unit) != nil && u.shards.Ready("another") != nil
 	})
@@ -171,9 +166,7 @@ func TestLink_WorksWhileANodeOfTheClusterIsDown(t *testing.T) {
 	for dead, server := range servers {
 		hears(0)
 		hears(1)
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Kill())
 		for start := time.Now(); time.Since(start) < 300*time.Millisecond; time.Sleep(5 * time.Millisecond) {
 			if err := s.Ready(unit); err != nil {
 				t.Fatalf("commands are refused %v after node %d was killed: %v", time.Since(start), dead, err)
@@ -181,9 +174,7 @@ func TestLink_WorksWhileANodeOfTheClusterIsDown(t *testing.T) {
 		}
 		hears(1 - dead)
 		brokertest.Eventually(t, 15*time.Second, "presence comes from the other node", ready)
-		if err := server.Restart(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Restart())
 	}
 }
 
@@ -206,17 +197,13 @@ func TestLink_RetransmitsThroughAllNodes(t *testing.T) {
 		})
 	}
 	c := command([]byte("lock"))
-	if err := u.shards.Publish(c); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, u.shards.Publish(c))
 	brokertest.Eventually(
 		t, 5*time.Second, "one node has the command",
 		func() bool { return u.commands[0].Load()+u.commands[1].Load() == 1 },
 	)
 	c.Repeated = true
-	if err := u.shards.Publish(c); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, u.shards.Publish(c))
 	brokertest.Eventually(t, 5*time.Second, "both have it", func() bool {
 		one, other := u.commands[0].Load(), u.commands[1].Load()
 		return min(one, other) == 1 && max(one, other) == 2

@@ -9,15 +9,14 @@ import (
 	"sync"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
 
 func TestCars_ChangeAsRequested(t *testing.T) {
 	fleet, err := demoFleet([]telematics.VehicleID{3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// They never connect.
 	cars := simulator.NewFleet(simulator.FleetConfig{Broker: "tcp://127.0.0.1:1"},
 		fleet.cars(func(telematics.Unit) string { return "" }, simulator.Fast)...)
@@ -38,13 +37,9 @@ func TestCars_ChangeAsRequested(t *testing.T) {
 		{"2", `{"Dors":[]}`, 400}, {"2", `{"Gear":1}`, 400}, {"3", `{}`, 404}, {"11", `{}`, 404}, {"99", `{}`, 404}, {"x", `{}`, 404},
 	} {
 		request, err := http.NewRequest(http.MethodPatch, server.URL+"/"+c.vehicle, strings.NewReader(c.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _ = response.Body.Close(); response.StatusCode != c.want {
 			t.Errorf("vehicle %s, %s: %d, want %d", c.vehicle, c.body, response.StatusCode, c.want)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -37,30 +38,22 @@ type rented struct {
 func (l *live) ask(method, path, token, body string, into any) int {
 	l.Helper()
 	request, err := http.NewRequest(method, l.env["BASE_URL"]+path, strings.NewReader(body))
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	request.Header.Set("Authorization", "Bearer "+l.env[token])
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Idempotency-Key", l.Name()+path+body)
 	if token != "ADMIN_TOKEN" {
 		secret, err := hex.DecodeString(l.env["AGENCY_SECRET"])
-		if err != nil {
-			l.Fatal(err)
-		}
+		require.NoError(l, err)
 		raw, query := rental.SplitTarget(path)
 		signed := rental.SignedRequest{Method: method, Path: raw, Query: query, Body: []byte(body), Token: l.env[token]}
 		request.Header.Set(rental.SignatureHeader, signed.Sign(l.env["AGENCY_KEY_ID"], secret, time.Now(), rand.Text()).String())
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	defer response.Body.Close()
 	var answer struct{ Data json.RawMessage }
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, json.NewDecoder(response.Body).Decode(&answer))
 	if into != nil {
 		if err := json.Unmarshal(answer.Data, into); err != nil {
 			l.Fatalf("%s %s: %d %s: %v", method, path, response.StatusCode, answer.Data, err)
@@ -90,9 +83,7 @@ func (l *live) booking(variable string) (b rented) {
 func (l *live) record(change string) {
 	l.Helper()
 	db, err := sql.Open("postgres", strings.Trim(l.env["MOTORPOOL_DATABASE_URL"], "'"))
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	defer db.Close()
 	if _, err := db.ExecContext(l.Context(), change); err != nil {
 		l.Fatal(err)
@@ -190,13 +181,9 @@ func TestWorld_KeepsItsDataRemovesItsFilesAndRestoresTheBookings(t *testing.T) {
 		"agency_id": 1, "client": "client-2", "vehicle_id": 2, "pickup_station_id": 1, "dropoff_station_id": 1,
 		"start_date": start, "end_date": start.Add(72 * time.Hour),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	first.must(http.MethodPost, "/api/v1/admin/bookings", "ADMIN_TOKEN", string(taken))
-	if err := first.stop(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.stop())
 	if !strings.Contains(first.out.String(), "control/lock") {
 		// The world writes its files before it prints: only after the stop is the output complete.
 		t.Errorf("the output has no command to paste: %s", first.out)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"motorpool/internal/app"
+	"motorpool/internal/require"
 	"motorpool/internal/world"
 	"motorpool/simulator/devstack"
 	"motorpool/store/storetest"
@@ -70,9 +71,7 @@ func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 		change(&f)
 	}
 	fleet, err := demoFleet(f.Without)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l := &live{T: t, dir: dir, out: &bytes.Buffer{}}
 	e := &environment{
 		flags: f, fleet: fleet, out: l.out,
@@ -314,9 +313,7 @@ func (l *live) teachesEveryAction() {
 
 func TestListenOn_RequestedAddressMustBeFree(t *testing.T) {
 	taken, err := net.Listen("tcp", freePort)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer taken.Close()
 	address := taken.Addr().String()
 	log := slog.New(slog.DiscardHandler)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/internal/keyfile"
+	"motorpool/internal/require"
 	"motorpool/internal/world"
 	"motorpool/metrics"
 	"motorpool/telematics/signing"
@@ -20,9 +21,7 @@ func TestProvision_KeysAreRotatedWhileRunning(t *testing.T) {
 	file := l.env["MOTORPOOL_SIGNING_KEYS"]
 	edit := func(change func(signing.Keychain) (signing.Keychain, error)) {
 		t.Helper()
-		if err := keyfile.Edit(t.Context(), file, change); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, keyfile.Edit(t.Context(), file, change))
 	}
 	lock := func() {
 		t.Helper()
@@ -31,9 +30,7 @@ func TestProvision_KeysAreRotatedWhileRunning(t *testing.T) {
 		}
 	}
 	key, err := signing.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var old string
 	edit(func(c signing.Keychain) (signing.Keychain, error) {
 		old = c.Active().ID
@@ -52,21 +49,15 @@ func TestProvision_KeysAreRotatedWhileRunning(t *testing.T) {
 // published returns the keys that are published for other units.
 func (l *live) published() signing.Keyring {
 	jwks, err := os.ReadFile(filepath.Join(l.dir, world.KeyringFile))
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	ring, err := signing.ParseKeyring(jwks)
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	return ring
 }
 
 func (l *live) signingKey() string {
 	values, err := metrics.Read(l.Context(), http.DefaultClient, l.env["INTERNAL_URL"]+"/metrics")
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	return values.Label("motorpool_signing_key_info", "key")
 }
 
@@ -82,9 +73,7 @@ func (l *live) eventually(what string, holds func() bool) {
 func TestWriteFiles_ShellReadsTheVariables(t *testing.T) {
 	dir := t.TempDir()
 	for _, value := range []string{"/home/anna/motor pool/.dev/signing.jwks", "it's", `a"b$c\d`, "http://127.0.0.1:8080", "eyJ.x-y_z"} {
-		if err := writeFiles(dir, nil, []variable{{"V", value}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, writeFiles(dir, nil, []variable{{"V", value}}))
 		read, err := exec.Command("sh", "-c", `. "$0"; printf %s "$V"`, filepath.Join(dir, envFile)).Output()
 		if err != nil || string(read) != value {
 			t.Errorf("%q is read as %q, %v", value, read, err)

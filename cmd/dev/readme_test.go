@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 // readme is a part of README.md: the text to paste, and the response that it shows.
@@ -30,9 +32,7 @@ var (
 func readReadme(t *testing.T, heading string) (r readme) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(text), "\n## "+heading+"\n")
 	part, _, ends := strings.Cut(rest, "\n## ")
 	if !found || !ends {
@@ -145,13 +145,9 @@ var demoRow = regexp.MustCompile(`(?m)^\| (\d+) \| .* \| (.*) \| (\d{3})(?: ` + 
 // The table of README.md has a row for each vehicle, which answers as the row says.
 func (l *live) answersAsTheReadmeSays() {
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	fleet, err := demoFleet(nil)
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	rows := demoRow.FindAllStringSubmatch(string(text), -1)
 	if len(rows) != len(fleet.record.Vehicles) {
 		l.Fatalf("README.md has %d rows, and the fleet %d vehicles", len(rows), len(fleet.record.Vehicles))

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator"
 	modules "motorpool/simulator/ovms"
 	trackers "motorpool/simulator/teltonika"
@@ -37,9 +38,7 @@ var (
 func documented(t *testing.T, file string) map[string]*given {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	fields := map[string]*given{}
 	var columns int
 	for line := range strings.Lines(string(text)) {
@@ -310,14 +309,10 @@ func (l *live) commandEvents(id telematics.VehicleID) <-chan commandEvent {
 		l.Context(), http.MethodGet,
 		fmt.Sprintf("%s/api/v1/admin/events?event=command&vehicle_id=%d", l.env["BASE_URL"], id), nil,
 	)
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	request.Header.Set("Authorization", "Bearer "+l.env["ADMIN_TOKEN"])
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	l.Cleanup(func() { _ = response.Body.Close() })
 	if response.StatusCode != http.StatusOK {
 		l.Fatalf("events: %s", response.Status)
@@ -338,17 +333,13 @@ func (l *live) commandEvents(id telematics.VehicleID) <-chan commandEvent {
 func (l *live) boughtUnits(ctx context.Context) (*modules.Module, *trackers.Unit) {
 	l.Helper()
 	whole, err := demoFleet(nil)
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	var logins map[telematics.VehicleID]login
 	text, err := os.ReadFile(filepath.Join(l.dir, unitsFile))
 	if err == nil {
 		err = json.Unmarshal(text, &logins)
 	}
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	password := func(u telematics.Unit) string {
 		for _, login := range logins {
 			if login.Unit == u {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	auditlog "motorpool/store/activity"
 	"motorpool/telematics"
 )
@@ -13,11 +14,9 @@ func TestActivityExport_PrintsEntriesOfARange(t *testing.T) {
 	postgres, url := recorded(t)
 	log := auditlog.New(postgres)
 	for range 3 {
-		if err := log.Add(t.Context(), telematics.Activity{
+		require.NoError(t, log.Add(t.Context(), telematics.Activity{
 			At: time.Now(), Actor: telematics.Actor{Subject: "eva", Role: telematics.Admin}, Action: telematics.StatusRead,
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	export := func(args ...string) (string, error) {
 		t.Helper()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/agencykeys"
 )
@@ -34,9 +35,7 @@ func TestAgencyKey_CommandsNameTheNextStep(t *testing.T) {
 	t.Setenv("MOTORPOOL_DATABASE_URL", url)
 	t.Setenv("MOTORPOOL_AGENCY_SECRETS_KEY", sealKey)
 	sealer, err := agencykeys.NewSealer(sealKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	state := func(id string) rental.AgencyKey {
 		t.Helper()
 		key, ok, err := agencykeys.New(postgres, sealer).AgencyKey(t.Context(), id)
@@ -103,16 +102,12 @@ func TestAgencyKey_AddRefusesASealingKeyUnlikeTheServices(t *testing.T) {
 	}
 	other := strings.Repeat("0b", 32)
 	first, err := add(sealKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := add(other); err == nil || !strings.Contains(err.Error(), "opens none of the 1 keys on record") {
 		t.Errorf("with another sealing key: %v, want it refused", err)
 	}
 	second, err := add(other + "," + sealKey) // while the sealing key is being replaced
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, id := range []string{first, second} { // the sealing key of the installation is lost
 		if _, _, err := runTool(t, "agency", "key", "revoke", "--direct", id); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	auditlog "motorpool/store/activity"
 	"motorpool/store/pg"
@@ -20,9 +21,7 @@ func TestBackup_RestoredToAMomentTheAuditLogIsWholeAndNumbersJump(t *testing.T) 
 	server := storetest.StartPostgres(t, false)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	must(server.Archive(t.Context()))
 	open := func(address string) *pg.DB {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -24,9 +25,7 @@ func newPKI(t *testing.T) pki {
 	t.Helper()
 	dir := t.TempDir()
 	authority, err := devstack.NewAuthority(filepath.Join(dir, "servers"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := pki{trusted: authority.Trusted(), crl: filepath.Join(dir, "units.crl")}
 	if p.server, err = authority.Issue("server"); err != nil {
 		t.Fatal(err)
@@ -41,17 +40,13 @@ func newPKI(t *testing.T) pki {
 // revoke writes the list of all revoked certificates.
 func (p pki) revoke(t *testing.T, certificates ...tls.Certificate) {
 	t.Helper()
-	if err := p.issuer.WriteRevocations(p.crl, certificates...); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.issuer.WriteRevocations(p.crl, certificates...))
 }
 
 func (p pki) issue(t *testing.T, unit string) tls.Certificate {
 	t.Helper()
 	certificate, err := p.issuer.Login(unit, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return certificate
 }
 

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -82,9 +83,7 @@ func TestExitCode_ByResponse(t *testing.T) {
 	})
 	t.Run("lost response", func(t *testing.T) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer listener.Close()
 		go func() {
 			for {
@@ -383,9 +382,7 @@ func TestProgram_VersionHelpCompletionAndExitCode(t *testing.T) {
 		t.Fatal(script)
 	}
 	file := filepath.Join(t.TempDir(), "completion.bash")
-	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(script), 0o600))
 	for line, want := range map[string]string{
 		"motorpool hal":             "halt halts",
 		"motorpool agency key re":   "retire revoke reseal",

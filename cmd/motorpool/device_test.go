@@ -4,14 +4,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 func TestUnit_PrintsTheSettingsOfATeltonikaUnit(t *testing.T) {
 	file := unitsFile(t)
 	printed, _, err := runTool(t, "unit", "add", "352093081452251", "--protocol", "teltonika", "--server", "mqtt.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	password := passwordOf(t, printed, "352093081452251")
 	for _, want := range []string{
 		"Domain                         mqtt.example.com\n", "Port                           8883\n",
@@ -28,9 +28,7 @@ func TestUnit_PrintsTheSettingsOfATeltonikaUnit(t *testing.T) {
 		t.Errorf("the password is printed %d times", strings.Count(printed, password))
 	}
 	before, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range []struct{ args, want string }{
 		{"352093081452269 --protocol teltonika", "--server"},
 		{"352093081452269 --protocol teltonika --server mqtt.example.com:8883", "without a port"},
@@ -50,9 +48,7 @@ func TestUnit_PrintsTheSettingsOfATeltonikaUnit(t *testing.T) {
 func TestUnit_PrintsTheSettingsOfAnOVMSModule(t *testing.T) {
 	unitsFile(t)
 	printed, _, err := runTool(t, "unit", "add", "OVMS-2111", "--protocol", "ovms", "--server", "mqtt.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []string{
 		"config set vehicle id OVMS-2111\n", "config set server.v3 server mqtt.example.com\n",
 		"config set server.v3 updatetime.keepalive 60\n",

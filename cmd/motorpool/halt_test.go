@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/commands"
 	"motorpool/store/pg"
@@ -24,9 +25,7 @@ func recorded(t *testing.T) (*pg.DB, string) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	address := storetest.NewDatabase(t)
 	postgres, err := pg.New(pg.Config{URL: address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = postgres.Close() })
 	agencies := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}}}
 	if _, err := vehicles.New(postgres).Import(t.Context(), agencies); err != nil {
@@ -47,9 +46,7 @@ func TestResume_NamesWhatStaysHalted(t *testing.T) {
 	resume := func(args ...string) string {
 		t.Helper()
 		printed, err := output(t, append([]string{"resume", "--direct", "--database-url", url}, args...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return printed
 	}
 	halt(0, "recall")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	auditlog "motorpool/store/activity"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -17,13 +18,9 @@ import (
 func fromStdin(t *testing.T, text string) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "stdin")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	terminal := os.Stdin
 	os.Stdin = file
 	t.Cleanup(func() { os.Stdin = terminal; file.Close() })
@@ -31,9 +28,7 @@ func fromStdin(t *testing.T, text string) {
 
 func TestStdin_EndsWithAnInterrupt(t *testing.T) {
 	reader, writer, err := os.Pipe() // as a terminal at which a person types nothing
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer writer.Close()
 	terminal := os.Stdin
 	os.Stdin = reader

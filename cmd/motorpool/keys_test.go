@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"motorpool/internal/keyfile"
+	"motorpool/internal/require"
 	"motorpool/telematics/signing"
 )
 
@@ -21,18 +22,14 @@ import (
 func runTool(t *testing.T, args ...string) (printed, said string, failure error) {
 	t.Helper()
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stderr := os.Stderr
 	os.Stderr = writer
 	printed, failure = output(t, args...)
 	os.Stderr = stderr
 	_ = writer.Close()
 	messages, err := io.ReadAll(reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return strings.TrimSpace(printed), string(messages), failure
 }
 
@@ -41,13 +38,9 @@ func runTool(t *testing.T, args ...string) (printed, said string, failure error)
 func newKeyFile(t *testing.T) (file, id string) {
 	t.Helper()
 	private, err := output(t, "keys", "new")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file = filepath.Join(t.TempDir(), "signing.jwks")
-	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(private), 0o600))
 	t.Setenv("MOTORPOOL_SIGNING_KEYS", file)
 	return file, chainOf(t, file).Active().ID
 }
@@ -55,9 +48,7 @@ func newKeyFile(t *testing.T) (file, id string) {
 func chainOf(t *testing.T, file string) signing.Keychain {
 	t.Helper()
 	chain, err := keyfile.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return chain
 }
 
@@ -113,9 +104,7 @@ func TestKeys_RotationCommandsNameTheNextStep(t *testing.T) {
 		}
 		return c, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if printed, _, err := runTool(t, "keys", "retire", old); err != nil || printed != old+" is retired" {
 		t.Errorf("retire: %q %v", printed, err)
 	}
@@ -127,9 +116,7 @@ func TestKeys_RotationCommandsNameTheNextStep(t *testing.T) {
 func TestKeysRetire_RefusesTheActiveKey(t *testing.T) {
 	file, old := newKeyFile(t)
 	added, _, err := runTool(t, "keys", "add")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, args := range [][]string{{old}, {"--force", old}} {
 		if _, _, err := runTool(
 			t,
@@ -163,9 +150,7 @@ func TestKeys_FileThatIsMissingOrReadableByAllOrAPlainJWKS(t *testing.T) {
 		}
 	}
 	file, _ := newKeyFile(t)
-	if err := os.Chmod(file, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(file, 0o644))
 	if _, said, err := runTool(t, "keys", "list"); err != nil || !strings.Contains(said, "chmod 600") {
 		t.Errorf("a file that every user can read: printed %q, %v; want the advice chmod 600", said, err)
 	}
@@ -175,17 +160,13 @@ func TestKeys_FileThatIsMissingOrReadableByAllOrAPlainJWKS(t *testing.T) {
 	if errA != nil || errB != nil || err != nil {
 		t.Fatal(errA, errB, err)
 	}
-	if err := os.WriteFile(file, plain, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, plain, 0o600))
 	if list, err := output(t, "keys", "list"); err != nil || !lineHas(list, a.ID, "active") || !lineHas(list, b.ID, "standby") ||
 		!lineHas(list, a.ID, "-") {
 		t.Errorf("a plain JWKS: %s %v", list, err)
 	}
 	other := filepath.Join(t.TempDir(), "other.jwks")
-	if err := os.WriteFile(other, plain, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(other, plain, 0o600))
 	if _, said, err := runTool(t, "keys", "add", "--signing-keys", other); err != nil ||
 		!strings.Contains(said, "keys export --signing-keys "+other) {
 		t.Errorf("the next step does not name the same file: %q %v", said, err)
@@ -226,9 +207,7 @@ func counting(t *testing.T, status int, data map[string]string) {
 func TestKeysActivate_RefusedWhileUnitsMissTheKey(t *testing.T) {
 	file, old := newKeyFile(t)
 	added, _, err := runTool(t, "keys", "add")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	counting(t, http.StatusOK, map[string]string{
 		old:   `{"holding":120,"missing":0,"unreported":4,"missing_units":[]}`,
 		added: `{"holding":117,"missing":3,"unreported":4,"missing_units":["unit-7","unit-8","unit-9"]}`,
@@ -259,9 +238,7 @@ func TestKeysActivate_RefusedWhileUnitsMissTheKey(t *testing.T) {
 func TestKeysActivate_RefusedIfUnitsCannotBeCounted(t *testing.T) {
 	file, old := newKeyFile(t)
 	added, _, err := runTool(t, "keys", "add")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	counting(t, http.StatusServiceUnavailable, nil)
 	list, said, err := runTool(t, "keys", "list")
 	if err != nil || !lineHas(list, added, "standby") || strings.Count(said, "not counted") != 1 {

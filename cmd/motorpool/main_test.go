@@ -14,6 +14,7 @@ import (
 
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics/signing"
 )
@@ -40,9 +41,7 @@ func TestMain(m *testing.M) {
 func output(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var printed []byte
 	var reading sync.WaitGroup
 	reading.Go(func() { printed, err = io.ReadAll(reader) }) // meanwhile: a pipe holds 64 KB
@@ -52,9 +51,7 @@ func output(t *testing.T, args ...string) (string, error) {
 	os.Stdout = stdout
 	_ = writer.Close()
 	reading.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(printed), failure
 }
 
@@ -90,13 +87,9 @@ func TestServe_RefusesABudgetOutOfRange(t *testing.T) {
 
 func TestKeys_PublicKeysAndTokensAreConsistent(t *testing.T) {
 	private, err := output(t, "keys", "new")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "private.jwks")
-	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(private), 0o600))
 	public, err := output(t, "keys", "public", file)
 	if err != nil || strings.Contains(public, `"d"`) {
 		t.Errorf("the public keys: %s %v", public, err)
@@ -188,25 +181,17 @@ func TestPasswd_RefusesFlagsOfDifferentKinds(t *testing.T) {
 func TestToken_IsForOneAgencyOrForAll(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "private.jwks")
 	private, err := output(t, "keys", "new")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, []byte(private), 0o600))
 	for _, args := range [][]string{{"--agency", "0"}, {"--agency=-3"}, {"--role", "client"}, {}, {"--scope", "all_agencies_read"}} {
 		if token, err := output(t, append([]string{"token", "--key", file}, args...)...); err == nil {
 			t.Errorf("token %v printed %s, want an error", args, token)
 		}
 	}
 	token, err := output(t, "token", "--key", file, "--scope", "all_agencies")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	parsed, err := jwt.ParseInsecure([]byte(strings.TrimSpace(token)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var scope string
 	if err := parsed.Get("scope", &scope); err != nil || scope != "all_agencies" || parsed.Has("agency_id") {
 		t.Errorf("token for all agencies: scope %q, %v", scope, err)

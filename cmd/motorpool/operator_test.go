@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/operators"
 	accounts "motorpool/store/operators"
 )
@@ -15,15 +16,11 @@ import (
 func typed(t *testing.T, text string) {
 	t.Helper()
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := write.WriteString(text); err != nil {
 		t.Fatal(err)
 	}
-	if err := write.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, write.Close())
 	former := os.Stdin
 	os.Stdin = read
 	t.Cleanup(func() { os.Stdin = former; _ = read.Close() })
@@ -43,9 +40,7 @@ func TestOperator_IsAddedListedResetAndRemoved(t *testing.T) {
 			t.Fatalf("printed %q, want a link", link)
 		}
 		o, _, err := store.ByLink(t.Context(), digest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return o.Name
 	}
 

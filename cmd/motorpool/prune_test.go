@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/commands"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -45,16 +46,12 @@ func TestPrune_AYear(t *testing.T) {
 	prune := func(args ...string) string {
 		t.Helper()
 		printed, err := output(t, append([]string{"prune", "--database-url", address}, args...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return printed
 	}
 	left := func() (n int) {
 		t.Helper()
-		if err := postgres.Pool.Get(&n, `select count(*) from settled_commands`); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, postgres.Pool.Get(&n, `select count(*) from settled_commands`))
 		return n
 	}
 	if got := prune(); strings.Contains(got, "settled_commands_") || left() != 1400 {
@@ -71,9 +68,7 @@ func TestPrune_AYear(t *testing.T) {
 		t.Errorf("dry run: %s%d commands are left", got, left())
 	}
 	since, err := postgres.KeepSince(t.Context(), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := prune("--keep-commands", "4")
 	if strings.Count(got, "removed settled_commands_") != 10 || !strings.Contains(got, "removed 10 orders") ||
 		!strings.Contains(got, since.Format(time.DateOnly)) ||
@@ -110,14 +105,10 @@ func TestMigrate_GrantTo(t *testing.T) {
 		}
 	})
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	u.User = url.UserPassword(role, "secret")
 	service, err := pg.New(pg.Config{URL: u.String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer service.Close()
 	if err := service.Allowed(t.Context()); err == nil {
 		t.Error("a new role has all rights before the grant")

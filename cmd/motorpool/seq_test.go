@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/store/commands"
 )
 
@@ -13,17 +14,13 @@ func TestSeqAdvance(t *testing.T) {
 	numbering := func() commands.Numbering {
 		t.Helper()
 		n, err := commands.Numbers{DB: postgres}.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return n
 	}
 	advance := func(args ...string) string {
 		t.Helper()
 		printed, err := output(t, append([]string{"seq", "advance", "--database-url", url}, args...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return printed
 	}
 	if got := advance("--dry-run"); !strings.Contains(got, "the last number is 0;") || !strings.Contains(got, "never jumped") ||

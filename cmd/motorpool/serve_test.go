@@ -9,30 +9,22 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"motorpool/internal/require"
 )
 
 // The service runs without any of its servers, and logs its start and its end.
 func TestServe_LogsItsStartAndItsEnd(t *testing.T) {
 	dir := t.TempDir()
 	private, err := output(t, "keys", "new")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := filepath.Join(dir, "signing.jwks")
-	if err := os.WriteFile(file, []byte(private), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(private), 0o600))
 	public, err := output(t, "keys", "public", file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "tokens.jwks"), []byte(public), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tokens.jwks"), []byte(public), 0o600))
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	service := exec.CommandContext(
 		t.Context(), self, "serve", "--http", "127.0.0.1:0", "--internal", "127.0.0.1:0", "--health", "127.0.0.1:0",
 		"--drain", "10ms", "--log-format", "text", "--database-url",
@@ -41,12 +33,8 @@ func TestServe_LogsItsStartAndItsEnd(t *testing.T) {
 	)
 	service.Dir = dir
 	stderr, err := service.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := service.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, service.Start())
 	watch := time.AfterFunc(time.Minute, func() { _ = service.Process.Kill() })
 	defer watch.Stop()
 	var said []string

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -28,9 +29,7 @@ func setSigningKey(t *testing.T) {
 func withStdin(t *testing.T, text string) {
 	t.Helper()
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := writer.WriteString(text); err != nil {
 		t.Fatal(err)
 	}
@@ -43,9 +42,7 @@ func withStdin(t *testing.T, text string) {
 func TestSign_SignsTheVectors(t *testing.T) {
 	setSigningKey(t)
 	body := filepath.Join(t.TempDir(), "body.json")
-	if err := os.WriteFile(body, []byte(cardBody), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(body, []byte(cardBody), 0o600))
 	withStdin(t, cardBody)
 	const one, card, list = "c5e4560f7718907c46755ca9ea33e1289adf18d0c944857f4da53c533c9513d1",
 		"085a2e663ed76a46975a3a9ea3808f51b8c96343a398abb2809728f76e309a1d",
@@ -74,9 +71,7 @@ func TestSign_HasTheCurrentTimeAndAUniqueNonce(t *testing.T) {
 	nonces := map[string]bool{}
 	for range 3 {
 		printed, err := output(t, "sign", "GET", "/a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s, err := rental.ParseSignature(strings.TrimSpace(strings.TrimPrefix(printed, "X-Agency-Signature: ")))
 		if err != nil || !s.Fresh(time.Now()) {
 			t.Errorf("%q is not a fresh signature: %v", printed, err)

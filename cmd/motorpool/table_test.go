@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -92,9 +93,7 @@ func TestTerminal_EventsStayTheSameJSON(t *testing.T) {
 
 func TestTerminal_LostOutputIsAnError(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer full.Close()
 	before := os.Stdout
 	os.Stdout = full
@@ -119,9 +118,7 @@ func TestTerminal_AllOutputGoesThroughIt(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if n := len(printsItself.FindAll(text, -1)); n > may[file] && !strings.HasSuffix(file, "_test.go") {
 			t.Errorf(
 				"%s prints %d times to os.Stdout, os.Stderr or with fmt.Print, want %d: print to stdout or stderr of table.go",

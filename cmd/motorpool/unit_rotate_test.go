@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
@@ -41,9 +42,7 @@ func awaitConnected(t *testing.T, m *ovms.Module) {
 func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
 	broker := operatedMosquitto(t, devstack.MosquittoConfig{ServicePassword: "service"})
 	added, _, err := runTool(t, "unit", "add", "OVMS-1", "--protocol", "ovms", "--vehicle-type", "NL", "--server", "mqtt.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pin := regexp.MustCompile(`\n  config set password pin ([1-9][0-9]{5})\n`).FindStringSubmatch(added)
 	if pin == nil || !strings.Contains(added, `"installation": {"pin":"`+pin[1]+`","type":"NL"}`) ||
 		!strings.Contains(added, "\n  config set auto vehicle.type NL\n") {
@@ -110,8 +109,6 @@ func awaitOnline(t *testing.T) {
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
@@ -21,13 +22,9 @@ import (
 func unitsFile(t *testing.T) string {
 	t.Helper()
 	line, err := mosquitto.PasswordLine("other", "password")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "units.passwd")
-	if err := os.WriteFile(file, []byte(line+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(line+"\n"), 0o600))
 	t.Setenv("MOTORPOOL_UNITS_PASSWD", file)
 	return file
 }
@@ -39,9 +36,7 @@ func operatedMosquitto(t *testing.T, cfg devstack.MosquittoConfig) *devstack.Mos
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	cfg.Dir, cfg.Units = t.TempDir(), map[string]string{"other": "password"}
 	broker, err := devstack.StartMosquitto(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = broker.Close() })
 	t.Setenv("MOTORPOOL_UNITS_PASSWD", broker.UnitsPasswords())
 	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", broker.PIDFile())
@@ -100,9 +95,7 @@ func awaitLost(t *testing.T, what string, c simulator.Connection) {
 func TestUnit_PasswordsAreInForceWithoutARestart(t *testing.T) {
 	broker := operatedMosquitto(t, devstack.MosquittoConfig{})
 	other, err := connect(t, broker, "other", "password")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	added, said, err := runTool(t, "unit", "add", "new", "new-2")
 	if err != nil || said != "" {
 		t.Fatalf("add: %q %v", said, err)
@@ -146,9 +139,7 @@ func TestUnit_PasswordsAreInForceWithoutARestart(t *testing.T) {
 
 func TestUnit_ConcurrentRunsLoseNothing(t *testing.T) {
 	file := unitsFile(t)
-	if err := os.Chmod(file, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(file, 0o640))
 	const operators, each = 8, 5
 	var group sync.WaitGroup
 	for n := range operators {
@@ -166,9 +157,7 @@ func TestUnit_ConcurrentRunsLoseNothing(t *testing.T) {
 	}
 	group.Wait()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	passwords, err := mosquitto.ParsePasswords(text)
 	if users := passwords.Users(); err != nil || len(users) != 1+operators*each || !slices.Contains(users, "other") {
 		t.Errorf("%d users are in the file, %v", len(users), err)
@@ -184,18 +173,12 @@ func TestUnit_ConcurrentRunsLoseNothing(t *testing.T) {
 func TestUnit_RefusedCommandChangesNothing(t *testing.T) {
 	file := unitsFile(t)
 	before, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	folder := t.TempDir()
 	taken := filepath.Join(folder, "taken")
-	if err := os.WriteFile(taken, []byte("of another"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(taken, []byte("of another"), 0o600))
 	stale := filepath.Join(folder, "stale.pid")
-	if err := os.WriteFile(stale, fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(stale, fmt.Appendln(nil, os.Getpid()), 0o600))
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -224,9 +207,7 @@ func TestUnit_RefusedCommandChangesNothing(t *testing.T) {
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
 		t.Errorf("the file was changed to %q, %v", after, err)
 	}
-	if err := os.WriteFile(file, append(before, "plain:text\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, append(before, "plain:text\n"...), 0o600))
 	for _, args := range [][]string{{"add", "new"}, {"list"}} {
 		if _, _, err := runTool(
 			t,
@@ -245,9 +226,7 @@ func TestUnit_PasswordFileIsReadableByItsOwnerOnly(t *testing.T) {
 		t.Errorf("printed %q and %q, %v; want only advice about SIGHUP", printed, said, err)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	passwordOf(t, string(text), "new")
 	if is, err := os.Stat(file); err != nil || is.Mode().Perm() != 0o600 {
 		t.Errorf("the file has the mode %v, %v; want 0600", is.Mode(), err)
@@ -257,9 +236,7 @@ func TestUnit_PasswordFileIsReadableByItsOwnerOnly(t *testing.T) {
 func TestUnit_RepeatedRemoveCompletesAnInterruptedOne(t *testing.T) {
 	broker := operatedMosquitto(t, devstack.MosquittoConfig{})
 	other, err := connect(t, broker, "other", "password")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The first remove is interrupted after it changed the file and before Mosquitto read it.
 	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", "")
 	if _, _, err := runTool(t, "unit", "remove", "other"); err != nil {
@@ -275,9 +252,7 @@ func TestUnit_RepeatedRemoveCompletesAnInterruptedOne(t *testing.T) {
 func TestUnit_PasswordsOfAFailedChangeAreRemoved(t *testing.T) {
 	file := unitsFile(t)
 	// A file that cannot be removed makes the change fail after the passwords were created.
-	if err := os.MkdirAll(filepath.Join(filepath.Dir(file), ".units.passwd-1.new", "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(filepath.Dir(file), ".units.passwd-1.new", "x"), 0o700))
 	passwords := filepath.Join(t.TempDir(), "passwords")
 	if _, _, err := runTool(t, "unit", "add", "new", "--password-file", passwords); err == nil {
 		t.Fatal("the change succeeded, want it to fail")
@@ -285,9 +260,7 @@ func TestUnit_PasswordsOfAFailedChangeAreRemoved(t *testing.T) {
 	if _, err := os.Stat(passwords); !os.IsNotExist(err) {
 		t.Errorf("the file of the passwords exists: %v", err)
 	}
-	if err := os.RemoveAll(filepath.Join(filepath.Dir(file), ".units.passwd-1.new")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(filepath.Join(filepath.Dir(file), ".units.passwd-1.new")))
 	if _, _, err := runTool(t, "unit", "add", "new", "--password-file", passwords); err != nil {
 		t.Errorf("a repeated add: %v", err)
 	}

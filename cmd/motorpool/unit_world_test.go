@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"motorpool/httpapi/auth"
+	"motorpool/internal/require"
 	"motorpool/internal/world"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
@@ -38,11 +39,9 @@ func TestUnits_ProvisioningDoesNotDisturbOtherUnits(t *testing.T) {
 		devstack.NeedServer(t, server)
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	certificates := newPKI(t)
-	if err := world.Run(t.Context(), t.TempDir(), self, slog.New(slog.NewTextHandler(t.Output(), nil)),
+	require.NoError(t, world.Run(t.Context(), t.TempDir(), self, slog.New(slog.NewTextHandler(t.Output(), nil)),
 		func(ctx context.Context, w *world.World) error {
 			p := &provisioned{World: w, t: t, pki: certificates}
 			if err := p.Build(ctx, world.Step{What: "servers", Do: p.startServers},
@@ -50,9 +49,7 @@ func TestUnits_ProvisioningDoesNotDisturbOtherUnits(t *testing.T) {
 				return err
 			}
 			return p.operate(ctx)
-		}); err != nil {
-		t.Fatal(err)
-	}
+		}))
 }
 
 func (p *provisioned) startServers(ctx context.Context) error {

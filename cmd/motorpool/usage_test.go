@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"motorpool/internal/app"
+	"motorpool/internal/require"
 	"motorpool/internal/settings"
 	"motorpool/store/storetest"
 )
@@ -56,9 +57,7 @@ func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
 	var c commandLine
 	var reader settings.Reader
 	parser, err := kong.New(&c, reader.Options("MOTORPOOL", app.HelpTexts, helpTexts)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tried := 0
 	for _, leaf := range parser.Model.Leaves(true) {
 		command := strings.TrimPrefix(leaf.FullPath(), parser.Model.Name+" ")
@@ -108,9 +107,7 @@ func TestVariables_UnknownOnesAreNamedWithOtherProblems(t *testing.T) {
 // Each command that works on the database says which setting is wrong.
 func TestDatabase_ErrorsNameItsSetting(t *testing.T) {
 	address, err := url.Parse(storetest.NewEmptyDatabase(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	at := func(change func(*url.URL)) string {
 		changed := *address
 		change(&changed)

@@ -20,6 +20,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 	"go.uber.org/goleak"
 
+	"motorpool/internal/require"
 	"motorpool/internal/settings"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
@@ -37,9 +38,7 @@ func parse(t *testing.T, args ...string) (options, error) {
 	var o options
 	var reader settings.Reader
 	parser, err := kong.New(&o, reader.Options("MOTORPOOL_SIM")...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = reader.Parse(parser, args)
 	return o, err
 }
@@ -47,9 +46,7 @@ func parse(t *testing.T, args ...string) (options, error) {
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -72,9 +69,7 @@ func TestSettings_AllErrorsAreReportedTogether(t *testing.T) {
 func TestCars_NumberedOnesHaveDerivedPasswordsAndMemories(t *testing.T) {
 	dir := t.TempDir()
 	o, err := parse(t, "--keys=k", "--cars=3", "--secret=s", "--prefix=van-", "--memory="+dir, "--fail=1", "--skew=2s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cars, err := o.cars()
 	if err != nil || len(cars) != 3 {
 		t.Fatalf("%d cars: %v", len(cars), err)
@@ -98,9 +93,7 @@ func TestCars_UnitsFileAndDemoProfiles(t *testing.T) {
 		`{"10":{"unit":"u10","password":"p"},"8":{"unit":"u8","password":"q"},"11":{"unit":"u11","password":"r"}}`,
 	)
 	o, err := parse(t, "--keys=k", "--units="+units, "--demo", "--silent=1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cars, err := o.cars()
 	if err != nil || len(cars) != 3 {
 		t.Fatalf("%d cars: %v", len(cars), err)
@@ -123,13 +116,9 @@ func TestCars_UnitsFileAndDemoProfiles(t *testing.T) {
 func keyring(t *testing.T) (signing.Key, string) {
 	t.Helper()
 	key, err := signing.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text, err := signing.EncodeKeyring(key.Keyring())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return key, string(text)
 }
 
@@ -183,9 +172,7 @@ func TestRun_FleetExecutesRecordsAndStops(t *testing.T) {
 	server := mochi.New(&mochi.Options{InlineClient: true, Logger: silent})
 	listener := listeners.NewTCP(listeners.Config{ID: "units", Address: "127.0.0.1:0"})
 	for _, err := range []error{server.AddHook(&allow{secret: "s"}, nil), server.AddListener(listener), server.Serve()} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	defer func() {
 		// mochi takes a read lock twice when it closes: a client that disconnects in between blocks
@@ -207,18 +194,14 @@ func TestRun_FleetExecutesRecordsAndStops(t *testing.T) {
 		}
 	}
 	for i, c := range []v1.Channel{v1.AckChannel, v1.PresenceChannel} {
-		if err := server.Subscribe(c.Topic("sim-2"), i+1, hear); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Subscribe(c.Topic("sim-2"), i+1, hear))
 	}
 	record := filepath.Join(t.TempDir(), "flight.jsonl")
 	o, err := parse(
 		t, "--broker=tcp://"+listener.Address(), "--keys="+write(t, "k.jwks", text), "--cars=2", "--secret=s",
 		"--record="+record,
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -231,21 +214,15 @@ func TestRun_FleetExecutesRecordsAndStops(t *testing.T) {
 	}
 	order := func(key signing.Key) telematics.Answer {
 		message, err := key.Sign(command)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := server.Publish(v1.CommandChannel.Topic("sim-2"), message, false, 1); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, server.Publish(v1.CommandChannel.Topic("sim-2"), message, false, 1))
 		return await(t, ctx, done)
 	}
 	if a := order(key); a.State != telematics.Succeeded {
 		t.Errorf("answer %+v, want succeeded", a)
 	}
 	next, text := keyring(t)
-	if err := os.WriteFile(o.Keys, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(o.Keys, []byte(text), 0o600))
 	command.Seq = 2
 	for command.Command[0] = 2; ; command.Command[0]++ {
 		if a := order(next); a.State == telematics.Succeeded {
@@ -260,13 +237,9 @@ func TestRun_FleetExecutesRecordsAndStops(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-ended)
 	file, err := os.Open(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	kinds := map[simulator.Kind]int{}
 	for lines := bufio.NewScanner(file); lines.Scan(); {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -38,9 +39,7 @@ func TestPage_HasEachCodeAndNoOther(t *testing.T) {
 		t.Errorf("the page has %d codes, want %d", len(anchors), len(kinds))
 	}
 	document, err := openapi3.NewLoader().LoadFromFile("../openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var listed []string
 	for _, code := range document.Components.Schemas["Error"].Value.Properties["code"].Value.Enum {
 		listed = append(listed, fmt.Sprint(code))
@@ -116,9 +115,7 @@ func TestDriverMessages_HaveNoInstructionForStaff(t *testing.T) {
 func codesIn(t *testing.T, name string) []telematics.Code {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var codes []telematics.Code
 	ast.Inspect(file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {

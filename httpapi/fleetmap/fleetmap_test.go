@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -33,13 +34,9 @@ func marker(n int) telematics.Marker {
 func encode(tb testing.TB, vehicles int) (compressed []byte, etag string) {
 	tb.Helper()
 	e, err := New()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	for n := range vehicles {
-		if err := e.Add(marker(n)); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, e.Add(marker(n)))
 	}
 	etag = e.ETag()
 	if compressed, err = e.Close("m", "r", "t"); err != nil {
@@ -53,9 +50,7 @@ func TestEncoder_WritesOneJSONDocumentOfAnySize(t *testing.T) {
 	for _, vehicles := range []int{0, 1, 2, 10_000} {
 		compressed, etag := encode(t, vehicles)
 		var text bytes.Buffer
-		if err := Expand(&text, compressed); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Expand(&text, compressed))
 		var body struct {
 			Data struct {
 				Vehicles [][]any

@@ -21,6 +21,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 	"github.com/lestrrat-go/jwx/v3/jws"
 	"github.com/lestrrat-go/jwx/v3/jwt"
+
+	"motorpool/internal/require"
 )
 
 const (
@@ -53,14 +55,10 @@ type fakeIssuer struct {
 func newKey(t *testing.T, id string) jwk.Key {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	key := must(jwk.Import(private))
 	for name, value := range map[string]any{jwk.KeyIDKey: id, jwk.AlgorithmKey: jwa.ES256()} {
-		if err := key.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, key.Set(name, value))
 	}
 	return key
 }
@@ -100,9 +98,7 @@ func (i *fakeIssuer) publicKeys() map[string]any {
 func (i *fakeIssuer) keyFile() string {
 	text := must(json.Marshal(i.publicKeys()))
 	file := filepath.Join(i.t.TempDir(), "keys.jwks")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		i.t.Fatal(err)
-	}
+	require.NoError(i.t, os.WriteFile(file, text, 0o600))
 	return file
 }
 

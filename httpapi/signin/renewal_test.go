@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"motorpool/httpapi/signin"
+	"motorpool/internal/require"
 )
 
 // renewing is a request that renews a session, and that the issuer has not answered yet.
@@ -203,9 +204,7 @@ func made(attempt *http.Cookie, value string) *http.Request {
 func TestFinish_MadeUpCallbacksReachNoIssuer(t *testing.T) {
 	w, s := newSignIn(t)
 	_, attempt, err := s.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	plain := base64.RawURLEncoding.EncodeToString([]byte(`{"state":"s","nonce":"n","verifier":"v","until":"2200-01-01T00:00:00Z"}`))
 	for _, value := range []string{plain, "", "x", strings.Repeat("A", 200), attempt.Value[:len(attempt.Value)-4] + "AAAA"} {
 		_, _, err := s.Finish(made(attempt, value), "192.0.2.1")

@@ -18,6 +18,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/signin"
 	"motorpool/httpapi/signin/signintest"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -57,9 +58,7 @@ func (w *world) instance() *signin.SignIn {
 		time.Sleep(time.Millisecond)
 	}
 	address, err := url.Parse(public)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	s := must(signin.New(signin.Config{
 		Store: w.store, URL: address, Now: now, Log: slog.New(slog.DiscardHandler),
 		Tokens: auth.NewTokens(auth.TokensConfig{Issuer: w.issuer.URL, Audience: audience, Keys: keys, Now: now, Leeway: time.Nanosecond}),
@@ -77,9 +76,7 @@ func (w *world) browse(page string) *url.URL {
 	w.t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	answer, err := client.Get(page)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	defer answer.Body.Close()
 	back := must(answer.Location())
 	if !strings.HasPrefix(back.String(), public+"/auth/callback?") {
@@ -108,9 +105,7 @@ func callback(back *url.URL, cookies ...*http.Cookie) *http.Request {
 func (w *world) begin(s *signin.SignIn) (back *url.URL, attempt *http.Cookie) {
 	w.t.Helper()
 	page, attempt, err := s.Begin(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return w.browse(page), attempt
 }
 
@@ -131,9 +126,7 @@ func (w *world) signIn(s *signin.SignIn) *http.Cookie {
 	w.t.Helper()
 	back, attempt := w.begin(s)
 	id, cookies, err := s.Finish(callback(back, attempt), "192.0.2.1")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	if id.Actor != (telematics.Actor{Subject: "zoe", Role: telematics.Admin, Agency: 7}) || id.Level != auth.Operator {
 		w.t.Fatalf("signed in as %+v", id)
 	}
@@ -278,9 +271,7 @@ func TestAuthorization_RenewsTokensOnceForAllInstances(t *testing.T) {
 	instances := []*signin.SignIn{w.instance(), w.instance()}
 	cookie := w.signIn(instances[0])
 	first, err := instances[0].Authorization(request(http.MethodGet, cookie))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// Once while the token is still valid, and once after it expired.
 	for _, ahead := range []time.Duration{9*time.Minute + 45*time.Second, 25 * time.Minute} {
 		w.ahead.Store(int64(ahead))
@@ -406,18 +397,14 @@ func TestRedeem_SignsInUntilTheOfferEnds(t *testing.T) {
 		"exp": time.Now().Add(time.Hour).Unix(),
 	})
 	code, err := s.Offer(t.Context(), token, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := s.Authorization(request(http.MethodGet, &http.Cookie{Name: "__Host-motorpool-motorpool", Value: code})); err == nil {
 		t.Error("a code was accepted as a cookie")
 	}
 	secrets := map[string]bool{}
 	for range 3 {
 		id, cookies, err := s.Redeem(t.Context(), code)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		secrets[cookies[0].Value] = true
 		if header, err := s.Authorization(request(http.MethodGet, cookies[0])); err != nil || header != "Bearer "+token ||
 			id.Actor.Subject != "dev" {
@@ -448,9 +435,7 @@ func TestSignIn_IsUnavailableWithoutItsServers(t *testing.T) {
 	}
 	address, _ := url.Parse(public)
 	without, err := signin.New(signin.Config{Store: w.store, URL: address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, _, err = without.Begin(t.Context())
 	wants(t, err, "unauthenticated", "docs/access.md")
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/telematics/signing"
 )
@@ -19,21 +20,15 @@ import (
 func good(t *testing.T) Config {
 	t.Helper()
 	key, err := signing.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	private, err := signing.Keychain{{Key: key}}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := httptest.NewTLSServer(nil)
 	server.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{"signing.jwks": private, "tokens.jwks": []byte(`{"keys":[]}`), "ca.pem": ca} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 	return Config{
 		HTTP: "127.0.0.1:0", Internal: ":0", DatabaseURL: "postgres://u:p@h/db", DatabaseConns: 20, RedisURL: "redis://h:6379",
@@ -173,9 +168,7 @@ func TestConfig_AGeocoderIsAskedByNameOnly(t *testing.T) {
 func TestPlaces_NoGeocoderWithoutItsURL(t *testing.T) {
 	c := good(t)
 	db, err := pg.New(pg.Config{URL: "postgres://127.0.0.1:1/none"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer db.Close()
 	for _, url := range []Secret{"", "http://127.0.0.1:1"} {
 		c.GeocoderURL = url

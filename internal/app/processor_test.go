@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -72,9 +73,7 @@ func TestProcessor_SecretsOfTheProcessorAreNotPrinted(t *testing.T) {
 
 func TestPaymentProcessor_UnavailableWithoutAKey(t *testing.T) {
 	p, err := good(t).processor(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	port, value := reflect.TypeFor[rental.Processor](), reflect.ValueOf(p)
 	for method := range port.Methods() {
 		called := value.MethodByName(method.Name)

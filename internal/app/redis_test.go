@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/redis"
 )
@@ -21,37 +22,25 @@ import (
 func TestRedis_ClosedConnectionsAreNotUsed(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
 	server, err := devstack.StartRedis(filepath.Join(t.TempDir(), "redis"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	db, err := redis.New(redis.Config{URL: server.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 
 	at, err := url.Parse(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	operator, err := net.Dial("tcp", at.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer operator.Close()
-	if err := operator.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, operator.SetDeadline(time.Now().Add(time.Minute)))
 	const wanted = 5
 	for deadline, answers, open := time.Now().Add(30*time.Second), bufio.NewReader(operator), 0; ; {
 		var many errgroup.Group
 		for range 100 {
 			many.Go(func() error { return db.Ready(t.Context()) })
 		}
-		if err := many.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, many.Wait())
 		if open, err = ended(operator, answers); err != nil {
 			t.Fatal(err)
 		}

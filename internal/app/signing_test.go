@@ -7,21 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 func TestServe_WarnsOfSigningKeysThatOthersMayRead(t *testing.T) {
 	keys, err := os.ReadFile("../../telematics/testdata/keys.jwks")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true, 0o602: true} {
 		file := filepath.Join(t.TempDir(), "signing.jwks")
-		if err := os.WriteFile(file, keys, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(file, mode); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, keys, 0o600))
+		require.NoError(t, os.Chmod(file, mode))
 		var log bytes.Buffer
 		if _, err := (Config{SigningKeys: file}).signingKeys(slog.New(slog.NewTextHandler(&log, nil))); err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"motorpool/internal/require"
 	"motorpool/telematics/signing"
 )
 
@@ -63,35 +64,25 @@ func add(c signing.Keychain) (signing.Keychain, error) {
 func newFile(t *testing.T) string {
 	t.Helper()
 	chain, err := add(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	jwks, err := chain.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "signing.jwks")
-	if err := os.WriteFile(file, jwks, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, jwks, 0o600))
 	return file
 }
 
 func read(t *testing.T, file string) signing.Keychain {
 	t.Helper()
 	chain, err := Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return chain
 }
 
 func inFolderOf(t *testing.T, file string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -129,17 +120,11 @@ func TestEdit_KeepsModeOwnerAndLink(t *testing.T) {
 		owner, group = 10001, 10002
 	}
 	for _, err := range []error{os.Chmod(file, 0o640), os.Chown(file, owner, group), os.Symlink(file, link)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
-	if err := Edit(t.Context(), link, add); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Edit(t.Context(), link, add))
 	is, err := os.Lstat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stat := is.Sys().(*syscall.Stat_t)
 	if is.Mode() != 0o640 || int(stat.Uid) != owner || int(stat.Gid) != group {
 		t.Errorf("mode %v, owner %d:%d, want -rw-r----- %d:%d", is.Mode(), stat.Uid, stat.Gid, owner, group)
@@ -179,14 +164,10 @@ func TestEdit_FailedEditChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := newFile(t)
 			if test.content != "" {
-				if err := os.WriteFile(file, []byte(test.content), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(file, []byte(test.content), 0o600))
 			}
 			before, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if err := Edit(t.Context(), file, test.change); err == nil {
 				t.Error("the edit returned no error")
 			}
@@ -208,9 +189,7 @@ func TestEdit_FailedEditChangesNothing(t *testing.T) {
 func TestEdit_WaitEndsWithItsContext(t *testing.T) {
 	file := newFile(t)
 	held, err := lock(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := Edit(ctx, file, add); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), file) {
@@ -218,9 +197,7 @@ func TestEdit_WaitEndsWithItsContext(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- Edit(t.Context(), file, add) }()
-	if err := held.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, held.Close())
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -230,16 +207,12 @@ func TestEdit_KilledProcessLeavesACompleteFileAndNoCopies(t *testing.T) {
 	file := newFile(t)
 	// The rest of an edit that was killed in the middle of writing.
 	left := filepath.Join(filepath.Dir(file), ".signing.jwks-123"+unfinished)
-	if err := os.WriteFile(left, []byte(`{"keys":[{"kty":"O`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(left, []byte(`{"keys":[{"kty":"O`), 0o600))
 	seen := map[string]bool{}
 	for round := range 12 {
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), editForever+"="+file)
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, child.Start())
 		before := read(t, file).Active().ID
 		for deadline := time.Now().Add(10 * time.Second); read(t, file).Active().ID == before; {
 			if time.Now().After(deadline) {
@@ -248,18 +221,14 @@ func TestEdit_KilledProcessLeavesACompleteFileAndNoCopies(t *testing.T) {
 		}
 		// Each round kills the child at another time.
 		time.Sleep(time.Duration(round) * 700 * time.Microsecond)
-		if err := child.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, child.Process.Kill())
 		_ = child.Wait() // returns that it was killed
 		seen[read(t, file).Active().ID] = true
 	}
 	if len(seen) != 12 {
 		t.Errorf("%d active keys in 12 rounds, want 12", len(seen))
 	}
-	if err := Edit(t.Context(), file, add); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Edit(t.Context(), file, add))
 	if names := inFolderOf(t, file); !slices.Equal(names, []string{"signing.jwks"}) {
 		t.Errorf("files in the folder: %v, want signing.jwks", names)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics/signing"
 )
 
@@ -77,9 +78,7 @@ func (w *watched) pass(looks int) {
 
 func (w *watched) write(content []byte) {
 	w.Helper()
-	if err := os.WriteFile(w.file, content, 0o600); err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, os.WriteFile(w.file, content, 0o600))
 }
 
 func TestSource_ChangeIsReportedOnce(t *testing.T) {
@@ -88,9 +87,7 @@ func TestSource_ChangeIsReportedOnce(t *testing.T) {
 		if _, changes := w.said(); len(changes) != 0 {
 			t.Fatalf("an unchanged file was reported as changed: %v", changes)
 		}
-		if err := Edit(context.Background(), w.file, rotate); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, Edit(context.Background(), w.file, rotate))
 		w.pass(3)
 		logged, changes := w.said()
 		if len(changes) != 1 || changes[0] != read(t, w.file).Active().ID || logged != "" {
@@ -103,15 +100,11 @@ func TestSource_ChangeWithTheSameSizeAndTimeIsReported(t *testing.T) {
 	watch(t, func(w *watched) {
 		date := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		text, err := os.ReadFile(w.file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, id := range []string{"aaaaaaaaaaaa", "bbbbbbbbbbbb"} {
 			w.write(bytes.ReplaceAll(text, []byte(read(t, w.file).Active().ID), []byte(id)))
 			text, _ = os.ReadFile(w.file)
-			if err := os.Chtimes(w.file, date, date); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Chtimes(w.file, date, date))
 			w.pass(1)
 		}
 		if _, changes := w.said(); len(changes) != 2 {
@@ -123,9 +116,7 @@ func TestSource_ChangeWithTheSameSizeAndTimeIsReported(t *testing.T) {
 func TestSource_MissingOrInvalidFileIsLoggedOnce(t *testing.T) {
 	watch(t, func(w *watched) {
 		good, err := os.ReadFile(w.file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, problem := range []struct {
 			name, said string
 			make       func()
@@ -134,9 +125,7 @@ func TestSource_MissingOrInvalidFileIsLoggedOnce(t *testing.T) {
 			{"empty", "parse signing keys", func() { w.write(nil) }},
 			{"no keys", "the set is empty", func() { w.write([]byte(`{"keys":[]}`)) }},
 			{"missing", "no such file", func() {
-				if err := os.Remove(w.file); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Remove(w.file))
 			}},
 		} {
 			problem.make()

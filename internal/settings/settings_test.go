@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"motorpool/internal/require"
 )
 
 func TestUnknownVariables_AreNamedWithTheNearest(t *testing.T) {
@@ -22,9 +24,7 @@ func TestUnknownVariables_AreNamedWithTheNearest(t *testing.T) {
 		} `cmd:""`
 	}
 	parser, err := kong.New(&program, new(Reader).Options("MOTORPOOL")...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := UnknownVariables(parser.Model.Node, []string{
 		"PATH=/bin", "MOTORPOOL_DATABASE_URL=x", "MOTORPOOL_TOKEN=x", "MOTORPOOL_DATABSE_URL=x", "MOTORPOOL_MQTTURL=",
 		"MOTORPOOL_AGENCY=1", "MOTORPOOL_COLOUR=red", "MOTORPOOL_DEV_HTTP=x", "MOTORPOOL=x", "MOTORPOOLS_BUDGET=x",
@@ -49,9 +49,7 @@ func TestSettings_NegativeDurationIsAProblem(t *testing.T) {
 	var program struct{ Wait time.Duration }
 	var settings Reader
 	parser, err := kong.New(&program, settings.Options("MOTORPOOL")...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := parser.Parse([]string{"--wait=-1s"}); err != nil || settings.Problems() == nil {
 		t.Errorf("--wait=-1s: %v, problems %v; want one", err, settings.Problems())
 	}

@@ -9,39 +9,28 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )
 
 func write(t *testing.T, file, text string) {
 	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
 func TestSearchLogs_FindsEachSecretThatIsPlanted(t *testing.T) {
 	w, err := New(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	token, err := w.Token(telematics.Actor{Subject: "admin-7", Role: telematics.Admin})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	claims, signature, _ := strings.Cut(strings.SplitN(token, ".", 2)[1], ".")
 	later, err := signing.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	chain, err := w.Signing.Add(later, w.Signing[0].Created)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	jwks, err := chain.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	write(t, w.Path(SigningFile), string(jwks))
 	w.InUse.AddURL("password of postgres", "postgres://u:hush-database@127.0.0.1:5432/db")
 	w.InUse.AddBytes("secret of agency key a", []byte("\xff\xfe123456789"))
@@ -89,9 +78,7 @@ func TestSearch_FailsWithoutSecretsOrLogs(t *testing.T) {
 		t.Errorf("with a short secret: %v", err)
 	}
 	w, err := New(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := w.SearchLogs(); err == nil {
 		t.Error("SearchLogs without a log returned no error")
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"motorpool/internal/require"
 )
 
 func TestEventually_UntilTheConditionOrTheTimeLimit(t *testing.T) {
@@ -36,21 +38,15 @@ func TestBuild_NamedProgramIsNotBuilt(t *testing.T) {
 func TestNew_SecretsStayInTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	first, err := New(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	second, err := New(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if first.Signing.Active().ID != second.Signing.Active().ID || first.UnitPassword("car-1") != second.UnitPassword("car-1") ||
 		first.AgencySecrets != second.AgencySecrets {
 		t.Error("the secrets changed when the folder was opened again")
 	}
 	other, err := New(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if first.UnitPassword("car-1") == other.UnitPassword("car-1") || first.AgencySecrets == other.AgencySecrets {
 		t.Error("two folders have the same secrets")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"motorpool/internal/app"
 	"motorpool/internal/logger"
+	"motorpool/internal/require"
 	"motorpool/internal/settings"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/measure"
@@ -63,13 +64,9 @@ func TestExperiments_MeasureEveryRatio(t *testing.T) {
 		devstack.NeedServer(t, server)
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all, err := everything(true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const short = 100 * time.Millisecond
 	*all[0].(*measure.Command) = measure.Command{
 		Vehicles: 300, InFlight: []int{1, 4, 16, 64, 256}, Duration: short, SlowCars: 20, Slow: short, Work: short, Floors: true,
@@ -80,9 +77,7 @@ func TestExperiments_MeasureEveryRatio(t *testing.T) {
 	*all[4].(*measure.Rental) = measure.Rental{Starts: 2}
 	*all[5].(*measure.Scale) = measure.Scale{Vehicles: 300, Connected: 60, Small: 20, History: 500, InFlight: 4, Duration: short}
 	setup := measure.Setup{Binary: self, Rounds: 1, Tiny: true}
-	if err := setup.OpenFiles(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, setup.OpenFiles())
 	results := &report.Results{Rounds: 1, Figures: map[string][]float64{}}
 	var mu sync.Mutex // guards results
 	var running sync.WaitGroup

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )
@@ -15,9 +16,7 @@ import (
 func newKey(t *testing.T) signing.Key {
 	t.Helper()
 	key, err := signing.NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return key
 }
 
@@ -28,9 +27,7 @@ func signed(t *testing.T, key signing.Key) []byte {
 		Command: uuid.New(), Unit: "car-1", Action: telematics.Lock, Lane: telematics.AccessLane, Seq: 1, IssuedAt: now,
 		Expires: now.Add(time.Second),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return message
 }
 

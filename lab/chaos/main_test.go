@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"motorpool/internal/require"
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/verdict"
 )
@@ -137,9 +138,7 @@ func TestRacesIn_CountsThoseOfEveryInstance(t *testing.T) {
 		"instance-2.log": "serving\n",
 		"postgres.log":   "WARNING: DATA RACE\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	if n, err := racesIn(dir); n != 3 || err != nil {
 		t.Errorf("%d races, %v; want 3", n, err)
@@ -156,17 +155,11 @@ func TestKinds_EveryFaultCanBeInjected(t *testing.T) {
 
 func TestAddLeaks_ViolationDoesNotShowTheSecret(t *testing.T) {
 	w, err := world.New(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w.InUse.Add("password of postgres", "hush-database")
-	if err := os.WriteFile(w.Path("instance-0.log"), []byte("serving\nfailed: postgres://u:hush-database@h/db\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(w.Path("instance-0.log"), []byte("serving\nfailed: postgres://u:hush-database@h/db\n"), 0o600))
 	found, err := w.SearchLogs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	report := verdict.New("a law")
 	addLeaks(&report, found)
 	var text strings.Builder

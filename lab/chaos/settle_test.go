@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"motorpool/internal/require"
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
@@ -12,9 +13,7 @@ import (
 
 func TestEndFaults_InstanceThatIsNotReadyIsAViolation(t *testing.T) {
 	w, err := world.New(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// Nothing listens there.
 	w.Running = []*world.Instance{{Name: "instance 0", Internal: "http://127.0.0.1:1"}}
 	r := &round{World: w}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/lab/consoletest"
 	"motorpool/store/pg"
 )
@@ -352,9 +353,7 @@ func (d *desk) needsNoMouse(t *testing.T) {
 func (d *desk) emptiesTheQueue(t *testing.T, p *consoletest.Page) {
 	t.Helper()
 	db, err := pg.New(pg.Config{URL: d.env["MOTORPOOL_DATABASE_URL"]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer db.Close()
 	booking := d.env["BOOKING_OTHER"]
 	if _, err := db.Pool.Exec(`update bookings set start_at = now() - interval '7 hours', end_at = now() - interval '1 hour'

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/lab/consoletest"
 	"motorpool/store/pg"
 	"motorpool/store/vehicles"
@@ -72,7 +73,7 @@ func fleetIDs(t *testing.T, db *pg.DB, where string) (ids []int, located int) {
 		ID      int
 		Located bool
 	}
-	if err := db.Pool.Select(&rows, `
+	require.NoError(t, db.Pool.Select(&rows, `
 		select v.id, located from vehicles v left join units u on u.vehicle_id = v.id left join snapshots s on s.vehicle_id = v.id
 		cross join lateral (select `+vehicles.Connectivity("now()", fmt.Sprint(int(telematics.OnlineFor.Seconds())))+` as contact,
 			s.fields->'telemetry.is_locked'->>'v' as locked,
@@ -80,9 +81,7 @@ func fleetIDs(t *testing.T, db *pg.DB, where string) (ids []int, located int) {
 				->>'v' as energy,
 			coalesce(s.fields ? 'location.latitude', false) as located,
 			lower(concat_ws(' ', v.id, v.plate_number, v.brand, v.model, u.serial)) as words) is_known
-		where `+where+` order by v.id`); err != nil {
-		t.Fatal(err)
-	}
+		where `+where+` order by v.id`))
 	for _, row := range rows {
 		ids = append(ids, row.ID)
 		if row.Located {
@@ -96,9 +95,7 @@ func fleetIDs(t *testing.T, db *pg.DB, where string) (ids []int, located int) {
 func (d *desk) holdsALargeFleet(t *testing.T) {
 	// Each of the large statements may take longer than a request of the service.
 	db, err := pg.New(pg.Config{URL: d.env["MOTORPOOL_DATABASE_URL"], Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer db.Close()
 	for _, statement := range largeFleetStatements {
 		if _, err := db.Pool.Exec(statement); err != nil {

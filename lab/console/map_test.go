@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/lab/consoletest"
 )
 
@@ -87,9 +88,7 @@ func TestConsole_DrawsTheMapStyleOfTheOperator(t *testing.T) {
 func belowAPrefix(t *testing.T, base string) string {
 	t.Helper()
 	target, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
 	server := httptest.NewServer(http.StripPrefix("/fleet", proxy))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
@@ -100,9 +99,7 @@ func belowAPrefix(t *testing.T, base string) string {
 func pixels(p *consoletest.Page, want color.NRGBA) (n int) {
 	p.Helper()
 	picture, err := png.Decode(bytes.NewReader(p.Picture(".map")))
-	if err != nil {
-		p.Fatal(err)
-	}
+	require.NoError(p, err)
 	for y := picture.Bounds().Min.Y; y < picture.Bounds().Max.Y; y++ {
 		for x := picture.Bounds().Min.X; x < picture.Bounds().Max.X; x++ {
 			if color.NRGBAModel.Convert(picture.At(x, y)) == want {

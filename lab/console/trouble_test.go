@@ -3,6 +3,7 @@ package console_test
 import (
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/lab/consoletest"
 	"motorpool/store/pg"
 )
@@ -107,9 +108,7 @@ func (d *desk) saysThatAVehicleIsGone(t *testing.T) {
 	p.Open("#/vehicles/10")
 	p.See(`[data-action="lock"]`)
 	db, err := pg.New(pg.Config{URL: d.env["MOTORPOOL_DATABASE_URL"]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer db.Close()
 	if _, err := db.Pool.Exec(`update vehicles set agency_id = 2 where id = 10`); err != nil {
 		t.Fatal(err)

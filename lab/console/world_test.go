@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/internal/world"
 	"motorpool/lab/program"
 	"motorpool/simulator/devstack"
@@ -47,9 +48,7 @@ func begin(t *testing.T, args ...string) *live {
 	process.Env = append(os.Environ(), "DATABASE_URL="+storetest.NewEmptyDatabase(t))
 	var said bytes.Buffer
 	process.Stdout, process.Stderr = &said, t.Output()
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, process.Start())
 	ended := make(chan struct{})
 	end := sync.OnceValue(process.Wait)
 	go func() {
@@ -81,14 +80,10 @@ func begin(t *testing.T, args ...string) *live {
 func (l *live) isLocked() any {
 	l.Helper()
 	request, err := http.NewRequest(http.MethodGet, l.env["BASE_URL"]+"/api/v1/admin/vehicles/1/status", nil)
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	request.Header.Set("Authorization", "Bearer "+l.env["ADMIN_TOKEN"])
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	defer response.Body.Close()
 	var status struct {
 		Data struct{ Telemetry map[string]any }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
 
@@ -45,9 +46,7 @@ func (p *Page) NeedAxe() {
 func (p *Page) Audit(what string) {
 	p.Helper()
 	script, err := axe()
-	if err != nil {
-		p.Fatal(err)
-	}
+	require.NoError(p, err)
 	if there := Value[bool](p, "'axe' in window"); !there {
 		if _, err := evaluate[chromedp.Void](p, script); err != nil {
 			p.Fatalf("load axe-core: %v", err)

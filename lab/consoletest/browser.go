@@ -25,6 +25,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
 
@@ -43,9 +44,7 @@ func Open(t *testing.T, flags ...string) *Browser {
 		// A map without a graphics card.
 		chromedp.Flag("enable-unsafe-swiftshader", true))
 	temp, err := os.MkdirTemp("", "chromium-") // Chromium, being killed, leaves files behind
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
 	options = append(options, chromedp.Env("TMPDIR="+temp))
 	for _, flag := range flags {
@@ -110,9 +109,7 @@ func SignIn(t *testing.T, link string) []*http.Cookie {
 		Timeout:       time.Minute,
 	}
 	response, err := client.Get(link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_ = response.Body.Close()
 	var session []*http.Cookie
 	for _, cookie := range response.Cookies() {

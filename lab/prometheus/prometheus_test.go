@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"motorpool/deploy/prometheus"
+	"motorpool/internal/require"
 )
 
 // anyDuration matches a duration as PromQL and the configuration write them, wherever it stands.
@@ -32,12 +33,8 @@ func timed(t *testing.T, configuration, rules string) (all []time.Duration) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(configuration), &c); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal([]byte(rules), &r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(configuration), &c))
+	require.NoError(t, yaml.Unmarshal([]byte(rules), &r))
 	texts := []string{c.Global["scrape_interval"], c.Global["evaluation_interval"]}
 	for _, g := range r.Groups {
 		texts = append(texts, g.Interval)

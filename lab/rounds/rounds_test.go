@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/internal/world"
 	"motorpool/lab/chaos/maintenance"
 	"motorpool/lab/chaos/money"
@@ -96,19 +97,15 @@ func run(t *testing.T, kind runner.Kind, c runner.Config) (result runner.Result,
 	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	if err := world.Run(t.Context(), dir, binary, log, func(ctx context.Context, w *world.World) (err error) {
+	require.NoError(t, world.Run(t.Context(), dir, binary, log, func(ctx context.Context, w *world.World) (err error) {
 		result, err = runner.Run(ctx, w, kind, c)
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	result.Write(t.Output())
 	files, _ := filepath.Glob(filepath.Join(dir, "instance-*.log")) // the pattern is valid
 	for _, file := range files {
 		log, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if logs = append(logs, string(log)); strings.Contains(string(log), "DATA RACE") || strings.Contains(string(log), "panic:") {
 			t.Error(string(log))
 		}

@@ -17,6 +17,7 @@ import (
 
 	"motorpool/internal/app"
 	"motorpool/internal/logger"
+	"motorpool/internal/require"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -43,9 +44,7 @@ func (b *logBuffer) String() string {
 func withPassword(t *testing.T, server, password string) string {
 	t.Helper()
 	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	u.User = url.UserPassword(u.User.Username(), password)
 	return u.String()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"motorpool/internal/app"
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
 
@@ -51,9 +52,7 @@ func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if families["go_goroutines"] == nil || families["process_cpu_seconds_total"] == nil {
 		t.Error("the metrics of Go or of the process are missing")
 	}
@@ -74,18 +73,14 @@ func TestMetrics_AreThoseOfTheDocumentation(t *testing.T) {
 		)
 	}
 	page, err := os.ReadFile(metricsDocument)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	before, rest, begins := strings.Cut(string(page), metricsBegin)
 	written, after, ends := strings.Cut(rest, metricsEnd)
 	if !begins || !ends {
 		t.Fatalf("%s lacks the markers of the metrics", metricsDocument)
 	}
 	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(metricsDocument, []byte(before+metricsBegin+table.String()+metricsEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(metricsDocument, []byte(before+metricsBegin+table.String()+metricsEnd+after), 0o644))
 	} else if written != table.String() {
 		t.Errorf("%s differs from what the service exports:\n%s\nwant\n%s", metricsDocument, written, table.String())
 	}

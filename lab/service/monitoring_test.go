@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"motorpool/internal/app"
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 )
@@ -109,15 +110,11 @@ func (s *stack) prometheusConfig(alertmanager string, instances ...*instance) st
 func dashboardQueries(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(deployed + "grafana/motorpool.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var dashboard struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &dashboard))
 	var queries []string
 	for _, panel := range dashboard.Panels {
 		for _, target := range panel.Targets {

@@ -19,6 +19,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/internal/app"
 	"motorpool/internal/logger"
+	"motorpool/internal/require"
 	"motorpool/internal/world"
 	"motorpool/metrics"
 	"motorpool/mosquitto"
@@ -140,9 +141,7 @@ func frailStack(t *testing.T, vehicles int) *stack {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(t.TempDir(), "postgres")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = postgres.Discard() })
 	s := newStack(t, vehicles, postgres.URL())
 	s.postgres = postgres
@@ -172,9 +171,7 @@ func startReal(s *stack) *stack {
 
 func (s *stack) must(err error) {
 	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
+	require.NoError(s, err)
 }
 
 // testFleet returns vehicles with all actions; those with an odd number belong to agency 1, the

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"motorpool/internal/app"
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
@@ -34,9 +35,7 @@ func newSecuredStack(t *testing.T, vehicles int) *securedStack {
 		devstack.NeedServer(t, server)
 	}
 	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(t.TempDir(), "postgres")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = postgres.Discard() })
 	s := &securedStack{stack: newStack(t, vehicles, postgres.URL())}
 	s.postgres = postgres

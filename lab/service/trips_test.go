@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"motorpool/internal/app"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -45,13 +46,9 @@ func (c *tripCounter) read() map[string]int {
 func (c *tripCounter) relay(t *testing.T, address string, forward func(*bufio.Reader, io.Writer, func(string)) error) string {
 	t.Helper()
 	server, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	backend := server.Host
 	go func() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/internal/require"
 	"motorpool/metrics"
 )
 
@@ -14,9 +15,7 @@ import (
 func Sum(t testing.TB, registry prometheus.Registerer, samples ...string) int64 {
 	t.Helper()
 	values, err := metrics.Gather(registry.(prometheus.Gatherer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var sum float64
 	for _, sample := range samples {
 		value, ok := values[sample]

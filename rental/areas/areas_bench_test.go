@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -32,9 +33,7 @@ func town(tb testing.TB) map[string]Placed {
 			at, radius = telematics.Position{Latitude: 48.05, Longitude: 11.1}, 0.2
 		}
 		shape, err := ParseShape("geometry", []byte(circle(100, at, radius)))
-		if err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, err)
 		name := fmt.Sprint("area", i)
 		placed[name] = Placed{Area: rental.Area{Name: name, Kind: rental.AreaNoParking}, Shape: shape}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -15,9 +16,7 @@ import (
 func parse(t *testing.T, text string) Shape {
 	t.Helper()
 	shape, err := ParseShape("geometry", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return shape
 }
 
@@ -60,13 +59,9 @@ func TestShape_ContainsItsInsideAndItsBorder(t *testing.T) {
 	} {
 		shape := parse(t, c.geometry)
 		stored, err := json.Marshal(shape)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		again, err := Stored(stored)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, s := range []Shape{shape, again} {
 			for _, p := range c.inside {
 				if !s.Contains(telematics.Position{Longitude: p[0], Latitude: p[1]}) {
@@ -217,9 +212,7 @@ func TestParseShape_LeavesOutPointsWithinTwoMetres(t *testing.T) {
 	}
 	// Simplified again, it stays as it is: an area can be read and written without a change.
 	once, err := json.Marshal(parse(t, circle(1000, telematics.Position{Latitude: 48, Longitude: 11}, 0.05)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if twice, err := json.Marshal(parse(t, string(once))); err != nil || string(twice) != string(once) {
 		t.Errorf("simplified twice: %s, %v; want %s", twice, err, once)
 	}
@@ -296,9 +289,7 @@ func FuzzParseShape(f *testing.F) {
 			return
 		}
 		stored, err := json.Marshal(shape)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := ParseShape("geometry", stored); err != nil {
 			t.Errorf("%s was accepted as %s, which is refused: %v", text, stored, err)
 		}

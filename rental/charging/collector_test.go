@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/charging"
 )
@@ -100,9 +101,7 @@ func TestCollector_FinishesChargesInFlightWhenItStops(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				began := time.Now()
-				if err := c.Run(ctx); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, c.Run(ctx))
 				if took := time.Since(began) - 5*time.Second; took != test.ends {
 					t.Errorf("Run ended %v after its context, want %v", took, test.ends)
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/simulator/sandbox"
@@ -14,9 +15,7 @@ import (
 
 func (w *world) notify(id string, k rental.NoticeKind, object string) {
 	w.t.Helper()
-	if err := w.notices.Keep(w.t.Context(), rental.Notice{ID: id, Type: "any", Object: object, Kind: k}); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, w.notices.Keep(w.t.Context(), rental.Notice{ID: id, Type: "any", Object: object, Kind: k}))
 }
 
 func TestNotice_AboutACardUpdatesTheRecord(t *testing.T) {

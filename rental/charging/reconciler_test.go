@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
@@ -115,9 +116,7 @@ func (l *lostPayments) pays(installation string, hold bool) (uuid.UUID, string) 
 	if err == nil {
 		_, err = l.bank.Confirm(l.Context(), "confirm "+r.Payment.String(), made.ID, "pm_1")
 	}
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 	return r.Payment, made.ID
 }
 

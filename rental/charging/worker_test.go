@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
@@ -183,9 +184,7 @@ func TestRecover_APaymentOfAnotherAmountIsNotTaken(t *testing.T) {
 				charge := w.add(client, rental.StartCharge)
 				made.Payment, made.Customer = charge.PaymentID(), rentaltest.CustomerOf(client)
 				other, err := w.bank.CreateIntent(t.Context(), "earlier", made)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if _, err := w.bank.Confirm(t.Context(), "earlier-confirm", other.ID, cards[0].Token); err != nil {
 					t.Fatal(err)
 				}

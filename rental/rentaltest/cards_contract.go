@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -74,9 +75,7 @@ type holder struct {
 func (r CardRecord) client(t *testing.T) holder {
 	t.Helper()
 	c, err := r.Here.Client(t.Context(), 1, "client-"+uuid.NewString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return holder{r, c, t}
 }
 
@@ -295,9 +294,7 @@ func limit(t *testing.T, r CardRecord) {
 	if a, err := h.put(again, false, nil); err != nil || !a.Existed {
 		t.Errorf("one of them again: %+v, %v", a, err)
 	}
-	if err := h.remove(last.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, h.remove(last.ID))
 	h.add(false)
 }
 
@@ -307,9 +304,7 @@ func defaultStays(t *testing.T, r CardRecord) {
 	wantCode(t, h.remove(first.ID), rental.DefaultMethod)
 	second := h.add(true)
 	wantCode(t, h.remove(second.ID), rental.DefaultMethod)
-	if err := h.remove(first.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, h.remove(first.ID))
 	wantCode(t, h.remove(first.ID), rental.MethodNotFound)
 	h.wants(second.ID, second.ID)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -12,9 +13,7 @@ func (r CardRecord) detachable(t *testing.T, within time.Duration) map[string]re
 	t.Helper()
 	time.Sleep(within)
 	due, err := r.There.TakeDetachments(t.Context(), 100, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := map[string]rental.Detachment{}
 	for _, d := range due {
 		found[d.Token] = d
@@ -26,9 +25,7 @@ func toBeDetached(t *testing.T, r CardRecord) {
 	h := r.client(t)
 	later := func(token string, after time.Duration) {
 		t.Helper()
-		if err := r.Here.DetachLater(t.Context(), h.ID, token, after); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Here.DetachLater(t.Context(), h.ID, token, after))
 	}
 	if _, err := r.Here.SetCustomer(t.Context(), h.ID, "cus_detach"); err != nil {
 		t.Fatal(err)
@@ -47,9 +44,7 @@ func toBeDetached(t *testing.T, r CardRecord) {
 		t.Errorf("due are %v, want the card of the interrupted request only", due)
 	}
 	later(interrupted.Token, 0)
-	if err := r.Here.Detached(t.Context(), interrupted.Token); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Here.Detached(t.Context(), interrupted.Token))
 	if due := r.detachable(t, 10*time.Millisecond); len(due) > 0 {
 		t.Errorf("due are %v, want none that is detached or was taken", due)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -14,10 +15,8 @@ func droppedCard(t *testing.T, r CardRecord) {
 	drop := func(m rental.Method) {
 		t.Helper()
 		for range 2 { // the processor may tell it twice
-			if err := r.Here.DropCard(t.Context(), m.Token,
-				telematics.Activity{At: added, Action: rental.MethodDropped, Actor: rental.System()}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.Here.DropCard(t.Context(), m.Token,
+				telematics.Activity{At: added, Action: rental.MethodDropped, Actor: rental.System()}))
 		}
 	}
 	r.Use(t, second)
@@ -38,9 +37,7 @@ func refreshed(t *testing.T, r CardRecord) {
 	first := h.add(false)
 	card := first.Card
 	card.LastFour, card.ExpMonth, card.ExpYear = "1881", 1, 2033
-	if err := r.Here.RefreshCard(t.Context(), card); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Here.RefreshCard(t.Context(), card))
 	if got := h.wants(first.ID, first.ID)[0].Card; got != card {
 		t.Errorf("%+v", got)
 	}
@@ -55,23 +52,17 @@ func lineOfChange(t *testing.T, r CardRecord) {
 	key := NewKey(h.Subject)
 	first := h.add(false)
 	second, err := h.put(NewCard(), false, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := h.put(NewCard(), false, key); err != nil { // a repetition, which changes nothing
 		t.Fatal(err)
 	}
 	if _, _, err := h.makeDefault(second.Method.ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.remove(first.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, h.remove(first.ID))
 	wantCode(t, h.remove(second.Method.ID), rental.DefaultMethod)
-	if err := r.Here.DropCard(t.Context(), second.Method.Token,
-		telematics.Activity{At: added, Action: rental.MethodDropped, Actor: rental.System()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Here.DropCard(t.Context(), second.Method.Token,
+		telematics.Activity{At: added, Action: rental.MethodDropped, Actor: rental.System()}))
 	var got []string
 	for _, line := range r.Lines(t) {
 		id := fmt.Sprint(line.Details["payment_method_id"])

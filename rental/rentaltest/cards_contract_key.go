@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -16,9 +17,7 @@ func repeatedAddition(t *testing.T, r CardRecord) {
 		t.Fatalf("a new key was used: %v", err)
 	}
 	first, err := h.put(NewCard(), false, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	second := h.add(true)
 	a, found, err := r.There.AddedUnder(t.Context(), h.ID, *key)
 	if err != nil || !found || !a.Replayed || a.Existed || a.Method.ID != first.Method.ID || a.Method.Default {
@@ -33,9 +32,7 @@ func repeatedAddition(t *testing.T, r CardRecord) {
 		t.Errorf("AddMethod with the same token = %+v, %v", a, err)
 	}
 	h.wants(second.ID, second.ID, first.Method.ID)
-	if err := h.remove(first.Method.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, h.remove(first.Method.ID))
 	_, found, err = r.There.AddedUnder(t.Context(), h.ID, *key)
 	if wantCode(t, err, rental.MethodNotFound); !found {
 		t.Error("the key is free")
@@ -57,9 +54,7 @@ func repeatedDefault(t *testing.T, r CardRecord) {
 		t.Errorf("SetDefault = %+v, %v, %v", m, replayed, err)
 	}
 	h.wants(first.ID, second.ID, first.ID)
-	if err := h.remove(second.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, h.remove(second.ID))
 	_, _, err = h.makeDefault(second.ID, key)
 	wantCode(t, err, rental.MethodNotFound)
 }
@@ -68,9 +63,7 @@ func oneRequest(t *testing.T, r CardRecord) {
 	h := r.client(t)
 	key := NewKey(h.Subject)
 	first, err := h.put(NewCard(), false, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	second := h.add(false)
 	other := *key
 	other.Fingerprint[0]++
@@ -87,9 +80,7 @@ func declineKept(t *testing.T, r CardRecord) {
 	h := r.client(t)
 	key := NewKey(h.Subject)
 	decline := rental.Decline{Code: "insufficient_funds", Message: "Your card has insufficient funds."}.Refusal()
-	if err := r.Here.KeepDecline(t.Context(), *key, decline); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Here.KeepDecline(t.Context(), *key, decline))
 	a, found, err := r.There.AddedUnder(t.Context(), h.ID, *key)
 	var kept *telematics.Error
 	if !errors.As(err, &kept) || *kept != *decline || !found || !a.Replayed {
@@ -102,9 +93,7 @@ func declineKept(t *testing.T, r CardRecord) {
 	h.wants(0)
 	used := NewKey(h.Subject)
 	first, err := h.put(NewCard(), false, used)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := r.Here.KeepDecline(t.Context(), *used, decline); err != nil {
 		t.Errorf("where the key is in use: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -81,9 +82,7 @@ func (r ChargeRecord) withCard(k rental.ChargeKind) (rental.ClientID, rental.Met
 func take(t *testing.T, l rental.Ledger, id rental.ChargeID, lease time.Duration) (rental.Job, bool) {
 	t.Helper()
 	jobs, err := l.TakeCharges(t.Context(), 1000, lease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, j := range jobs {
 		if j.ID == id {
 			return j, true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -102,18 +103,14 @@ func newNotice(t *testing.T, l rental.Notices) rental.Notice {
 		ID: "evt_" + uuid.NewString(), Type: "payment_intent.succeeded", Object: "pi_1", Kind: rental.AboutIntent,
 		Live: true,
 	}
-	if err := l.Keep(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Keep(t.Context(), n))
 	return n
 }
 
 func takeNotice(t *testing.T, l rental.Notices, id string, lease time.Duration) (rental.Notice, bool) {
 	t.Helper()
 	taken, err := l.TakeNotices(t.Context(), 1000, lease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, n := range taken {
 		if n.ID == id {
 			return n, true
@@ -124,9 +121,7 @@ func takeNotice(t *testing.T, l rental.Notices, id string, lease time.Duration) 
 
 func noticeOnce(t *testing.T, r NoticeRecord) {
 	n := newNotice(t, r.Here)
-	if err := r.There.Keep(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.There.Keep(t.Context(), n))
 	taken, ok := takeNotice(t, r.Here, n.ID, longLease)
 	n.Attempts = 1
 	if !ok || taken != n {
@@ -135,16 +130,12 @@ func noticeOnce(t *testing.T, r NoticeRecord) {
 	if _, ok := takeNotice(t, r.There, n.ID, longLease); ok {
 		t.Error("it is taken twice")
 	}
-	if err := r.Here.Handled(t.Context(), n.ID, time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Here.Handled(t.Context(), n.ID, time.Time{}))
 	if err := r.There.Keep(t.Context(), n); err != nil { // the same notice
 		t.Fatal(err)
 	}
 	// A slow worker has failed.
-	if err := r.There.Handled(t.Context(), n.ID, time.Now().Add(-time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.There.Handled(t.Context(), n.ID, time.Now().Add(-time.Second)))
 	if _, ok := takeNotice(t, r.There, n.ID, longLease); ok {
 		t.Error("it is taken after it was handled")
 	}
@@ -173,9 +164,7 @@ func noticeLater(t *testing.T, r NoticeRecord) {
 		due   bool
 	}{{time.Now().Add(time.Hour), false}, {time.Now().Add(-time.Second), true}} {
 		takeNotice(t, r.Here, n.ID, longLease)
-		if err := r.Here.Handled(t.Context(), n.ID, step.again); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Here.Handled(t.Context(), n.ID, step.again))
 		if _, ok := takeNotice(t, r.There, n.ID, longLease); ok != step.due {
 			t.Errorf("given back for %v: due %v", step.again, ok)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -69,9 +70,7 @@ func TestAmounts_PartOfAHoldIsRoundedLikeTheHold(t *testing.T) {
 		r := w.request(c.hold, c.currency)
 		r.Hold = true
 		held, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		taken, err := w.Capture(t.Context(), uuid.NewString(), held.ID, c.part, c.currency)
 		if err != nil || taken.Amount != c.taken {
 			t.Errorf("capture of %d %s of %d: %v, %v", c.part, c.currency, c.hold, taken, err)
@@ -112,9 +111,7 @@ func TestAmounts_PartialRefundsDoNotExceedThePayment(t *testing.T) {
 		{"ISK", 7, []rental.Minor{3, 4}, []rental.Minor{3, 4}},
 	} {
 		paid, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(w.request(c.paid, c.currency)).ID, card.Token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i, part := range c.parts {
 			back, err := w.Refund(
 				t.Context(), uuid.NewString(),

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
 )
@@ -79,9 +80,7 @@ func TestDecline_HardByItsCodeOrTheIssuersAdvice(t *testing.T) {
 		{Decline: "revocation_of_authorization"}:                  true,
 		{Decline: "generic_decline", Advice: "confirm_card_data"}: false,
 	} {
-		if err := w.there.SetCard(card.Token, behaviour); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.there.SetCard(card.Token, behaviour))
 		prepared := w.prepare(w.request(1_000, "EUR"))
 		_, err := w.Confirm(t.Context(), uuid.NewString(), prepared.ID, card.Token)
 		f := w.failure(err, rental.CardRefused)
@@ -116,9 +115,7 @@ func TestDecline_OwnerConfirmsThePayment(t *testing.T) {
 func TestDecline_DetachedCardIsHard(t *testing.T) {
 	w := newWorld(t)
 	gone := w.card("pm_card_visa")
-	if err := w.Detach(t.Context(), gone.Token); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Detach(t.Context(), gone.Token))
 	prepared := w.prepare(w.request(1_000, "EUR"))
 	for _, token := range []string{gone.Token, "pm_unknown", "", "../pm"} {
 		_, err := w.Confirm(t.Context(), uuid.NewString(), prepared.ID, token)

@@ -16,6 +16,7 @@ import (
 
 	api "github.com/stripe/stripe-go/v85"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
 	"motorpool/simulator/sandbox"
@@ -107,15 +108,11 @@ func TestFailure_BusyProcessorHasDoneNothing(t *testing.T) {
 func TestProcessor_UnavailableHasDoneNothing(t *testing.T) {
 	w := newWorld(t)
 	prepared := w.prepare(w.request(1_000, "EUR"))
-	if err := w.there.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.there.Kill())
 	w.Close() // on an open connection the request might have been sent
 	_, err := w.Cancel(t.Context(), "cancel", prepared.ID)
 	w.wants(err, rental.NotDone)
-	if err := w.there.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.there.Restart())
 	if gone, err := w.Cancel(t.Context(), "cancel", prepared.ID); err != nil || gone.Status != rental.IntentCanceled {
 		t.Errorf("after the restart: %v, %v; want it canceled", gone, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
 	"motorpool/simulator/sandbox"
@@ -25,9 +26,7 @@ type world struct {
 func newWorld(t *testing.T, change ...func(*stripe.Config)) *world {
 	t.Helper()
 	there, err := sandbox.Start(sandbox.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config := stripe.Config{Key: there.Key(), BaseURL: there.URL(), WebhookSecret: there.WebhookSecret(), Timeout: 2 * time.Second}
 	for _, c := range change {
 		c(&config)
@@ -47,9 +46,7 @@ func (w *world) customerOf() string {
 	w.Helper()
 	if w.customer == "" {
 		id, err := w.CreateCustomer(w.Context(), uuid.NewString(), rental.Client{ID: 42, Agency: 7})
-		if err != nil {
-			w.Fatal(err)
-		}
+		require.NoError(w, err)
 		w.customer = id
 	}
 	return w.customer
@@ -59,9 +56,7 @@ func (w *world) customerOf() string {
 func (w *world) card(token string) rental.Card {
 	w.Helper()
 	card, err := w.Attach(w.Context(), w.customerOf(), token)
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	return card
 }
 
@@ -76,9 +71,7 @@ func (w *world) request(amount rental.Minor, c rental.Currency) rental.IntentReq
 func (w *world) prepare(r rental.IntentRequest) rental.Intent {
 	w.Helper()
 	intent, err := w.CreateIntent(w.Context(), "charge-"+r.Payment.String(), r)
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	return intent
 }
 
@@ -110,9 +103,7 @@ func (w *world) failure(err error, kind rental.ProcessorFailure) *rental.Process
 
 func (w *world) breaks(f sandbox.Fault) {
 	w.Helper()
-	if err := w.there.Break(f); err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, w.there.Break(f))
 }
 
 // only returns the single payment of the ledger.
@@ -135,16 +126,12 @@ func (w *world) byOwner(i rental.Intent) {
 	request, err := http.NewRequestWithContext(
 		w.Context(), http.MethodPost, w.there.URL()+"/v1/payment_intents/"+i.ID+"/confirm", strings.NewReader(form),
 	)
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Authorization", "Bearer pk_test_app")
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		w.Fatalf("the owner's confirmation had the status %d, want 200", response.StatusCode)

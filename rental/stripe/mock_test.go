@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
 	"motorpool/simulator/devstack"
@@ -58,17 +59,13 @@ func startMock(t *testing.T) string {
 	program, err := installMock(ctx)
 	devstack.Need(t, err)
 	port, err := devstack.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server, err := devstack.StartProgram(t.Context(), devstack.ProgramConfig{
 		Name:    "stripe-mock",
 		Command: func() *exec.Cmd { return exec.Command(program, "-http-addr", fmt.Sprintf("127.0.0.1:%d", port)) },
 		Serving: "Listening for HTTP",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
@@ -187,15 +184,11 @@ func TestMock_AcceptsEveryRequest(t *testing.T) {
 	request, err := http.NewRequestWithContext(
 		ctx, http.MethodPost, url+"/v1/payment_intents", strings.NewReader("amount=12&currency=eur&colour=red"),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	request.Header.Set("Authorization", "Bearer sk_test_123")
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	response, err := w.next.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusBadRequest {
 		t.Errorf("an unknown parameter had the status %d, want 400", response.StatusCode)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
 	"motorpool/simulator/sandbox"
@@ -145,12 +146,8 @@ func TestRead_NoticesOfTheSandbox(t *testing.T) {
 	card := w.card("pm_card_visa")
 	paid := w.paid(1_000, "EUR", card.Token)
 	back, err := w.Refund(t.Context(), "refund", rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Detach(t.Context(), card.Token); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, w.Detach(t.Context(), card.Token))
 	missing := map[string]rental.Notice{}
 	for _, n := range []rental.Notice{
 		{Type: "payment_intent.created", Object: paid.ID, Kind: rental.AboutIntent},

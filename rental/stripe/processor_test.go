@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
 )
@@ -220,9 +221,7 @@ func TestRefund_MaySucceedOrFailLater(t *testing.T) {
 			t.Context(), "refund-2",
 			rental.RefundRequest{Refund: charge, Intent: paid.ID, Amount: 1_000, Currency: "EUR"},
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if found, ok, err := w.RefundOf(t.Context(), paid.ID, charge); err != nil || !ok || found.ID != again.ID {
 			t.Errorf("found %+v, %v, %v; want the refund that did not fail", found, ok, err)
 		}
@@ -238,9 +237,7 @@ func TestProcessor_FindsAPaymentByItsIdentity(t *testing.T) {
 	}
 	// The first is paid; of the second only the creation had a response.
 	paid, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := w.CreateIntent(t.Context(), uuid.NewString(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -248,9 +245,7 @@ func TestProcessor_FindsAPaymentByItsIdentity(t *testing.T) {
 		t.Errorf("found %v, %v, %v; want %v", in, found, err, paid)
 	}
 	other, err := w.CreateCustomer(t.Context(), uuid.NewString(), rental.Client{ID: 9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	of := r
 	of.Customer = other
 	if in, found, err := w.IntentOf(t.Context(), of); found || err != nil {
@@ -278,9 +273,7 @@ func TestProcessor_ListsPaymentsPageByPage(t *testing.T) {
 	card := w.card("pm_card_visa")
 	r := w.request(1_000, "EUR")
 	taken, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := w.Refund(t.Context(), uuid.NewString(),
 		rental.RefundRequest{Refund: uuid.New(), Intent: taken.ID, Amount: 300, Currency: "EUR"}); err != nil {
 		t.Fatal(err)
@@ -288,9 +281,7 @@ func TestProcessor_ListsPaymentsPageByPage(t *testing.T) {
 	hold := w.request(1_000, "EUR")
 	hold.Hold = true
 	held, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(hold).ID, card.Token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const prepared = 100
 	for range prepared {
 		w.prepare(w.request(1_000, "EUR"))

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/simulator/sandbox"
@@ -32,9 +33,7 @@ func TestRun_DetachesWhatTheProcessorDidNot(t *testing.T) {
 		p.add()
 		m := p.add()
 		p.bank.FailAll("Detach", sandbox.TooMany)
-		if err := p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}))
 		p.within(10 * time.Minute) // it is still unavailable
 		p.bank.FailWith(nil)
 		p.within(10 * time.Minute)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/rental/wallet"
@@ -78,9 +79,7 @@ func TestRemoveMethod_RecordComesBeforeTheProcessor(t *testing.T) {
 		}
 		return rentaltest.Fault{}
 	})
-	if err := p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}))
 	p.wantsRecorded(1)
 }
 
@@ -88,12 +87,8 @@ func TestRemoveMethod_HoldsWhileTheProcessorIsUnavailable(t *testing.T) {
 	p := newPurse(t)
 	p.add()
 	m := p.add()
-	if err := p.bank.Break(rentaltest.Fault{Kind: sandbox.TooMany, Path: "/v1/payment_methods/*/detach", Times: -1}); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.bank.Break(rentaltest.Fault{Kind: sandbox.TooMany, Path: "/v1/payment_methods/*/detach", Times: -1}))
+	require.NoError(t, p.Remove(t.Context(), rental.MethodRequest{Method: m.ID, Actor: owner}))
 	methods, err := p.List(t.Context(), owner)
 	if err != nil || len(methods) != 1 || !strings.Contains(p.log.String(), "card not detached") ||
 		strings.Contains(p.log.String(), m.Token) {
@@ -150,12 +145,8 @@ func TestWallet_ChangesCompleteWhenTheCallerDisconnects(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, err := p.List(t.Context(), owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Remove(ctx, rental.MethodRequest{Method: first[1].ID, Actor: owner}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, p.Remove(ctx, rental.MethodRequest{Method: first[1].ID, Actor: owner}))
 	p.wantsRecorded(1)
 }
 

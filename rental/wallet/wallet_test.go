@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/rental/wallet"
@@ -71,9 +72,7 @@ func (p *purse) storeFailsAtAttach(err error) {
 func (p *purse) add() rental.Method {
 	p.t.Helper()
 	added, err := p.try(p.issue())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	return added.Method
 }
 

@@ -3,6 +3,8 @@ package devstack
 import (
 	"strings"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 const accessFile = `
@@ -23,9 +25,7 @@ pattern readwrite by-id/%c
 
 func TestAccess_AllowsOnlyWhatTheFileLists(t *testing.T) {
 	a, err := parseAccess(accessFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, c := range []struct {
 		user   string
 		want   verb
@@ -84,9 +84,7 @@ func TestAccess_AllowsOnlyWhatTheFileLists(t *testing.T) {
 
 func TestAccess_WildcardsDoNotMatchTopicsOfTheBroker(t *testing.T) {
 	a, err := parseAccess("user monitor\ntopic read #\ntopic read +/broker/version\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if a.may("monitor", "", read, "$SYS/broker/version") {
 		t.Error("the rule # allows $SYS")
 	}

@@ -12,6 +12,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 )
 
@@ -80,9 +81,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 func listens(t *testing.T, address string) bool {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	conn, err := net.DialTimeout("tcp", u.Host, time.Second)
 	if err != nil {
 		return false

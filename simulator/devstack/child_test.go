@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
 
@@ -26,9 +27,7 @@ func mustStart(t *testing.T, server string) (childServer, string) {
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
 	s, url, err := startServer(server, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -43,18 +42,14 @@ func mustStart(t *testing.T, server string) (childServer, string) {
 func TestPause_ServerIsSilentUntilResume(t *testing.T) {
 	eachServer(t, func(t *testing.T, server string) {
 		s, url := mustStart(t, server)
-		if err := s.Pause(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Pause())
 		if !listens(t, url) {
 			t.Error("the port of a paused server is closed, want it open and silent")
 		}
 		if err := ask(url, 300*time.Millisecond); err == nil {
 			t.Error("a paused server responded")
 		}
-		if err := s.Resume(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Resume())
 		if err := ask(url, patience); err != nil {
 			t.Errorf("after Resume: %v", err)
 		}
@@ -64,18 +59,14 @@ func TestPause_ServerIsSilentUntilResume(t *testing.T) {
 func TestRestart_KilledServerUsesTheSamePort(t *testing.T) {
 	eachServer(t, func(t *testing.T, server string) {
 		s, url := mustStart(t, server)
-		if err := s.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Kill())
 		if listens(t, url) {
 			t.Error("the port is still open after Kill returned")
 		}
 		if err := s.Kill(); err == nil {
 			t.Error("a second Kill returned no error")
 		}
-		if err := s.Restart(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Restart())
 		if err := ask(url, patience); err != nil {
 			t.Errorf("after Restart: %v", err)
 		}
@@ -91,13 +82,9 @@ func TestRestart_KilledServerUsesTheSamePort(t *testing.T) {
 func TestClose_EndsAPausedServerAndMayBeRepeated(t *testing.T) {
 	eachServer(t, func(t *testing.T, server string) {
 		s, url := mustStart(t, server)
-		if err := s.Pause(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.Pause())
 		for range 2 {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.Close())
 			if listens(t, url) {
 				t.Error("the port is still open after Close returned")
 			}
@@ -116,9 +103,7 @@ func TestServer_EndsWithItsKilledParent(t *testing.T) {
 		if err := ask(url, patience); err != nil {
 			t.Fatalf("the server does not respond: %v", err)
 		}
-		if err := parent.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, parent.Process.Kill())
 		_ = parent.Wait()
 		eventually(t, "the server to end", func() bool { return !listens(t, url) })
 	})
@@ -130,12 +115,8 @@ func startInAnotherProcess(t *testing.T, server, dir string) (parent *exec.Cmd, 
 	parent = exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), orphanVariable+"="+server, dirVariable+"="+dir)
 	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, parent.Start())
 	t.Cleanup(func() {
 		_ = parent.Process.Kill()
 		_ = parent.Wait()

@@ -6,6 +6,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -15,9 +16,7 @@ func TestMosquitto_KeepsPresenceAcrossARestart(t *testing.T) {
 	m, err := devstack.StartMosquitto(devstack.MosquittoConfig{
 		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
@@ -27,9 +26,7 @@ func TestMosquitto_KeepsPresenceAcrossARestart(t *testing.T) {
 	if !unit.Publish("motorpool/v1/car/presence", 1, true, "standby").WaitTimeout(patience) {
 		t.Fatal("the publication was not acknowledged")
 	}
-	if err := m.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m.Restart())
 	heard := make(chan paho.Message, 1)
 	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", func(p paho.Message) { heard <- p })
 	service.mustSubscribe(t, "motorpool/v1/+/presence")
@@ -48,9 +45,7 @@ func TestMosquitto_WatcherReceivesCommandsToUnits(t *testing.T) {
 	m, err := devstack.StartMosquitto(devstack.MosquittoConfig{
 		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret", WatcherPassword: "eyes",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)

@@ -12,6 +12,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -23,9 +24,7 @@ func startMQTT(t *testing.T) *devstack.MQTT {
 		UnitPassword:    func(user string) (string, bool) { return user, true },
 		ServicePassword: "secret",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		for range 2 {
 			if err := m.Close(); err != nil {
@@ -152,9 +151,7 @@ func TestMQTT_UnitPasswordIsReadAtEveryConnect(t *testing.T) {
 	var password atomic.Value
 	password.Store("first")
 	m, err := devstack.StartMQTT(devstack.MQTTConfig{UnitPassword: func(string) (string, bool) { return password.Load().(string), true }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	connects := func(with string) bool {
 		client := paho.NewClient(
@@ -195,13 +192,9 @@ func TestMQTT_ClientThatDoesNotReadDelaysNoOther(t *testing.T) {
 func TestMQTT_CloseEndsConnectionsWithoutConnect(t *testing.T) {
 	m := startMQTT(t)
 	u, err := url.Parse(m.UnitsURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	conn, err := net.Dial("tcp", u.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	closed := make(chan error, 1)
 	go func() { closed <- m.Close() }()

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
 
@@ -31,9 +32,7 @@ func cleanPostgres(t *testing.T, dir string) {
 func startPostgres(t *testing.T, dir string) *devstack.Postgres {
 	t.Helper()
 	p, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -45,9 +44,7 @@ func startPostgres(t *testing.T, dir string) *devstack.Postgres {
 func execute(t *testing.T, address, statement string) error {
 	t.Helper()
 	db, err := sql.Open("postgres", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer db.Close()
 	_, err = db.Exec(statement)
 	return err
@@ -62,9 +59,7 @@ func mustExecute(t *testing.T, address, statement string) {
 
 func closeNow(t *testing.T, p *devstack.Postgres) {
 	t.Helper()
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Close())
 }
 
 // folderInVar returns a folder that each user can reach, on the file system of /var/tmp: data are
@@ -72,22 +67,16 @@ func closeNow(t *testing.T, p *devstack.Postgres) {
 func folderInVar(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "motorpool-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(dir, 0o755))
 	return dir
 }
 
 func TestPostgres_UnderAPrivateFolderKeepsItsData(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := filepath.Join(folderInVar(t), "private", "postgres")
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o700))
 	cleanPostgres(t, dir)
 	first := startPostgres(t, dir)
 	mustExecute(t, first.URL(), `create table cars (id int)`)
@@ -107,9 +96,7 @@ func TestPostgres_UnderAPrivateFolderKeepsItsData(t *testing.T) {
 		t.Errorf("the data are in %s; running as root: %v", second.DataDir(), root)
 	}
 	info, err := os.Stat(filepath.Dir(second.DataDir()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if info.Mode().Perm() != 0o700 {
 		t.Errorf("%s has mode %v, want 0700", filepath.Dir(second.DataDir()), info.Mode())
 	}
@@ -130,9 +117,7 @@ func TestPostgres_KeepsItsDataInAnAccessibleFolder(t *testing.T) {
 	mustExecute(t, startPostgres(t, dir).URL(), `insert into cars values (1)`)
 
 	info, err := os.Stat(filepath.Join(dir, "password"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("the password file has mode %v, want 0600", info.Mode())
 	}
@@ -141,16 +126,12 @@ func TestPostgres_KeepsItsDataInAnAccessibleFolder(t *testing.T) {
 func TestPostgres_RemovedFolderLosesItsData(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := filepath.Join(folderInVar(t), "private", "postgres")
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o700))
 	cleanPostgres(t, dir)
 	first := startPostgres(t, dir)
 	mustExecute(t, first.URL(), `create table cars (id int)`)
 	closeNow(t, first)
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(dir))
 	if _, err := os.Stat(devstack.OutsideOf(dir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the data of the removed folder are still at %s (%v)", devstack.OutsideOf(dir), err)
 	}
@@ -167,9 +148,7 @@ func TestPostgres_DiscardRemovesEverything(t *testing.T) {
 	cleanPostgres(t, dir)
 	first := startPostgres(t, dir)
 	mustExecute(t, first.URL(), `create table cars (id int)`)
-	if err := first.Discard(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.Discard())
 	if _, err := os.Stat(filepath.Dir(first.DataDir())); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s still exists (%v)", filepath.Dir(first.DataDir()), err)
 	}
@@ -182,17 +161,13 @@ func TestPostgres_RefusesAWrongPasswordAndListensOnLoopbackOnly(t *testing.T) {
 	cleanPostgres(t, dir)
 	p := startPostgres(t, dir)
 	wrong, err := url.Parse(p.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wrong.User = url.UserPassword(wrong.User.Username(), "wrong")
 	if err := ask(wrong.String(), patience); err == nil || !strings.Contains(err.Error(), "password") {
 		t.Errorf("with a wrong password: %v, want an error about the password", err)
 	}
 	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, a := range addresses {
 		ip := a.(*net.IPNet).IP
 		if ip.IsLoopback() || ip.IsLinkLocalUnicast() {
@@ -211,12 +186,8 @@ func TestPostgres_CommittedRowsSurviveAKill(t *testing.T) {
 	p := startPostgres(t, dir)
 	mustExecute(t, p.URL(), `create table cars (id int)`)
 	mustExecute(t, p.URL(), `insert into cars values (1)`)
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Kill())
+	require.NoError(t, p.Restart())
 	mustExecute(t, p.URL(), `insert into cars select 1 / count(*) from cars`)
 }
 
@@ -231,9 +202,7 @@ func TestPostgres_StartsAfterItsParentWasKilled(t *testing.T) {
 			if frozen {
 				freezePostmaster(t, dir)
 			}
-			if err := parent.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, parent.Process.Kill())
 			_ = parent.Wait()
 			mustExecute(t, startPostgres(t, dir).URL(), `insert into cars values (1)`)
 		})
@@ -243,22 +212,16 @@ func TestPostgres_StartsAfterItsParentWasKilled(t *testing.T) {
 func freezePostmaster(t *testing.T, dir string) {
 	t.Helper()
 	pid := postmasterPID(t, dir)
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 }
 
 func postmasterPID(t *testing.T, dir string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dataOf(t, dir), "postmaster.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	first, _, _ := strings.Cut(string(text), "\n")
 	pid, err := strconv.Atoi(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return pid
 }
 
@@ -283,25 +246,19 @@ func TestPostgres_StartsAlthoughAnotherProcessHasThePIDOfItsLockFile(t *testing.
 	closeNow(t, first)
 
 	owner, err := os.Stat(first.DataDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	stat := owner.Sys().(*syscall.Stat_t)
 	bystander := exec.Command("sleep", "600")
 	if os.Geteuid() == 0 {
 		bystander.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stat.Uid, Gid: stat.Gid}}
 	}
-	if err := bystander.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, bystander.Start())
 	t.Cleanup(func() {
 		_ = bystander.Process.Kill()
 		_ = bystander.Wait()
 	})
 	lock := strconv.Itoa(bystander.Process.Pid) + "\n" + first.DataDir() + "\n1\n5432\n\n127.0.0.1\n  1 1\nready   \n"
-	if err := os.WriteFile(filepath.Join(first.DataDir(), "postmaster.pid"), []byte(lock), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(first.DataDir(), "postmaster.pid"), []byte(lock), 0o600))
 
 	startPostgres(t, dir)
 	if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {
@@ -329,9 +286,7 @@ func TestPostgres_FailedStartQuotesTheLog(t *testing.T) {
 	cleanPostgres(t, dir)
 	first := startPostgres(t, dir)
 	closeNow(t, first)
-	if err := os.WriteFile(filepath.Join(first.DataDir(), "postgresql.auto.conf"), []byte("no_such_setting = 1\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(first.DataDir(), "postgresql.auto.conf"), []byte("no_such_setting = 1\n"), 0o644))
 	_, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
 		t.Errorf("the error is %v, want the log with no_such_setting", err)
@@ -353,9 +308,7 @@ func TestPostgres_PortInUseIsEADDRINUSE(t *testing.T) {
 func occupied(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l.Addr().(*net.TCPAddr).Port
 }

@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
 
@@ -12,9 +13,7 @@ func TestProgram_IsStartedKilledAndRestarted(t *testing.T) {
 		Name: "a program", Serving: "I serve",
 		Command: func() *exec.Cmd { return exec.Command("sh", "-c", "echo I serve; exec sleep 60") },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, step := range []struct {
 		name string
 		do   func() error

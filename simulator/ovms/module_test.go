@@ -13,6 +13,7 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
@@ -48,9 +49,7 @@ func begin(t *testing.T, config Config) world {
 	broker, err := devstack.StartMosquitto(
 		devstack.MosquittoConfig{Dir: t.TempDir(), Units: map[string]string{"OV-1": "password"}, ServicePassword: "secret"},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = broker.Close() })
 	s := &service{t: t}
 	s.client = paho.NewClient(paho.NewClientOptions().AddBroker(broker.ServiceURL()).SetClientID("service").

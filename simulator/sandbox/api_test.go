@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/sandbox"
 )
 
@@ -209,9 +210,7 @@ func TestCard_IsDeclinedWhenAttachedOrCharged(t *testing.T) {
 	for range 2 {
 		b.post(path, "payment_method", card).wants(402, "card_error", "card_declined")
 	}
-	if err := b.SetCard(card, sandbox.Behaviour{}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.SetCard(card, sandbox.Behaviour{}))
 	b.post(path, "payment_method", card).wants(200, "", "")
 	if m := b.Ledger()[0]; m.Attempts != 3 || m.Approved != 1 {
 		t.Errorf("payment %+v, want three attempts, one approved", m)
@@ -243,9 +242,7 @@ func TestKey_SameKeyIsTheSameRequest(t *testing.T) {
 	b.do(http.MethodPost, "/v1/customers", []string{"colour", "red"}, withKey("bad")).wants(400, "invalid_request_error",
 		"parameter_unknown")
 	b.do(http.MethodPost, "/v1/customers", nil, withKey("bad")).wants(200, "", "")
-	if err := b.Break(sandbox.Fault{Kind: sandbox.FailBefore, Path: "/v1/customers"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Break(sandbox.Fault{Kind: sandbox.FailBefore, Path: "/v1/customers"}))
 	for range 2 {
 		b.do(http.MethodPost, "/v1/customers", nil, withKey("broken")).wants(500, "api_error", "")
 	}
@@ -264,9 +261,7 @@ func TestBreak_AffectsMatchingRequests(t *testing.T) {
 	}
 	breaks := func(f sandbox.Fault) {
 		t.Helper()
-		if err := b.Break(f); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, b.Break(f))
 	}
 	breaks(sandbox.Fault{Kind: sandbox.TooMany, Method: http.MethodPost, Path: "/v1/payment_intents/*/cancel", Times: 2})
 	intent := "/v1/payment_intents/" + b.intent(b.customer())

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/sandbox"
 )
 
@@ -25,9 +26,7 @@ func newBench(t *testing.T, change ...func(*sandbox.Config)) *bench {
 		c(&config)
 	}
 	server, err := sandbox.Start(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// On an open connection net/http repeats requests automatically.
 	b := &bench{T: t, Server: server, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	t.Cleanup(func() {
@@ -67,9 +66,7 @@ func (b *bench) try(method, path string, parameters []string, change ...func(*ht
 		target, body = target+"?"+form.Encode(), strings.NewReader("")
 	}
 	request, err := http.NewRequestWithContext(b.Context(), method, target, body)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Authorization", "Bearer "+b.Key())
 	for _, c := range change {
@@ -96,9 +93,7 @@ func (b *bench) try(method, path string, parameters []string, change ...func(*ht
 func (b *bench) do(method, path string, parameters []string, change ...func(*http.Request)) reply {
 	b.Helper()
 	r, err := b.try(method, path, parameters, change...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return r
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/sandbox"
 )
 
@@ -19,15 +20,11 @@ func TestServer_LedgerSurvivesARestart(t *testing.T) {
 	customer := b.customer()
 	intent := b.intent(customer)
 	address := b.URL()
-	if err := b.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Kill())
 	if _, err := b.try(http.MethodGet, "/v1/payment_intents/"+intent, nil); err == nil {
 		t.Error("the killed server still responds")
 	}
-	if err := b.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Restart())
 	if b.URL() != address {
 		t.Errorf("the address is %s, want %s as before", b.URL(), address)
 	}
@@ -66,9 +63,7 @@ func TestServer_FileKeepsTheLedger(t *testing.T) {
 			t.Fatal("the file was not written")
 		}
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Close())
 	again := newBench(t, inFile, func(c *sandbox.Config) { c.RefundDelay = time.Millisecond })
 	for deadline := time.Now().Add(5 * time.Second); again.get("/v1/refunds/"+
 		refund.text("id")).text("status") != "succeeded"; time.Sleep(time.Millisecond) {
@@ -88,9 +83,7 @@ func TestServer_FileKeepsTheLedger(t *testing.T) {
 		t.Errorf("the declined payment is %v, want it with its error", r.body)
 	}
 	again.post("/v1/payment_intents/"+again.intent(customer)+"/confirm", "payment_method", card).wants(200, "", "")
-	if err := os.WriteFile(file+".bad", []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file+".bad", []byte("{"), 0o600))
 	if s, err := sandbox.Start(sandbox.Config{File: file + ".bad"}); err == nil {
 		_ = s.Close()
 		t.Error("an invalid file was loaded")
@@ -102,13 +95,9 @@ func TestAdmin_SetsFaultsAndListsPayments(t *testing.T) {
 	admin := func(method, path, body string) (int, string) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), method, b.URL()+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		response, err := b.client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer response.Body.Close()
 		var text bytes.Buffer
 		if _, err := text.ReadFrom(response.Body); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/sandbox"
 )
 
@@ -106,9 +107,7 @@ func TestWebhook_EventsAreSignedAndRepeatedUntilAccepted(t *testing.T) {
 	b.post("/v1/payment_intents/" + held + "/capture")
 	b.post("/v1/payment_intents/" + dropped + "/cancel")
 	b.post("/v1/refunds", "payment_intent", paid)
-	if err := b.Drop(card); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Drop(card))
 	seen := in.awaits(t,
 		"customer.created", "payment_method.attached", "payment_method.attached", "payment_method.attached",
 		"payment_intent.created", "payment_intent.created", "payment_intent.created",

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
+	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
@@ -52,9 +53,7 @@ func begin(t *testing.T, config Config) *world {
 	broker, err := devstack.StartMosquitto(
 		devstack.MosquittoConfig{Dir: t.TempDir(), Units: map[string]string{imei: "password"}, ServicePassword: "secret"},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = broker.Close() })
 	w := &world{t: t, recorder: &simulator.Recorder{}}
 	w.client = paho.NewClient(paho.NewClientOptions().AddBroker(broker.ServiceURL()).SetClientID("service").
@@ -132,9 +131,7 @@ func (w *world) send(a telematics.Action) {
 		c.Attention = &telematics.Attention{Signal: telematics.Both, Duration: time.Second}
 	}
 	out, err := (codec.Dialect{}).Encode(&c, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	w.publish(out.Topic, out.QoS, out.Payload)
 }
 

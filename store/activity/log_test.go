@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -38,9 +39,7 @@ func entry(n int) telematics.Activity {
 
 func (l *testLog) must(err error) {
 	l.Helper()
-	if err != nil {
-		l.Fatal(err)
-	}
+	require.NoError(l, err)
 }
 
 // write adds entries in one statement.

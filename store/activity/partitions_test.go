@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 )
 
@@ -29,9 +30,7 @@ const unpartitioned = 45
 func logAt(t *testing.T, version int64) *testLog {
 	t.Helper()
 	db := storetest.Open(t, storetest.NewEmptyDatabase(t))
-	if err := db.MigrateTo(t.Context(), version); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.MigrateTo(t.Context(), version))
 	return &testLog{T: t, Log: New(db)}
 }
 

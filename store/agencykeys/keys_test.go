@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/activity"
 	"motorpool/store/pg"
@@ -162,9 +163,7 @@ func TestAgencyKey_ConcurrentCallersShareOneReading(t *testing.T) {
 	k := keysOf(t, p, sealKeyA)
 	key := addKey(t, k, 1)
 	lock, err := p.Pool.Beginx()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer lock.Rollback() //nolint:errcheck // it changed no row
 	if _, err := lock.Exec(`lock table agency_keys in access exclusive mode`); err != nil {
 		t.Fatal(err)
@@ -192,9 +191,7 @@ func TestAgencyKey_ConcurrentCallersShareOneReading(t *testing.T) {
 		where datname = current_database())`); err != nil || waiting != 1 {
 		t.Errorf("%d statements wait, %v; want 1", waiting, err)
 	}
-	if err := lock.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, lock.Rollback())
 	all.Wait()
 }
 
@@ -238,9 +235,7 @@ func TestKeys_SecretThatCannotBeOpenedIsUnavailable(t *testing.T) {
 		}
 	}
 	nowhere, err := pg.New(pg.Config{URL: "postgres://127.0.0.1:1/none"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer nowhere.Close()
 	if _, _, err := keysOf(t, nowhere, sealKeyA).AgencyKey(t.Context(), mine.ID); !unavailable.Is(err) {
 		t.Errorf("without Postgres: %v, want unavailable", err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/store/unavailable"
 )
 
@@ -18,21 +19,15 @@ const (
 func sealer(tb testing.TB, keys ...string) *Sealer {
 	tb.Helper()
 	s, err := NewSealer(strings.Join(keys, ","))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return s
 }
 
 func TestNewSealer_ReadsEveryFormOfAKey(t *testing.T) {
 	raw, err := hex.DecodeString(sealKeyB)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	sealed, err := sealer(t, sealKeyB).seal([]byte("secret"), "owner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, text := range []string{
 		sealKeyB, strings.ToUpper(sealKeyB), " " + sealKeyB + "\n", base64.StdEncoding.EncodeToString(raw),
 		base64.RawStdEncoding.EncodeToString(raw),
@@ -55,9 +50,7 @@ func TestNewSealer_ReadsEveryFormOfAKey(t *testing.T) {
 func TestSealer_ASealedSecretOpensOnlyAsItsOwners(t *testing.T) {
 	s, secret := sealer(t, sealKeyA), []byte("a secret of thirty-two bytes ...")
 	one, err := s.seal(secret, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	again, err := s.seal(secret, "one")
 	if err != nil || bytes.Equal(one, again) || bytes.Contains(one, secret) {
 		t.Errorf("sealed twice: %x and %x, %v; want different texts without the secret", one, again, err)
@@ -89,17 +82,13 @@ func TestSealer_ASealedSecretOpensOnlyAsItsOwners(t *testing.T) {
 
 func TestSealer_FirstKeySealsAndAllOpen(t *testing.T) {
 	old, err := sealer(t, sealKeyA).seal([]byte("secret"), "owner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	both := sealer(t, sealKeyB, sealKeyA)
 	if secret, first, err := both.open(old, "owner"); err != nil || first || string(secret) != "secret" {
 		t.Errorf("opened as %q, by the first key %v, %v; want the second key to open it", secret, first, err)
 	}
 	sealed, err := both.seal([]byte("secret"), "owner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, first, err := sealer(t, sealKeyB).open(sealed, "owner"); err != nil || !first {
 		t.Errorf("the first key did not seal: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -25,9 +26,7 @@ func useOf(key, nonce string, at time.Time) rental.SignatureUse {
 func used(t *testing.T, s *Signatures, u rental.SignatureUse) rental.UseResult {
 	t.Helper()
 	result, err := s.Use(t.Context(), u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return result
 }
 
@@ -140,9 +139,7 @@ func TestForgetSignatures_LongAfterTheyWereFresh(t *testing.T) {
 func TestUse_LockedTableDelaysNoCommand(t *testing.T) {
 	db := storetest.Open(t, storetest.NewDatabase(t))
 	tx, err := db.Lists.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := tx.ExecContext(t.Context(), `lock table used_signatures in access exclusive mode`); err != nil {
 		t.Fatal(err)
 	}
@@ -161,9 +158,7 @@ func TestUse_LockedTableDelaysNoCommand(t *testing.T) {
 	var one []int
 	for range 20 {
 		began := time.Now()
-		if err := db.Prepared.Select(t.Context(), &one, `select 1`); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, db.Prepared.Select(t.Context(), &one, `select 1`))
 		if took := time.Since(began); took > db.Timeout()/(2*pg.LockShare) {
 			t.Errorf("a statement of commands took %v while %d clients wait for a lock", took, waiting.Load())
 			break

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/alerts"
+	"motorpool/internal/require"
 	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -63,21 +64,17 @@ func (w *world) takeEvents() (found []string) {
 // add adds an alert that is open.
 func (w *world) add(rule alerts.Rule, agency any, vehicle any, person string) (id uuid.UUID) {
 	w.Helper()
-	if err := w.db.Pool.Get(&id, `
+	require.NoError(w, w.db.Pool.Get(&id, `
 		insert into alerts (no, rule, severity, agency_id, vehicle_id, person, since, opened_at, facts)
 		values (nextval('alerts_no'), $1, 'warning', $2, $3, $4, $5, $5, '{"volts": 11.5}') returning id`,
-		rule, agency, vehicle, person, w.now); err != nil {
-		w.Fatal(err)
-	}
+		rule, agency, vehicle, person, w.now))
 	return id
 }
 
 func (w *world) find(q alerts.Query) []alerts.Alert {
 	w.Helper()
 	list, err := w.store.Find(w.Context(), q)
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	return list
 }
 
@@ -168,9 +165,7 @@ func TestSettings_AreOfAnAgencyAndComplete(t *testing.T) {
 		{Rule: alerts.Battery12VLow, For: time.Minute, Levels: []alerts.Level{{Severity: alerts.Critical, Limit: &limit}}},
 		{Rule: alerts.LeftOpen, Off: true, Levels: []alerts.Level{{Severity: alerts.Info}}},
 	}
-	if err := w.store.SetSettings(t.Context(), 1, set, by("eva")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.store.SetSettings(t.Context(), 1, set, by("eva")))
 	if got, err := w.store.Settings(t.Context(), 1); err != nil || !reflect.DeepEqual(got, alerts.Complete(set)) {
 		t.Errorf("settings: %+v, %v", got, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -25,9 +26,7 @@ func BenchmarkSweep(b *testing.B) {
 	}
 	address := storetest.NewDatabase(b)
 	patient, err := pg.New(pg.Config{URL: address, Timeout: 10 * time.Minute})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	defer patient.Close()
 	db := storetest.Open(b, address)
 	for _, statement := range []string{
@@ -75,9 +74,7 @@ func BenchmarkSweep(b *testing.B) {
 	})
 	s := New(Config{DB: db, Areas: town})
 	began := time.Now()
-	if err := s.Sweep(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, s.Sweep(b.Context()))
 	b.Logf("first sweep: %v", time.Since(began))
 	if _, err := patient.Pool.Exec(`analyze`); err != nil {
 		b.Fatal(err)
@@ -86,9 +83,7 @@ func BenchmarkSweep(b *testing.B) {
 	backends := make([]int, len(pools))
 	for i, pool := range pools {
 		pool.SetMaxOpenConns(1)
-		if err := pool.Get(&backends[i], `select pg_backend_pid()`); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, pool.Get(&backends[i], `select pg_backend_pid()`))
 	}
 	var used time.Duration
 	for b.Loop() {
@@ -99,9 +94,7 @@ func BenchmarkSweep(b *testing.B) {
 		}
 		used -= cpuTime(b, backends)
 		b.StartTimer()
-		if err := s.Sweep(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, s.Sweep(b.Context()))
 		used += cpuTime(b, backends)
 	}
 	b.ReportMetric(float64(used.Milliseconds())/float64(b.N), "postgres-cpu-ms/op")
@@ -118,9 +111,7 @@ func cpuTime(b *testing.B, processes []int) (used time.Duration) {
 		if err == nil {
 			_, err = fmt.Sscan(string(text), &nanoseconds)
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		used += nanoseconds
 	}
 	return used

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"motorpool/alerts"
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
@@ -39,9 +40,7 @@ func (w *world) report(id int, values ...any) {
 		s[values[i].(telematics.Field)] = telematics.Reading{Value: values[i+1], At: w.now}
 	}
 	fields, err := vehicles.EncodeSnapshot(s)
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	w.exec(`insert into snapshots (vehicle_id, fields, updated_at) values ($1, $2, clock_timestamp())
 		on conflict (vehicle_id) do update set fields = snapshots.fields || excluded.fields, updated_at = excluded.updated_at`,
 		id, string(fields))
@@ -55,9 +54,7 @@ func (w *world) advance(by time.Duration) { w.now = w.now.Add(by) }
 
 func (w *world) sweep() {
 	w.Helper()
-	if err := w.store.Sweep(w.Context()); err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, w.store.Sweep(w.Context()))
 }
 
 // book adds a booking of a vehicle that is active, until a time.
@@ -65,13 +62,11 @@ func (w *world) book(vehicle int, until time.Time) (id int64) {
 	w.Helper()
 	w.exec(`insert into stations (id, agency_id, name, address, latitude, longitude) values (1, 1, '', '', 0, 0) on conflict do nothing`)
 	w.exec(`insert into clients (agency_id, subject) values (1, 'anna') on conflict do nothing`)
-	if err := w.db.Pool.Get(&id, `
+	require.NoError(w, w.db.Pool.Get(&id, `
 		insert into bookings (reference, state, agency_id, client_id, vehicle_id, pickup_station_id, dropoff_station_id, start_at, end_at,
 			started_at, currency, hourly_rate, tax_ppm, hours, subtotal, tax, deposit, created_at)
 		select 'B-' || gen_random_uuid(), 'active', 1, c.id, $1, 1, 1, $2, $3, $2, 'EUR', 0, 0, 0, 0, 0, 0, $2 from clients c
-		returning id`, vehicle, w.now, until); err != nil {
-		w.Fatal(err)
-	}
+		returning id`, vehicle, w.now, until))
 	return id
 }
 
@@ -124,9 +119,7 @@ type ruleCase struct {
 func (w *world) open() (found []string) {
 	w.Helper()
 	open, err := w.store.Open(w.Context())
-	if err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, err)
 	for _, a := range open {
 		found = append(found, fmt.Sprintf("%s %s", a.Rule, a.Severity))
 	}
@@ -398,9 +391,7 @@ func TestSettings_OfTheAgencyCount(t *testing.T) {
 
 func (w *world) set(settings ...alerts.Setting) {
 	w.Helper()
-	if err := w.store.SetSettings(w.Context(), 1, settings, by("eva")); err != nil {
-		w.Fatal(err)
-	}
+	require.NoError(w, w.store.SetSettings(w.Context(), 1, settings, by("eva")))
 }
 
 // Where a vehicle is when it is parked is known once it has reported that with the ignition off.
@@ -569,9 +560,7 @@ func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {
 		for _, kind := range kinds {
 			batch = append(batch, alarm{7, 1, telematics.Alarm{Kind: kind, Text: "t"}})
 		}
-		if err := w.store.writeAlarms(t.Context(), batch); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.store.writeAlarms(t.Context(), batch))
 	}
 	write("towing")
 	write("towing", "towing")
@@ -596,9 +585,7 @@ func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {
 	}
 	w.set(alerts.Setting{Rule: alerts.UnitAlarm, Off: true, Levels: []alerts.Level{{Severity: alerts.Info}}})
 	w.addCar(8)
-	if err := w.store.writeAlarms(t.Context(), []alarm{{8, 1, telematics.Alarm{Kind: "towing"}}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.store.writeAlarms(t.Context(), []alarm{{8, 1, telematics.Alarm{Kind: "towing"}}}))
 	if found := w.find(alerts.Query{Vehicle: 8}); len(found) > 0 {
 		t.Errorf("of an agency that has switched it off: %+v", found)
 	}
@@ -624,9 +611,7 @@ func TestSweep_PassesOverLockedRows(t *testing.T) {
 	w.addCar(8, telematics.DTCs, []string{"P0420"})
 	w.sweep()
 	tx, err := w.db.Pool.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer tx.Rollback() //nolint:errcheck // it ends with the test
 	for _, statement := range []string{
 		`select from alerts where vehicle_id = 7 for update`, `select from vehicles for update`, `select from units for update`,
@@ -642,9 +627,7 @@ func TestSweep_PassesOverLockedRows(t *testing.T) {
 	}
 	w.sweep()
 	w.wants("trouble_code info")
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Rollback())
 	w.sweep()
 	w.wants()
 }
@@ -686,9 +669,7 @@ func TestAlarms_EndWhenTheirVehicleIsNoneOfTheAgency(t *testing.T) {
 	w := newWorld(t)
 	write := func() {
 		t.Helper()
-		if err := w.store.writeAlarms(t.Context(), []alarm{{7, 1, telematics.Alarm{Kind: "towing"}}}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.store.writeAlarms(t.Context(), []alarm{{7, 1, telematics.Alarm{Kind: "towing"}}}))
 	}
 	write() // of a vehicle that is not on record
 	w.wants()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/areas"
 	"motorpool/store/activity"
@@ -33,9 +34,7 @@ func square(t *testing.T, latitude, longitude float64) *areas.Shape {
 		nil, `{"type":"Polygon","coordinates":[[[%g,%g],[%g,%g],[%g,%g],[%g,%g],[%g,%g]]]}`, longitude, latitude, longitude+1,
 		latitude, longitude+1, latitude+1, longitude, latitude+1, longitude, latitude,
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &shape
 }
 
@@ -49,9 +48,7 @@ func change(agency telematics.AgencyID, name string, kind rental.AreaKind, shape
 func put(t *testing.T, a *Areas, c areas.Change) areas.Placed {
 	t.Helper()
 	now, _, err := a.Put(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return now
 }
 
@@ -61,9 +58,7 @@ var munich = telematics.Position{Latitude: 48.14, Longitude: 11.56}
 func at(t *testing.T, a *Areas, agency telematics.AgencyID, p telematics.Position) string {
 	t.Helper()
 	in, ends, err := a.At(t.Context(), agency, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return fmt.Sprint(in, ends != "")
 }
 

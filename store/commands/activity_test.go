@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -17,10 +18,8 @@ var morning = time.Date(2026, 1, 2, 10, 0, 0, 123456000, time.UTC)
 
 func TestActivity_IsAppendOnly(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
-	if err := p.Add(t.Context(),
-		telematics.Activity{At: morning, Actor: telematics.Actor{Role: telematics.Admin}, Action: "x"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Add(t.Context(),
+		telematics.Activity{At: morning, Actor: telematics.Actor{Role: telematics.Admin}, Action: "x"}))
 	for _, statement := range []string{
 		`update activity set outcome = 'executed'`, `delete from activity`, `truncate activity`,
 		`update activity set code = '' where false`, `truncate activity cascade`,
@@ -58,9 +57,7 @@ func TestActivity_IsReadBackAsWritten(t *testing.T) {
 	}
 	bare := telematics.Activity{At: morning, Actor: telematics.Actor{Role: telematics.System}, Action: telematics.StatusRead}
 	for _, line := range []telematics.Activity{full, bare, read, listed} {
-		if err := p.Add(t.Context(), line); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Add(t.Context(), line))
 	}
 	lines, err := p.Activities(t.Context(), telematics.ActivityQuery{})
 	if err != nil || len(lines) != 4 {
@@ -85,9 +82,7 @@ func TestActivities_AreFilteredAndPaged(t *testing.T) {
 		if i >= 6 {
 			line.Outcome = telematics.Executed
 		}
-		if err := p.Add(t.Context(), line); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Add(t.Context(), line))
 	}
 	for name, c := range map[string]struct {
 		query telematics.ActivityQuery

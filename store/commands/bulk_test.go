@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/idempotency"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -43,14 +44,10 @@ func TestBulk_ABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
 		{Vehicle: asked, Command: &c}, {Vehicle: away, Refusal: offline}, {Vehicle: 4711, Refusal: telematics.NoSuchVehicle(4711)},
 	}
 	for range 2 { // the second call changes nothing
-		if err := p.RefuseBulk(t.Context(), b.ID, refused); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.RefuseBulk(t.Context(), b.ID, refused))
 	}
 	got, err := p.Bulk(t.Context(), b.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	items := got.Items
 	got.Items = nil
 	if !reflect.DeepEqual(got, b) {
@@ -193,15 +190,11 @@ func TestBulks_AreListedNewestFirstWithTheirOutcomes(t *testing.T) {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
 	refused := []telematics.BulkItem{{Vehicle: away, Refusal: telematics.UnitOffline(telematics.Contact{}, time.Now())}}
-	if err := p.RefuseBulk(t.Context(), all[0].ID, refused); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.RefuseBulk(t.Context(), all[0].ID, refused))
 	list := func(q telematics.BulkQuery) (found []telematics.CountedBulk) {
 		t.Helper()
 		found, err := p.Bulks(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return found
 	}
 	found := list(telematics.BulkQuery{})

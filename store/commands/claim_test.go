@@ -7,6 +7,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -46,9 +47,7 @@ func TestClaim_VehicleWithCommandsCannotBeDeleted(t *testing.T) {
 	// The transaction that claims another command is still open.
 	raced, _ := add()
 	claiming, err := p.Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer claiming.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	c := brokertest.NewCommand(raced, telematics.Lock)
 	statement := claimStatements[claimKind{one: true}]
@@ -58,9 +57,7 @@ func TestClaim_VehicleWithCommandsCannotBeDeleted(t *testing.T) {
 	deleted := make(chan error, 1)
 	go func() { deleted <- deleteVehicle(raced) }()
 	storetest.WaitForLock(t, p.DB)
-	if err := claiming.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, claiming.Commit())
 	wantKept(<-deleted)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/history"
 	"motorpool/store/idempotency"
 	"motorpool/store/pg"
@@ -36,9 +37,7 @@ func shiftPostgres(t *testing.T, address string, by time.Duration) string {
 		}
 	}
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	query := u.Query()
 	query.Set("search_path", "shifted,pg_catalog,public")
 	u.RawQuery = query.Encode()

@@ -14,6 +14,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
@@ -30,9 +31,7 @@ func TestCommand_IsReadBackAsWritten(t *testing.T) {
 	for range 5 {
 		c := brokertest.NewCommand(mine, telematics.AttentionSignal)
 		claim, err := p.Claim(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c.Seq = claim.Seq
 		settled, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Succeeded, At: morning})
 		if err != nil || !ok || settled.Seq != c.Seq {
@@ -125,15 +124,11 @@ func TestClaim_DrawsItsNumberAfterLockingItsVehicle(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	drawn := func() (n int64) {
-		if err := p.Pool.Get(&n, `select case when is_called then last_value else 0 end from commands_seq`); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Pool.Get(&n, `select case when is_called then last_value else 0 end from commands_seq`))
 		return n
 	}
 	other, err := p.Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer other.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	if _, err := other.Exec(`select from vehicles where id = $1 for no key update`, id); err != nil {
 		t.Fatal(err)
@@ -145,9 +140,7 @@ func TestClaim_DrawsItsNumberAfterLockingItsVehicle(t *testing.T) {
 	if n := drawn(); n != 0 {
 		t.Errorf("number %d was drawn before the vehicle was locked", n)
 	}
-	if err := other.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, other.Commit())
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
 		t.Errorf("Claim = %+v, %v; want it taken", claim, err)
 	}
@@ -167,9 +160,7 @@ func TestClaim_BatchPassesOverLockedVehiclesAndTheFirstCommandGetsTheLane(t *tes
 		}
 	}
 	holder, err := p.Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer holder.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	if _, err := holder.Exec(`select 1 from vehicles where id = 3 for no key update`); err != nil {
 		t.Fatal(err)
@@ -177,9 +168,7 @@ func TestClaim_BatchPassesOverLockedVehiclesAndTheFirstCommandGetsTheLane(t *tes
 	check := func(batch []telematics.Command, lockedVehicle telematics.VehicleID) {
 		t.Helper()
 		claims, err := p.claim(t.Context(), pointers(batch))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		first := map[telematics.VehicleID]telematics.CommandID{}
 		for i, c := range batch {
 			_, later := first[c.Vehicle]
@@ -195,9 +184,7 @@ func TestClaim_BatchPassesOverLockedVehiclesAndTheFirstCommandGetsTheLane(t *tes
 		}
 	}
 	check(batch, 3)
-	if err := holder.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, holder.Commit())
 	var left []telematics.Command
 	for _, c := range batch {
 		if c.Vehicle == 3 {
@@ -221,9 +208,7 @@ func TestSettle_RepeatedCommandInABatchIsSettledInOrder(t *testing.T) {
 		after(telematics.Received, 1), after(telematics.Received, 2), after(telematics.Unknown, 3),
 		after(telematics.Succeeded, 4), after(telematics.Failed, 5),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var applied []bool
 	for _, r := range results {
 		applied = append(applied, r != nil)

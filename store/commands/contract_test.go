@@ -11,6 +11,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/broker/ingest"
+	"motorpool/internal/require"
 	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
@@ -79,9 +80,7 @@ func fleetIn(t *testing.T, p *instance) brokertest.Fleet {
 		Change: func(id telematics.VehicleID, change func(*telematics.Twin)) {
 			t.Helper()
 			twin, err := p.Record(context.Background(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			before := twin.Unit
 			if change(twin); twin.Unit != before {
 				removeUnit(id)
@@ -126,9 +125,7 @@ func TestTwins_KeepTheContractOfVehicles(t *testing.T) {
 func entriesOf(t *testing.T, p *instance, id telematics.CommandID) []telematics.Activity {
 	t.Helper()
 	all, err := p.Activities(context.Background(), telematics.ActivityQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all = slices.DeleteFunc(all, func(a telematics.Activity) bool { return a.Command != id })
 	slices.Reverse(all)
 	return all
@@ -137,9 +134,7 @@ func entriesOf(t *testing.T, p *instance, id telematics.CommandID) []telematics.
 func openRedis(t testing.TB, address string) *redis.DB {
 	t.Helper()
 	db, err := redis.New(redis.Config{URL: address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)

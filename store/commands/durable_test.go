@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -23,9 +24,7 @@ func TestDurable_NoCallerGetsASettlementThatOnlyThePrimaryHas(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	primary := storetest.StartPostgres(t, false)
 	standby, err := primary.StartStandby(t.Context(), devstack.StandbyConfig{Dir: filepath.Join(primary.Dir, "standby"), Synchronous: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = standby.Discard() })
 	admin := sqlx.MustConnect("postgres", primary.Database(storetest.Template))
 	defer admin.Close()
@@ -51,9 +50,7 @@ func TestDurable_NoCallerGetsASettlementThatOnlyThePrimaryHas(t *testing.T) {
 		_, _, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, Unit: c.Unit, State: telematics.Succeeded, At: time.Now()})
 		return err
 	}
-	if err := standby.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, standby.Kill())
 	for _, test := range []struct {
 		name string
 		call func() error

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -19,9 +20,7 @@ func TestHalt_IsActiveUntilItIsResumed(t *testing.T) {
 	inForce := func() telematics.Halts {
 		t.Helper()
 		halts, err := p.Halts(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return halts
 	}
 	all := telematics.Halt{Why: "recall", By: "eva"}
@@ -81,9 +80,7 @@ func TestEffects_CountVehiclesAndOpenCommands(t *testing.T) {
 		case 5:
 			_, _, err = p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	effects, err := p.Effects(t.Context(), telematics.Halts{{Agency: 2}, {}, {Agency: 1}})
 	all := telematics.HaltEffect{Vehicles: 6, Withheld: 2, InFlight: 3}

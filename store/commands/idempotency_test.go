@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -51,15 +52,11 @@ func TestSettle_FreesTheKeyOfACommandThatWasNotExecuted(t *testing.T) {
 						settlements = append(settlements, &s)
 					}
 					results, err := p.settle(t.Context(), settlements)
-					if err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, err)
 					for i, s := range settlements {
 						var kept bool
-						if err := p.Pool.Get(&kept, `select exists (select from idempotency_keys where command_id = $1)`,
-							s.Command); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, p.Pool.Get(&kept, `select exists (select from idempotency_keys where command_id = $1)`,
+							s.Command))
 						if want := s.State.Outcome() != telematics.NotExecuted; results[i] == nil || kept != want {
 							t.Errorf("%s: settled: %v; key kept: %v, want %v", s.State, results[i] != nil, kept, want)
 						}

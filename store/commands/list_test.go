@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -34,9 +35,7 @@ func newListed(tb testing.TB, history, current, vehicles int) *listed {
 	}
 	storetest.AddFleet(tb, l.DB, min(vehicles, current))
 	db, err := l.WithoutTimeouts(tb.Context(), 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	defer db.Close()
 	for _, statement := range []string{
 		`create function listed_id(at timestamptz, n bigint) returns uuid language sql as $$
@@ -148,9 +147,7 @@ func TestList_ReadsFewRowsWithAnyFilter(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", name, err, statement)
 		}
 		var plans []struct{ Plan plan }
-		if err := json.Unmarshal([]byte(text), &plans); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(text), &plans))
 		// One state after the other, in two tables. Open commands have one index for all filters.
 		most := 15.0 * float64(q.Limit)
 		if q.Vehicle != 0 {
@@ -201,9 +198,7 @@ func TestList_ReturnsMatchesNewestFirst(t *testing.T) {
 // added.
 func TestMigrate_BuildsTheIndexesOfPartitions(t *testing.T) {
 	p := open(t, storetest.NewEmptyDatabase(t))
-	if err := p.MigrateTo(t.Context(), 54); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.MigrateTo(t.Context(), 54))
 	for _, statement := range []string{
 		`select add_settled_commands_partition('2026-01-01')`,
 		// An index whose creation was interrupted.
@@ -222,11 +217,9 @@ func TestMigrate_BuildsTheIndexesOfPartitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	var indexes []string
-	if err := p.Pool.SelectContext(t.Context(), &indexes, `
+	require.NoError(t, p.Pool.SelectContext(t.Context(), &indexes, `
 		select c.relname || ' ' || i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid
-		where c.relname ~ '^settled_commands.*(agency|actor|trouble|_state_id).*' order by 1`); err != nil {
-		t.Fatal(err)
-	}
+		where c.relname ~ '^settled_commands.*(agency|actor|trouble|_state_id).*' order by 1`))
 	valid := 0
 	for _, index := range indexes {
 		if len(index) > 5 && index[len(index)-5:] == " true" {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/idempotency"
 	"motorpool/store/storetest"
 	"motorpool/store/twins"
@@ -154,10 +155,8 @@ func TestLocks_NoOperationsDeadlock(t *testing.T) {
 	var deadlocks int
 	storetest.Eventually(t, "the connections end", func() bool {
 		var others int
-		if err := watch.Pool.Get(&others, `select count(*) from pg_stat_activity where datname = current_database()
-			and pid <> pg_backend_pid()`); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, watch.Pool.Get(&others, `select count(*) from pg_stat_activity where datname = current_database()
+			and pid <> pg_backend_pid()`))
 		return others == 0
 	})
 	err := watch.Pool.Get(&deadlocks, `select deadlocks from pg_stat_database where datname = current_database()`)
@@ -183,9 +182,7 @@ func settleDuringNote(t *testing.T, others int) {
 		t.Fatalf("Claim = %+v, %v", claim, err)
 	}
 	note, err := p.Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer note.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	if _, err := note.Exec(`update commands set state = 'sent', sent_at = now(), attempts = 1 where id = $1`, c.ID); err != nil {
 		t.Fatal(err)
@@ -195,17 +192,13 @@ func settleDuringNote(t *testing.T, others int) {
 		batch = append(batch, delivery.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 	}
 	results, err := p.settleUnlocked(t.Context(), pointers(batch))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, r := range results {
 		if r.command != nil || r.locked != (i == 0) || r.err != nil {
 			t.Errorf("settlement %d: %+v, want the first one locked", i, r)
 		}
 	}
-	if err := note.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, note.Commit())
 	if _, ok, err := p.Settle(t.Context(), batch[0]); err != nil || !ok {
 		t.Errorf("Settle = %t, %v; want it applied", ok, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
@@ -49,9 +50,7 @@ func TestCommands_LockedRowDelaysNoOther(t *testing.T) {
 				open = append(open, c)
 			}
 			others, err := p.WithoutTimeouts(t.Context(), 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer others.Close()
 			tx := others.MustBegin()
 			defer tx.Rollback() //nolint:errcheck // at the end of the test
@@ -235,18 +234,14 @@ func holdAs(t *testing.T, db *pg.DB, program, lock string, do func()) {
 func age(t *testing.T, tx *sqlx.Tx) time.Duration {
 	t.Helper()
 	var seconds float64
-	if err := tx.Get(&seconds, `select extract(epoch from clock_timestamp() - now())::float8`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Get(&seconds, `select extract(epoch from clock_timestamp() - now())::float8`))
 	return time.Duration(seconds * float64(time.Second))
 }
 
 func lockedCount(t *testing.T, registry *prometheus.Registry, table string) float64 {
 	t.Helper()
 	found, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, family := range found {
 		for _, metric := range family.Metric {
 			if family.GetName() == "motorpool_locked_total" && metric.Label[0].GetValue() == table {
@@ -309,9 +304,7 @@ func TestCommands_GoOnDuringAnImport(t *testing.T) {
 		t.Fatalf("Import = %+v, %v", got, err)
 	}
 	others, err := p.WithoutTimeouts(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer others.Close()
 	operator := others.MustBegin()
 	defer operator.Rollback() //nolint:errcheck // at the end of the test

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -45,9 +46,7 @@ func open(tb testing.TB, address string) *instance {
 func openWith(tb testing.TB, config pg.Config) *instance {
 	tb.Helper()
 	db, err := pg.New(config)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	p := &instance{db, activity.New(db), vehicles.New(db), New(db, noCache{}), HaltStore{db}, Numbers{db}}
 	tb.Cleanup(func() {
 		if err := p.Close(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/migrations"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -55,9 +56,7 @@ func TestMigrations_HaveNoDownSection(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := fs.ReadFile(migrations.Files, file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !strings.HasPrefix(string(text), "-- +goose Up\n") || strings.Contains(string(text), "+goose Down") {
 			t.Errorf("%s: want one section, Up", file)
 		}
@@ -69,9 +68,7 @@ func TestMigrations_HaveNoDownSection(t *testing.T) {
 func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 	p := open(t, storetest.NewEmptyDatabase(t))
 	const before = 17
-	if err := p.MigrateTo(t.Context(), before); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.MigrateTo(t.Context(), before))
 	for _, statement := range []string{
 		`insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility')`,
 		`insert into vehicles (
@@ -89,9 +86,7 @@ func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 		}
 	}
 	reading, err := p.Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer reading.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	if _, err := reading.Exec(`set transaction isolation level repeatable read`); err != nil {
 		t.Fatal(err)
@@ -108,12 +103,8 @@ func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 	if _, err := p.Pool.Exec(`update commands set attempts = attempts + 1`); err != nil {
 		t.Errorf("a write while the index is built: %v", err)
 	}
-	if err := reading.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-migrated; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, reading.Commit())
+	require.NoError(t, <-migrated)
 	var valid bool
 	if err := p.Pool.Get(&valid, `select indisvalid and indisunique from pg_index
 		where indexrelid = 'commands_vehicle_seq'::regclass`); err != nil || !valid {
@@ -126,13 +117,9 @@ func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 	p := open(t, storetest.NewEmptyDatabase(t))
 	const before = 5 // the next migration alters a table that is in use
-	if err := p.MigrateTo(t.Context(), before); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.MigrateTo(t.Context(), before))
 	backup, err := p.Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer backup.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	if _, err := backup.Exec(`lock table commands in access share mode`); err != nil {
 		t.Fatal(err)
@@ -155,9 +142,7 @@ func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 	if err := p.Migrated(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("during the backup Migrated = %v, want %s", err, want)
 	}
-	if err := backup.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, backup.Commit())
 	select {
 	case err := <-migrated:
 		if err != nil {
@@ -172,9 +157,7 @@ func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 func atVersion(t *testing.T, version int64) *instance {
 	t.Helper()
 	p := open(t, storetest.NewEmptyDatabase(t))
-	if err := p.MigrateTo(t.Context(), version); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.MigrateTo(t.Context(), version))
 	return p
 }
 
@@ -186,12 +169,8 @@ func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 	id, unit := storetest.AddVehicle(t, p.DB, 1, telematics.Lock, telematics.Unlock)
 	open := brokertest.NewCommand(id, telematics.Unlock)
 	open.Unit = unit
-	if err := writeSettled(t, p, brokertest.NewCommand(id, telematics.Lock)); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeOpen(t, p, open); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeSettled(t, p, brokertest.NewCommand(id, telematics.Lock)))
+	require.NoError(t, writeOpen(t, p, open))
 	if _, err := p.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -215,9 +194,7 @@ func TestMigrate_InvalidRowIsNamedAndCommandsStillWork(t *testing.T) {
 	p := atVersion(t, beforeInvariants)
 	id, _ := storetest.AddVehicle(t, p.DB, 1, telematics.Lock, telematics.Unlock)
 	spoiled := brokertest.NewCommand(id, telematics.Lock)
-	if err := writeSettled(t, p, spoiled); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeSettled(t, p, spoiled))
 	if _, err := p.Pool.Exec(`update commands set actor_role = 'king' where id = $1`, spoiled.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/store/rentals"
@@ -19,9 +20,7 @@ func TestKey_OfACardIsTakenForCommandsAndTheReverse(t *testing.T) {
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	cards := rentals.Cards{DB: p.DB}
 	client, err := cards.Client(t.Context(), 1, "client-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	line := telematics.Activity{
 		At: time.Now(), Action: rental.MethodAdd, Agency: 1,
 		Actor: telematics.Actor{Subject: client.Subject, Role: telematics.Client, Agency: 1},
@@ -32,9 +31,7 @@ func TestKey_OfACardIsTakenForCommandsAndTheReverse(t *testing.T) {
 		t.Fatal(err)
 	}
 	ofDecline := rentaltest.NewKey(client.Subject)
-	if err := cards.KeepDecline(t.Context(), *ofDecline, rental.Decline{Code: "lost_card"}.Refusal()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cards.KeepDecline(t.Context(), *ofDecline, rental.Decline{Code: "lost_card"}.Refusal()))
 	for _, used := range []*telematics.IdempotencyKey{ofCard, ofDecline} {
 		command := brokertest.NewCommand(vehicle, telematics.Lock)
 		command.Key = new(*used)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/storetest"
@@ -33,11 +34,9 @@ func TestPrepared_StatementIsPreparedOncePerConnection(t *testing.T) {
 		Statement string `db:"statement"`
 		Plans     int    `db:"plans"`
 	}
-	if err := p.Prepared.Pool.SelectContext(t.Context(), &rows, `
+	require.NoError(t, p.Prepared.Pool.SelectContext(t.Context(), &rows, `
 		select statement, generic_plans + custom_plans as plans
-		from pg_prepared_statements where statement like '%from vehicles v%'`); err != nil {
-		t.Fatal(err)
-	}
+		from pg_prepared_statements where statement like '%from vehicles v%'`))
 	if len(rows) != 1 || rows[0].Plans != 3 {
 		t.Errorf("prepared %+v, want one statement that ran 3 times", rows)
 	}
@@ -85,21 +84,17 @@ func TestPrepared_StatementsUseIndexes(t *testing.T) {
 	_, reported := twins.Store(t.Context(), p.DB, report)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}
 	_, spoke := twins.Store(t.Context(), p.DB, []delivery.Observation{{Unit: unit, At: time.Now(), Presence: &presence}})
-	if err := errors.Join(claimed, refused, p.StoreProgress(t.Context(), []delivery.Note{noteOf(first.ID)}), settled, claimedKeyed,
-		refusedKeyed, updated, read, recorded, owned, reported, spoke); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(claimed, refused, p.StoreProgress(t.Context(), []delivery.Note{noteOf(first.ID)}), settled, claimedKeyed,
+		refusedKeyed, updated, read, recorded, owned, reported, spoke))
 	type preparedStatement struct {
 		Name      string `db:"name"`
 		Statement string `db:"statement"`
 		Nulls     string `db:"nulls"`
 	}
 	var prepared []preparedStatement
-	if err := p.Prepared.Pool.Select(&prepared, `
+	require.NoError(t, p.Prepared.Pool.Select(&prepared, `
 		select name, statement, repeat('null,', cardinality(parameter_types) - 1) || 'null' as nulls
-		from pg_prepared_statements where parameter_types <> '{}'`); err != nil {
-		t.Fatal(err)
-	}
+		from pg_prepared_statements where parameter_types <> '{}'`))
 	if len(prepared) < 10 {
 		t.Errorf("%d statements were prepared, want at least 10", len(prepared))
 	}
@@ -110,9 +105,7 @@ func TestPrepared_StatementsUseIndexes(t *testing.T) {
 	}
 	for _, s := range prepared {
 		var plan []string
-		if err := p.Prepared.Pool.Select(&plan, `explain execute "`+s.Name+`" (`+s.Nulls+`)`); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Prepared.Pool.Select(&plan, `explain execute "`+s.Name+`" (`+s.Nulls+`)`))
 		for i, line := range plan {
 			scans := strings.Contains(line, "Index Scan") || strings.Contains(line, "Index Only Scan")
 			keyed := i+1 < len(plan) && strings.Contains(plan[i+1], "Index Cond")
@@ -162,9 +155,7 @@ func TestCalls_WaitForAConnectionNoLongerThanTheirTimeLimit(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	for range p.Prepared.Pool.Stats().MaxOpenConnections {
-		if err := p.Prepared.Acquire(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Prepared.Acquire(t.Context()))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

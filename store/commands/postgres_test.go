@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
@@ -103,13 +104,9 @@ func wantServing(t *testing.T, p *instance) {
 func TestCalls_FailWhilePostgresIsDownAndWorkAfterwards(t *testing.T) {
 	server, p := ownServer(t, 2*time.Second)
 	wantServing(t, p)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Kill())
 	wantUnavailable(t, p, 10*time.Second)
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Restart())
 	wantServing(t, p)
 	// The row that Claim confirmed is still there, and its lane is taken.
 	claim, err := p.Claim(t.Context(), brokertest.NewCommand(1, telematics.Unlock))
@@ -121,13 +118,9 @@ func TestCalls_FailWhilePostgresIsDownAndWorkAfterwards(t *testing.T) {
 func TestCalls_EndWhenPostgresIsFrozen(t *testing.T) {
 	server, p := ownServer(t, 300*time.Millisecond)
 	wantServing(t, p)
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Pause())
 	wantUnavailable(t, p, 20*time.Second)
-	if err := server.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Resume())
 	wantServing(t, p)
 }
 
@@ -138,9 +131,7 @@ func TestMigrate_EndsWithItsContextWhilePostgresIsFrozen(t *testing.T) {
 		"Import":  func(ctx context.Context) error { _, err := p.Import(ctx, vehicles.FleetFile{}); return err },
 	} {
 		held, err := p.Pool.BeginTxx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := held.Exec(`lock table goose_db_version, agencies in access exclusive mode`); err != nil {
 			t.Fatal(err)
 		}
@@ -148,9 +139,7 @@ func TestMigrate_EndsWithItsContextWhilePostgresIsFrozen(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- do(ctx) }()
 		storetest.WaitForLock(t, p.DB)
-		if err := server.Pause(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Pause())
 		cancel()
 		select {
 		case err := <-ended:
@@ -160,9 +149,7 @@ func TestMigrate_EndsWithItsContextWhilePostgresIsFrozen(t *testing.T) {
 		case <-time.After(storetest.Patience):
 			t.Errorf("%s did not end with its context", name)
 		}
-		if err := server.Resume(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Resume())
 		_ = held.Rollback()
 	}
 }
@@ -171,9 +158,7 @@ func TestTime_IsThatOfPostgres(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	before := time.Now()
 	theirs, err := p.Time(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// Two readings of one clock may differ by this much.
 	const reading = 10 * time.Millisecond
 	if after := time.Now(); theirs.Before(before.Add(-reading)) || theirs.After(after.Add(reading)) {
@@ -207,9 +192,7 @@ func TestLists_DelayNeitherHaltsNorCommands(t *testing.T) {
 	p := open(t, address)
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	locking, err := open(t, address).Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer locking.Rollback() //nolint:errcheck // nothing was written
 	// Lists take long.
 	if _, err := locking.Exec(`lock table activity in access exclusive mode`); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -32,10 +33,8 @@ func TestPrune_RemovesWholeMonthsBeforeTheKeptOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := p.RefuseBulk(t.Context(), oldBulk.ID,
-		[]telematics.BulkItem{{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.RefuseBulk(t.Context(), oldBulk.ID,
+		[]telematics.BulkItem{{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}}))
 	if _, err := p.Pool.Exec(`update commands set bulk_id = $1 where id = $2`, bulkInUse.ID, kept.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +113,7 @@ func TestUnrecordedAnswers_ThePreviousVersionStoresNoMovedCommand(t *testing.T) 
 			insert into unrecorded_answers (unit, command_id, vehicle_id, agency_id, state, reason, detail, received_at)
 			select $1, a.id, $2, 1, 'succeeded', '', '', now() from (values ($3::uuid)) as a (id)
 			where not exists (select from commands c where c.id = a.id)`, unit, vehicle, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if n, err := result.RowsAffected(); err != nil || n != want {
 			t.Errorf("%d rows, %v; want %d", n, err, want)
 		}

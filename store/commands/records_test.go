@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -25,9 +26,7 @@ func TestClaim_StaleOneInABatchIsDecidedSeparately(t *testing.T) {
 	record := func() telematics.Twin {
 		id, _ := add()
 		twin, err := p.Record(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return *twin
 	}
 	same, moved, taken, gone := record(), record(), record(), record()
@@ -46,9 +45,7 @@ func TestClaim_StaleOneInABatchIsDecidedSeparately(t *testing.T) {
 		by(same, telematics.OpenTopCase), keyed,
 	}
 	claims, err := p.claim(t.Context(), pointers(batch))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, want := range []string{"taken", "stale", "occupied", "taken", "stale", "taken", "stale"} {
 		claim := claims[i]
 		occupied := claim.Occupant != nil && claim.Occupant.ID == occupant.ID
@@ -71,13 +68,9 @@ func TestClaim_IsCheckedAfterLockingItsVehicle(t *testing.T) {
 	fleetIn(t, p)
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	twin, err := p.Record(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	other, err := p.Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer other.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	if _, err := other.Exec(`update vehicles set agency_id = 2 where id = $1`, id); err != nil {
 		t.Fatal(err)
@@ -87,9 +80,7 @@ func TestClaim_IsCheckedAfterLockingItsVehicle(t *testing.T) {
 	if claims, err := p.claim(t.Context(), []*telematics.Command{&c}); err != nil || !claims[0].locked || claims[0].Stale {
 		t.Errorf("claim = %+v, %v; want it locked", claims, err)
 	}
-	if err := other.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, other.Commit())
 	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Stale {
 		t.Errorf("Claim = %+v, %v; want it to be stale", claim, err)
 	}
@@ -112,9 +103,7 @@ func TestClaim_PresenceChangeMakesItStale(t *testing.T) {
 	isStale := func() bool {
 		t.Helper()
 		twin, err := twins.Resolve(t.Context(), id) // from the cache
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c := brokertest.NewCommand(id, telematics.Lock)
 		c.Version = twin.Version
 		claim, err := p.Claim(t.Context(), c)
@@ -155,9 +144,7 @@ func TestClaim_PresenceChangeMakesItStale(t *testing.T) {
 	if twin, _ := twins.Resolve(t.Context(), id); twin.Contact.Status != telematics.Offline {
 		t.Errorf("after a read, the cached contact is %+v, want offline", twin.Contact)
 	}
-	if err := p.ForgetContacts(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.ForgetContacts(t.Context()))
 	if !isStale() {
 		t.Error("not stale after all contacts were forgotten")
 	}
@@ -169,9 +156,7 @@ func TestClaim_FailureRemovesCachedRecord(t *testing.T) {
 	twins := twinsOf(t, p)
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	twin, err := twins.Resolve(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := brokertest.NewCommand(id, telematics.Lock)
 	c.Version = twin.Version
 	ended, cancel := context.WithCancel(t.Context())
@@ -196,9 +181,7 @@ func TestClaim_ConfirmsACurrentRecordAndForgetsAStaleOne(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	twin, err := p.Record(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var cache confirmations
 	store := New(p.DB, &cache)
 	current, outdated := brokertest.NewCommand(id, telematics.Lock), brokertest.NewCommand(id, telematics.OpenTopCase)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -36,9 +37,7 @@ func benchmarkRetention(b *testing.B, batchSize int) {
 	units := storetest.AddFleet(b, p.DB, fleet)
 	number := func(query string, args ...any) (n float64) {
 		b.Helper()
-		if err := p.Pool.Get(&n, query, args...); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, p.Pool.Get(&n, query, args...))
 		return n
 	}
 	do := func(statement string) {
@@ -47,9 +46,7 @@ func benchmarkRetention(b *testing.B, batchSize int) {
 		if err == nil {
 			_, err = db.Exec(statement)
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		_ = db.Close()
 	}
 	wal := func() float64 { return number(`select pg_current_wal_insert_lsn() - '0/0'`) }
@@ -139,9 +136,7 @@ func pruneYear(b *testing.B, p *instance, do func(string), number func(string, .
 	}
 	b.ReportMetric(time.Since(began).Seconds()*1000/reads, "list-ms")
 	var ids []telematics.CommandID
-	if err := p.Pool.Select(&ids, `select id from settled_commands where vehicle_id = 7 limit $1`, reads); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, p.Pool.Select(&ids, `select id from settled_commands where vehicle_id = 7 limit $1`, reads))
 	began = time.Now()
 	for _, id := range ids {
 		if _, err := p.Command(b.Context(), id); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/idempotency"
 	"motorpool/store/instances"
 	"motorpool/store/settings"
@@ -33,9 +34,7 @@ func asRole(t *testing.T, address, name string, grants ...string) *instance {
 		}
 	})
 	of, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	of.User = url.UserPassword(name, "secret")
 	return open(t, of.String())
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 )
@@ -41,14 +42,10 @@ func TestRowSet_OneRowEqualsOneOfMany(t *testing.T) {
 		Text string `db:"text"`
 	}
 	var together []line
-	if err := p.Pool.SelectContext(t.Context(), &together, `with `+row.Many()+asText, pg.Parameters(rows)...); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Pool.SelectContext(t.Context(), &together, `with `+row.Many()+asText, pg.Parameters(rows)...))
 	for i, values := range rows {
 		var alone []line
-		if err := p.Pool.SelectContext(t.Context(), &alone, `with `+row.One()+asText, pg.Parameters([][]any{values})...); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Pool.SelectContext(t.Context(), &alone, `with `+row.One()+asText, pg.Parameters([][]any{values})...))
 		if len(together) != len(rows) || len(alone) != 1 || alone[0] != together[i] {
 			t.Errorf("row %d is %q as one row, %q as one of %d", i, alone, together[i], len(together))
 		}

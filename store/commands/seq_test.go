@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -155,9 +156,7 @@ func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx, err := p.Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer tx.Rollback() //nolint:errcheck // it is rolled back
 	if _, err := tx.Exec(`set local role ` + role); err != nil {
 		t.Fatal(err)
@@ -174,9 +173,7 @@ func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
 // restart kills Postgres, starts it again, and returns when it accepts connections.
 func restart(t *testing.T, p *instance, server *devstack.Postgres) {
 	t.Helper()
-	if err := errors.Join(server.Kill(), server.Restart()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(server.Kill(), server.Restart()))
 	for end := time.Now().Add(storetest.Patience); p.Ping(t.Context()) != nil; {
 		if time.Now().After(end) {
 			t.Fatal("Postgres accepts no connections after its restart")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -19,9 +20,7 @@ func TestConnections_CommitDurablyDespiteSettingsOfRoleAndDatabase(t *testing.T)
 	address := storetest.NewDatabase(t)
 	admin := open(t, address)
 	var name, user string
-	if err := admin.Pool.QueryRow(`select current_database(), current_user`).Scan(&name, &user); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, admin.Pool.QueryRow(`select current_database(), current_user`).Scan(&name, &user))
 	for _, statement := range []string{
 		`alter database ` + name + ` set synchronous_commit = off`,
 		`alter role ` + user + ` in database ` + name + ` set synchronous_commit = off`,
@@ -45,9 +44,7 @@ func TestConnections_CommitDurablyDespiteSettingsOfRoleAndDatabase(t *testing.T)
 func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
 	address := storetest.NewDatabase(t) // on a server without fsync
 	p, err := pg.New(pg.Config{URL: address, Durable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer p.Close()
 	for name, err := range map[string]error{
 		"Ping": p.Ping(t.Context()), "Suitable": p.Suitable(t.Context()), "Migrate": func() error {
@@ -67,16 +64,12 @@ func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
 func TestSuitable_RefusesAPoolerInTransactionMode(t *testing.T) {
 	devstack.NeedServer(t, devstack.PgBouncerServer)
 	address, err := url.Parse(storetest.NewDatabase(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	database := strings.TrimPrefix(address.Path, "/")
 	for mode, suitable := range map[string]bool{"session": true, "transaction": false, "statement": false} {
 		t.Run(mode, func(t *testing.T) {
 			pooler, err := devstack.StartPgBouncer(t.Context(), storetest.Server(t).Postgres, mode)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Cleanup(func() {
 				if err := pooler.Close(); err != nil {
 					t.Error(err)
@@ -109,9 +102,7 @@ func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	standby, err := primary.StartStandby(ctx, devstack.StandbyConfig{Dir: primary.Dir + "/standby"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = standby.Discard() })
 	address := severalAddresses(t, storetest.Template, standby, primary.Postgres)
 	p := open(t, address)
@@ -127,18 +118,12 @@ func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if err := standby.InSync(ctx, primary.Postgres); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, standby.InSync(ctx, primary.Postgres))
 	if n := p.Lives(); n != 1 {
 		t.Errorf("before the failover: %d servers seen, want 1", n)
 	}
-	if err := primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := standby.Promote(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, primary.Kill())
+	require.NoError(t, standby.Promote(ctx))
 	for end := time.Now().Add(storetest.Patience); p.Ping(t.Context()) != nil; {
 		if time.Now().After(end) {
 			t.Fatal("the promoted standby was not found")
@@ -162,9 +147,7 @@ func severalAddresses(t *testing.T, database string, servers ...*devstack.Postgr
 	var user *url.Userinfo
 	for _, server := range servers {
 		u, err := url.Parse(server.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		hosts, user = append(hosts, u.Host), u.User
 	}
 	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", user, strings.Join(hosts, ","), database)
@@ -176,14 +159,10 @@ func TestExec_DoesNotConfirmWhatTheSynchronousStandbyMayNotHave(t *testing.T) {
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	primary, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(dir, "primary")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = primary.Discard() })
 	standby, err := primary.StartStandby(t.Context(), devstack.StandbyConfig{Dir: filepath.Join(dir, "standby"), Synchronous: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = standby.Discard() })
 	p := open(t, primary.URL())
 	write := func(ctx context.Context, n int) error {
@@ -194,12 +173,8 @@ func TestExec_DoesNotConfirmWhatTheSynchronousStandbyMayNotHave(t *testing.T) {
 	if _, err := p.Pool.ExecContext(t.Context(), `create table numbers (n int)`); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := standby.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, write(t.Context(), 1))
+	require.NoError(t, standby.Kill())
 	if err := write(t.Context(), 2); err == nil {
 		t.Error("a commit was confirmed without the standby")
 	} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -59,11 +60,9 @@ func moveSettled(t *testing.T, p *instance) {
 func whereIs(t *testing.T, p *instance, id telematics.CommandID) string {
 	t.Helper()
 	var places []string
-	if err := p.Pool.Select(&places, `
+	require.NoError(t, p.Pool.Select(&places, `
 		select tableoid::regclass::text from commands where id = $1
-		union all select tableoid::regclass::text from settled_commands where id = $1`, id); err != nil {
-		t.Fatal(err)
-	}
+		union all select tableoid::regclass::text from settled_commands where id = $1`, id))
 	return strings.Join(places, ", ")
 }
 
@@ -165,9 +164,7 @@ func TestMoveSettled_ConcurrentInstances(t *testing.T) {
 	begin := make(chan struct{})
 	for range 4 {
 		other := open(t, address)
-		if err := other.Ping(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, other.Ping(t.Context()))
 		moving.Go(func() {
 			<-begin // all need the new partitions at the same time
 			for range 5 {
@@ -240,11 +237,9 @@ func TestSettledCommands_HaveTheColumnsOfCommands(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	columns := func(table string) (names []string) {
 		t.Helper()
-		if err := p.Pool.Select(&names, `
+		require.NoError(t, p.Pool.Select(&names, `
 			select attname || ' ' || format_type(atttypid, atttypmod) from pg_attribute
-			where attrelid = $1::text::regclass and attnum > 0 and not attisdropped order by attname`, table); err != nil {
-			t.Fatal(err)
-		}
+			where attrelid = $1::text::regclass and attnum > 0 and not attisdropped order by attname`, table))
 		return names
 	}
 	hot, settled := columns("commands"), columns("settled_commands")

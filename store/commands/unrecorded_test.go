@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -23,9 +24,7 @@ func unrecorded(unit telematics.Unit, id telematics.CommandID) delivery.Unrecord
 func noteUnrecorded(t *testing.T, p *instance, u delivery.Unrecorded) delivery.UnrecordedResult {
 	t.Helper()
 	result, err := p.StoreUnrecorded(t.Context(), u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return result
 }
 
@@ -86,9 +85,7 @@ func TestStoreUnrecorded_IsBoundedForEachUnit(t *testing.T) {
 	}
 	batch = append(batch, unrecorded(other, uuid.New()))
 	results, err := p.noteUnrecorded(t.Context(), batch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	noted := 0
 	for _, result := range results {
 		if !result.Unknown {

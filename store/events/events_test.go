@@ -12,6 +12,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/redis"
 	"motorpool/store/storetest"
@@ -33,9 +34,7 @@ func TestEvents_ContractOverRedis(t *testing.T) {
 func TestEvents_ContractOverARedisCluster(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
 	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	eventsContract(t, cluster.URL())
 	t.Run("EveryMasterCarriesAPart", func(t *testing.T) { losesMaster(t, cluster) })
@@ -53,9 +52,7 @@ func eventsContract(t *testing.T, address string) {
 			} else {
 				err = here.Client.FlushAll(context.Background()).Err()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 		}
 		empty()
 		return brokertest.EventLogs{Here: New(here), There: New(there), Empty: empty, Spread: spread}
@@ -83,9 +80,7 @@ func losesMaster(t *testing.T, cluster *devstack.RedisCluster) {
 	t.Cleanup(func() { stop(); following.Wait() })
 	<-begun
 	const dying = 1
-	if err := cluster.Masters[dying].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cluster.Masters[dying].Kill())
 	var events []telematics.Event
 	for id := telematics.VehicleID(1); id <= 3*streams; id++ {
 		events = append(
@@ -127,10 +122,8 @@ func TestPublish_RemovesOldEntries(t *testing.T) {
 	const old = 1000
 	for n := range old {
 		id := fmt.Sprintf("%d-0", hourAgo-old+int64(n))
-		if err := db.Client.XAdd(t.Context(),
-			&goredis.XAddArgs{Stream: eventsKey, ID: id, Values: []any{eventField, "{}"}}).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, db.Client.XAdd(t.Context(),
+			&goredis.XAddArgs{Stream: eventsKey, ID: id, Values: []any{eventField, "{}"}}).Err())
 	}
 	last := fmt.Sprintf("%d-0", hourAgo-1)
 	if _, err := New(db).Publish(t.Context(), []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now()}}); err != nil {
@@ -151,9 +144,7 @@ func TestPublish_RemovesOldEntries(t *testing.T) {
 func openRedis(t testing.TB, address string) *redis.DB {
 	t.Helper()
 	db, err := redis.New(redis.Config{URL: address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -47,9 +48,7 @@ func TestEncodeEvent_LargeValuesAreOnlyNamed(t *testing.T) {
 		t.Fatalf("%d bytes, error %v; want at most 4 KiB", len(text), err)
 	}
 	event, err := decodeEvent(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if *event.Change.Fields.Number(telematics.SpeedKmh) != 50 ||
 		!reflect.DeepEqual(event.Change.Large, []telematics.Field{telematics.OEMData}) {
 		t.Errorf("decoded as %+v, want the speed, and the OEM data only named", event.Change)
@@ -92,9 +91,7 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := encodeEvent(&e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			decoded, err := decodeEvent(string(text))
 			if err != nil || !reflect.DeepEqual(decoded, e) {
 				t.Errorf(

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -30,9 +31,7 @@ func newInstance(t *testing.T, address string, days int) instance {
 func (i instance) keep() (added, dropped int) {
 	i.Helper()
 	added, dropped, err := i.Keep(i.Context())
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	return added, dropped
 }
 
@@ -47,17 +46,13 @@ func (i instance) read(from time.Time, minutes int) []samples.Bucket {
 	i.Helper()
 	q := samples.Query{Vehicle: 1, From: from, To: from.Add(time.Duration(minutes) * time.Minute), Buckets: minutes}
 	buckets, err := i.Telemetry(i.Context(), q)
-	if err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, err)
 	return buckets
 }
 
 func (i instance) rows() (n int) {
 	i.Helper()
-	if err := i.DB.Pool.Get(&n, `select count(*) from telemetry`); err != nil {
-		i.Fatal(err)
-	}
+	require.NoError(i, i.DB.Pool.Get(&n, `select count(*) from telemetry`))
 	return n
 }
 
@@ -195,9 +190,7 @@ func TestRecorder_KeepsSamplesWhilePostgresIsUnavailable(t *testing.T) {
 	db := storetest.OpenWith(t, pg.Config{URL: p.Database(storetest.Template), Timeout: time.Second})
 	i := instance{t, NewRecorder(Config{DB: db, Days: 7}), Reader{db, 7}}
 	i.keep()
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Close())
 	begin := recently()
 	for n := range 3 {
 		i.report(1, begin.Add(time.Duration(n)*samples.Resting), report{telematics.Battery: 50.0})
@@ -223,10 +216,8 @@ func TestRecorder_ASampleIsSmall(t *testing.T) {
 		i.Flush(t.Context())
 	}
 	var bytes int64
-	if err := i.DB.Pool.Get(&bytes, `select sum(pg_table_size(inhrelid) + pg_indexes_size(inhrelid)) from pg_inherits
-		where inhparent = 'telemetry'::regclass`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, i.DB.Pool.Get(&bytes, `select sum(pg_table_size(inhrelid) + pg_indexes_size(inhrelid)) from pg_inherits
+		where inhparent = 'telemetry'::regclass`))
 	each := float64(bytes) / (vehicles * intervals)
 	t.Logf("%.0f bytes a sample", each)
 	if i.rows() != vehicles*intervals || each > most {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/commands"
 	"motorpool/store/storetest"
 )
@@ -16,9 +17,7 @@ func TestBeat_NumbersGrowAndShowTheOthers(t *testing.T) {
 	beat := func(id string, least int64) map[string]Instance {
 		t.Helper()
 		all, err := Beat(t.Context(), db, id, "key-"+id, least)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		byID := map[string]Instance{}
 		for _, i := range all {
 			byID[i.ID] = i
@@ -74,9 +73,7 @@ func TestBeat_HasAConnectionWhereAllOthersWait(t *testing.T) {
 	db := storetest.Open(t, storetest.NewDatabase(t))
 	for range db.Pool.Stats().MaxOpenConnections {
 		conn, err := db.Pool.Connx(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 	}
 	for name, ask := range map[string]func(context.Context) error{

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/store/migrations"
 	"motorpool/store/storetest"
 )
@@ -96,9 +97,7 @@ func versionOf(t *testing.T, file string) int64 {
 	t.Helper()
 	number, _, _ := strings.Cut(file, "_")
 	v, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return v
 }
 
@@ -123,9 +122,7 @@ const resetUntil = 95
 func TestMigrations_DoNotLockTablesForLong(t *testing.T) {
 	for version, file := range newVersions(t) {
 		read, err := fs.ReadFile(migrations.Files, file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text := string(read)
 		if version <= resetUntil {
 			text = strings.ReplaceAll(text, "reset lock_timeout;", "")
@@ -192,28 +189,22 @@ func TestMigrations_RewriteNoTable(t *testing.T) {
 	files := func() map[string]string {
 		t.Helper()
 		var rows []struct{ Name, File string }
-		if err := p.Pool.Select(&rows, `select oid::regclass::text as name, pg_relation_filenode(oid)::text as file from pg_class
-			where relkind in ('r', 'i') and relnamespace = 'public'::regnamespace`); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Pool.Select(&rows, `select oid::regclass::text as name, pg_relation_filenode(oid)::text as file from pg_class
+			where relkind in ('r', 'i') and relnamespace = 'public'::regnamespace`))
 		of := map[string]string{}
 		for _, row := range rows {
 			of[row.Name] = row.File
 		}
 		return of
 	}
-	if err := p.MigrateTo(t.Context(), lockFreeSince); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.MigrateTo(t.Context(), lockFreeSince))
 	versions := newVersions(t)
 	for _, version := range slices.Sorted(maps.Keys(versions)) {
 		before := files()
 		if len(before) < 40 {
 			t.Fatalf("found only %d tables and indexes: %v", len(before), before)
 		}
-		if err := p.MigrateTo(t.Context(), version); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.MigrateTo(t.Context(), version))
 		after := files()
 		for name, file := range before {
 			if now, ok := after[name]; ok && now != file {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"motorpool/internal/require"
 	"motorpool/store/migrations"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -44,9 +45,7 @@ func (s schemaOf) numbers(t *testing.T) []int64 {
 func earlier(t *testing.T) (schemas []schemaOf) {
 	t.Helper()
 	file, err := os.Open("testdata/releases")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
@@ -114,9 +113,7 @@ func TestMigrate_UpgradesEachReleaseAndBuildsWithoutLowerNumbers(t *testing.T) {
 func TestMigrated_NamesAMissingLowerNumber(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.NewDatabase(t))
-	if err := db.Migrated(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.Migrated(t.Context()))
 	if _, err := db.Pool.Exec(`delete from goose_db_version where version_id = 58`); err != nil {
 		t.Fatal(err)
 	}
@@ -196,16 +193,12 @@ func apply(t *testing.T, db *pg.DB, numbers ...int64) {
 	for number, name := range files(t) {
 		if slices.Contains(numbers, number) {
 			text, err := fs.ReadFile(migrations.Files, name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			chosen[name] = &fstest.MapFile{Data: text}
 		}
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, db.Pool.DB, chosen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := provider.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +209,7 @@ func apply(t *testing.T, db *pg.DB, numbers ...int64) {
 func schema(t *testing.T, db *pg.DB) []string {
 	t.Helper()
 	var lines []string
-	if err := db.Pool.SelectContext(t.Context(), &lines, `
+	require.NoError(t, db.Pool.SelectContext(t.Context(), &lines, `
 		with relations as (
 			select oid, relname, relkind, relpersistence, reloptions, relacl from pg_class
 			where relnamespace = current_schema()::regnamespace and relname not like 'goose_db_version%')
@@ -242,9 +235,7 @@ func schema(t *testing.T, db *pg.DB) []string {
 			where pronamespace = current_schema()::regnamespace and l.lanname in ('sql', 'plpgsql')
 		union all
 		select format('view %s %s', viewname, definition) from pg_views where schemaname = current_schema()
-		order by 1`); err != nil {
-		t.Fatal(err)
-	}
+		order by 1`))
 	return lines
 }
 

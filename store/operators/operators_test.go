@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/operators"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -25,9 +26,7 @@ func open(t *testing.T) Store {
 func (s Store) mustAdd(t *testing.T, o operators.Operator, link []byte) operators.Operator {
 	t.Helper()
 	added, err := s.Add(t.Context(), o, link, root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return added
 }
 
@@ -100,9 +99,7 @@ func TestStore_ALinkEnds(t *testing.T) {
 	if left := time.Until(added.LinkUntil); left < operators.LinkFor-time.Hour || left > operators.LinkFor+time.Hour {
 		t.Errorf("the link is good for %v, want %v", left, operators.LinkFor)
 	}
-	if err := s.DB.Exec(t.Context(), `update operators set link_until = now() - interval '1 second'`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.DB.Exec(t.Context(), `update operators set link_until = now() - interval '1 second'`))
 	if _, found, err := s.ByLink(t.Context(), digest); found || err != nil {
 		t.Errorf("ByLink of one that has ended: %v, %v", found, err)
 	}
@@ -128,9 +125,7 @@ func TestStore_SessionsEndWithThePassword(t *testing.T) {
 	}
 	lives(o, false)
 	set, _, err := s.SetPassword(t.Context(), digest, "hash", root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lives(reset, false)
 	lives(set, true)
 	if _, found, err := s.Remove(t.Context(), "anna", root); err != nil || !found {
@@ -148,9 +143,7 @@ func TestStore_SessionsEndWithThePassword(t *testing.T) {
 		}
 	}
 	var entries []struct{ Action, Note string }
-	if err := s.DB.Pool.Select(&entries, `select action, note from activity order by id`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.DB.Pool.Select(&entries, `select action, note from activity order by id`))
 	if len(entries) != 5 || entries[0].Action != "operator.add" || entries[0].Note != "anna admin all_agencies halt" ||
 		entries[1].Action != "operator.password" || entries[3].Action != "operator.remove" {
 		t.Errorf("audit log %+v", entries)
@@ -163,21 +156,15 @@ func TestStore_TheRoleOfAnInstanceSetsPasswords(t *testing.T) {
 	owner := Store{DB: storetest.Open(t, address)}
 	_, digest := operators.NewCode()
 	owner.mustAdd(t, anna, digest)
-	if err := owner.DB.Exec(t.Context(), `create role instance_of_operators login password 'secret'`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, owner.DB.Exec(t.Context(), `create role instance_of_operators login password 'secret'`))
 	t.Cleanup(func() {
 		if _, err := owner.DB.Pool.Exec(`drop owned by instance_of_operators; drop role instance_of_operators`); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := owner.DB.Grant(t.Context(), "instance_of_operators"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, owner.DB.Grant(t.Context(), "instance_of_operators"))
 	of, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	of.User = url.UserPassword("instance_of_operators", "secret")
 	s := Store{DB: storetest.Open(t, of.String())}
 	if _, ok, err := s.SetPassword(t.Context(), digest, "hash", root); err != nil || !ok {
@@ -196,9 +183,7 @@ func TestStore_TheRoleOfAnInstanceSetsPasswords(t *testing.T) {
 func TestStore_TheMigrationGrantsTheRoleOfAnInstance(t *testing.T) {
 	address := storetest.NewEmptyDatabase(t)
 	db := storetest.Open(t, address)
-	if err := db.MigrateTo(t.Context(), 91); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.MigrateTo(t.Context(), 91))
 	if _, err := db.Pool.Exec(`create role earlier_instance; grant
 		select, insert, update, delete on payment_methods to earlier_instance`); err != nil {
 		t.Fatal(err)
@@ -212,10 +197,8 @@ func TestStore_TheMigrationGrantsTheRoleOfAnInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	var has []bool
-	if err := db.Pool.Select(&has, `select has_table_privilege('earlier_instance', 'operators', p)
-		from unnest(array['select', 'update', 'insert', 'delete']) as p`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.Pool.Select(&has, `select has_table_privilege('earlier_instance', 'operators', p)
+		from unnest(array['select', 'update', 'insert', 'delete']) as p`))
 	if !slices.Equal(has, []bool{true, true, false, false}) {
 		t.Errorf("select, update, insert, delete: %v", has)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 )
@@ -12,9 +13,7 @@ import (
 // A transaction is several statements, and a round trip each is enough.
 func TestTransaction_ParsesItsStatementsOnce(t *testing.T) {
 	db, err := pg.New(pg.Config{URL: storetest.NewDatabase(t), MaxConns: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	const statement = `select id from agencies where id = $1`
 	for n := range 3 {

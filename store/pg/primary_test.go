@@ -17,6 +17,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
 	"motorpool/store/settings"
@@ -42,9 +43,7 @@ func startPair(t *testing.T, synchronous bool) *pair {
 	p.standby, err = p.primary.StartStandby(
 		t.Context(), devstack.StandbyConfig{Dir: filepath.Join(p.primary.Dir, "standby"), Synchronous: synchronous},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.standby.Discard() })
 	p.admin = sqlx.MustConnect("postgres", p.primary.Database(storetest.Template))
 	t.Cleanup(func() { _ = p.admin.Close() })
@@ -53,9 +52,7 @@ func startPair(t *testing.T, synchronous bool) *pair {
 
 func (p *pair) must(err error) {
 	p.Helper()
-	if err != nil {
-		p.Fatal(err)
-	}
+	require.NoError(p, err)
 }
 
 // eventually waits until a condition holds.
@@ -245,9 +242,7 @@ func (l *sharedLine) Swap(_ context.Context, expected, text string) (string, err
 func signedLine(t *testing.T, db *pg.DB, system string, timeline int) string {
 	t.Helper()
 	secret, err := settings.SharedGroup(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := fmt.Sprintf("%s %d", system, timeline)
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("motorpool line of postgres\n" + text))
@@ -260,9 +255,7 @@ func systemOf(t *testing.T, db *pg.DB) (system string) {
 	if _, err := settings.SharedGroup(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Pool.Get(&system, `select system_identifier::text from pg_control_system()`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, db.Pool.Get(&system, `select system_identifier::text from pg_control_system()`))
 	return system
 }
 
@@ -296,9 +289,7 @@ func (p *pair) port(db *pg.DB) (port string) {
 func portOf(t *testing.T, server *devstack.Postgres) string {
 	t.Helper()
 	u, err := url.Parse(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return u.Port()
 }
 
@@ -426,9 +417,7 @@ func TestPrimary_ASharedLineIsBelievedOnlyWithTheSecretOfTheInstallation(t *test
 			stop() // one pass
 			for range 3 {
 				shared.text = forged
-				if err := running.Watch(watching); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, running.Watch(watching))
 				if err := running.Exec(t.Context(), `insert into settings (name, value) values ('a', 'b')
 					on conflict do nothing`); err != nil {
 					t.Errorf("an instance that runs: %v", err)
@@ -493,8 +482,6 @@ func TestPrimary_APlainRoleSeesTheTimeline(t *testing.T) {
 func mustParse(t *testing.T, address string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return u
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 )
@@ -17,11 +18,9 @@ func TestRights_NameEveryTable(t *testing.T) {
 	unused := []string{"activity_seals", "addresses", "geocoder_turn"}
 	db := storetest.Open(t, storetest.NewDatabase(t))
 	var tables []string
-	if err := db.Pool.Select(&tables, `
+	require.NoError(t, db.Pool.Select(&tables, `
 		select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
-		and not relispartition`); err != nil {
-		t.Fatal(err)
-	}
+		and not relispartition`))
 	for _, table := range tables {
 		named := slices.ContainsFunc(pg.Rights, func(r struct{ Table, Privileges string }) bool { return r.Table == table })
 		if !named && !slices.Contains(byFunctions, table) && !slices.Contains(unused, table) {

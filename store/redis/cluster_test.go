@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -42,9 +43,7 @@ func TestCluster_FailedMasterAffectsOnlyItsVehicles(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
 	const masters = 3
 	cluster, err := devstack.StartRedisCluster(t.TempDir(), masters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	const dying = 1
 	r := openTable(t, cluster.URL())
@@ -64,9 +63,7 @@ func TestCluster_FailedMasterAffectsOnlyItsVehicles(t *testing.T) {
 			t.Fatalf("master %d: %v", n, err)
 		}
 	}
-	if err := ready(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ready())
 
 	watching, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -84,9 +81,7 @@ func TestCluster_FailedMasterAffectsOnlyItsVehicles(t *testing.T) {
 		})
 	}
 	killed := time.Now()
-	if err := cluster.Masters[dying].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cluster.Masters[dying].Kill())
 	if err := ready(); err == nil {
 		t.Error("ready although a master is missing")
 	} else {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 )
 
@@ -14,9 +15,7 @@ func TestLease_HeldByOneInstanceUntilItExpires(t *testing.T) {
 			lease := func(db *DB, instance string, keep time.Duration) bool {
 				t.Helper()
 				mine, err := db.TryLease(t.Context(), "test", instance, keep)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return mine
 			}
 			if !lease(here, "a", time.Hour) || lease(there, "b", time.Hour) || !lease(here, "a", time.Millisecond) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/groupcommit"
 	"motorpool/store/storetest"
@@ -36,9 +37,7 @@ func perMinute(n int) telematics.Rate { return telematics.Rate{Limit: n, Per: ti
 func counted(t *testing.T, l *Limits, key string, n int) telematics.Quota {
 	t.Helper()
 	q, err := takeOne(t.Context(), l, key, perMinute(n), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return q
 }
 
@@ -143,9 +142,7 @@ func TestLimits_UsedRequestsAreRestoredOneByOne(t *testing.T) {
 		clock = clock.Add(after)
 		server.SetTime(clock)
 		q, err := takeOne(t.Context(), l, "cards:1:client-1", telematics.Rate{Limit: 20, Per: time.Hour}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return q
 	}
 	for i := range 20 {
@@ -194,9 +191,7 @@ func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) 
 			clock := storetest.NewClock(time.Now())
 			l.breaker.Log, l.breaker.Now = slog.New(slog.NewTextHandler(&log, nil)), clock.Now
 			counted(t, l, "vehicle:1", 1_000)
-			if err := trouble.begin(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, trouble.begin())
 			refused := func(within time.Duration) {
 				t.Helper()
 				start := time.Now()
@@ -220,9 +215,7 @@ func TestLimits_UnavailableRedisIsTriedOncePerSecondAndLoggedOnce(t *testing.T) 
 			clock.Move(unavailable.RetryAfter)
 			refused(ReadTimeout + slack) // tries whether Redis is available again
 			refused(slack)
-			if err := trouble.end(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, trouble.end())
 			storetest.Eventually(t, "requests are counted again", func() bool {
 				clock.Move(unavailable.RetryAfter)
 				_, err := takeOne(t.Context(), l, "vehicle:1", perMinute(1_000), 1)
@@ -243,9 +236,7 @@ func TestLimits_OneRequestAtATimeTriesAnUnavailableRedis(t *testing.T) {
 	l := NewLimits(open(t, server.URL()))
 	clock := storetest.NewClock(time.Now())
 	l.breaker.Now = clock.Now
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Pause())
 	if _, err := takeOne(t.Context(), l, "vehicle:1", perMinute(10), 1); !unavailable.Is(err) {
 		t.Fatalf("Take = %v, want unavailable", err)
 	}
@@ -263,9 +254,7 @@ func TestLimits_OneRequestAtATimeTriesAnUnavailableRedis(t *testing.T) {
 	if n := slow.Load(); n != 1 {
 		t.Errorf("%d requests wait for a frozen Redis, want 1", n)
 	}
-	if err := server.Resume(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Resume())
 }
 
 func TestLimits_CancelledCallerDoesNotMarkRedisUnavailable(t *testing.T) {
@@ -298,9 +287,7 @@ func TestTake_CostIsTakenAsAWholeOrNotAtAll(t *testing.T) {
 func TestTake_StopsAtTheFirstExhaustedLimit(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
 	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	for name, address := range map[string]string{
 		"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL(), "cluster": cluster.URL(),
@@ -332,9 +319,7 @@ func TestTake_StopsAtTheFirstExhaustedLimit(t *testing.T) {
 				return
 			}
 			results, err := l.takeEach(t.Context(), requests("together:"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for i, result := range results {
 				if got := remaining(result.quotas); result.err != nil || !slices.Equal(got, want[i]) {
 					t.Errorf("in one round trip, request %d: %v, %v, want %v", i+1, got, result.err, want[i])
@@ -372,10 +357,8 @@ func TestTake_EntryFromTheFutureIsAnExhaustedLimit(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
-			if err := l.db.Client.Set(t.Context(), limitKey("vehicle:1"), time.Now().AddDate(74, 0, 0).Unix()-1483228800,
-				0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, l.db.Client.Set(t.Context(), limitKey("vehicle:1"), time.Now().AddDate(74, 0, 0).Unix()-1483228800,
+				0).Err())
 			if q := counted(t, l, "vehicle:1", 10); !q.Over || q.Reset > 6*time.Second {
 				t.Errorf("%+v, want it exhausted, and one request restored within 6 s", q)
 			}

@@ -3,6 +3,7 @@ package redis
 import (
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 )
 
@@ -10,9 +11,7 @@ func TestSwap_StoresALineOnlyInsteadOfTheExpectedOne(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		db := open(t, address)
 		// Fields without a signature, as earlier versions wrote them, are none.
-		if err := db.Client.HSet(t.Context(), lineKey, "system", "7712584607280830095", "timeline", 999).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, db.Client.HSet(t.Context(), lineKey, "system", "7712584607280830095", "timeline", 999).Err())
 		for _, step := range []struct{ expected, text, want string }{
 			{"", "", ""},
 			{"another", "first", ""},

@@ -5,6 +5,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 )
 
@@ -15,9 +16,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func open(t testing.TB, address string) *DB {
 	t.Helper()
 	db, err := New(Config{URL: address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -45,9 +44,7 @@ func pendingTableContract(t *testing.T, address string) {
 	here, there := openTable(t, address), openTable(t, address)
 	brokertest.PendingTableContract(t, func(t *testing.T) brokertest.PendingTables {
 		flush := func() {
-			if err := here.db.Client.FlushAll(t.Context()).Err(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, here.db.Client.FlushAll(t.Context()).Err())
 		}
 		flush()
 		return brokertest.PendingTables{Here: here, There: there, Flush: flush}

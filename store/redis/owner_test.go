@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 )
 
@@ -14,9 +15,7 @@ func TestPlace_LetsNothingThroughUntilItIsAdmitted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			open := func() (*DB, *Place) {
 				db, err := New(Config{URL: url})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				t.Cleanup(func() { _ = db.Close() })
 				return db, NewPlace(db)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -74,9 +75,7 @@ func TestDB_KilledOrFrozenRedisIsNoticedAndRecovers(t *testing.T) {
 		{"frozen", server.Pause, server.Resume, 20 * time.Second},
 	} {
 		storetest.Eventually(t, "the instance listens", hears)
-		if err := trouble.begin(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, trouble.begin())
 		var wg sync.WaitGroup
 		for name, do := range calls {
 			wg.Go(func() {
@@ -90,9 +89,7 @@ func TestDB_KilledOrFrozenRedisIsNoticedAndRecovers(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if err := trouble.end(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, trouble.end())
 		for name, do := range calls {
 			storetest.Eventually(t, name+" works", func() bool { return do(context.Background()) == nil })
 		}
@@ -112,9 +109,7 @@ func TestDB_KilledOrFrozenRedisIsNoticedAndRecovers(t *testing.T) {
 func TestListen_EndsWhileRedisIsUnavailable(t *testing.T) {
 	server := storetest.StartRedis(t)
 	r := openTable(t, server.URL())
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Kill())
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	start := time.Now()

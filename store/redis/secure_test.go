@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/storetest"
 )
@@ -52,33 +53,21 @@ func TestNew_SentinelsAndClustersAreReachedWithTLS(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
 	dir := t.TempDir()
 	authority, err := devstack.NewAuthority(filepath.Join(dir, "authority"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pair, err := authority.Issue("redis")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	certificate, err := tls.LoadX509KeyPair(pair.CertFile, pair.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	secured := devstack.ServerTLS{KeyPair: pair, CAFile: authority.CAFile}
 	servers, err := devstack.StartRedisSentinelTLS(filepath.Join(dir, "sentinel"), secured)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = servers.Close() })
 	cluster, err := devstack.StartRedisClusterTLS(filepath.Join(dir, "cluster"), 3, secured)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	open := func(url string, config *tls.Config) *DB {
 		db, err := New(Config{URL: url, TLS: config})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = db.Close() })
 		return db
 	}
@@ -93,8 +82,6 @@ func TestNew_SentinelsAndClustersAreReachedWithTLS(t *testing.T) {
 		storetest.Eventually(t, url+" is ready", func() bool { return db.Ready(t.Context()) == nil })
 	}
 	db := open(servers.URL(), known)
-	if err := servers.Master.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, servers.Master.Kill())
 	storetest.Eventually(t, "the replica takes writes", func() bool { return db.Ready(t.Context()) == nil })
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 )
@@ -15,17 +16,13 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 			get := func(key string) string {
 				t.Helper()
 				value, err := there.Get(t.Context(), key)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return string(value)
 			}
 			if got := get("a"); got != "" {
 				t.Errorf("before Put: %q, want none", got)
 			}
-			if err := here.Put(t.Context(), "a", []byte("1\x00"), time.Minute); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, here.Put(t.Context(), "a", []byte("1\x00"), time.Minute))
 			if got := get("a"); got != "1\x00" {
 				t.Errorf("after Put: %q", got)
 			}
@@ -38,9 +35,7 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 				}
 			}
 			for range 2 {
-				if err := here.Delete(t.Context(), "a"); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, here.Delete(t.Context(), "a"))
 			}
 			if got := get("a"); got != "" {
 				t.Errorf("after Delete: %q, want none", got)
@@ -55,9 +50,7 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 			if got := get("d"); got != "" {
 				t.Errorf("Swap made the entry %q", got)
 			}
-			if err := there.Put(t.Context(), "d", []byte("1"), time.Minute); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, there.Put(t.Context(), "d", []byte("1"), time.Minute))
 			swap("0", "2", false)
 			swap("1", "2\x00", true)
 			swap("1", "2\x00", true) // the reply was lost
@@ -70,9 +63,7 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 			if got := get("d"); got != "" {
 				t.Errorf("after Swap for nothing: %q", got)
 			}
-			if err := here.Put(t.Context(), "c", []byte("3"), 50*time.Millisecond); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, here.Put(t.Context(), "c", []byte("3"), 50*time.Millisecond))
 			if name == "redis" { // the time of miniredis does not pass
 				storetest.Eventually(t, "the entry expires", func() bool { return get("c") == "" })
 			}
@@ -83,9 +74,7 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 func TestSessions_AreUnavailableWithoutRedis(t *testing.T) {
 	server := storetest.StartRedis(t)
 	sessions := NewSessions(open(t, server.URL()))
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Kill())
 	if _, err := sessions.Get(t.Context(), "a"); !unavailable.Is(err) {
 		t.Errorf("Get = %v, want unavailable", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -94,9 +95,7 @@ func (w *rentalWorld) everything() (rows [5]string) {
 		`select coalesce(json_agg(k order by key)::text, '') from idempotency_keys k`,
 		`select json_agg(a order by id)::text from activity a`,
 	} {
-		if err := w.here.Pool.Get(&rows[i], query); err != nil {
-			w.t.Fatal(err)
-		}
+		require.NoError(w.t, w.here.Pool.Get(&rows[i], query))
 	}
 	return rows
 }
@@ -238,9 +237,7 @@ func TestAmend_LockNotAvailableIsUnavailable(t *testing.T) {
 	hurried := Bookings{storetest.OpenWith(t, pg.Config{URL: w.address, Timeout: time.Second})}
 	for _, table := range []string{"clients", "bookings", "vehicles"} {
 		tx, err := w.there.Pool.Beginx()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := tx.Exec(`select from ` + table + ` for update`); err != nil {
 			t.Fatal(err)
 		}
@@ -248,9 +245,7 @@ func TestAmend_LockNotAvailableIsUnavailable(t *testing.T) {
 			beginAt(noon)); !unavailable.Is(err) {
 			t.Errorf("while %s are locked: %v, want unavailable", table, err)
 		}
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, tx.Rollback())
 	}
 	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
 }
@@ -262,9 +257,7 @@ func TestAmend_LocksInOneOrder(t *testing.T) {
 	order := []string{"clients where subject = 'anna'", "bookings", "vehicles where id = 1", "charges"}
 	for i, held := range order {
 		tx, err := w.there.Pool.Beginx()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := tx.Exec(`select from ` + held + ` for update`); err != nil {
 			t.Fatal(err)
 		}
@@ -283,9 +276,7 @@ func TestAmend_LocksInOneOrder(t *testing.T) {
 				t.Errorf("while %s are locked by another transaction, %s can be locked: %v (%v)", held, other, free, err)
 			}
 		}
-		if err := tx.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, tx.Rollback())
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
@@ -321,9 +312,7 @@ func TestAmend_DeadlockIsRepeated(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 1))
 	tx, err := w.there.Pool.Beginx()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer tx.Rollback() //nolint:errcheck // it changed no row
 	if _, err := tx.Exec(`select from vehicles where id = 1 for update`); err != nil {
 		t.Fatal(err)
@@ -355,9 +344,7 @@ func TestAmend_MovesABookingToAnotherVehicle(t *testing.T) {
 	booking := w.book(draft(1, 0, 8))
 	w.exec(`update vehicles set hourly_rate = 9900 where id = 2`)
 	moved, err := w.move(booking.ID, 2, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if moved.VehicleID != 2 || moved.Vehicle.Plate != "M-IM 2" || moved.Price != booking.Price || moved.Identity == booking.Identity {
 		t.Errorf("moved booking %+v, want vehicle 2 at the agreed price, with another identity", moved)
 	}
@@ -418,9 +405,7 @@ func TestAmend_MovesConcurrently(t *testing.T) {
 			results <- err
 		}()
 	}
-	if err := errors.Join(<-results, <-results); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(<-results, <-results))
 	if n := w.count(`select count(*) from bookings where (id, vehicle_id) in (($1, 2), ($2, 1))`, first.ID, second.ID); n != 2 {
 		t.Errorf("%d bookings have moved, want 2", n)
 	}

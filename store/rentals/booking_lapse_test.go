@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -82,9 +83,7 @@ func TestLapse_CancelsWhatWasNotStartedInTime(t *testing.T) {
 		d := ownDraft(vehicle, 0, 0)
 		d.Start, d.End = at, now.Add(4*time.Hour)
 		made, err := w.reserve(d, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return made
 	}
 	due, kept := reserve(1, now.Add(-20*time.Minute)), reserve(2, now)

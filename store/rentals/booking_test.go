@@ -14,6 +14,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/httpapi"
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/pg"
 	"motorpool/telematics"
@@ -25,9 +26,7 @@ func TestBook_StoresAllDetails(t *testing.T) {
 	w := newRentalWorld(t)
 	made := w.book(draft(1, 4, 12))
 	read, err := w.there.BookingDetails(t.Context(), made.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, d := range map[string]rental.BookingDetails{"made": made, "read": read} {
 		switch {
 		case d.Reference != "BK-2026-00001",
@@ -96,9 +95,7 @@ func TestBookingDetails_NameOtherBookingsOfTheVehicle(t *testing.T) {
 		d := draft(1, 0, 0)
 		d.Start, d.End = at(from), at(to)
 		made, _, err := w.here.OpenBooking(t.Context(), d, asks(operator, rental.BookingCreate, 0, now))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return made.ID
 	}
 	first, second, third := book(0, 2), book(3, 5), book(6, 8)
@@ -236,9 +233,7 @@ func TestBookings_OneOrAPageIsReadInOneQuery(t *testing.T) {
 	}
 	var queries atomic.Int64
 	connector, err := pq.NewConnector(w.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	db := sqlx.NewDb(sql.OpenDB(counting{connector, &queries}), "postgres")
 	defer db.Close()
 	p := Bookings{&pg.DB{Pool: db, Prepared: pg.NewStatements(db, 1), Clients: pg.NewStatements(db, 1), Lists: db}}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -30,9 +31,7 @@ func TestFindCharges_FiltersAndNamesTheActor(t *testing.T) {
 	find := func(q rental.ChargeQuery) []rental.BookedCharge {
 		t.Helper()
 		found, err := w.there.FindCharges(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return found
 	}
 	all := find(rental.ChargeQuery{})
@@ -103,9 +102,7 @@ func TestClientMethods_AreThoseOfTheClientAtItsAgency(t *testing.T) {
 	methods := func(agency telematics.AgencyID, client string) int {
 		t.Helper()
 		found, err := w.there.ClientMethods(t.Context(), agency, client)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return len(found)
 	}
 	if own, others, unknown := methods(1, "anna"), methods(2, "anna"), methods(1, "zoe"); own != 2 || others != 0 || unknown != 0 {

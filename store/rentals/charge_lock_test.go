@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/store/storetest"
@@ -35,17 +36,13 @@ func TestWriteCharge_DoesNotDeadlockWithAChangeOfTheCard(t *testing.T) {
 			o.add(false)
 			charge := o.fee(`state = 'declined', next_attempt_at = now()`, first.ID)
 			jobs, err := p.TakeCharges(t.Context(), 10, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			jobs = slices.DeleteFunc(jobs, func(j rental.Job) bool { return j.ID != charge })
 			if len(jobs) != 1 || jobs[0].Card == nil || jobs[0].Card.ID != first.ID {
 				t.Fatalf("took %+v, want one charge with the first card", jobs)
 			}
 			inTheWay, err := watch.Pool.Beginx()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer inTheWay.Rollback() //nolint:errcheck // after the commit it has no effect
 			if _, err := inTheWay.Exec(`select from charges where id = $1 for update`, charge); err != nil {
 				t.Fatal(err)
@@ -71,9 +68,7 @@ func TestWriteCharge_DoesNotDeadlockWithAChangeOfTheCard(t *testing.T) {
 				written <- err
 			}()
 			storetest.Eventually(t, "the attempt waits as well", waiting(2))
-			if err := inTheWay.Commit(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, inTheWay.Commit())
 			if err := <-changed; err != nil {
 				t.Errorf("the change: %v", err)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/store/pg"
@@ -47,9 +48,7 @@ func (o *owing) wantsDue(what string, id uuid.UUID, card rental.MethodID) {
 		select next_attempt_at is not null and next_attempt_at <= clock_timestamp() as due, woken_at is not null as woken,
 			payment_method_id, last_four, declines, hard
 		from charges where id = $1`, id)
-	if err != nil {
-		o.tb.Fatal(err)
-	}
+	require.NoError(o.tb, err)
 	if row.Due != (card != 0) || row.Woken != row.Due {
 		o.tb.Errorf("%s: due %v, woken %v; want both %v", what, row.Due, row.Woken, card != 0)
 	}
@@ -65,9 +64,7 @@ func TestDefault_NewOneIsTriedImmediatelyForUnpaidCharges(t *testing.T) {
 	add := storetest.Vehicles(t, p.DB)
 	for name, change := range map[string]func(o *owing, second rental.Method) rental.MethodID{
 		"set": func(o *owing, second rental.Method) rental.MethodID {
-			if err := o.makeDefault(second.ID); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, o.makeDefault(second.ID))
 			return second.ID
 		},
 		"added": func(o *owing, _ rental.Method) rental.MethodID { return o.add(true).ID },
@@ -79,12 +76,8 @@ func TestDefault_NewOneIsTriedImmediatelyForUnpaidCharges(t *testing.T) {
 		},
 		"next, after the first was dropped": func(o *owing, second rental.Method) rental.MethodID {
 			methods, err := o.Methods(t.Context(), o.client.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := o.DropCard(t.Context(), methods[1].Token, o.line(rental.MethodDropped)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, o.DropCard(t.Context(), methods[1].Token, o.line(rental.MethodDropped)))
 			return second.ID
 		},
 	} {
@@ -136,9 +129,7 @@ func TestDefault_DepositToBeReleasedIsNotRetried(t *testing.T) {
 		t, p, o.booking, rental.DepositCharge, 1,
 		fmt.Sprintf(`state = 'declined', goal = 'release', payment_method_id = %d`, first.ID),
 	)
-	if err := o.makeDefault(second.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.makeDefault(second.ID))
 	o.wantsDue("deposit to be released", deposit, 0)
 }
 
@@ -150,9 +141,7 @@ func TestDefault_OtherCardCausesNoRetry(t *testing.T) {
 	fee := o.fee(declined, first.ID)
 	o.add(false)
 	o.wantsDue("another card was added", fee, 0)
-	if err := o.makeDefault(first.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.makeDefault(first.ID))
 	o.wantsDue("the declined card became the default again", fee, 0)
 }
 
@@ -164,9 +153,7 @@ func TestDefault_TheSameCardIsTriedAgainOnceNoAttemptIsDue(t *testing.T) {
 	only := o.add(false)
 	failed := `state = 'failed', declines = 5, decline_code = 'insufficient_funds'`
 	soft, hard := o.fee(failed, only.ID), o.fee(`state = 'failed', hard = true`, only.ID)
-	if err := o.makeDefault(only.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.makeDefault(only.ID))
 	o.wantsDue("failed", soft, only.ID)
 	o.wantsDue("forbidden", hard, 0)
 	again := o.fee(failed, only.ID)
@@ -206,21 +193,13 @@ func TestDefault_BarredCardIsNeverRetried(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := o.makeDefault(second.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.makeDefault(second.ID))
 	o.wantsDue("with another card", fee, second.ID)
 	decline()
-	if err := o.makeDefault(stolen.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.makeDefault(stolen.ID))
 	o.wantsDue("with the barred card", fee, 0)
-	if err := o.makeDefault(second.ID); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.remove(stolen.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.makeDefault(second.ID))
+	require.NoError(t, o.remove(stolen.ID))
 	again := stolen.Card
 	again.Token = rentaltest.NewCard().Token
 	if added, err := o.put(again, true); err != nil || added.Existed {
@@ -237,18 +216,14 @@ func TestDefault_BarredCardStaysBarredAfterItsRemoval(t *testing.T) {
 	o := newOwing(t, p, vehicle)
 	first, stolen := o.add(false), o.add(false)
 	fee := o.fee(`state = 'failed', hard = true`, stolen.ID) // the booking named this card
-	if err := o.remove(stolen.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.remove(stolen.ID))
 	again := stolen.Card
 	again.Token = rentaltest.NewCard().Token
 	if _, err := o.put(again, true); err != nil {
 		t.Fatal(err)
 	}
 	o.wantsDue("with the barred card as a new method", fee, 0)
-	if err := o.makeDefault(first.ID); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, o.makeDefault(first.ID))
 	o.wantsDue("with another card", fee, first.ID)
 }
 
@@ -260,9 +235,7 @@ func TestDefault_WaitsForTheWorkerOfACharge(t *testing.T) {
 	first, second := o.add(false), o.add(false)
 	paid, owed := o.fee(declined, first.ID), o.fee(declined, first.ID)
 	worker, err := p.Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer worker.Rollback() //nolint:errcheck // after the commit it has no effect
 	if _, err := worker.Exec(`update charges set state = 'paid', next_attempt_at = null where id = $1`, paid); err != nil {
 		t.Fatal(err)
@@ -270,14 +243,10 @@ func TestDefault_WaitsForTheWorkerOfACharge(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- o.makeDefault(second.ID) }()
 	storetest.WaitForLock(t, p.DB)
-	if err := worker.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, worker.Commit())
 	select {
 	case err := <-done:
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	case <-time.After(storetest.Patience):
 		t.Fatal("the default was not set")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/store/pg"
@@ -31,9 +32,7 @@ func TestPostgres_KeepsTheContractOfCharges(t *testing.T) {
 			Client: m.client, GiveCard: m.giveCard, SetDefault: m.setDefault, Add: m.add, Amend: m.amend, Charge: m.charge,
 			Lines: func(b rental.BookingID, k rental.ChargeKind) []telematics.Activity {
 				lines, err := here.Activities(t.Context(), telematics.ActivityQuery{Booking: int64(b), Action: rental.ChargeActivity(k)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return lines
 			},
 		}
@@ -63,9 +62,7 @@ func newMarket(t testing.TB, p *fixture) *market {
 
 func (m *market) get(into any, query string, args ...any) {
 	m.t.Helper()
-	if err := m.p.Pool.Get(into, query, args...); err != nil {
-		m.t.Fatal(err)
-	}
+	require.NoError(m.t, m.p.Pool.Get(into, query, args...))
 }
 
 func (m *market) exec(query string, args ...any) {
@@ -90,16 +87,12 @@ func (m *market) holder(client rental.ClientID) cardholder {
 
 func (m *market) giveCard(client rental.ClientID, c rental.Card) rental.Method {
 	added, err := m.holder(client).put(c, false)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	require.NoError(m.t, err)
 	return added.Method
 }
 
 func (m *market) setDefault(client rental.ClientID, method rental.Method) {
-	if err := m.holder(client).makeDefault(method.ID); err != nil {
-		m.t.Fatal(err)
-	}
+	require.NoError(m.t, m.holder(client).makeDefault(method.ID))
 }
 
 func (m *market) booking(client rental.ClientID) rental.BookingID {
@@ -206,9 +199,7 @@ func TestTakeCharges_ConcurrentWorkersTakeEachOnce(t *testing.T) {
 	// A worker stops when others have locked all remaining charges. Charges that were released
 	// after that are taken here.
 	rest, err := p.TakeCharges(t.Context(), charges, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, j := range rest {
 		times[j.ID]++
 	}
@@ -244,9 +235,7 @@ func TestSettleCharge_SeesADefaultThatIsBeingSet(t *testing.T) {
 		t.Fatalf("WriteCharge = %v, %v", ok, err)
 	}
 	tx, err := p.Pool.Beginx()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer tx.Rollback() //nolint:errcheck // after the commit it has no effect
 	if _, err := tx.Exec(`update clients set default_payment_method_id = $2 where id = $1`, client, other.ID); err != nil {
 		t.Fatal(err)
@@ -263,12 +252,8 @@ func TestSettleCharge_SeesADefaultThatIsBeingSet(t *testing.T) {
 		settled <- err
 	}()
 	storetest.WaitForLock(t, p.DB)
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-settled; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit())
+	require.NoError(t, <-settled)
 	if is := m.charge(c.ID); is.Method != other.ID || is.NextAttempt.After(time.Now()) || is.Declines != 0 {
 		t.Errorf("the charge is %+v, want it due with the new default", is)
 	}
@@ -277,15 +262,11 @@ func TestSettleCharge_SeesADefaultThatIsBeingSet(t *testing.T) {
 func TestForgetNotices_OldHandledOnes(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	for _, id := range []string{"old", "open", "new"} {
-		if err := p.Keep(t.Context(), rental.Notice{ID: id, Type: "charge.updated", Object: "ch_1", Kind: rental.AboutOther}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Keep(t.Context(), rental.Notice{ID: id, Type: "charge.updated", Object: "ch_1", Kind: rental.AboutOther}))
 		if id == "open" {
 			continue
 		}
-		if err := p.Handled(t.Context(), id, time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Handled(t.Context(), id, time.Time{}))
 	}
 	if _, err := p.Pool.Exec(`update processor_notices set received_at = received_at - interval '31 days' where id <> 'new'`); err != nil {
 		t.Fatal(err)
@@ -296,9 +277,7 @@ func TestForgetNotices_OldHandledOnes(t *testing.T) {
 		}
 	}
 	var left []string
-	if err := p.Pool.Select(&left, `select id from processor_notices order by id`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Pool.Select(&left, `select id from processor_notices order by id`))
 	if len(left) != 2 || left[0] != "new" || left[1] != "open" {
 		t.Errorf("left are the notices %v, want new and open", left)
 	}
@@ -342,9 +321,7 @@ func TestCorrectTimes_WhatIsDueLaterThanItCanBeIsDueNow(t *testing.T) {
 			NextAttempt: time.Now().AddDate(0, 0, 7),
 		},
 	)
-	if err := p.Keep(t.Context(), rental.Notice{ID: "n", Type: "charge.updated", Object: "ch_1", Kind: rental.AboutOther}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Keep(t.Context(), rental.Notice{ID: "n", Type: "charge.updated", Object: "ch_1", Kind: rental.AboutOther}))
 	m.exec(`update processor_notices set due_at = $1`, far)
 	m.exec(`
 		insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content, due_at, lease, lease_until)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 )
 
@@ -83,9 +84,7 @@ func TestExtension_AnotherCardStartsTheWaitAgain(t *testing.T) {
 	w := newRentalWorld(t)
 	_, charge := w.declinedExtension()
 	_, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	job := w.takeOne()
 	if !job.MendBy.After(time.Now()) || job.Mended.IsZero() || job.Card == nil || job.Card.ID != w.master {
 		t.Errorf("the job after another default %+v, want it tried with that card", job)

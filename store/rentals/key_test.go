@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/store/idempotency"
@@ -22,9 +23,7 @@ func TestAddMethod_KeyExpiresAfterADay(t *testing.T) {
 		}
 	}
 	first, err := p.AddMethod(t.Context(), addition())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours' where key = $1`, key.Key); err != nil {
 		t.Fatal(err)
 	}

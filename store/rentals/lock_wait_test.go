@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -19,13 +20,9 @@ func TestChanges_WaitForTheLockOfTheirClient(t *testing.T) {
 	p := open(t, w.address)
 	booking := w.book(draft(1, 1, 9))
 	holder, err := w.here.Pool.Beginx()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var client rental.ClientID
-	if err := holder.Get(&client, `select id from clients where subject = 'anna' for update`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, holder.Get(&client, `select id from clients where subject = 'anna' for update`))
 	var line sync.WaitGroup
 	for name, change := range map[string]func() error{
 		"default": func() error {
@@ -51,9 +48,7 @@ func TestChanges_WaitForTheLockOfTheirClient(t *testing.T) {
 		})
 	}
 	time.Sleep(2 * p.Timeout() / pg.LockShare) // twice as long as a request of a batch waits
-	if err := holder.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, holder.Commit())
 	line.Wait()
 }
 
@@ -62,13 +57,9 @@ func TestChanges_ThatWaitLeaveHalfOfTheConnections(t *testing.T) {
 	w := newRentalWorld(t)
 	p := openPatient(t, w.address)
 	holder, err := w.here.Pool.Beginx()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var client rental.ClientID
-	if err := holder.Get(&client, `select id from clients where subject = 'anna' for update`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, holder.Get(&client, `select id from clients where subject = 'anna' for update`))
 	size := p.Pool.Stats().MaxOpenConnections
 	var waiting sync.WaitGroup
 	for range 3 * size {
@@ -96,8 +87,6 @@ func TestChanges_ThatWaitLeaveHalfOfTheConnections(t *testing.T) {
 	if n := w.count(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`); n > size/2 {
 		t.Errorf("%d of %d connections wait for the lock, want half at most", n, size)
 	}
-	if err := holder.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, holder.Commit())
 	waiting.Wait()
 }

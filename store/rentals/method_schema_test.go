@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 
 	"github.com/jmoiron/sqlx"
@@ -91,13 +92,9 @@ func TestSchema_SerializesChangesOfOneClientsMethods(t *testing.T) {
 		var txs [2]*sqlx.Tx
 		for i := range txs {
 			tx, err := p.Pool.BeginTxx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer tx.Rollback() //nolint:errcheck // after the commit it has no effect
-			if err := steps[i](tx, c); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, steps[i](tx, c))
 			txs[i] = tx
 		}
 		var errs [2]error

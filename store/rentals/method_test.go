@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/store/pg"
@@ -34,9 +35,7 @@ func TestPostgres_KeepsTheContractOfCards(t *testing.T) {
 			},
 			Lines: func(t *testing.T) []telematics.Activity {
 				lines, err := here.Activities(t.Context(), telematics.ActivityQuery{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				slices.Reverse(lines)
 				return slices.DeleteFunc(lines, func(a telematics.Activity) bool { return !strings.HasPrefix(a.Action, "payment_method.") })
 			},
@@ -63,9 +62,7 @@ func bookWith(
 			case when $2 = 'completed' then now() end, 'EUR', 1500, 100000, 800, 12000, 1200, 20000, nullif($5::bigint, 0), now()
 		from station returning id`,
 		uuid.NewString(), state, client, vehicle, method)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return rental.BookingID(id)
 }
 
@@ -80,9 +77,7 @@ func owe(tb testing.TB, p *fixture, booking rental.BookingID, kind rental.Charge
 	if err == nil {
 		_, err = p.Pool.Exec(`update charges set `+set+` where id = $1`, id)
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return id
 }
 
@@ -96,9 +91,7 @@ type cardholder struct {
 func newCardholder(tb testing.TB, p *fixture) cardholder {
 	tb.Helper()
 	client, err := p.Client(context.Background(), 1, "client-"+uuid.NewString())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return cardholder{p, tb, client}
 }
 
@@ -116,9 +109,7 @@ func (c cardholder) put(card rental.Card, makeDefault bool) (rental.Added, error
 func (c cardholder) add(makeDefault bool) rental.Method {
 	c.tb.Helper()
 	added, err := c.put(rentaltest.NewCard(), makeDefault)
-	if err != nil {
-		c.tb.Fatal(err)
-	}
+	require.NoError(c.tb, err)
 	return added.Method
 }
 

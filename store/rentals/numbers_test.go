@@ -3,6 +3,7 @@ package rentals
 import (
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 )
 
@@ -12,9 +13,7 @@ func TestNumbers_JumpOnceInEachLifeOfTheServer(t *testing.T) {
 	db := open(t, storetest.NewDatabase(t))
 	get := func(query string) (n int64) {
 		t.Helper()
-		if err := db.Pool.GetContext(t.Context(), &n, query); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, db.Pool.GetContext(t.Context(), &n, query))
 		return n
 	}
 	exec := func(statement string) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -39,9 +40,7 @@ func BenchmarkFindOffers(b *testing.B) {
 				began := time.Now()
 				offers, _, err := p.FindOffers(b.Context(), q)
 				took = append(took, time.Since(began))
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				found += len(offers)
 			}
 			b.ReportMetric(float64((usedTime(b, p)-used).Microseconds())/1000/float64(len(took)), "cpu-ms/op")
@@ -59,9 +58,7 @@ func usedTime(b *testing.B, p *fixture) time.Duration {
 	b.Helper()
 	var pids []int
 	const ofThisDatabase = `select pid from pg_stat_activity where datname = current_database() and state is not null`
-	if err := p.Pool.Select(&pids, ofThisDatabase); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, p.Pool.Select(&pids, ofThisDatabase))
 	const userTicks, tick = 13, 10 * time.Millisecond
 	var used time.Duration
 	for _, pid := range append(pids, os.Getpid()) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -45,9 +46,7 @@ func (w *rentalWorld) offered(change ...func(*rental.OfferQuery)) []telematics.V
 		c(&q)
 	}
 	found, _, err := w.here.FindOffers(w.t.Context(), q)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	ids := []telematics.VehicleID{}
 	for _, o := range found {
 		ids = append(ids, o.Vehicle.ID)
@@ -95,9 +94,7 @@ func TestFindOffers_PagesFollowEachOther(t *testing.T) {
 	q := nearby
 	for q.Limit = 1; ; {
 		found, _, err := w.here.FindOffers(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(found) == 0 {
 			break
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -37,17 +38,13 @@ func TestQuote_IsThePriceOfItsBooking(t *testing.T) {
 		t.Fatalf("quote %+v, %v", q, err)
 	}
 	rated, err := w.quote(2, 0, 2, func(r *rental.QuoteRequest) { r.Vehicle = 2 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The tariff is changed, and the start is more than 5 minutes past.
 	w.exec(`insert into tariffs (agency_id, category, version, tariff, currency)
 		values (1, 'compact', 2, '{"version": 2, "minute": 90}', 'EUR')`)
 	w.exec(`update agencies set tax_ppm = 0`)
 	made, err := w.reserve(byQuote(q), noon.Add(9*time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if made.Price != q.Booking.Price || *made.Plan != *q.Booking.Plan || made.VehicleID != 1 || made.Start != q.Booking.Start ||
 		made.End != q.Booking.End || made.Created != noon.Add(9*time.Minute) || made.ReservedUntil != noon.Add(24*time.Minute) {
 		t.Errorf("booking %+v of quote %+v", made.Booking, q)
@@ -60,9 +57,7 @@ func TestQuote_IsThePriceOfItsBooking(t *testing.T) {
 func TestQuote_IsOfItsClientVehicleAndTime(t *testing.T) {
 	w := newRentalWorld(t)
 	q, err := w.quote(1, 0, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for field, change := range map[string]func(*rental.Draft){
 		"quote_id":   func(d *rental.Draft) { d.Client = "ben" },
 		"vehicle_id": func(d *rental.Draft) { d.Vehicle = 2 },
@@ -108,9 +103,7 @@ func TestQuote_OfWhatHasChangedSince(t *testing.T) {
 	} {
 		w := newRentalWorld(t)
 		q, err := w.quote(1, 0, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c.change(w)
 		if _, err := w.reserve(byQuote(q), noon.Add(10*time.Minute-time.Millisecond)); codeOf(err) != c.want || c.want == "" && err != nil {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
@@ -183,9 +176,7 @@ func TestFindFree_HasThoseThatStaffCanBook(t *testing.T) {
 	} {
 		d := draft(4, c.from, c.to)
 		q, err := w.quote(4, c.from, c.to)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found, err := w.here.FindFree(t.Context(), c.agency, rental.Span{From: d.Start, To: d.End}, noon)
 		var ids []telematics.VehicleID
 		for _, b := range found {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
@@ -73,9 +74,7 @@ func (w *rentalWorld) exec(query string, args ...any) {
 // count returns the result of a counting query.
 func (w *rentalWorld) count(query string, args ...any) (n int) {
 	w.t.Helper()
-	if err := w.here.Pool.Get(&n, query, args...); err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, w.here.Pool.Get(&n, query, args...))
 	return n
 }
 
@@ -93,9 +92,7 @@ func (w *rentalWorld) addCard(subject, brand, lastFour string) (id rental.Method
 			where clients.id = card.client_id
 		)
 		select id from card`, subject, brand, lastFour, noon)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return id
 }
 
@@ -161,9 +158,7 @@ func fineOf(amount rental.Minor) rental.Decision {
 func (w *rentalWorld) status(id telematics.VehicleID) telematics.VehicleStatus {
 	w.t.Helper()
 	twin, err := w.here.Twin(w.t.Context(), id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	return twin.Status
 }
 
@@ -171,9 +166,7 @@ func (w *rentalWorld) status(id telematics.VehicleID) telematics.VehicleStatus {
 func (w *rentalWorld) lines(id rental.BookingID) []telematics.Activity {
 	w.t.Helper()
 	lines, err := w.here.Activities(context.Background(), telematics.ActivityQuery{Booking: int64(id)})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 	for i, j := 0, len(lines)-1; i < j; i, j = i+1, j-1 {
 		lines[i], lines[j] = lines[j], lines[i]
 	}

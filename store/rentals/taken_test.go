@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -75,7 +76,5 @@ func (w *rentalWorld) opens(id rental.BookingID, kind rental.TransitionKind, now
 	}
 	_, err := Transitions{w.here.DB}.OpenTransition(w.t.Context(), r, opened, time.Minute,
 		func(d rental.BookingDetails) (rental.Change, error) { return d.Open(now, kind, telematics.Admin) })
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	require.NoError(w.t, err)
 }

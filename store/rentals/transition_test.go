@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
@@ -243,9 +244,7 @@ func (d *drive) background(run func(context.Context) error) (end func()) {
 func (d *drive) card(behave sandbox.Behaviour) {
 	d.t.Helper()
 	var client rental.ClientID
-	if err := d.here.Pool.Get(&client, `select id from clients where subject = 'anna' and agency_id = 1`); err != nil {
-		d.t.Fatal(err)
-	}
+	require.NoError(d.t, d.here.Pool.Get(&client, `select id from clients where subject = 'anna' and agency_id = 1`))
 	customer := rentaltest.CustomerOf(client)
 	card := d.bank.Issue(rentaltest.NewCard(), customer, behave)
 	d.exec(`update clients set customer = $2 where id = $1`, client, customer)
@@ -262,9 +261,7 @@ func (d *drive) bookAt(start time.Time) rental.BookingID {
 	made, _, err := d.here.OpenBooking(d.t.Context(), rental.Draft{
 		Agency: 1, Client: "anna", Vehicle: 1, Start: start, End: start.Add(2 * time.Hour), Pickup: 1, Dropoff: 2,
 	}, asks(operator, rental.BookingCreate, 0, time.Now()))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	require.NoError(d.t, err)
 	return made.ID
 }
 
@@ -302,9 +299,7 @@ func (d *drive) await(t rental.Transition) rental.Transition {
 func (d *drive) details() rental.BookingDetails {
 	d.t.Helper()
 	b, err := d.here.BookingDetails(d.t.Context(), d.id)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	require.NoError(d.t, err)
 	return b
 }
 
@@ -552,9 +547,7 @@ func TestTransitions_AStartThatComesTooLateOpensNothing(t *testing.T) {
 	d := newDrive(t, sandbox.Behaviour{})
 	d.bank.FailAll("CreateIntent", sandbox.TooMany)
 	start, err := d.ask(rental.StartRental, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d.exec(`update transitions set content = content || jsonb_build_object('since', now() - interval '2 minutes'),
 		step = 'command', due_at = now(), lease = null, lease_until = null`)
 	d.bank.FailWith(nil)
@@ -634,9 +627,7 @@ func TestTransitions_AnEndThatExpiresLateIsOrderedAgain(t *testing.T) {
 	d.do(rental.StartRental)
 	d.cars.script(unknownTo(telematics.LockAndDisableDriving))
 	end, err := d.ask(rental.EndRental, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	storetest.Eventually(t, "the result is unknown", func() bool { return d.details().Transition.Step == rental.StepConfirm })
 	d.cars.script(nil)
 	d.cars.settle(telematics.Expired)
@@ -695,9 +686,7 @@ func TestTransitions_AVehicleThatIsNotFreeOnceItIsPaidDoesNotOpen(t *testing.T) 
 			d := newDrive(t, sandbox.Behaviour{})
 			d.bank.FailAll("CreateIntent", sandbox.TooMany)
 			start, err := d.ask(rental.StartRental, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			change(d)
 			d.bank.FailWith(nil)
 			d.wantsFailed(d.await(start), rental.VehicleNotAvailable)
@@ -741,9 +730,7 @@ func TestTransitions_StaffEndWhatWaits(t *testing.T) {
 	d.do(rental.StartRental)
 	d.cars.script(unknownTo(telematics.LockAndDisableDriving))
 	end, err := d.ask(rental.EndRental, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	storetest.Eventually(t, "a person is called", func() bool { return d.details().Transition.NeedsStaff })
 	if _, err := d.ask(rental.EndRental, "towed to the yard"); err != nil {
 		t.Fatal(err)
@@ -775,9 +762,7 @@ func TestTransitions_StaffEndAfterACommandThatIsInProgress(t *testing.T) {
 	d.do(rental.StartRental)
 	d.cars.refuse(2)
 	end, err := d.ask(rental.EndRental, "parked at the station")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if ended := d.await(end); ended.State != rental.TransitionDone {
 		t.Errorf("end %+v", ended)
 	}
@@ -790,9 +775,7 @@ func TestTransitions_StaffEndWhatCannotBeReached(t *testing.T) {
 	d.do(rental.StartRental)
 	d.cars.script(func(delivery.Order) telematics.State { return telematics.Expired })
 	end, err := d.ask(rental.EndRental, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	storetest.Eventually(t, "it was ordered again", func() bool { return d.details().Transition.Attempt > 1 })
 	if _, err := d.ask(rental.EndRental, "burnt out"); err != nil {
 		t.Fatal(err)
@@ -808,9 +791,7 @@ func TestTransitions_StaffGiveUpLockingAVehicleThatDoesNotAnswer(t *testing.T) {
 	d := newDriveThatWaits(t, sandbox.Behaviour{}, brief)
 	d.cars.script(func(delivery.Order) telematics.State { return telematics.Unknown })
 	start, err := d.ask(rental.StartRental, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	storetest.Eventually(t, "it is being undone", func() bool {
 		is := d.details().Transition
 		return is.Step == rental.StepUndo && is.NeedsStaff
@@ -864,9 +845,7 @@ func TestTransitions_AnExtensionThatIsNotPaidBeforeTheEndCostsNothing(t *testing
 		return b.Extend(now, b.End.Add(time.Hour))
 	})
 	end, err := d.ask(rental.EndRental, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	storetest.Eventually(t, "the car is locked", func() bool { return len(d.cars.done()) == 2 })
 	d.bank.FailWith(nil)
 	d.await(end)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
 	"motorpool/store/storetest"
@@ -63,9 +64,7 @@ func (d *drive) unknownStart() rental.Transition {
 	d.t.Helper()
 	d.cars.script(unknownTo(telematics.UnlockAndEnableDriving))
 	start, _, err := d.request(anna, rental.StartRental, "start", "", nil)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	require.NoError(d.t, err)
 	d.awaitStep(rental.StepConfirm, 0)
 	return start
 }
@@ -113,9 +112,7 @@ func TestTransitions_ARequestThatJoinsKeepsItsKey(t *testing.T) {
 	d := newPatientDrive(t)
 	d.bank.FailAll("CreateIntent", sandbox.TooMany)
 	start, _, err := d.request(anna, rental.StartRental, "first", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if joined, _, err := d.request(anna, rental.StartRental, "second", "", nil); err != nil || joined.ID != start.ID {
 		t.Errorf("%s, %v; want %s", joined.ID, err, start.ID)
 	}
@@ -135,9 +132,7 @@ func TestTransitions_AnOverrideHasItsEntry(t *testing.T) {
 	d.do(rental.StartRental)
 	d.cars.script(unknownTo(telematics.LockAndDisableDriving))
 	end, _, err := d.request(anna, rental.EndRental, "end", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, want := range []bool{false, true} {
 		joined, replayed, err := d.request(operator, rental.EndRental, "end", "towed to the yard", nil)
 		if err != nil || replayed != want || joined.ID != end.ID {

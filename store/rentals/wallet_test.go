@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/rental/wallet"
@@ -108,9 +109,7 @@ func TestWallets_OverPostgresHaveOneDefaultAndTheProcessorsCards(t *testing.T) {
 		t.Errorf("the record has %v, the processor %v", tokens, attached)
 	}
 	lines, err := here.Activities(t.Context(), telematics.ActivityQuery{Actor: actor.Subject})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	recorded, present, chosen := map[string]int{}, map[string]bool{}, ""
 	for _, line := range slices.Backward(lines) {
 		id := fmt.Sprint(line.Details["payment_method_id"])

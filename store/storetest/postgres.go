@@ -17,6 +17,7 @@ import (
 	"github.com/lib/pq"
 	"go.uber.org/goleak"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
 	"motorpool/telematics"
@@ -169,9 +170,7 @@ func NewEmptyDatabase(tb testing.TB) string {
 func newDatabase(tb testing.TB, template string) string {
 	tb.Helper()
 	p, name := Server(tb), fmt.Sprintf("test_%d", shared.next.Add(1))
-	if err := p.create(name, template); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, p.create(name, template))
 	return p.Database(name)
 }
 
@@ -185,9 +184,7 @@ func Open(tb testing.TB, address string) *pg.DB {
 func OpenWith(tb testing.TB, config pg.Config) *pg.DB {
 	tb.Helper()
 	db, err := pg.New(config)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			tb.Error(err)

@@ -3,6 +3,7 @@ package storetest
 import (
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
 
@@ -11,9 +12,7 @@ func StartRedis(t testing.TB) *devstack.Redis {
 	t.Helper()
 	devstack.NeedServer(t, devstack.RedisServer)
 	s, err := devstack.StartRedis(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -22,9 +21,7 @@ func StartRedis(t testing.TB) *devstack.Redis {
 func StartMiniredis(t testing.TB) *devstack.Miniredis {
 	t.Helper()
 	s, err := devstack.StartMiniredis("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

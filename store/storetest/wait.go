@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 )
 
@@ -31,9 +32,7 @@ func WaitForLock(t testing.TB, db *pg.DB) {
 			&waiting,
 			`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return waiting > 0
 	})
 }

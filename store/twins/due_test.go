@@ -10,6 +10,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -50,9 +51,7 @@ func (d *dueTwins) report(twins *Twins, n int, more ...telematics.Field) {
 func (d *dueTwins) writeDue(twins *Twins) {
 	d.Helper()
 	for part := range twins.dues.due {
-		if err := twins.writeDue(d.Context(), part); err != nil {
-			d.Fatal(err)
-		}
+		require.NoError(d, twins.writeDue(d.Context(), part))
 	}
 }
 
@@ -131,9 +130,7 @@ func TestWriteDue_IsSoonerForAMoveWithTheIgnitionOff(t *testing.T) {
 func (d *dueTwins) dueWithin(twins *Twins) time.Duration {
 	d.Helper()
 	due, err := twins.redis.db.Client.ZScore(d.Context(), twins.dues.due[0], fmt.Sprint(d.id)).Result()
-	if err != nil {
-		d.Fatal(err)
-	}
+	require.NoError(d, err)
 	return max(0, time.Until(time.UnixMilli(int64(due))))
 }
 
@@ -162,14 +159,10 @@ func TestWriteDue_IsSoonerForUrgentReports(t *testing.T) {
 		"an online unit":                {before: presence(telematics.Online), within: interval},
 		"half of OnlineFor after the last report": {before: func(d *dueTwins, twins *Twins) {
 			long := time.Now().Add(-telematics.OnlineFor / 2).UnixMicro()
-			if err := twins.redis.db.Client.HSet(d.Context(), stateKey(d.id), "seen", long).Err(); err != nil {
-				d.Fatal(err)
-			}
+			require.NoError(d, twins.redis.db.Client.HSet(d.Context(), stateKey(d.id), "seen", long).Err())
 		}},
 		"redis emptied, postgres up to date": {before: func(d *dueTwins, twins *Twins) {
-			if err := twins.redis.db.Client.FlushAll(d.Context()).Err(); err != nil {
-				d.Fatal(err)
-			}
+			require.NoError(d, twins.redis.db.Client.FlushAll(d.Context()).Err())
 		}, within: interval},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,10 +207,8 @@ func TestWriteDue_AnotherInstanceTakesOverAfterTheLease(t *testing.T) {
 		t.Errorf("the other instance leased %v, %v; want none", taken, err)
 	}
 	// The lease expires.
-	if err := here.redis.db.Client.ZIncrBy(t.Context(), here.dues.writing[0], -float64(2*dueLease.Milliseconds()),
-		fmt.Sprint(int64(d.id))).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, here.redis.db.Client.ZIncrBy(t.Context(), here.dues.writing[0], -float64(2*dueLease.Milliseconds()),
+		fmt.Sprint(int64(d.id))).Err())
 	d.writeDue(there)
 	if got := d.stored(); got != 1 || there.unwritten() > 0 {
 		t.Errorf("postgres has report %v, %d unwritten; want report 1, and none", got, there.unwritten())
@@ -240,17 +231,13 @@ func TestDone_EndsNoLeaseOfAnotherInstance(t *testing.T) {
 	d.report(here, 1)
 	first := leased(here)
 	// The vehicle reports again.
-	if err := here.dues.makeDue(t.Context(), []telematics.VehicleID{d.id}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, here.dues.makeDue(t.Context(), []telematics.VehicleID{d.id}))
 	second := leased(there)
 	for _, end := range []struct {
 		of   lease
 		left int
 	}{{first, 1}, {second, 0}} {
-		if err := here.dues.done(t.Context(), end.of, end.of.vehicles); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, here.dues.done(t.Context(), end.of, end.of.vehicles))
 		if left := here.unwritten(); left != end.left {
 			t.Errorf("%d leases left, want %d", left, end.left)
 		}
@@ -267,9 +254,7 @@ func TestWriteDue_WritesWhatIsDueLaterThanItCanBe(t *testing.T) {
 		d.report(here, 2+n)
 		here.redis.db.Client.Del(t.Context(), here.dues.due[0])
 		far := goredis.Z{Score: float64(time.Now().AddDate(74, 0, 0).UnixMilli()), Member: int64(d.id)}
-		if err := here.redis.db.Client.ZAdd(t.Context(), key, far).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, here.redis.db.Client.ZAdd(t.Context(), key, far).Err())
 		d.writeDue(here)
 		if got := d.stored(); got != float64(2+n) {
 			t.Errorf("%s: postgres has %v, want %d", key, got, 2+n)
@@ -283,15 +268,11 @@ func TestWriteDue_IsRepeatedWhenPostgresIsAvailableAgain(t *testing.T) {
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	observed(t, twins, unit, statusAt(time.Now().Add(-time.Minute).Truncate(time.Millisecond), 1))
 	twins.flushRedis(t.Context(), nil)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Kill())
 	if err := twins.writeDue(t.Context(), 0); err == nil {
 		t.Error("a write succeeded while postgres was down")
 	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Restart())
 	storetest.Eventually(t, "postgres has the report", func() bool {
 		_ = twins.writeDue(t.Context(), 0)
 		twin, err := postgres.Twin(t.Context(), id)
@@ -304,9 +285,7 @@ func TestObserve_GoesToPostgresWhileRedisIsUnavailable(t *testing.T) {
 	twins := withInterval(postgres, openRedis(t, server.URL()), time.Minute)
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Kill())
 	for n := range 3 {
 		observed(t, twins, unit, statusAt(time.Now().Add(-time.Minute).Truncate(time.Millisecond), n))
 		storetest.Eventually(t, "postgres has the report", func() bool {
@@ -358,9 +337,7 @@ func TestWriteDue_LosesNoConcurrentWrites(t *testing.T) {
 					twins.hot.Purge() // as a larger fleet would
 				}
 				twin, err := twins.vehicles.Twin(t.Context(), d.id)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if joined := telematics.Join(before, twin.Snapshot); len(joined) != len(twin.Snapshot) ||
 					!sameReadings(joined, twin.Snapshot) {
 					t.Fatalf("step %d: postgres has %v, and had %v before", n, twin.Snapshot, before)
@@ -416,9 +393,7 @@ func TestTwins_ListTellsWhatPostgresDoesNotHave(t *testing.T) {
 		t.Errorf("the status is %v, unstored %t; want it stored", twin.Snapshot, twin.Unstored)
 	}
 	d.wantListed("after the status was read", here, 2, false)
-	if err := here.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, here.redis.db.Client.FlushAll(t.Context()).Err())
 	d.wantListed("without Redis, at an instance that has just started", started, 2, false)
 }
 
@@ -430,9 +405,7 @@ func TestDurableTwin_TellsThatItIsNotStored(t *testing.T) {
 	d.writeDue(twins)
 	d.report(twins, 2)
 	lock, err := twins.stored.Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = lock.Rollback() }()
 	if _, err := lock.Exec(`select from units where serial = $1 for update`, d.unit); err != nil {
 		t.Fatal(err)
@@ -441,9 +414,7 @@ func TestDurableTwin_TellsThatItIsNotStored(t *testing.T) {
 	if got := mileage(t, twin, err); got != 2 || !twin.Unstored {
 		t.Errorf("while the unit is locked: %v, unstored %t; want 2, unstored", got, twin.Unstored)
 	}
-	if err := lock.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, lock.Rollback())
 	twin, err = twins.DurableTwin(t.Context(), d.id)
 	if got := mileage(t, twin, err); got != 2 || twin.Unstored {
 		t.Errorf("afterwards: %v, unstored %t; want 2, stored", got, twin.Unstored)

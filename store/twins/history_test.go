@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/internal/require"
 	"motorpool/store/history"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
@@ -59,9 +60,7 @@ func (f *recordedFleet) report(at time.Time) {
 			At: at, Values: map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5},
 		}}},
 	)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.recorder.Flush(f.Context())
 }
 
@@ -85,9 +84,7 @@ func (f *recordedFleet) want(vehicle telematics.VehicleID, agency telematics.Age
 func (f *recordedFleet) dropped() (n float64) {
 	f.Helper()
 	families, err := f.metrics.Gather()
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
 			for _, label := range m.GetLabel() {
@@ -123,9 +120,7 @@ func TestHistory_ReportOlderThanTheMoveOfItsVehicleIsDropped(t *testing.T) {
 			f, now := newRecordedFleet(t), time.Now()
 			f.report(now.Add(-3 * time.Hour))
 			f.exec(`update vehicles set agency_id = 2 where id = 1`)
-			if err := notice(f); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, notice(f))
 			f.report(now.Add(-2 * time.Hour))
 			f.want(1, 2, 0, 1)
 			f.report(time.Now())
@@ -145,9 +140,7 @@ func TestHistory_ReportOlderThanTheMoveOfItsUnitIsDropped(t *testing.T) {
 			f.exec(`update units set vehicle_id = null where vehicle_id = 1`)
 			between := time.Now()
 			f.exec(`update units set vehicle_id = 2 where vehicle_id is null`)
-			if err := notice(f); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, notice(f))
 			f.report(now.Add(-2 * time.Hour))
 			f.report(between)
 			f.want(2, 0, 0, 2)
@@ -163,9 +156,7 @@ func TestHistory_ReportOlderThanTheMoveOfItsUnitIsDropped(t *testing.T) {
 func TestRecord_VersionChangesWithTwoMoves(t *testing.T) {
 	f := newRecordedFleet(t)
 	before, err := f.twins.Record(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.exec(`update vehicles set agency_id = 2 where id = 1`)
 	f.exec(`update vehicles set agency_id = 1 where id = 1`)
 	if after, err := f.twins.Record(t.Context(), 1); err != nil || after.Version == before.Version {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/storetest"
@@ -19,9 +20,7 @@ import (
 // rest of the batch is stored without waiting for it.
 func TestObserve_LockedUnitDelaysNoOther(t *testing.T) {
 	db, err := pg.New(pg.Config{URL: storetest.NewDatabase(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	p, add := newRecord(db), storetest.Vehicles(t, db)
 	held, unit := add()
@@ -54,9 +53,7 @@ func TestObserve_LockedUnitDelaysNoOther(t *testing.T) {
 	}
 	stored := func(id telematics.VehicleID) bool {
 		twin, err := p.Twin(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return twin.Snapshot != nil
 	}
 	if stored(held) || !stored(other) {

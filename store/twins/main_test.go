@@ -10,6 +10,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/broker/ingest"
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/storetest"
@@ -47,9 +48,7 @@ func newRecord(db *pg.DB) *record { return &record{vehicles.New(db), stored{db}}
 func openRedis(t testing.TB, address string) *redis.DB {
 	t.Helper()
 	db, err := redis.New(redis.Config{URL: address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
@@ -16,14 +17,10 @@ import (
 func demoFleet(t *testing.T) vehicles.FleetFile {
 	t.Helper()
 	f, err := os.Open("../../cmd/dev/fleet.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	file, err := vehicles.ParseFleetFile(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return file
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -59,9 +60,7 @@ func TestObserve_StoresEachFieldWithItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	var fields string
-	if err := p.Pool.Get(&fields, `select fields from snapshots where vehicle_id = 1`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Pool.Get(&fields, `select fields from snapshots where vehicle_id = 1`))
 	want := `{"telemetry.speed_kmh": {"v": 48.5, "at": 1767348000250}, "telemetry.key_status": {"v": null, "at": 1767348000250}}`
 	if fields != want {
 		t.Errorf("fields\n got %s\nwant %s", fields, want)
@@ -120,9 +119,7 @@ func TestForgetContacts_KeepsOnlyWhatUnitsDeclared(t *testing.T) {
 	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Presence: &presence}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.ForgetContacts(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.ForgetContacts(t.Context()))
 	twin, err := p.Twin(t.Context(), id)
 	declared := telematics.Contact{Actions: presence.Actions, Keys: presence.Keys, Firmware: "4.2"}
 	if err != nil || !reflect.DeepEqual(twin.Contact, declared) {
@@ -138,9 +135,7 @@ func TestForgetContacts_IsPublishedAsAbsent(t *testing.T) {
 			Presence: &telematics.Presence{Status: telematics.Online, At: time.Now()}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.ForgetContacts(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.ForgetContacts(t.Context()))
 	aged, err := p.Aged(t.Context())
 	if err != nil || len(aged) != 1 || aged[0].Vehicle != id || aged[0].Presence != telematics.Absent || !aged[0].LastSeen.IsZero() {
 		t.Errorf("published %+v, %v; want the vehicle as absent", aged, err)
@@ -195,9 +190,7 @@ func TestSnapshot_RecordsThatAFieldHadAValue(t *testing.T) {
 		}
 	}
 	twin, err := open(t, address).Twin(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for field, want := range map[telematics.Field]bool{telematics.SpeedKmh: true, telematics.KeyStatus: false, telematics.OilLife: true,
 		telematics.Gear: false} {
 		if got := twin.Snapshot[field].Ever(); got != want {
@@ -212,9 +205,7 @@ func TestSnapshot_RecordsThatAFieldHadAValue(t *testing.T) {
 // What an operator does where clocks were far ahead (docs/alerts.md).
 func TestObserve_StateOfAClockFarAheadIsRemovedByTheRunbook(t *testing.T) {
 	runbook, err := os.ReadFile("../../docs/alerts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(runbook), "```sql\nupdate snapshots")
 	statement, _, _ := strings.Cut(rest, "```")
 	if !found {
@@ -237,9 +228,7 @@ func TestObserve_StateOfAClockFarAheadIsRemovedByTheRunbook(t *testing.T) {
 	}
 	observe(now.Add(time.Second), map[telematics.Field]any{telematics.SpeedKmh: 3.0})
 	twin, err := p.Twin(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := telematics.Snapshot{telematics.FuelLevel: {Value: 60.0, At: now}, telematics.SpeedKmh: {Value: 3.0, At: now.Add(time.Second)}}
 	if !reflect.DeepEqual(twin.Snapshot, want) {
 		t.Errorf("%+v, want %+v", twin.Snapshot, want)

@@ -7,6 +7,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -25,16 +26,12 @@ func TestUpdate_LosesNoWriteSinceTheRead(t *testing.T) {
 				{Unit: unit, At: at, Report: &telematics.Report{At: at, Values: map[telematics.Field]any{field: value}}},
 			},
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	twin := func() telematics.Twin {
 		t.Helper()
 		twin, err := p.Twin(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return twin
 	}
 	ahead := func(of telematics.Twin, at time.Time) telematics.Twin {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/redis"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -24,9 +25,7 @@ func TestConfirm_RefreshesOwnerOfUnit(t *testing.T) {
 	}
 	twins.owners.cached.Purge() // as expiry does
 	twin, err := twins.Resolve(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, cached := twins.owners.findAnswering(unit, id); cached {
 		t.Error("the cached record was used before it was confirmed")
 	}

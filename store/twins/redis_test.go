@@ -12,6 +12,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -96,9 +97,7 @@ func TestFlushRedis_RetriesWhereRedisIsFull(t *testing.T) {
 	twins, id, unit := withoutRun(t, storetest.StartRedis(t).URL())
 	var published publishedChanges
 	for _, limit := range []string{"1", "0"} { // bytes; none
-		if err := twins.redis.db.Client.ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, twins.redis.db.Client.ConfigSet(t.Context(), "maxmemory", limit).Err())
 		if limit == "1" {
 			observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
 		}
@@ -119,9 +118,7 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenCompletely(t *testing.T) {
 		twins.flushRedis(t.Context(), nil)
 	}
 	// As after an hour without reports.
-	if err := twins.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, twins.redis.db.Client.FlushAll(t.Context()).Err())
 	for range 3 {
 		if _, err := twins.Twin(t.Context(), id); err != nil {
 			t.Fatal(err)
@@ -133,9 +130,7 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenCompletely(t *testing.T) {
 	observed(t, twins, unit, &telematics.Report{At: start.Add(time.Minute), Values: map[telematics.Field]any{telematics.MileageKm: 2.0}})
 	twins.flushRedis(t.Context(), nil)
 	held, err := twins.redis.read(t.Context(), []telematics.VehicleID{id})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, want := sectionsIn(held[id].snapshot), []int{0, 1, 4}; !slices.Equal(got, want) {
 		t.Errorf("redis has the sections %v of %v, want %v", got, telematics.Sections, want)
 	}
@@ -151,9 +146,7 @@ func TestFlushRedis_StateLostInPartIsWrittenCompletely(t *testing.T) {
 		observed(t, here, unit, statusAt(start, n))
 		here.flushRedis(t.Context(), nil)
 	}
-	if err := here.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, here.redis.db.Client.FlushAll(t.Context()).Err())
 	for n, twins := range []*Twins{there, here} {
 		km := map[telematics.Field]any{telematics.MileageKm: float64(5 + n)}
 		observed(t, twins, unit, &telematics.Report{At: start.Add(time.Duration(n+1) * time.Minute), Values: km})
@@ -206,9 +199,7 @@ func TestFlushRedis_RetriesWhereRedisIsUnavailable(t *testing.T) {
 			t.Error("a flush succeeded while redis was down")
 		}
 	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Restart())
 	storetest.Eventually(t, "redis is available", func() bool { return twins.redis.db.Ready(t.Context()) == nil })
 	if !twins.flushRedis(t.Context(), published.publish) {
 		t.Error("the flush failed although redis is available")
@@ -277,9 +268,7 @@ func TestFlushRedis_StateLostByRedisIsNotPublishedAgain(t *testing.T) {
 	flushedToPostgres(t.Context(), here)
 	here.flushRedis(t.Context(), nil)
 	// As after an hour without reports.
-	if err := here.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, here.redis.db.Client.FlushAll(t.Context()).Err())
 	there := newTwins(&record{here.vehicles, here.stored}, openRedis(t, redis), 0)
 	observed(t, there, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
 	var published publishedChanges
@@ -408,14 +397,10 @@ func TestSetStored_CountOfReportsIsNeverNegative(t *testing.T) {
 	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		ctx, r := t.Context(), newStates(openRedis(t, address), nil)
 		for _, held := range []string{"3", "-5"} {
-			if err := r.db.Client.HSet(ctx, stateKey(1), "unit", "u", "reports", held).Err(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.db.Client.HSet(ctx, stateKey(1), "unit", "u", "reports", held).Err())
 			for range 3 {
 				found, err := r.read(ctx, []telematics.VehicleID{1})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				read := found[1]
 				read.reports = max(read.reports, 3) // as another instance has read it
 				if held == "-5" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/require"
 	"motorpool/store/groupcommit"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
@@ -83,9 +84,7 @@ func TestTwins_KeepTheContract(t *testing.T) {
 					Twin: func(id telematics.VehicleID) telematics.Twin {
 						settled()
 						twin, err := read(context.Background(), id)
-						if err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, err)
 						return twin
 					},
 				}
@@ -105,9 +104,7 @@ func statusAt(at time.Time, n int) *telematics.Report {
 func observed(t *testing.T, twins *Twins, unit telematics.Unit, report *telematics.Report) delivery.Seen {
 	t.Helper()
 	seen, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: report}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return seen
 }
 
@@ -119,9 +116,7 @@ func awaited(t *testing.T, twins *Twins, unit telematics.Unit, report *telematic
 
 func mileage(t *testing.T, twin telematics.Twin, err error) float64 {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if km := twin.Snapshot.Number(telematics.MileageKm); km != nil {
 		return *km
 	}
@@ -138,9 +133,7 @@ func TestTwins_EmptiedRedisLosesNoReport(t *testing.T) {
 		twins := []*Twins{here, there}[n%2]
 		observed(t, twins, unit, statusAt(start, n))
 		if n%5 == 4 {
-			if err := twins.redis.db.Client.FlushAll(t.Context()).Err(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, twins.redis.db.Client.FlushAll(t.Context()).Err())
 		}
 		twin, err := twins.Twin(t.Context(), id)
 		if got := mileage(t, twin, err); got != float64(n) {
@@ -173,9 +166,7 @@ func TestTwins_RestartedRedisIsFilledAgain(t *testing.T) {
 			}
 			continue
 		}
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, step())
 	}
 	storetest.Eventually(t, "redis has the report of while it was unavailable", func() bool {
 		held, err := twins.redis.read(t.Context(), []telematics.VehicleID{id})
@@ -193,15 +184,11 @@ func TestObserve_IsWrittenWhenPostgresIsAvailableAgain(t *testing.T) {
 	observed(t, twins, unit, statusAt(start, 1))
 	for name, trouble := range map[string][2]func() error{"killed": {server.Kill, server.Restart},
 		"frozen": {server.Pause, server.Resume}} {
-		if err := trouble[0](); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, trouble[0]())
 		for n := range 5 {
 			observed(t, twins, unit, statusAt(start, 10*len(name)+n))
 		}
-		if err := trouble[1](); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, trouble[1]())
 		storetest.Eventually(t, name+": postgres has the report of meanwhile", func() bool {
 			twin, err := postgres.Twin(t.Context(), id)
 			return err == nil && mileage(t, twin, err) == float64(10*len(name)+4)
@@ -317,9 +304,7 @@ func TestReport_IsInPostgresWhileRedisIsUnavailable(t *testing.T) {
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Kill())
 	for n := range 5 {
 		if _, err := awaited(t, twins, unit, statusAt(start, n)); err != nil {
 			t.Fatal(err)
@@ -337,9 +322,7 @@ func TestReport_IsInPostgresWhereRedisRefusesIt(t *testing.T) {
 	twins := newTwins(postgres, redis, time.Hour)
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
-	if err := redis.Client.Set(t.Context(), stateKey(id), "no hash", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, redis.Client.Set(t.Context(), stateKey(id), "no hash", 0).Err())
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	if _, err := awaited(t, twins, unit, statusAt(start, 3)); err != nil {
 		t.Fatal(err)
@@ -355,15 +338,11 @@ func TestReport_OfUnitThatCannotBeLookedUpIsWrittenLater(t *testing.T) {
 	twins := newTwins(postgres, openRedis(t, storetest.StartMiniredis(t).URL()), 50*time.Millisecond)
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Kill())
 	if _, err := awaited(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 2)); !unavailable.Is(err) {
 		t.Errorf("the caller got %v, want the error of an unavailable server", err)
 	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Restart())
 	storetest.Eventually(t, "postgres has the report", func() bool {
 		twin, err := postgres.Twin(t.Context(), id)
 		return err == nil && mileage(t, twin, err) == 2
@@ -378,16 +357,12 @@ func TestReport_IsWrittenLaterWhereRedisAndPostgresAreUnavailable(t *testing.T) 
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	observed(t, twins, unit, statusAt(start, 1))
-	if err := errors.Join(server.Kill(), redis.Kill()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(server.Kill(), redis.Kill()))
 	_, err := awaited(t, twins, unit, statusAt(start, 2))
 	if !unavailable.Is(err) {
 		t.Errorf("the caller got %v, want the error of an unavailable server", err)
 	}
-	if err := server.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Restart())
 	storetest.Eventually(t, "postgres has the report", func() bool {
 		twin, err := postgres.Twin(t.Context(), id)
 		return err == nil && mileage(t, twin, err) == 2
@@ -405,9 +380,7 @@ func endsWithReports(t *testing.T, redisIsDown bool) {
 	twins := newTwins(postgres, openRedis(t, server.URL()), time.Hour)
 	ctx, stop := context.WithCancel(t.Context())
 	if redisIsDown {
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Kill())
 	}
 	var observations []delivery.Observation
 	var ids []telematics.VehicleID
@@ -426,9 +399,7 @@ func endsWithReports(t *testing.T, redisIsDown bool) {
 		t.Errorf("unwritten: %d, want %d", twins.queue.size(), len(ids))
 	}
 	stop()
-	if err := twins.Run(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, twins.Run(ctx, nil))
 	read := newTwins(postgres, openRedis(t, server.URL()), time.Hour).Twin
 	if redisIsDown {
 		read = postgres.Twin
@@ -488,9 +459,7 @@ func TestTwins_ListByConnectivityHasThatConnectivity(t *testing.T) {
 		"": {telematics.Online}, telematics.Absent: {telematics.Absent}, telematics.Online: nil,
 	} {
 		found, err := twins.Twins(t.Context(), telematics.VehicleQuery{Connectivity: queried})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var got []telematics.PresenceStatus
 		for _, twin := range found {
 			got = append(got, twin.Contact.At(time.Now()))

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"motorpool/httpapi"
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -27,9 +28,7 @@ func TestAgenciesAndStations_AreListed(t *testing.T) {
 	agencies := func(q telematics.AgencyQuery) []telematics.ListedAgency {
 		t.Helper()
 		found, err := p.Agencies(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return found
 	}
 	all := agencies(telematics.AgencyQuery{})

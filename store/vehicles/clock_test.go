@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -33,9 +34,7 @@ func TestCorrectTimes_PresenceOfAClockFarAheadIsReplaced(t *testing.T) {
 	contact := func(vehicle telematics.VehicleID) telematics.Contact {
 		t.Helper()
 		twin, err := p.Record(t.Context(), vehicle)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return twin.Contact
 	}
 	present := telematics.Presence{Status: telematics.Online, Session: "session-of-now", At: now.Add(time.Second)}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -40,9 +41,7 @@ func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 		tb.Fatal(dropped, err)
 	}
 	fields, err := EncodeSnapshot(telematics.Merge(nil, report))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	if _, err := p.Pool.Exec(`insert into snapshots (vehicle_id, fields) select id, $1::jsonb
 		from vehicles`, pg.JSONRecords(fields)); err != nil {
 		tb.Fatal(err)

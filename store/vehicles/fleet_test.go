@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -49,9 +50,7 @@ func randomFleet(t *testing.T, p *fixture, n int) []telematics.Twin {
 		c := twins[i].Contact
 		_, err := p.Pool.Exec(`update units set status = $2, last_seen = $3, changed_at = $4 where serial = $1`,
 			v.Unit, pg.Nullable(string(c.Status)), pg.Timestamp(c.LastSeen), pg.Timestamp(c.ChangedAt))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	slices.SortFunc(twins, func(a, b telematics.Twin) int { return int(b.ID - a.ID) })
 	return twins
@@ -97,9 +96,7 @@ func pagesOf(t *testing.T, p *fixture, q telematics.VehicleQuery, limit int, bet
 	q.Page = telematics.Page{Limit: limit}
 	for {
 		twins, err := p.twinsAt(t.Context(), q, morning)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ids = append(ids, twinIDs(twins)...)
 		if len(twins) < limit {
 			return ids

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/areas"
 	stored "motorpool/store/areas"
@@ -62,9 +63,7 @@ func TestFleetFile_SetsAreas(t *testing.T) {
 			t.Errorf("%s changed %q, want %q", step.areas, got, step.want)
 		}
 		list, err := stored.New(p.DB).List(t.Context(), 1, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var names []string
 		for _, a := range list {
 			names = append(names, fmt.Sprintf("%s %s %d", a.Name, a.Kind, a.Shape.Points()))
@@ -78,9 +77,7 @@ func TestFleetFile_SetsAreas(t *testing.T) {
 func TestFleetFile_CountsAreas(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	plan, err := tryPlan(p, t, withAreas(`{"centre": {"kind": "operating", "geometry": `+triangle+`}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []Imported{{Agencies: 1, Areas: 1}, {}} {
 		if got, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err != nil || got != want {
 			t.Errorf("imported %+v, %v, want %+v", got, err, want)
@@ -114,9 +111,7 @@ func TestFleetFile_HasAMostNumberOfAreas(t *testing.T) {
 		list[i] = fmt.Sprintf(`"a%d": {"kind": "operating", "geometry": %s}`, i, triangle)
 	}
 	plan, err := tryPlan(p, t, withAreas("{"+strings.Join(list, ",")+"}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva"))
 	if err == nil || !strings.Contains(err.Error(), "at most 1000 areas") {
 		t.Errorf("imported %+v, %v", got, err)

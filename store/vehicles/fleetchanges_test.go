@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/activity"
 	"motorpool/store/storetest"
@@ -69,13 +70,9 @@ func onRecord(t *testing.T, p *fixture) record {
 	t.Helper()
 	changes, err := ReadFleetFile(strings.NewReader(`{"agencies":[{"id":1},{"id":2},{"id":3}],"stations":[{"id":1},{"id":2}],
 		"vehicles":[{"id":1,"unit":"U1"},{"id":2,"unit":"U2"},{"id":3}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	on, err := readRecord(t.Context(), p.Pool, changes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return on
 }
 
@@ -106,18 +103,14 @@ func TestImport_IsOneEntryOfTheAuditLog(t *testing.T) {
 		change(t, p, file)
 	}
 	plan, err := tryPlan(p, t, `{"vehicles":[{"id":2,"color":"blue"}]}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := p.Apply(ctx, plan, telematics.OperatorAt("ben")); !errors.Is(err, context.Canceled) {
 		t.Errorf("an import that is interrupted: %v", err)
 	}
 	entries, err := activity.New(p.DB).Activities(t.Context(), telematics.ActivityQuery{Action: telematics.FleetImport})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for _, e := range slices.Backward(entries) {
 		got = append(got, fmt.Sprint(e.Actor.Subject, " ", e.Actor.Role, " ", e.Outcome, " ", e.Details))
@@ -357,13 +350,9 @@ func TestImport_StatusStaysThatOfNow(t *testing.T) {
 	p := withWholeFleet(t)
 	change(t, p, `{"vehicles":[{"id":1,"status":"available"}]}`)
 	changes, err := ReadFleetFile(strings.NewReader(`{"vehicles":[{"id":1,"color":"red"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	plan, err := p.Plan(t.Context(), changes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// Another import, meanwhile.
 	change(t, p, `{"vehicles":[{"id":1,"status":"maintenance","brand":"VW"}]}`)
 	if _, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err != nil {
@@ -453,9 +442,7 @@ func TestImport_NoVehicleIsForRentInTheWrongCurrency(t *testing.T) {
 		p, t,
 		`{"agencies":[{"id":1,"currency":"JPY","fee_limit":null}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":null}]}`,
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// Whatever the transaction that writes the agencies sees of rates is in no other currency.
 	if _, err := p.Pool.Exec(`
 		create function check_rates() returns trigger language plpgsql as $$

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/dialects"
@@ -17,14 +18,10 @@ import (
 func demoFleet(t *testing.T) FleetFile {
 	t.Helper()
 	f, err := os.Open("../../cmd/dev/fleet.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	file, err := ParseFleetFile(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return file
 }
 
@@ -244,9 +241,7 @@ func TestFleetFile_MinimalVehicle(t *testing.T) {
 	file, err := ParseFleetFile(strings.NewReader(`{"agencies": [{"id": 1, "code": "MUC", "name": "Isar"}],
 		"vehicles": [{"id": 1, "agency_id": 1, "powertrain": "electric", "plate_number": "M 1", "capabilities": ["lock"],
 		"image": null}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v := file.Vehicles[0]
 	if v.Status != telematics.Available || v.Unit != "" || v.Features == nil || len(v.Features) != 0 {
 		t.Errorf("vehicle %+v, want available, without a unit and features", v)
@@ -275,9 +270,7 @@ func TestParseFleetFile_TextsArePrintable(t *testing.T) {
 		"vehicles":[{"id":1,"agency_id":1,"powertrain":"electric","capabilities":["lock"],"plate_number":"` + evil + `","brand":"` + evil +
 		`","model":"` + evil +
 		`","color":"` + evil + `","category":"` + evil + `","features":["` + evil + `"]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v, s := file.Vehicles[0], file.Stations[0]
 	for i, text := range append([]string{file.Agencies[0].Name, s.Name, s.Address, v.Plate, v.Brand, v.Model, v.Color, v.Category},
 		v.Features...) {

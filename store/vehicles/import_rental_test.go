@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -32,15 +33,11 @@ func priced(t *testing.T, p *fixture) (map[telematics.AgencyID]rental.Terms, map
 			from payment_wait))::bigint as wait, coalesce(fee_limit, 0) as fee_limit,
 			(select rules from rental_rules where agency_id = id) as rules
 		from agencies`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	terms := map[telematics.AgencyID]rental.Terms{}
 	for _, a := range agencies {
 		rules, err := decodeRules(a.Rules)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		terms[a.ID] = rental.Terms{
 			Currency: a.Currency, Tax: a.Tax, CancelCutoff: time.Duration(a.Cutoff) * time.Second,
 			Buffer: time.Duration(a.Buffer) * time.Second, UnlockGrace: time.Duration(a.Grace) * time.Second,
@@ -52,10 +49,8 @@ func priced(t *testing.T, p *fixture) (map[telematics.AgencyID]rental.Terms, map
 		Hourly  rental.Minor         `db:"hourly_rate"`
 		Deposit rental.Minor         `db:"deposit"`
 	}
-	if err := p.Pool.SelectContext(t.Context(), &vehicles, `select id, hourly_rate, deposit from vehicles where hourly_rate is
-		not null`); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Pool.SelectContext(t.Context(), &vehicles, `select id, hourly_rate, deposit from vehicles where hourly_rate is
+		not null`))
 	rates := map[telematics.VehicleID]rental.Rate{}
 	for _, v := range vehicles {
 		rates[v.ID] = rental.Rate{Hourly: v.Hourly, Deposit: v.Deposit}
@@ -115,17 +110,13 @@ func putBooking(t *testing.T, p *fixture, vehicle, hours int, state string) {
 			when $2 = 'completed' then now() end, 'EUR', 1500, 190000, 100, 1500, 285, 0, now()
 		from client`,
 		fmt.Sprintf("BK-%d-%d-%s", vehicle, hours, state), state, vehicle, hours)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func vehicleStatuses(t *testing.T, p *fixture) map[telematics.VehicleID]telematics.VehicleStatus {
 	t.Helper()
 	twins, err := p.Twins(t.Context(), telematics.VehicleQuery{Page: telematics.Page{Limit: 100}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	is := map[telematics.VehicleID]telematics.VehicleStatus{}
 	for _, twin := range twins {
 		is[twin.ID] = twin.Status
@@ -180,9 +171,7 @@ func TestImport_WaitsForAConcurrentBooking(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx, err := p.Pool.BeginTxx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	for _, query := range []string{
 		`select from vehicles where id = 1 for no key update`,
@@ -210,12 +199,8 @@ func TestImport_WaitsForAConcurrentBooking(t *testing.T) {
 		t.Fatalf("the import did not wait for the booking: %v", err)
 	default:
 	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-imported; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit())
+	require.NoError(t, <-imported)
 	if is := vehicleStatuses(t, p); is[1] != telematics.Booked {
 		t.Errorf("vehicle 1 is %s, want booked", is[1])
 	}
@@ -227,9 +212,7 @@ func TestImport_BestEffortUnlockIsTheAgencys(t *testing.T) {
 	allowed := func(id telematics.VehicleID) bool {
 		t.Helper()
 		twin, err := p.Twin(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return twin.BestEffortUnlock
 	}
 	vehicle := file.Vehicles[0]

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/activity"
 	"motorpool/store/storetest"
@@ -45,9 +46,7 @@ func TestEdit_MaintenanceHasAReasonAndAnEnd(t *testing.T) {
 	read := func() telematics.MaintenanceDetails {
 		t.Helper()
 		twin, err := p.Twin(t.Context(), 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return twin.Maintenance
 	}
 	first := read()
@@ -124,9 +123,7 @@ func TestEdit_MaintenanceThatEndsMeanwhile(t *testing.T) {
 		edited <- err
 	}()
 	storetest.WaitForLock(t, p.DB)
-	if err := ends.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ends.Commit())
 	var field *rental.FieldError
 	if err := <-edited; !errors.As(err, &field) || field.Field != "until" {
 		t.Errorf("%v, want until refused: the vehicle is in service", err)

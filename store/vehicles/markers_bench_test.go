@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -16,17 +17,13 @@ import (
 // CPU time is only that of Postgres, which works while this process decodes.
 func BenchmarkMarkers(b *testing.B) {
 	db, err := pg.New(pg.Config{URL: storetest.NewDatabase(b), MaxConns: 8, Timeout: time.Minute})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	defer db.Close()
 	p := &fixture{db, New(db)}
 	fillFleet(b, p, 100_000, time.Now())
 	p.Lists.SetMaxOpenConns(1)
 	var backend int
-	if err := p.Lists.Get(&backend, `select pg_backend_pid()`); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, p.Lists.Get(&backend, `select pg_backend_pid()`))
 	read := func() {
 		n := 0
 		if err := p.Markers(b.Context(), telematics.MarkerQuery{}, func(telematics.Marker) error { n++; return nil }); err != nil ||

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -13,9 +14,7 @@ import (
 func (f *fixture) markers(tb testing.TB, q telematics.MarkerQuery) []telematics.Marker {
 	tb.Helper()
 	var found []telematics.Marker
-	if err := f.Markers(tb.Context(), q, func(m telematics.Marker) error { found = append(found, m); return nil }); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, f.Markers(tb.Context(), q, func(m telematics.Marker) error { found = append(found, m); return nil }))
 	return found
 }
 
@@ -40,9 +39,7 @@ func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 		}
 	}
 	twins, err := p.Twins(t.Context(), telematics.VehicleQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	slices.Reverse(twins)
 	markers := p.markers(t, telematics.MarkerQuery{})
 	if len(markers) != len(twins) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -24,9 +25,7 @@ func TestAged_EachSilentVehicleIsReturnedToOneInstance(t *testing.T) {
 		`update units set status = 'online', session = 's', said_at = $1, changed_at = $1, last_seen = $1, announced = 'online'`,
 		now,
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n, err := online.RowsAffected(); err != nil || n != fleet {
 		t.Fatalf("%d vehicles are online, %v", n, err)
 	}
@@ -102,9 +101,7 @@ func TestAged_ChecksAUnitWhenItIsDue(t *testing.T) {
 	}
 	checkAt := func() (at *time.Time) {
 		t.Helper()
-		if err := p.Pool.Get(&at, `select check_at from units where serial = $1`, unit); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.Pool.Get(&at, `select check_at from units where serial = $1`, unit))
 		return at
 	}
 	aged := func(after time.Duration, want ...telematics.PresenceStatus) {
@@ -158,9 +155,7 @@ func TestUnits_PagesHaveEachUnitOfAVehicleOnce(t *testing.T) {
 	seen := map[telematics.Unit]int{}
 	for after, pages := telematics.Unit(""), 0; ; pages++ {
 		page, err := p.Units(t.Context(), after, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(page) == 0 {
 			if pages != 3 {
 				t.Errorf("%d pages, want 3", pages)

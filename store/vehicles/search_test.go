@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -50,9 +51,7 @@ func TestPlainText_IsThatOfGo(t *testing.T) {
 	}
 	all.WriteString("ẞ\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u00A0\u2009Ａ-１\t")
 	var got string
-	if err := p.Pool.Get(&got, `select plain_text($1)`, all.String()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Pool.Get(&got, `select plain_text($1)`, all.String()))
 	if want := telematics.Plain(all.String()); got != want {
 		a, b := []rune(got), []rune(want)
 		for i := range min(len(a), len(b)) {

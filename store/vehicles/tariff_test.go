@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/activity"
 	"motorpool/telematics"
@@ -31,18 +32,14 @@ func versions(t *testing.T, p *fixture) (list []string) {
 		select concat_ws(' ', agency_id, nullif(category, ''), 'v' || version, currency,
 			case when tariff is null then 'none' end, created_by)
 		from tariffs order by agency_id, category, version`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return list
 }
 
 func tariffsOf(t *testing.T, p *fixture, agency telematics.AgencyID) map[string]string {
 	t.Helper()
 	plans, terms, err := p.RentalTerms(t.Context(), agency)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	words := map[string]string{}
 	for _, plan := range plans {
 		words[fmt.Sprintf("%s v%d", nameOf(plan.Category), plan.Version)] = plan.Words(terms.Currency)
@@ -187,9 +184,7 @@ func TestRentalRules_AbsentOnesHaveTheirDefaults(t *testing.T) {
 	rules := func() rental.Rules {
 		t.Helper()
 		_, terms, err := p.RentalTerms(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return terms.Rules
 	}
 	equal(t, "rules", rules(), rental.DefaultRules)
@@ -225,9 +220,7 @@ func TestEdit_OfAnAgencyHasTheRulesOfFleetFiles(t *testing.T) {
 		}})
 	}
 	done, err := edit(1, 1, `{"tariffs":{"compact":{"per_minute":0.30}}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	equal(t, "changes", done.Changes, []string{"agency 1: tariff compact none → 0.30 CHF a minute"})
 	equal(t, "versions", versions(t, p), []string{"1 compact v1 CHF zoe"})
 	entries, err := activity.New(p.DB).Activities(t.Context(), telematics.ActivityQuery{Action: rental.TariffChange})

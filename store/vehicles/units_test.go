@@ -12,6 +12,7 @@ import (
 
 	"motorpool/broker/ingest"
 	"motorpool/httpapi"
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -25,9 +26,7 @@ var (
 func listed(t *testing.T, p *fixture, q telematics.UnitQuery) []telematics.ListedUnit {
 	t.Helper()
 	units, err := p.ListUnits(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return units
 }
 
@@ -48,9 +47,7 @@ func execute(t *testing.T, p *fixture, statement string, args ...any) {
 
 func storeHealth(t *testing.T, p *fixture, units ...telematics.UnitHealth) {
 	t.Helper()
-	if err := p.StoreHealth(t.Context(), units); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.StoreHealth(t.Context(), units))
 }
 
 // newUnits adds the vehicles 1 to n, each with an online unit without problems.
@@ -317,9 +314,7 @@ func TestForgetHealth_RemovesOldEntries(t *testing.T) {
 // BenchmarkListUnits measures pages of 100,000 units: of all, and of those with problems.
 func BenchmarkListUnits(b *testing.B) {
 	db, err := pg.New(pg.Config{URL: storetest.NewDatabase(b), MaxConns: 8, Timeout: time.Minute})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	defer db.Close()
 	p := &fixture{db, New(db)}
 	fillFleet(b, p, 100_000, time.Now())

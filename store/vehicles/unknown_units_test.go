@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -25,17 +26,13 @@ func heardOf(first, n int, at time.Time) []telematics.UnknownUnit {
 
 func note(t *testing.T, p *fixture, heard ...telematics.UnknownUnit) {
 	t.Helper()
-	if err := p.StoreUnknownUnits(t.Context(), heard); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.StoreUnknownUnits(t.Context(), heard))
 }
 
 func unknownUnits(t *testing.T, p *fixture, page telematics.Page) []telematics.UnknownUnit {
 	t.Helper()
 	list, err := p.UnknownUnits(t.Context(), page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return list
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
@@ -130,9 +131,7 @@ func TestTwins_ConnectivityFilterAgreesWithContactAt(t *testing.T) {
 				contact := telematics.Contact{Status: status, LastSeen: seen, ChangedAt: changed}
 				_, err := p.Pool.ExecContext(t.Context(), `update units set status = $2, last_seen = $3, changed_at = $4 where serial = $1`,
 					unit, pg.Nullable(string(status)), pg.Timestamp(seen), pg.Timestamp(changed))
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				want[contact.At(morning)] = append(want[contact.At(morning)], id)
 			}
 		}
@@ -144,9 +143,7 @@ func TestTwins_ConnectivityFilterAgreesWithContactAt(t *testing.T) {
 	want[telematics.Absent] = append(want[telematics.Absent], bare)
 	for _, status := range telematics.PresenceStatuses {
 		twins, err := p.twinsAt(t.Context(), telematics.VehicleQuery{Connectivity: status}, morning)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := twinIDs(twins)
 		slices.Sort(got)
 		if len(got) == 0 || !slices.Equal(got, want[status]) {
@@ -163,9 +160,7 @@ func TestTwin_UnknownFieldsAndValuesAreLeftOut(t *testing.T) {
 		`{"telemetry.speed_kmh": {"v": 5, "at": 1767348000000}, "telemetry.warp": {"v": 9, "at": 1}, "telemetry.gear": {"v": "X",`+
 			` "at": 1}}`,
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	twin, err := p.Twin(t.Context(), id)
 	want := telematics.Snapshot{telematics.SpeedKmh: {Value: 5.0, At: time.UnixMilli(1767348000000).UTC()}}
 	if err != nil || !reflect.DeepEqual(twin.Snapshot, want) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/teltonika"
 	v1 "motorpool/telematics/v1"
@@ -94,9 +95,7 @@ func TestForbids_WhatArrivesContradictsAWrongClock(t *testing.T) {
 					telematics.Message{Dialect: dialect, Unit: "u", Payload: []byte(dialect.encode(h.kmh, arrived.Add(h.ahead)))},
 					arrived,
 				)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				r.Bound(arrived)
 				s = telematics.Merge(s, r)
 			}

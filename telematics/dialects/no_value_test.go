@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/ovms"
 	"motorpool/telematics/teltonika"
@@ -292,8 +293,6 @@ func v1Message(t *testing.T, f telematics.Field, value string, at time.Time) str
 	}
 	message.(map[string]any)["at"] = at
 	text, err := json.Marshal(message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -106,9 +107,7 @@ func strangeTopic(t *testing.T, d telematics.Dialect, s Samples) {
 func message(t *testing.T, d telematics.Dialect, line Line) telematics.Message {
 	t.Helper()
 	unit, subject, err := d.ParseTopic(line.Topic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return telematics.Message{Dialect: d, Unit: unit, Subject: subject, Payload: []byte(line.Payload)}
 }
 
@@ -150,9 +149,7 @@ func datesReports(t *testing.T, d telematics.Dialect, s Samples) {
 	}
 	m := message(t, d, s.Report)
 	r, _, err := d.DecodeReport(m, received)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, arrived := range []time.Time{r.At.Add(-400 * time.Millisecond), r.At.Add(time.Minute)} {
 		if again, _, err := d.DecodeReport(m, arrived); err != nil || !again.Undated && !again.At.Equal(r.At) {
 			t.Errorf(

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/dialecttest"
 )
@@ -109,9 +110,7 @@ func checkReport(t *testing.T, g golden, m telematics.Message) {
 		t.Errorf("%s %q: decoded as %+v, dropped %v, %v", g.Topic, g.Payload, r, dropped, err)
 	}
 	said, err := json.Marshal(r.Nested())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got, want any
 	if g.Values == nil {
 		g.Values = json.RawMessage("{}")

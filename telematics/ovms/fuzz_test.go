@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -32,9 +33,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		for field, value := range r.Values {
 			said, err := json.Marshal(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if _, err := telematics.ParseValue(field, said); err != nil {
 				t.Errorf("%s = %v: %v", field, value, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -17,9 +18,7 @@ func buckets(t *testing.T, reports ...string) (all []Bucket) {
 	for _, report := range reports {
 		at, rest, _ := strings.Cut(report, " ")
 		clock, err := time.Parse("15:04:05", at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var metres, speed float64
 		n, _ := fmt.Sscanf(rest, "%fm %fkm/h", &metres, &speed)
 		b := Bucket{Begin: clock, LocatedAt: clock, Position: &telematics.Position{Latitude: 48 + metres/111_195, Longitude: 11.5}}

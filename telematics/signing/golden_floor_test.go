@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/wiretest"
 )
@@ -32,9 +33,7 @@ func TestGoldenFloor_IsSignedAndVerifiedByteForByte(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	for file, claims := range goldenFloor {
 		signed, err := keys[0].Sign(claims)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		message := wiretest.Golden(t, file, signed)
 		if got, err := ring.Verify(message); err != nil || !reflect.DeepEqual(got, claims) {
 			t.Errorf("%s: verified as %+v, %v", file, got, err)

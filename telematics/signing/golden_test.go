@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/wiretest"
 )
@@ -57,9 +58,7 @@ func TestGoldenCommands_AreSignedAndVerifiedByteForByte(t *testing.T) {
 		{"command-too-long.jws", 0, goldenTooLong},
 	} {
 		signed, err := keys[c.key].Sign(c.claims)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		message := wiretest.Golden(t, c.file, signed)
 		if got, err := ring.Verify(message); err != nil || !reflect.DeepEqual(got, c.claims) {
 			t.Errorf("%s: verified as %+v, %v", c.file, got, err)
@@ -154,20 +153,12 @@ func goldenID(t *testing.T, file string) string {
 func goldenKeys(t testing.TB) ([]Key, Keyring) {
 	t.Helper()
 	private, err := os.ReadFile(filepath.Join("..", "testdata", "keys.jwks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	keys, err := parseKeys(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	public, err := os.ReadFile(filepath.Join("..", "testdata", "keyring.jwks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ring, err := ParseKeyring(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return keys, ring
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/wiretest"
 )
@@ -98,9 +99,7 @@ func TestGoldenVectors_AreSignedAndVerifiedByteForByte(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	for file, claims := range writtenVectors() {
 		signed, err := keys[0].Sign(claims)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got, err := ring.Verify(wiretest.Golden(t, file, signed)); err != nil || !reflect.DeepEqual(got, claims) {
 			t.Errorf("%s: verified as %+v, %v", file, got, err)
 		}

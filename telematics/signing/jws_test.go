@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/wiretest"
 )
@@ -26,9 +27,7 @@ func TestVerify_ReturnsTheSignedClaims(t *testing.T) {
 		},
 	} {
 		message, err := key.Sign(claims)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got, err := key.Keyring().Verify(message); err != nil || !reflect.DeepEqual(got, claims) {
 			t.Errorf("verified as %+v, %v; want %+v", got, err, claims)
 		}
@@ -39,9 +38,7 @@ func TestVerify_ReturnsTheSignedClaims(t *testing.T) {
 func TestSign_MessageHasTheFormOfTheProtocol(t *testing.T) {
 	keys, _ := goldenKeys(t)
 	message, err := keys[1].Sign(goldenAttention)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	parts := strings.Split(string(message), ".")
 	if len(parts) != 3 {
 		t.Fatalf("the message has %d parts, want 3", len(parts))
@@ -58,9 +55,7 @@ func TestSign_MessageHasTheFormOfTheProtocol(t *testing.T) {
 		t.Error("the signature is not over header and claims")
 	}
 	lock, err := keys[0].Sign(goldenLock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if claims := unbase64(t, strings.Split(string(lock), ".")[1]); strings.Contains(claims, "params") || strings.Contains(claims, "tp") {
 		t.Errorf("absent members are written: %s", claims)
 	}
@@ -109,9 +104,7 @@ func TestVerify_WrongFormIsRefusedAlsoFromATrustedKey(t *testing.T) {
 func TestVerify_AnyChangedByteIsRefused(t *testing.T) {
 	key := newKey(t)
 	message, err := key.Sign(goldenLock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range message {
 		changed := bytes.Clone(message)
 		changed[i] ^= 1
@@ -142,9 +135,7 @@ func TestVerify_KeyringOfTwoKeysAcceptsBoth(t *testing.T) {
 	keys, both := goldenKeys(t)
 	for i, key := range keys {
 		message, err := key.Sign(goldenLock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := both.Verify(message); err != nil {
 			t.Errorf("key %d: the keyring of both keys refuses: %v", i, err)
 		}
@@ -189,13 +180,9 @@ func TestSign_EmptyKeyIsRefused(t *testing.T) {
 func TestSign_TimesAreWholeSeconds(t *testing.T) {
 	key := newKey(t)
 	message, err := key.Sign(telematics.Claims{Command: aCommand, IssuedAt: now.Add(999 * time.Millisecond), Expires: now.Add(time.Second)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var claims struct{ Iat, Exp json.Number }
-	if err := json.Unmarshal([]byte(unbase64(t, strings.Split(string(message), ".")[1])), &claims); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(unbase64(t, strings.Split(string(message), ".")[1])), &claims))
 	if claims.Iat != "1767348000" || claims.Exp != "1767348001" {
 		t.Errorf("iat %s and exp %s, want whole seconds", claims.Iat, claims.Exp)
 	}
@@ -211,18 +198,14 @@ func signedRaw(key Key, header, claims string) []byte {
 func newKey(t *testing.T) Key {
 	t.Helper()
 	key, err := NewKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return key
 }
 
 func unbase64(t *testing.T, s string) string {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(b)
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -58,13 +59,9 @@ func TestKeychain_ActiveKeySigns(t *testing.T) {
 	}
 	for _, want := range []string{"a", "b"} {
 		c, err := c.Activate(want, monday)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		message, err := c.Sign(claims)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := (Keyring{want: c.Keyring()[want]}).Verify(message); err != nil {
 			t.Errorf("%s is active, but did not sign: %v", want, err)
 		}
@@ -99,9 +96,7 @@ func TestActivate_MovesTheKeyToTheFrontAndSetsTheTimes(t *testing.T) {
 
 func TestRetire_NeedsTheKeysCommandsToBeOver(t *testing.T) {
 	rotated, err := chain(t, "a", "b", "c").Activate("b", monday)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	plain := chain(t, "a", "b")
 	plain[0].Created, plain[0].Activated, plain[1].Created = time.Time{}, time.Time{}, time.Time{}
 	byHand := chain(t, "a", "b")
@@ -164,14 +159,10 @@ func sameKeys(a, b Keychain) bool {
 
 func TestParseKeychain_ReadsWhatEncodeWrites(t *testing.T) {
 	c, err := chain(t, "a", "b", "c").Activate("b", monday.Add(1234567*time.Microsecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for range 2 {
 		text, err := c.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		again, err := ParseKeychain(text)
 		if err != nil || !sameKeys(again, c) {
 			t.Fatalf("read as %v, %v from\n%s", again, err, text)
@@ -186,9 +177,7 @@ func TestParseKeychain_ReadsWhatEncodeWrites(t *testing.T) {
 func TestParseKeychain_PlainJWKSHasNoTimes(t *testing.T) {
 	keys, _ := goldenKeys(t)
 	plain, err := encodeKeys(keys...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c, err := ParseKeychain(plain)
 	if err != nil || len(c) != len(keys) || c.Active().ID != keys[0].ID || !c[0].Activated.IsZero() {
 		t.Fatalf("keychain %v, %v; want the keys without times", c, err)
@@ -202,17 +191,13 @@ func TestParseKeychain_PlainJWKSHasNoTimes(t *testing.T) {
 func TestParseKeychain_KeepsOtherMembers(t *testing.T) {
 	c := chain(t, "a", "b")
 	text, err := c.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	foreign := bytes.ReplaceAll(text, []byte(`"kid": "a"`), []byte(`"kid": "a", "x5t": "AAAA", "note": {"by": "vault"}`))
 	c, err = ParseKeychain(foreign)
 	if err == nil {
 		c, err = c.Activate("b", monday)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if text, err = c.Encode(); err != nil {
 		t.Fatal(err)
 	}
@@ -231,9 +216,7 @@ func TestParseKeychain_KeepsOtherMembers(t *testing.T) {
 
 func TestParseKeychain_InvalidTimeIsNamed(t *testing.T) {
 	text, err := chain(t, "a").Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, bad := range []string{`"yesterday"`, `17`, `null`, `{}`, `""`} {
 		broken := bytes.Replace(text, []byte(`"2026-01-05T09:00:00Z"`), []byte(bad), 1)
 		if c, err := ParseKeychain(broken); err == nil || !strings.Contains(err.Error(), `"a"`) ||
@@ -246,20 +229,14 @@ func TestParseKeychain_InvalidTimeIsNamed(t *testing.T) {
 func TestKeychain_PrintsNoPrivateKey(t *testing.T) {
 	c := chain(t, "a", "b")
 	text, err := c.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if c, err = ParseKeychain(text); err != nil {
 		t.Fatal(err)
 	}
 	var set struct{ Keys []struct{ D string } }
-	if err := json.Unmarshal(text, &set); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &set))
 	encoded, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	printed := fmt.Sprintf("%v %+v %#v %s %x %s", c, c, c, c[0], c, encoded)
 	for _, secret := range []string{
 		set.Keys[0].D, fmt.Sprintf("%x", c[0].Private.Seed()), strings.Trim(fmt.Sprintf("%d", c[0].Private.Seed()), "[]"),

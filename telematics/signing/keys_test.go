@@ -13,14 +13,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 func TestKeys_AreParsedAsEncoded(t *testing.T) {
 	keys := []Key{newKey(t), newKey(t)}
 	jwks, err := encodeKeys(keys...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err := parseKeys(jwks); err != nil || !reflect.DeepEqual(got, keys) {
 		t.Errorf("parsed as %v, %v", got, err)
 	}
@@ -35,9 +35,7 @@ func TestKeyring_IsParsedAsEncoded(t *testing.T) {
 		maps.Copy(ring, newKey(t).Keyring())
 	}
 	jwks, err := EncodeKeyring(ring)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, err := ParseKeyring(jwks); err != nil || !reflect.DeepEqual(got, ring) {
 		t.Errorf("parsed as %v, %v", got, err)
 	}
@@ -67,13 +65,9 @@ func TestGoldenKeys_PrivateAndPublicOnesAgree(t *testing.T) {
 func TestParseKeys_OtherKindsAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
 	private, err := encodeKeys(keys...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	public, err := EncodeKeyring(ring)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const x25519 = `{"keys":[{"kty":"OKP","crv":"X25519","kid":"k","x":"hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066SpjqqbTmo"}]}`
 	const short = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"hSDwCYkwp1R0i33ctD73Wg2_Og0mOBr066Spjqqb"}]}`
 	const shortSeed = `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"k","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",` +
@@ -144,9 +138,7 @@ func TestKey_PrintsNoPrivateKey(t *testing.T) {
 	}
 	fmt.Fprintln(&printed, key, key.String())
 	b, err := json.Marshal(map[string]any{"key": key, "pointer": &key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	printed.Write(b)
 	slog.New(slog.NewTextHandler(&printed, nil)).Info("text", "key", key, "pointer", &key)
 	slog.New(slog.NewJSONHandler(&printed, nil)).Info("json", "key", key, "pointer", &key, "keys", []Key{key})

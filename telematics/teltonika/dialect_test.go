@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/dialecttest"
 )
@@ -23,9 +24,7 @@ var van = telematics.Installation{
 func golden(t testing.TB, file string) string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(b)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -38,9 +39,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		for field, value := range report.Values {
 			raw, err := json.Marshal(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if again, err := telematics.ParseValue(field, raw); err != nil || !field.Same(value, again) {
 				t.Errorf("%s = %v is parsed again as %v, %v", field, value, again, err)
 			}

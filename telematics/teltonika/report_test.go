@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -122,9 +123,7 @@ func TestDecodeReport_StoredRecordChangesNothingNewer(t *testing.T) {
 		r, _, err := (Dialect{}).DecodeReport(
 			message(fmt.Sprintf(`{"state":{"reported":{"ts":%d,"662":%d}}}`, at.UnixMilli(), locked)), received,
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return r
 	}
 	late := read(received.Add(-time.Hour), 0)

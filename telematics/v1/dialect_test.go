@@ -4,15 +4,14 @@ import (
 	"os"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/telematics/dialecttest"
 )
 
 func TestProtocolV1_KeepsTheContractOfDialects(t *testing.T) {
 	golden := func(file string) string {
 		b, err := os.ReadFile("../testdata/wire/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(b)
 	}
 	dialecttest.Contract(t, Dialect{}, dialecttest.Samples{

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -74,9 +75,7 @@ func checkSameAs(t *testing.T, message []byte, said map[string]any, r telematics
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(said); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, encoder.Encode(said))
 	again, droppedAgain, err := RereadReport(text.Bytes(), received)
 	// Their member names may differ in case, and then the order matters.
 	again.Answers, r.Answers = nil, nil

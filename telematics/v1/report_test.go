@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -33,9 +34,7 @@ func TestDecodeReport_ConcurrentCallsAreIndependent(t *testing.T) {
 	for range 4 {
 		for name, message := range sampleReports {
 			want, _, err := DecodeReport([]byte(message), received)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			all.Go(func() {
 				for range 50 {
 					if _, _, err := DecodeReport([]byte(message[:len(message)/2]), received); err == nil {
@@ -430,9 +429,7 @@ func TestDecodeReport_KeepsTheOtherParts(t *testing.T) {
 			fresh: telematics.Snapshot{telematics.RSRP: {At: later, Once: true}, telematics.Firmware: {At: later, Once: true}}},
 	}
 	first, _, err := DecodeReport([]byte(commonReport), received)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	known := telematics.Merge(nil, first)
 	for _, c := range cases {
 		r, dropped, err := DecodeReport([]byte(c.message), received)

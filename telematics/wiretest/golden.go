@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 var update = flag.Bool("update", false, "write the golden messages anew from what the codec says")
@@ -20,14 +22,10 @@ func Path(file string) string { return filepath.Join("..", "testdata", "wire", f
 func Golden(t testing.TB, file string, written []byte) []byte {
 	t.Helper()
 	if *update && written != nil {
-		if err := os.WriteFile(Path(file), written, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(Path(file), written, 0o644))
 	}
 	message, err := os.ReadFile(Path(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if written != nil && !bytes.Equal(message, written) {
 		t.Errorf("%s: the codec writes\n%s\nwant\n%s", file, written, message)
 	}
@@ -43,9 +41,7 @@ func Seed(f *testing.F, pattern string) {
 	}
 	for _, path := range paths {
 		message, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		f.Add(message)
 	}
 }

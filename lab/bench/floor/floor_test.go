@@ -13,6 +13,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/jmoiron/sqlx"
 
+	"motorpool/internal/require"
 	"motorpool/internal/world"
 	"motorpool/lab/bench/load"
 	"motorpool/simulator/devstack"
@@ -43,9 +44,7 @@ func newTestBed(t *testing.T) *testBed {
 	}
 	w := must(world.New(must(world.TempDir("motorpool-floor-")), slog.New(slog.DiscardHandler)))
 	t.Cleanup(func() { _, _ = w.Close(), os.RemoveAll(w.Dir) })
-	if err := w.StartServers(t.Context(), world.ServersConfig{Gateway: true}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.StartServers(t.Context(), world.ServersConfig{Gateway: true}))
 	b := &testBed{World: w, commands: make(chan mqtt.Message, 100), db: must(sqlx.Open("postgres", w.Postgres.URL())), floor: &Handler{
 		Broker: load.Broker{URL: w.Mosquitto.ServiceURL(), User: devstack.GatewayUser, Password: w.ServicePassword},
 		Root:   load.DurableRoot, Dir: w.Dir, Budget: telematics.DefaultBudget, Postgres: w.Postgres.URL(), Redis: w.Redis.URL(),
@@ -137,9 +136,7 @@ func TestDurable_OneBatchHasAllThatQueuedMeanwhile(t *testing.T) {
 		statuses = append(statuses, b.lock(vehicle))
 	}
 	eventually(t, "the others have queued", func(context.Context) bool { return len(b.floor.store.inserts.queue) == commands-1 })
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, tx.Commit())
 	var messages []mqtt.Message
 	for range commands {
 		messages = append(messages, <-b.commands)
@@ -157,7 +154,5 @@ func TestDurable_OneBatchHasAllThatQueuedMeanwhile(t *testing.T) {
 }
 
 func eventually(t *testing.T, what string, holds func(context.Context) bool) {
-	if err := world.Eventually(t.Context(), 10*time.Second, what, holds); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, world.Eventually(t.Context(), 10*time.Second, what, holds))
 }

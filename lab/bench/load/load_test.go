@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -92,9 +93,7 @@ func TestRequests_WaitConcurrently(t *testing.T) {
 		Calls: Calls{Workers: vehicles, Over: 20 * time.Millisecond},
 	}
 	result, err := requests.Do(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	called := result.(Called)
 	if called.Answered != vehicles-1 || called.Refused != 1 || !strings.Contains(called.Why, "409") {
 		t.Errorf("%d answered, %d refused (%s)", called.Answered, called.Refused, called.Why)

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"motorpool/internal/require"
 )
 
 // aLine is a line to a server that echoes everything.
 func aLine(t *testing.T) (*Line, func() net.Conn) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	go func() {
 		for {
@@ -29,9 +29,7 @@ func aLine(t *testing.T) (*Line, func() net.Conn) {
 	}()
 	n := Network{}
 	at, err := n.Add("a line", "tcp://"+server.Addr().String()+"/path")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = n.Close() })
 	address, path, _ := strings.Cut(strings.TrimPrefix(at, "tcp://"), "/")
 	if path != "path" {
@@ -39,9 +37,7 @@ func aLine(t *testing.T) (*Line, func() net.Conn) {
 	}
 	return n["a line"], func() net.Conn {
 		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
@@ -73,9 +69,7 @@ func TestLine_CutClosesConnectionsAndRefusesNewOnes(t *testing.T) {
 	if _, err := net.Dial("tcp", l.address); err == nil {
 		t.Error("a cut line accepts a connection")
 	}
-	if err := l.Mend(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Mend())
 	if ok, _ := echoes(dial(), "hello"); !ok {
 		t.Error("the mended line does not transmit")
 	}

@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/internal/world"
 )
 
 func TestRun_ErrorOfAFaultEndsTheLoadAndTheRound(t *testing.T) {
 	w, err := world.New(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	broken, loaded := errors.New("broken"), false
 	_, err = Run(t.Context(), w, func(*world.World, Config) (Round, error) {
 		return Round{

@@ -15,6 +15,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
 
@@ -32,9 +33,7 @@ func compose(t *testing.T) *types.Project {
 	options, err := cli.NewProjectOptions(
 		[]string{"docker-compose.yml"}, cli.WithName("motorpool"), cli.WithProfiles([]string{"observe", "tools"}),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	project, err := options.LoadProject(context.Background())
 	if err != nil {
 		t.Fatalf("docker-compose.yml: %v", err)
@@ -112,9 +111,7 @@ func TestCompose_ShowsTheInternalListenerToPrometheusAlone(t *testing.T) {
 	project := compose(t)
 	address := *project.Services["motorpool"].Environment["MOTORPOOL_INTERNAL"]
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	network := ""
 	for name, config := range project.Services["motorpool"].Networks {
 		if config != nil && slices.Contains(config.Aliases, host) {
@@ -152,9 +149,7 @@ func TestCompose_StartsWhatObservesOnlyOnRequest(t *testing.T) {
 // Every variable that compose sets is a setting of the service.
 func TestCompose_SetsOnlyVariablesThatExist(t *testing.T) {
 	config, err := os.ReadFile("internal/app/config.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// Settings of motorpool passwd.
 	known := []string{"MOTORPOOL_UNIT_SECRET", "MOTORPOOL_SERVICE_PASSWORD"}
 	for _, match := range regexp.MustCompile(`(?m)^\t(\w+)\s+\S+\s+`+"`"+`(?:name:"([\w-]+)")?`).FindAllStringSubmatch(string(config), -1) {
@@ -165,9 +160,7 @@ func TestCompose_SetsOnlyVariablesThatExist(t *testing.T) {
 		known = append(known, "MOTORPOOL_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 	}
 	text, err := os.ReadFile("docker-compose.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range regexp.MustCompile(`MOTORPOOL_\w+`).FindAllString(string(text), -1) {
 		if !slices.Contains(known, name) {
 			t.Errorf("%s is not a setting; known are %v", name, known)
@@ -208,9 +201,7 @@ func TestCompose_HandsTheServicesSecretsToAnOperatorToo(t *testing.T) {
 	dir := t.TempDir()
 	writes = strings.ReplaceAll(writes, "/database/", "")
 	for name, secret := range map[string]string{"postgres.secret": "pg1", "service.secret": "mq2", "agency.secret": "YWdlbmN5Lys9PQ=="} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(secret), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(secret), 0o600))
 	}
 	command := exec.Command(
 		"sh", "-euc",
@@ -235,9 +226,7 @@ func TestCompose_RunsPostgresWithTheRecommendedSettings(t *testing.T) {
 		t.Errorf("settings %v, want %v", settings, devstack.RecommendedSettings)
 	}
 	page, err := os.ReadFile("docs/servers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, setting := range devstack.RecommendedSettings {
 		if !strings.Contains(string(page), "`"+setting+"`") {
 			t.Errorf("docs/servers.md does not have %s", setting)
@@ -285,17 +274,13 @@ func TestCompose_LetsPeopleIn(t *testing.T) {
 		t.Errorf("browsers reach %v, and not %s", service.Ports, *address)
 	}
 	text, err := os.ReadFile("docker-compose.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	commands := regexp.MustCompile(`(?m)^#   docker compose run --rm (\w+) `).FindAllStringSubmatch(string(text), -1)
 	if len(commands) < 2 || commands[0][1] != "operator" || commands[1][1] != "token" {
 		t.Errorf("the file begins with the commands %v, want operator and token", commands)
 	}
 	access, err := os.ReadFile("docs/access.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, command := range commands {
 		if project.Services[command[1]].Name == "" {
 			t.Errorf("%s: there is no such service", command[0])

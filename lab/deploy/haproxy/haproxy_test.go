@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
 
@@ -28,9 +29,7 @@ func TestConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 		},
 	}
 	file, err := config.WriteFiles(443)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	accepted(t, file)
 }
 
@@ -40,9 +39,7 @@ func TestMQTTConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 		Dir: dir, Public: public, CAFile: authority.CAFile, Shards: []string{"127.0.0.1:1", "127.0.0.1:2"},
 	}
 	file, err := config.WriteFiles(8883)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	accepted(t, file)
 }
 
@@ -53,13 +50,9 @@ func newFiles(t *testing.T, name string) (dir string, authority *devstack.Author
 	devstack.NeedServer(t, devstack.HAProxyServer)
 	dir = t.TempDir()
 	authority, err := devstack.NewAuthority(filepath.Join(dir, "authority"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	public, err = authority.Issue(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dir, authority, public
 }
 
@@ -83,24 +76,18 @@ func accepted(t *testing.T, file string) {
 func TestConf_LogsNoQuery(t *testing.T) {
 	dir, authority, public := newFiles(t, "fleet")
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	address := free.Addr().(*net.TCPAddr)
 	_ = free.Close()
 	file, err := devstack.HAProxyConfig{
 		Dir: dir, Public: public, CAFile: authority.CAFile,
 		Backends: []devstack.Backend{{URL: "https://127.0.0.1:1", Health: "http://127.0.0.1:2"}},
 	}.WriteFiles(address.Port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var log bytes.Buffer
 	balancer := exec.Command(program(), "-db", "-f", file)
 	balancer.Stdout = &log
-	if err := balancer.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, balancer.Start())
 	client := http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
 	} //nolint:gosec // the balancer of this test
@@ -126,9 +113,7 @@ func TestConf_LogsNoQuery(t *testing.T) {
 func TestConf_ABrowserGetsTheConsoleFromOneInstance(t *testing.T) {
 	dir, authority, public := newFiles(t, "fleet")
 	pair, err := tls.LoadX509KeyPair(public.CertFile, public.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config := devstack.HAProxyConfig{Dir: dir, Public: public, CAFile: authority.CAFile}
 	var served [2]atomic.Int64
 	for i := range served {
@@ -141,18 +126,14 @@ func TestConf_ABrowserGetsTheConsoleFromOneInstance(t *testing.T) {
 		config.Backends = append(config.Backends, devstack.Backend{URL: instance.URL, Health: health.URL})
 	}
 	balancer, err := devstack.StartHAProxy(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = balancer.Close() })
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: authority.Trusted(), DisableKeepAlives: true}}
 	by := func(path string) (first, second int64) {
 		was := [2]int64{served[0].Load(), served[1].Load()}
 		for range 10 {
 			response, err := client.Get(balancer.URL() + path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_ = response.Body.Close()
 		}
 		return served[0].Load() - was[0], served[1].Load() - was[1]

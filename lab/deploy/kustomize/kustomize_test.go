@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"motorpool/internal/require"
 )
 
 func TestMain(m *testing.M) {
@@ -48,15 +50,11 @@ type manifests struct {
 func render(t *testing.T, folder string) *manifests {
 	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m := &manifests{services: map[string]*corev1.Service{}, configs: map[string]*corev1.ConfigMap{}, secrets: map[string]*corev1.Secret{}}
 	for _, object := range built.Resources() {
 		text, err := object.AsYAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var into metav1.Object
 		switch kind := object.GetKind(); kind {
 		case "Deployment":
@@ -120,9 +118,7 @@ func TestBase_SelectsTheInstances(t *testing.T) {
 		"topology":          m.deployment.Spec.Template.Spec.TopologySpreadConstraints[0].LabelSelector,
 	} {
 		s, err := metav1.LabelSelectorAsSelector(selector)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		selectors[name] = s
 	}
 	for name, selector := range selectors {
@@ -186,9 +182,7 @@ func TestBase_RollsWithoutLosingACommand(t *testing.T) {
 		t.Errorf("an update removes instances before new ones are ready: %+v", m.deployment.Spec.Strategy)
 	}
 	drain, err := time.ParseDuration(m.settings()["MOTORPOOL_DRAIN"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	grace := time.Duration(*m.deployment.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
 	if grace < drain+90*time.Second {
 		t.Errorf("the grace period is %v, want the drain of %v and 90 s", grace, drain)
@@ -232,24 +226,16 @@ func settings(t *testing.T, m *manifests) {
 func TestInstall_PageRendersAnInstallation(t *testing.T) {
 	const root = "../.."
 	page, err := os.ReadFile(filepath.Join(root, "docs/install.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## In Kubernetes\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	folder := t.TempDir()
-	if err := os.CopyFS(filepath.Join(folder, "deploy/kustomize"), os.DirFS(".")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(filepath.Join(folder, "deploy/kustomize"), os.DirFS(".")))
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	if err := os.Mkdir(filepath.Join(folder, "keys"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "keys"), 0o700))
 	write("keys/signing.jwks", "{}")
 	write("keys/tokens.jwks", "{}")
 	var image string

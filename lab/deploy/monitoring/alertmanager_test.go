@@ -16,6 +16,7 @@ import (
 
 	"motorpool/alerts"
 	"motorpool/alerts/alertmanager"
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
 
@@ -80,13 +81,9 @@ type alertmanagerServer struct {
 func startAlertmanager(t *testing.T) alertmanagerServer {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "alertmanager.yml")
-	if err := os.WriteFile(file, []byte(alertmanagerConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(alertmanagerConfig), 0o600))
 	server, err := devstack.StartAlertmanager(dir, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return alertmanagerServer{t, server}
 }
@@ -94,9 +91,7 @@ func startAlertmanager(t *testing.T) alertmanagerServer {
 // send sends alerts until the test ends, as an instance does, and more often.
 func (a alertmanagerServer) send(open *openAlerts) {
 	urls, err := alertmanager.ParseURLs(a.URL())
-	if err != nil {
-		a.Fatal(err)
-	}
+	require.NoError(a, err)
 	sender := alertmanager.New(alertmanager.Config{URLs: urls, Open: open.read, Look: 50 * time.Millisecond, Repeat: time.Second})
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -121,9 +116,7 @@ func (a alertmanagerServer) silence(label, value string) {
 		"matchers": []any{map[string]any{"name": label, "value": value, "isRegex": false}},
 		"startsAt": time.Now(), "endsAt": time.Now().Add(time.Hour), "createdBy": "anna", "comment": "is being repaired",
 	})
-	if err != nil {
-		a.Fatal(err)
-	}
+	require.NoError(a, err)
 	response, err := http.Post(a.URL()+"/api/v2/silences", "application/json", bytes.NewReader(body))
 	a.read(response, err, nil)
 }
@@ -135,9 +128,7 @@ func (a alertmanagerServer) get(path string, into any) {
 
 func (a alertmanagerServer) read(response *http.Response, err error, into any) {
 	a.Helper()
-	if err != nil {
-		a.Fatal(err)
-	}
+	require.NoError(a, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {

@@ -15,6 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
 
@@ -36,9 +37,7 @@ type rule struct {
 func readYAML(t *testing.T, file string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := yaml.Unmarshal(text, into); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -85,9 +84,7 @@ const (
 // Each alert is in a section of the page of the alerts, to which its runbook leads.
 func TestAlerts_HaveASeverityASummaryAndARunbookThatExists(t *testing.T) {
 	text, err := os.ReadFile(alertsDocument)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	runbooks, used := map[string]string{}, map[string]bool{}
 	for _, section := range strings.Split(string(text), "\n## ")[1:] {
 		heading, body, _ := strings.Cut(section, "\n")
@@ -126,18 +123,14 @@ func TestAlerts_AreTheTableOfTheDocumentation(t *testing.T) {
 			template.ReplaceAllString(r.Annotations["summary"], "*$1*"))
 	}
 	page, err := os.ReadFile(alertsDocument)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	before, rest, begins := strings.Cut(string(page), alertsBegin)
 	written, after, ends := strings.Cut(rest, alertsEnd)
 	if !begins || !ends {
 		t.Fatalf("%s lacks the markers of the alerts", alertsDocument)
 	}
 	if os.Getenv("UPDATE") != "" {
-		if err := os.WriteFile(alertsDocument, []byte(before+alertsBegin+table.String()+alertsEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(alertsDocument, []byte(before+alertsBegin+table.String()+alertsEnd+after), 0o644))
 	} else if written != table.String() {
 		t.Errorf("%s differs from the rules:\n%s\nwant\n%s", alertsDocument, written, table.String())
 	}
@@ -169,9 +162,7 @@ func TestAlerts_FireInOneCaseAndStaySilentInAnother(t *testing.T) {
 
 func TestDashboard_PanelsDoNotOverlapAndHaveQueries(t *testing.T) {
 	text, err := os.ReadFile("grafana/motorpool.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var dashboard struct {
 		Panels []struct {
 			ID      int
@@ -181,9 +172,7 @@ func TestDashboard_PanelsDoNotOverlapAndHaveQueries(t *testing.T) {
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &dashboard))
 	var ids []int
 	taken := map[[2]int]string{}
 	for _, p := range dashboard.Panels {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
+
+	"motorpool/internal/require"
 )
 
 func TestMain(m *testing.M) {
@@ -34,9 +36,7 @@ func TestRelease_IsConfiguredByGoReleasersSchema(t *testing.T) {
 		t.Fatalf("go mod download %s: %v\n%s", goreleaser, err, downloaded)
 	}
 	schema, err := jsonschema.NewCompiler().Compile(filepath.Join(module.Dir, "www/docs/static/schema.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := schema.Validate(release(t)); err != nil {
 		t.Errorf("the release configuration does not match the schema: %v", err)
 	}
@@ -46,17 +46,11 @@ func TestRelease_IsConfiguredByGoReleasersSchema(t *testing.T) {
 func release(t *testing.T) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile(".goreleaser.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	asJSON, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return config.(map[string]any)
 }
 
@@ -95,9 +89,7 @@ func TestRelease_NamesExistingFiles(t *testing.T) {
 func releases(t *testing.T) (versions []string) {
 	t.Helper()
 	text, err := os.ReadFile("CHANGELOG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(text), -1) {
 		if heading[1] == "Unreleased" && versions == nil {
 			continue
@@ -115,9 +107,7 @@ func releases(t *testing.T) (versions []string) {
 // release.
 func TestReleases_HaveNotesAndASchema(t *testing.T) {
 	list, err := os.ReadFile("store/migrations/testdata/releases")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var listed []string
 	for _, line := range regexp.MustCompile(`(?m)^v(\S+) `).FindAllStringSubmatch(string(list), -1) {
 		listed = append(listed, line[1])
@@ -147,9 +137,7 @@ func TestRelease_TagHasTheNotes(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(folder, name), text, 0o755)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	run := func(name string, args ...string) (string, error) {
 		command := exec.Command(name, args...)

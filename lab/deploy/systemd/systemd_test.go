@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"motorpool/internal/require"
 )
 
 func TestMain(m *testing.M) {
@@ -26,15 +28,11 @@ const unit = "motorpool.service"
 
 func TestUnit_IsAcceptedBySystemd(t *testing.T) {
 	text, err := os.ReadFile(unit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	copied := filepath.Join(t.TempDir(), unit)
 	// The program and the manual are not installed on the test machine.
 	installed := strings.NewReplacer("/usr/bin/motorpool", "/bin/true").Replace(string(text))
-	if err := os.WriteFile(copied, []byte(installed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(copied, []byte(installed), 0o600))
 	if out, err := exec.Command("systemd-analyze", "verify", "--man=no", "--recursive-errors=no",
 		copied).CombinedOutput(); err != nil || strings.Contains(string(out), unit+":") {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
@@ -51,9 +49,7 @@ func TestUnit_IsHardened(t *testing.T) {
 
 func TestUnit_StopTimeoutCoversDrainAndCommands(t *testing.T) {
 	text, err := os.ReadFile(unit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	match := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindSubmatch(text)
 	if match == nil {
 		t.Fatal("the unit has no TimeoutStopSec")
@@ -74,9 +70,7 @@ func TestSettings_Exist(t *testing.T) {
 	known := setting.FindAllString(string(help), -1)
 	for _, name := range []string{unit, "motorpool.env.example"} {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, used := range setting.FindAllString(string(text), -1) {
 			if !slices.Contains(known, used) {
 				t.Errorf("%s: %s is not a setting of 'motorpool serve'", name, used)
@@ -88,9 +82,7 @@ func TestSettings_Exist(t *testing.T) {
 // The program accepts the example with every line enabled, and begins to serve.
 func TestExample_IsAcceptedWithEveryLineEnabled(t *testing.T) {
 	text, err := os.ReadFile("motorpool.env.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir := t.TempDir()
 	run := func(ctx context.Context, env []string, args ...string) *exec.Cmd {
 		command := exec.CommandContext(ctx, filepath.Join(dir, "motorpool"), args...)
@@ -104,16 +96,12 @@ func TestExample_IsAcceptedWithEveryLineEnabled(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "signing.jwks"), keys, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	public, err := run(t.Context(), nil, "keys", "public", "signing.jwks").Output()
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "tokens.jwks"), public, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var env []string
 	for _, line := range regexp.MustCompile(`(?m)^#?(MOTORPOOL_\w+=.*)$`).FindAllStringSubmatch(string(text), -1) {
 		setting := line[1]
@@ -136,9 +124,7 @@ func TestExample_IsAcceptedWithEveryLineEnabled(t *testing.T) {
 	if err == nil {
 		err = serving.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var said strings.Builder
 	for lines := bufio.NewScanner(log); lines.Scan(); {
 		said.WriteString(lines.Text() + "\n")

@@ -16,6 +16,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 	"go.uber.org/goleak"
 
+	"motorpool/internal/require"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	modules "motorpool/simulator/ovms"
@@ -36,19 +37,13 @@ func openBroker(t *testing.T) string {
 	t.Helper()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	port, err := devstack.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "mosquitto.conf")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "listener %d 127.0.0.1\nallow_anonymous true\n", port), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "listener %d 127.0.0.1\nallow_anonymous true\n", port), 0o600))
 	server, err := devstack.StartProgram(t.Context(), devstack.ProgramConfig{
 		Name: "mosquitto", Serving: " running", Command: func() *exec.Cmd { return exec.Command(devstack.MosquittoServer, "-c", file) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return "tcp://" + net.JoinHostPort("127.0.0.1", fmt.Sprint(port))
 }
@@ -71,14 +66,10 @@ func begin(t *testing.T, module func(*testing.T, string) subject) world {
 	t.Helper()
 	broker := openBroker(t)
 	recorder, err := firmware.Record(broker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(recorder.Close)
 	shell, err := firmware.Dial(broker, unit, "any", unit, "host:4242")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(shell.Close)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup

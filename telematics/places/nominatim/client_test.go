@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/places/nominatim"
 )
@@ -30,9 +31,7 @@ func ask(t *testing.T, handler http.HandlerFunc, change ...func(*nominatim.Confi
 		c(&config)
 	}
 	client, err := nominatim.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	return client.Address(t.Context(), here)
 }
@@ -135,9 +134,7 @@ func TestAddress_ErrorHasNeitherThePlaceNorTheKey(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	client, err := nominatim.New(nominatim.Config{URL: closed.URL + "?key=secret"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = client.Address(context.Background(), here)
 	if err == nil {
 		t.Fatal("a closed server answered")
