@@ -95,10 +95,14 @@ func TestUnknownMember_NumberOfErrorsIsLimited(t *testing.T) {
 		members = append(members, fmt.Sprintf(`"m%d":1`, i))
 	}
 	a := newAPI(t)
-	for _, path := range []string{lock, attention42} {
-		r := a.post(path, withJSON("{"+strings.Join(members, ",")+"}")).wants(422, "validation_failed")
-		if n := len(r.body.Errors); n > 17 || len(r.text) > 8_000 {
-			t.Errorf("%d errors, %d bytes; want at most 17 errors, 8000 bytes", n, len(r.text))
+	unknown := "{" + strings.Join(members, ",") + "}"
+	rules := `{"rules":[{` + strings.Join(members, `},{`) + `}]}`
+	for _, r := range []*response{
+		a.post(lock, withJSON(unknown)), a.post(attention42, withJSON(unknown)), a.do(http.MethodPut, rulesOfOne, withJSON(rules)),
+	} {
+		r.wants(422, "validation_failed")
+		if n := len(r.body.Errors); n > 32 || len(r.text) > 8_000 {
+			t.Errorf("%d errors, %d bytes; want at most 32 errors, 8000 bytes", n, len(r.text))
 		}
 	}
 }

@@ -19,11 +19,10 @@ func (f *FieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, obje
 	if schema.AdditionalProperties.Has == nil || *schema.AdditionalProperties.Has {
 		return
 	}
-	unknown := 0
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		member := schema.Properties[name]
 		if member == nil {
-			if unknown++; unknown <= maxUnknown {
+			if !f.isFull() { // else the nearest is not looked for
 				f.Add(prefix+name, unknownMember(name, schema))
 			}
 			delete(object, name)
@@ -59,12 +58,11 @@ func (f *FieldErrors) refuseUnknownQuery(spec openapi3.Operation, sent url.Value
 			known = append(known, ref.Value.Name)
 		}
 	}
-	unknown := 0
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
 		if slices.Contains(known, name) {
 			continue
 		}
-		if unknown++; unknown > maxUnknown {
+		if f.isFull() {
 			return
 		}
 		f.Add(strings.ToValidUTF8(name, "\uFFFD"), unknownParameter(name, known))
