@@ -263,7 +263,7 @@ func (b Booking) over(end time.Time) (Price, error) {
 // used returns the usage of a rental that began, and ends at a time.
 func (b Booking) used(end time.Time) Usage {
 	u := Usage{
-		Reserved: b.ActualStart.Sub(later(b.Start, b.Created)), Time: end.Sub(b.ActualStart), Paused: b.PausedFor, Metres: b.driven(),
+		Reserved: b.ActualStart.Sub(later(b.Start, b.Created)), Time: end.Sub(b.ActualStart), Paused: b.PausedFor, Metres: b.driven(end),
 	}
 	if !b.PausedSince.IsZero() {
 		u.Paused += max(0, end.Sub(b.PausedSince))
@@ -271,12 +271,21 @@ func (b Booking) used(end time.Time) Usage {
 	return u
 }
 
-// driven returns how far the vehicle was driven, in metres; 0: not known.
-func (b Booking) driven() int64 {
-	if b.StartMetres == 0 {
+// An odometer that says more than fastest, in metres a second, counts something else: another unit
+// was built in, or the unit counts from another number. It may be up to odometerAge old. Half: fast
+// rentals cost no distance. Double: such a unit costs the client more.
+const (
+	fastest     = 70 // 252 km/h
+	odometerAge = 10 * time.Minute
+)
+
+// driven returns how far the vehicle was driven until the end, in metres; 0: not known.
+func (b Booking) driven(end time.Time) int64 {
+	driven := max(0, b.EndMetres-b.StartMetres)
+	if b.StartMetres == 0 || driven > fastest*int64((end.Sub(b.ActualStart)+odometerAge)/time.Second) {
 		return 0
 	}
-	return max(0, b.EndMetres-b.StartMetres)
+	return driven
 }
 
 func later(a, b time.Time) time.Time {

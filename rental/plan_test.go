@@ -396,6 +396,11 @@ func TestFinalPrice_OfWhatWasUsed(t *testing.T) {
 	if err != nil || explain("EUR", lines) != want || price.Rental() != 715 {
 		t.Errorf("final price %+v, %v, of %s; want %s", price, err, explain("EUR", lines), want)
 	}
+	faulty := d
+	faulty.EndMetres = 4_999_999_000 // as of another unit
+	if _, lines, err := faulty.FinalPrice(end); err != nil || strings.Contains(explain("EUR", lines), "distance") {
+		t.Errorf("more than it can have driven: %s, %v; want no distance", explain("EUR", lines), err)
+	}
 	// The booking keeps what explains it.
 	d.State, d.ActualEnd, d.Price = rental.Completed, end, price
 	d.PausedFor, d.PausedSince = 15*time.Minute, time.Time{}
@@ -432,6 +437,9 @@ func closed(t *testing.T, metres int64, goodwill rental.Minor) (charged, refunde
 	d := planned()
 	d = after(d, do(t)(d.Begin(start)))
 	d.StartMetres = 1_000_000
+	plan := city
+	plan.Kilometre = 50
+	d.Plan = &plan
 	for i := range d.Charges {
 		carryOut(&d.Charges[i], start)
 	}
@@ -454,16 +462,16 @@ func closed(t *testing.T, metres int64, goodwill rental.Minor) (charged, refunde
 	return charged, refunded
 }
 
-// The start charged a day, 86.90 with tax; an hour is 13.20, and with 300 km too
+// The start charged a day, 86.90 with tax; an hour is 13.20, and with 150 km too
 // many 12.00 + 75.00 + 8.70 = 95.70. What staff gave back is not charged again.
 func TestClose_ChargesTheRestOrRefundsTheExcess(t *testing.T) {
 	for what, c := range map[string]struct {
 		metres, goodwill, charged, refunded rental.Minor
 	}{
 		"an hour":                                {50_000, 0, 8_690, 8_690 - 1_320},
-		"an hour, and 300 km too many":           {400_000, 0, 8_690 + 880, 0},
+		"an hour, and 150 km too many":           {250_000, 0, 8_690 + 880, 0},
 		"an hour, after a refund":                {50_000, 500, 8_690, 8_690 - 1_320 + 500},
-		"an hour, 300 km too many, and a refund": {400_000, 500, 8_690 + 880, 500},
+		"an hour, 150 km too many, and a refund": {250_000, 500, 8_690 + 880, 500},
 		"an hour, after all was refunded":        {50_000, 8_690, 8_690, 8_690},
 	} {
 		if charged, refunded := closed(t, int64(c.metres), c.goodwill); charged != c.charged || refunded != c.refunded {
