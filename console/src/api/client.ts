@@ -63,9 +63,12 @@ export class ApiError extends Error {
 
 /** What a refusal is in the language of the pages. */
 let translated = (_error: Pick<Schemas['Error'], 'code' | 'reason' | 'detail'>, message: string): string => message;
+/** That there is no answer: browsers say it in words of their makers. */
+let unreachable = () => '';
 
-export function translateRefusals(by: typeof translated) {
+export function translateRefusals(by: typeof translated, noAnswer: typeof unreachable) {
   translated = by;
+  unreachable = noAnswer;
 }
 
 function refusal(status: number, { error, errors, message }: Envelope<unknown, unknown>): ApiError {
@@ -93,26 +96,30 @@ export async function call<Data, Meta = unknown>(
   options: { body?: unknown; headers?: Record<string, string>; signal?: AbortSignal } = {},
 ): Promise<Answer<Data, Meta>> {
   const headers: Record<string, string> = { Accept: 'application/json', ...options.headers };
-  const request: RequestInit = { method, headers, credentials: 'same-origin' };
+  const request: RequestInit = { method, headers };
   if (options.body !== undefined) {
     headers['Content-Type'] = 'application/json';
     request.body = JSON.stringify(options.body);
   }
   if (options.signal) request.signal = options.signal;
+  const { envelope } = await exchange<Data, Meta>(path, request);
+  return { data: envelope.data, meta: envelope.meta, message: envelope.message };
+}
+
+async function exchange<Data, Meta>(path: string, request: RequestInit): Promise<{ response: Response; envelope: Envelope<Data, Meta> }> {
   const sent = Date.now();
-  const response = await fetch(`../${path}`, request);
+  let response: Response | undefined;
   let envelope: Envelope<Data, Meta>;
   try {
-    envelope = clean(await response.json());
+    response = await fetch(`../${path}`, { ...request, credentials: 'same-origin' });
+    envelope = response.status === 304 ? {} : clean(await response.json());
   } catch {
-    throw new ApiError(response.status, 'no_answer', response.statusText);
+    throw new ApiError(response?.status ?? 0, 'no_answer', unreachable());
   }
   serverTime.update(Date.parse(envelope.timestamp ?? ''), sent, Date.now());
   if (response.status === 401) endSession();
-  if (!response.ok) {
-    throw refusal(response.status, envelope);
-  }
-  return { data: envelope.data, meta: envelope.meta, message: envelope.message };
+  if (!response.ok && response.status !== 304) throw refusal(response.status, envelope);
+  return { response, envelope };
 }
 
 export const get = <Data, Meta = unknown>(path: string) => call<Data, Meta>('GET', `api/v1/admin/${path}`);
@@ -121,12 +128,8 @@ export const get = <Data, Meta = unknown>(path: string) => call<Data, Meta>('GET
 export async function getIfChanged<Data>(path: string, etag: string): Promise<{ data: Data; etag: string } | null> {
   const headers: Record<string, string> = etag ? { 'If-None-Match': etag } : {};
   // The browser's own cache would answer 304 with the body it has.
-  const response = await fetch(`../api/v1/admin/${path}`, { headers, credentials: 'same-origin', cache: 'no-store' });
-  if (response.status === 304) return null;
-  if (response.status === 401) endSession();
-  const envelope: Envelope<Data, unknown> = clean(await response.json());
-  if (!response.ok) throw refusal(response.status, envelope);
-  return { data: envelope.data, etag: response.headers.get('ETag') ?? '' };
+  const { response, envelope } = await exchange<Data, unknown>(`api/v1/admin/${path}`, { headers, cache: 'no-store' });
+  return response.status === 304 ? null : { data: envelope.data, etag: response.headers.get('ETag') ?? '' };
 }
 
 /** The first pages of a list, and whether there are more. */

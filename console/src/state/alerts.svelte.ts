@@ -53,9 +53,13 @@ export class Alerts {
         if (alert === null) open.delete(id);
         else open.set(id, { ...alert, holder: open.get(id)?.holder ?? null });
       }
+      const before = this.#open;
       this.#open = open;
       this.more = severities.filter((_, i) => lists[i]?.more);
       this.problem = '';
+      // What happened while no events came.
+      if (this.loaded)
+        for (const alert of open.values()) if (before.get(alert.id)?.severity !== alert.severity) this.#tell({ change: 'opened', alert });
       this.loaded = true;
     } catch (error) {
       if (reading !== this.#reading || (error instanceof ApiError && error.status === 401)) return;
@@ -67,7 +71,11 @@ export class Alerts {
   take({ change, alert }: AlertChange) {
     this.#put(change === 'cleared' ? null : { ...alert, holder: this.#open.get(alert.id)?.holder ?? null }, alert.id);
     if (change === 'opened') this.#later ??= setTimeout(() => void this.read(), holdersAfter);
-    for (const listener of this.#watching) listener({ change, alert });
+    this.#tell({ change, alert });
+  }
+
+  #tell(change: AlertChange) {
+    for (const listener of this.#watching) listener(change);
   }
 
   #put(alert: Alert | null, id: string) {

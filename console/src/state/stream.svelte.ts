@@ -86,7 +86,8 @@ export class Stream {
   #say(error: unknown) {
     if (error instanceof ApiError && error.status === 401) return;
     // While nothing arrives, the banner says so.
-    this.problem = error instanceof ApiError || this.connected ? String(error instanceof Error ? error.message : error) : '';
+    const isAnswer = error instanceof ApiError && error.code !== 'no_answer';
+    this.problem = isAnswer || this.connected ? String(error instanceof Error ? error.message : error) : '';
   }
 
   /** Follows commands while no events come. */

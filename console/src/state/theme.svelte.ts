@@ -1,4 +1,6 @@
 // Light or dark: as the system has it, until a person chooses.
+import { keep } from './storage';
+
 export const themes = ['auto', 'light', 'dark'] as const;
 export type ThemeName = (typeof themes)[number];
 
@@ -19,7 +21,7 @@ class Theme {
 
   choose(name: ThemeName) {
     this.name = name;
-    localStorage.setItem('theme', name);
+    keep(localStorage, 'theme', name);
     this.#apply();
   }
 

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Alert } from '../api/client';
 import { at, doubled, Envelope, openConsole, summary, uuid, type Answers, type Pages } from './service';
 
@@ -149,4 +149,36 @@ it('counts those that are over by their rules', async () => {
   document.querySelector<HTMLElement>('[data-filter="warning"]')!.click();
   await pages.until(() => pages.texts('[data-alert]').length === 2 && location.hash === '#/attention?severity=warning');
   expect(pages.errors).toEqual([]);
+});
+
+it('rings for each critical alert once, also for those that it missed', async () => {
+  const tones = vi.fn();
+  const gain = { setValueAtTime() {}, exponentialRampToValueAtTime() {} };
+  const node = { connect: () => node, frequency: {}, gain, start: tones, stop() {} };
+  vi.stubGlobal('AudioContext', class {
+    currentTime = tones.mock.calls.length * 10;
+    resume = async () => void (this.currentTime = tones.mock.calls.length * 10);
+    createOscillator = () => node;
+    createGain = () => node;
+  });
+  document.querySelector<HTMLElement>('.bell')?.click();
+  await vi.waitFor(() => expect(tones).toHaveBeenCalledTimes(1));
+  const moved = alert(8, { severity: 'critical', rule: 'moved_without_booking', facts: { metres: 230 } });
+  await pages.send('alert', { change: 'opened', alert: moved });
+  await vi.waitFor(() => expect(tones).toHaveBeenCalledTimes(2));
+  const [missed, known] = [alert(9, { severity: 'critical' }), alert(10, { severity: 'critical', ...seen })];
+  Object.assign(answers, of('critical', moved, alert(1, { severity: 'critical' }), missed, known));
+  await pages.send('reset', {});
+  await vi.waitFor(() => expect(tones).toHaveBeenCalledTimes(3));
+  await pages.send('reset', {});
+  await pages.until(() => pages.texts('[data-filter="critical"]')[0] === 'critical 3');
+  expect(tones).toHaveBeenCalledTimes(3);
+  document.querySelector<HTMLElement>('.bell')?.click();
+});
+
+it('names the alert of each of its buttons', () => {
+  for (const button of document.querySelectorAll('[data-alert] :is(button, .button, input)')) {
+    const about = document.getElementById(button.getAttribute('aria-describedby') ?? '');
+    expect(about?.closest('[data-alert]')).toBe(button.closest('[data-alert]'));
+  }
 });

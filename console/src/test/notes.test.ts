@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { tick } from 'svelte';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { session } from '../state/session.svelte';
 import { at, doubled, openConsole, type Pages } from './service';
 
@@ -57,6 +57,18 @@ it('keeps what was typed for a person who comes back', async () => {
   await write('The spare key');
   expect(field().value).toBe('');
   await pages.until(() => !sessionStorage.getItem('note zoe vehicles/1'));
+});
+
+it('goes on where the browser has no room to keep what is typed', async () => {
+  await pages.open('#/vehicles/1', '[data-notes] textarea');
+  vi.spyOn(Storage.prototype, 'setItem').mockImplementation(() => {
+    throw new Error('QuotaExceededError');
+  });
+  await write('Scratched.');
+  document.querySelector<HTMLSelectElement>('header select')!.dispatchEvent(new Event('change', { bubbles: true }));
+  vi.restoreAllMocks();
+  expect(written).toMatchObject([{ text: 'Scratched.' }]);
+  expect(pages.errors).toEqual([]);
 });
 
 it('has no field for those who may only look', async () => {

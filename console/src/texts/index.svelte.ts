@@ -1,6 +1,7 @@
 // The texts of the chosen language: that of the browser, until a person chooses another one.
 import * as format from '../format';
 import { clock } from '../state/clock.svelte';
+import { keep } from '../state/storage';
 import type { Texts } from './en';
 
 /** What the languages call themselves. */
@@ -50,7 +51,7 @@ class Language {
 
   /** Speaks a language from when its texts are loaded; where they cannot be, everything stays as it is. */
   async choose(code: string) {
-    localStorage.setItem('language', code);
+    keep(localStorage, 'language', code);
     await this.#speak(code).catch(() => (this.missing = true));
   }
 }

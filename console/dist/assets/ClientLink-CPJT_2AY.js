@@ -1,1 +1,0 @@
-import{U as e,V as t,b as n,bt as r,st as i,tt as a,yt as o,z as s}from"./index.svelte-BVMTLpe0.js";var c=e(`<a> </a>`);function l(e,l){r(l,!0);var u=c(),d=i(u,!0);a(e=>{n(u,`href`,`#/client?${e??``}`),s(d,l.client)},[()=>new URLSearchParams({agency_id:String(l.agency),client:l.client})]),t(e,u),o()}export{l as t};
