@@ -39,11 +39,15 @@ func digitsThere(c rental.Currency) int {
 }
 
 // amountThere converts an amount for a request. An amount that cannot be charged exactly is rounded
-// half up: to two decimals for a currency with three, to none for one without.
+// half up: to two decimals for a currency with three, to none for one without; but to no less than
+// can be charged, since Stripe takes 0 for a mistake.
 func amountThere(m rental.Minor, c rental.Currency) int64 {
 	there := shift(int64(m), digitsThere(c)-c.Digits())
 	if threeDecimal[c] {
 		there = shift(shift(there, -1), 1)
+	}
+	if m > 0 {
+		there = max(there, step(c))
 	}
 	return there
 }
