@@ -59,11 +59,7 @@ func embedded(t *testing.T) *devstack.MQTT {
 		ServicePassword: servicePassword,
 	})
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := broker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { require.NoError(t, broker.Close()) })
 	return broker
 }
 
@@ -80,11 +76,7 @@ func startMosquitto(t *testing.T, cfg devstack.MosquittoConfig) *devstack.Mosqui
 	cfg.Dir = t.TempDir()
 	broker, err := devstack.StartMosquitto(cfg)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := broker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { require.NoError(t, broker.Close()) })
 	return broker
 }
 

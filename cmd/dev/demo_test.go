@@ -14,6 +14,7 @@ import (
 
 	"motorpool/internal/require"
 	"motorpool/rental"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -85,9 +86,7 @@ func (l *live) record(change string) {
 	db, err := sql.Open("postgres", strings.Trim(l.env["MOTORPOOL_DATABASE_URL"], "'"))
 	require.NoError(l, err)
 	defer db.Close()
-	if _, err := db.ExecContext(l.Context(), change); err != nil {
-		l.Fatal(err)
-	}
+	storetest.Exec(l, db, change)
 }
 
 // whole checks that the bookings of the demo are in the state that a developer expects.

@@ -81,11 +81,7 @@ func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 	ended := make(chan error, 1)
 	go func() { ended <- e.run(ctx) }()
 	l.stop = sync.OnceValue(func() error { cancel(); return <-ended })
-	t.Cleanup(func() {
-		if err := l.stop(); err != nil {
-			t.Errorf("the world ended with the error %v", err)
-		}
-	})
+	t.Cleanup(func() { require.NoError(t, l.stop()) })
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if l.env = world.ReadEnv(filepath.Join(dir, envFile)); l.env != nil {
 			return l

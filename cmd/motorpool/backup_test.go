@@ -77,11 +77,7 @@ func TestBackup_RestoredToAMomentTheAuditLogIsWholeAndNumbersJump(t *testing.T) 
 
 	restored, err := backup.Restore(t.Context(), moment)
 	must(err)
-	t.Cleanup(func() {
-		if err := restored.Discard(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { require.NoError(t, restored.Discard()) })
 	to, err := url.Parse(restored.URL())
 	must(err)
 	to.Path = "/" + storetest.Template

@@ -33,9 +33,7 @@ const aYear = `
 func TestPrune_AYear(t *testing.T) {
 	postgres, address := recorded(t)
 	storetest.AddVehicle(t, postgres, 1)
-	if _, err := postgres.Pool.Exec(aYear); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, postgres.Pool, aYear)
 	record := commands.New(postgres, nil)
 	for more := true; more; {
 		var err error
@@ -96,9 +94,7 @@ func TestPrune_RefusesMonthsOutOfRangeAndNeedsADatabase(t *testing.T) {
 func TestMigrate_GrantTo(t *testing.T) {
 	postgres, address := recorded(t)
 	role := fmt.Sprintf("app_%d", time.Now().UnixNano())
-	if _, err := postgres.Pool.Exec(`create role ` + role + ` login password 'secret'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, postgres.Pool, `create role `+role+` login password 'secret'`)
 	t.Cleanup(func() {
 		if _, err := postgres.Pool.Exec(`drop owned by ` + role + `; drop role ` + role); err != nil {
 			t.Error(err)

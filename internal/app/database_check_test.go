@@ -14,9 +14,7 @@ import (
 // After a failover, numbers that were lost must not be given again, whatever else fails.
 func TestDatabaseWatch_RaisesTheNumbersWhereOtherStepsFail(t *testing.T) {
 	db := storetest.Open(t, storetest.NewDatabase(t))
-	if _, err := db.Pool.Exec(`drop function observe_clock; alter table processor_notices rename to elsewhere`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, db.Pool, `drop function observe_clock; alter table processor_notices rename to elsewhere`)
 	w := &databaseWatch{postgres: db, gauges: newDatabaseGauges(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler)}
 	if err := w.check(t.Context()); err == nil || !strings.Contains(err.Error(), "note postgres's clock") ||
 		!strings.Contains(err.Error(), "correct when charges are due") {

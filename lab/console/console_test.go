@@ -13,6 +13,7 @@ import (
 	"motorpool/internal/require"
 	"motorpool/lab/consoletest"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 )
 
 // desk has the console of an installation, and the sessions of the people who are signed in to it.
@@ -356,10 +357,8 @@ func (d *desk) emptiesTheQueue(t *testing.T, p *consoletest.Page) {
 	require.NoError(t, err)
 	defer db.Close()
 	booking := d.env["BOOKING_OTHER"]
-	if _, err := db.Pool.Exec(`update bookings set start_at = now() - interval '7 hours', end_at = now() - interval '1 hour'
-		where id = $1`, booking); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, db.Pool, `update bookings set start_at = now() - interval '7 hours', end_at = now() - interval '1 hour'
+		where id = $1`, booking)
 	p.Open("#/vehicles/2")
 	const immediately = `{"rules":[{"rule":"left_open","for_s":0},{"rule":"overdue","for_s":0}]}`
 	if got := api(p, "PUT", "agencies/1/alert-rules", immediately); got != "200 " {

@@ -12,6 +12,7 @@ import (
 	"motorpool/internal/require"
 	"motorpool/lab/consoletest"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
@@ -98,9 +99,7 @@ func (d *desk) holdsALargeFleet(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close()
 	for _, statement := range largeFleetStatements {
-		if _, err := db.Pool.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, db.Pool, statement)
 	}
 	p := d.page(t, d.admin)
 	p.Expect("status of 503") // on a busy machine: the console reads again

@@ -6,6 +6,7 @@ import (
 	"motorpool/internal/require"
 	"motorpool/lab/consoletest"
 	"motorpool/store/pg"
+	"motorpool/store/storetest"
 )
 
 func (d *desk) countsByTheServicesClock(t *testing.T) {
@@ -110,9 +111,7 @@ func (d *desk) saysThatAVehicleIsGone(t *testing.T) {
 	db, err := pg.New(pg.Config{URL: d.env["MOTORPOOL_DATABASE_URL"]})
 	require.NoError(t, err)
 	defer db.Close()
-	if _, err := db.Pool.Exec(`update vehicles set agency_id = 2 where id = 10`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, db.Pool, `update vehicles set agency_id = 2 where id = 10`)
 	// The page may have read the vehicle again in the meantime.
 	p.Do(`document.querySelector('[data-action="refresh"]')?.click()`)
 	p.See(`[role="alert"]`, "There is no such vehicle any more")

@@ -66,11 +66,7 @@ func startMock(t *testing.T) string {
 		Serving: "Listening for HTTP",
 	})
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	return fmt.Sprintf("http://127.0.0.1:%d", port)
 }
 

@@ -28,11 +28,7 @@ func mustStart(t *testing.T, server string) (childServer, string) {
 	cleanPostgres(t, dir)
 	s, url, err := startServer(server, dir)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	if err := ask(url, patience); err != nil {
 		t.Fatalf("the server does not respond: %v", err)
 	}

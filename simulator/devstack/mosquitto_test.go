@@ -17,11 +17,7 @@ func TestMosquitto_KeepsPresenceAcrossARestart(t *testing.T) {
 		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret",
 	})
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
 	unit := dialMQTT(t, m.UnitsURL(), "", "car", "car", ignore)
 	if !unit.Publish("motorpool/v1/car/presence", 1, true, "standby").WaitTimeout(patience) {
 		t.Fatal("the publication was not acknowledged")
@@ -46,11 +42,7 @@ func TestMosquitto_WatcherReceivesCommandsToUnits(t *testing.T) {
 		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret", WatcherPassword: "eyes",
 	})
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
 	heard := make(chan paho.Message, 1)
 	watcher := dialMQTT(t, m.ServiceURL(), "watcher", devstack.WatcherUser, "eyes", func(p paho.Message) { heard <- p })
 	watcher.mustSubscribe(t, "motorpool/v1/+/command")

@@ -33,11 +33,7 @@ func startPostgres(t *testing.T, dir string) *devstack.Postgres {
 	t.Helper()
 	p, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir})
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	return p
 }
 

@@ -23,9 +23,7 @@ import (
 func withAgencies(t *testing.T) *pg.DB {
 	t.Helper()
 	p := storetest.Open(t, storetest.NewDatabase(t))
-	if _, err := p.Pool.Exec(`insert into agencies (id, code, name) values (1, 'MUC', 'Isar'), (2, 'BER', 'Spree')`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `insert into agencies (id, code, name) values (1, 'MUC', 'Isar'), (2, 'BER', 'Spree')`)
 	return p
 }
 
@@ -165,9 +163,7 @@ func TestAgencyKey_ConcurrentCallersShareOneReading(t *testing.T) {
 	lock, err := p.Pool.Beginx()
 	require.NoError(t, err)
 	defer lock.Rollback() //nolint:errcheck // it changed no row
-	if _, err := lock.Exec(`lock table agency_keys in access exclusive mode`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, lock, `lock table agency_keys in access exclusive mode`)
 	var all sync.WaitGroup
 	for i := range 50 {
 		id := key.ID
@@ -204,17 +200,13 @@ func TestKeys_SecretThatCannotBeOpenedIsUnavailable(t *testing.T) {
 	}
 	found(t, a, mine.ID) // other keys are not affected
 	// An attacker may copy a sealed secret to another key in the database: it does not open there.
-	if _, err := p.Pool.Exec(`update agency_keys set sealed = (select sealed from agency_keys where id = $1)
-		where id = $2`, mine.ID, theirs.ID); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update agency_keys set sealed = (select sealed from agency_keys where id = $1)
+		where id = $2`, mine.ID, theirs.ID)
 	a.forget()
 	if _, _, err := a.AgencyKey(t.Context(), theirs.ID); !unavailable.Is(err) {
 		t.Errorf("copied to another key: %v, want unavailable", err)
 	}
-	if _, err := p.Pool.Exec(`update agency_keys set agency_id = 2 where id = $1`, mine.ID); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update agency_keys set agency_id = 2 where id = $1`, mine.ID)
 	a.forget()
 	if _, _, err := a.AgencyKey(t.Context(), mine.ID); !unavailable.Is(err) {
 		t.Errorf("moved to another agency: %v, want unavailable", err)

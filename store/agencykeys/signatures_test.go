@@ -101,9 +101,7 @@ func TestUse_LimitsTheFreshSignaturesOfAClient(t *testing.T) {
 		t.Errorf("another client: %v, want FirstUse", got)
 	}
 	// Expired uses do not count.
-	if _, err := s.db.Pool.Exec(`update used_signatures set expires_at = now() - interval '1 s' where nonce = 'nonce-0'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, s.db.Pool, `update used_signatures set expires_at = now() - interval '1 s' where nonce = 'nonce-0'`)
 	if got := used(t, s, useOf("ak_1", "nonce-9", now)); got != rental.FirstUse {
 		t.Errorf("after one expired: %v, want FirstUse", got)
 	}
@@ -118,10 +116,8 @@ func TestForgetSignatures_LongAfterTheyWereFresh(t *testing.T) {
 	}
 	age := func(nonces, by string) {
 		t.Helper()
-		if _, err := p.Pool.Exec(`update used_signatures set expires_at = now() - $2::interval
-			where nonce = any(string_to_array($1, ' '))`, nonces, by); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, `update used_signatures set expires_at = now() - $2::interval
+			where nonce = any(string_to_array($1, ' '))`, nonces, by)
 	}
 	age("nonce-0 nonce-1 nonce-2", "601 s")
 	age("nonce-3", "590 s")
@@ -140,9 +136,7 @@ func TestUse_LockedTableDelaysNoCommand(t *testing.T) {
 	db := storetest.Open(t, storetest.NewDatabase(t))
 	tx, err := db.Lists.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
-	if _, err := tx.ExecContext(t.Context(), `lock table used_signatures in access exclusive mode`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, tx, `lock table used_signatures in access exclusive mode`)
 	s := NewSignatures(db, manySignatures)
 	var clients sync.WaitGroup
 	var waiting atomic.Int64

@@ -47,9 +47,7 @@ func (w *world) restart() {
 
 func (w *world) exec(statement string, args ...any) {
 	w.Helper()
-	if _, err := w.db.Pool.Exec(statement, args...); err != nil {
-		w.Fatal(err)
-	}
+	storetest.Exec(w, w.db.Pool, statement, args...)
 }
 
 // takeEvents returns the changes that were published since the last call.

@@ -62,9 +62,7 @@ func BenchmarkSweep(b *testing.B) {
 		if statement[0] == 'a' || statement[:20] == "insert into agencies" {
 			args = nil
 		}
-		if _, err := patient.Pool.Exec(statement, args...); err != nil {
-			b.Fatal(err)
-		}
+		storetest.Exec(b, patient.Pool, statement, args...)
 	}
 	town := areasAt(func(at telematics.Position) ([]rental.Area, rental.AreaKind) {
 		if at.Longitude < 11.03 {
@@ -76,9 +74,7 @@ func BenchmarkSweep(b *testing.B) {
 	began := time.Now()
 	require.NoError(b, s.Sweep(b.Context()))
 	b.Logf("first sweep: %v", time.Since(began))
-	if _, err := patient.Pool.Exec(`analyze`); err != nil {
-		b.Fatal(err)
-	}
+	storetest.Exec(b, patient.Pool, `analyze`)
 	pools := []*sqlx.DB{db.Pool, db.Lists}
 	backends := make([]int, len(pools))
 	for i, pool := range pools {
@@ -88,10 +84,8 @@ func BenchmarkSweep(b *testing.B) {
 	var used time.Duration
 	for b.Loop() {
 		b.StopTimer()
-		if _, err := patient.Pool.Exec(`update snapshots set updated_at = clock_timestamp()
-			where vehicle_id % 12 = $1`, b.N%12); err != nil {
-			b.Fatal(err)
-		}
+		storetest.Exec(b, patient.Pool, `update snapshots set updated_at = clock_timestamp()
+			where vehicle_id % 12 = $1`, b.N%12)
 		used -= cpuTime(b, backends)
 		b.StartTimer()
 		require.NoError(b, s.Sweep(b.Context()))

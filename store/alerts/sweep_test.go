@@ -15,6 +15,7 @@ import (
 	"motorpool/alerts"
 	"motorpool/internal/require"
 	"motorpool/rental"
+	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
@@ -617,9 +618,7 @@ func TestSweep_PassesOverLockedRows(t *testing.T) {
 		`select from alerts where vehicle_id = 7 for update`, `select from vehicles for update`, `select from units for update`,
 		`select from agencies for update`,
 	} {
-		if _, err := tx.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, tx, statement)
 	}
 	for _, id := range []int{7, 8} {
 		w.exec(`update snapshots set fields = fields || '{"diagnostics.dtcs": {"v": [], "at": 0}}', updated_at = clock_timestamp()

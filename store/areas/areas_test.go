@@ -21,9 +21,7 @@ import (
 func withAgencies(t *testing.T) *pg.DB {
 	t.Helper()
 	p := storetest.Open(t, storetest.NewDatabase(t))
-	if _, err := p.Pool.Exec(`insert into agencies (id, code, name) values (1, 'MUC', 'Isar'), (2, 'BER', 'Spree')`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `insert into agencies (id, code, name) values (1, 'MUC', 'Isar'), (2, 'BER', 'Spree')`)
 	return p
 }
 
@@ -141,9 +139,7 @@ func TestAreas_AListReadsOnlyWhatHasChanged(t *testing.T) {
 	a.now = func() time.Time { return now }
 	at(t, a, 1, munich)
 	added := put(t, a, change(1, "centre", rental.AreaNoParking, square(t, 49, 11)))
-	if _, err := p.Pool.Exec(`update areas set geometry = '{}' where name = 'town'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update areas set geometry = '{}' where name = 'town'`)
 	_ = p.Pool.Close()
 	list, err := a.List(t.Context(), 1, "")
 	if err != nil || len(list) != 2 || list[0].Version != added.Version || list[1].Version != was.Version || list[1].Shape.Points() != 5 {
@@ -189,10 +185,8 @@ func TestAreas_HasAMostNumberOfThemByAgency(t *testing.T) {
 	p := withAgencies(t)
 	a := New(p)
 	put(t, a, change(1, "a0", rental.AreaOperating, square(t, 48, 11)))
-	if _, err := p.Pool.Exec(`insert into areas (agency_id, name, kind, geometry)
-		select 1, 'a' || n, kind, geometry from areas, generate_series(1, $1) n`, areas.MaxAreas-2); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `insert into areas (agency_id, name, kind, geometry)
+		select 1, 'a' || n, kind, geometry from areas, generate_series(1, $1) n`, areas.MaxAreas-2)
 	var wg sync.WaitGroup
 	results := make([]error, 8)
 	for i := range results {
@@ -239,9 +233,7 @@ func TestAreas_AreNotOlderThanASecond(t *testing.T) {
 	now := time.Now()
 	a.now = func() time.Time { return now }
 	at(t, a, 1, munich)
-	if _, err := p.Pool.Exec(`alter table areas rename to areas_away`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `alter table areas rename to areas_away`)
 	now = now.Add(Within - 1)
 	if got := at(t, a, 1, munich); got != "[{town operating}] true" {
 		t.Error(got)
@@ -294,9 +286,7 @@ func TestAreas_HaveAMostSizeByAgency(t *testing.T) {
 	a := New(p)
 	put(t, a, change(1, "a0", rental.AreaOperating, square(t, 48, 11)))
 	grow := `update areas set geometry = geometry || jsonb_build_object('more', repeat('x', $1))`
-	if _, err := p.Pool.Exec(grow, areas.MaxTotal-250); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, grow, areas.MaxTotal-250)
 	put(t, a, change(1, "a1", rental.AreaOperating, square(t, 48, 11)))
 	if _, _, err := a.Put(t.Context(), change(1, "a2", rental.AreaOperating, square(t, 48, 11))); code(err) != rental.AreaLimit {
 		t.Errorf("more than an agency may have: %v", err)

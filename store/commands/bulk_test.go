@@ -36,9 +36,7 @@ func TestBulk_ABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
 	}
 	c := brokertest.NewCommand(asked, telematics.AttentionSignal)
 	c.Bulk = b.ID
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	offline := telematics.UnitOffline(telematics.Contact{}, b.Requested)
 	refused := []telematics.BulkItem{
 		{Vehicle: asked, Command: &c}, {Vehicle: away, Refusal: offline}, {Vehicle: 4711, Refusal: telematics.NoSuchVehicle(4711)},
@@ -134,10 +132,8 @@ func TestKey_ExpiresAfterADay(t *testing.T) {
 		}
 	}
 	for _, k := range keys[:2] {
-		if _, err := p.Pool.ExecContext(t.Context(), `update idempotency_keys set made_at = made_at - interval '24 hours'
-			where key = $1`, k.Key); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, `update idempotency_keys set made_at = made_at - interval '24 hours'
+			where key = $1`, k.Key)
 	}
 	if made, found, err := p.FindByKey(t.Context(), *keys[0]); found || err != nil {
 		t.Errorf("a day later the key is found: %+v, %v", made, err)
@@ -186,9 +182,7 @@ func TestBulks_AreListedNewestFirstWithTheirOutcomes(t *testing.T) {
 	}
 	c := brokertest.NewCommand(asked, telematics.AttentionSignal)
 	c.Bulk = all[0].ID
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	refused := []telematics.BulkItem{{Vehicle: away, Refusal: telematics.UnitOffline(telematics.Contact{}, time.Now())}}
 	require.NoError(t, p.RefuseBulk(t.Context(), all[0].ID, refused))
 	list := func(q telematics.BulkQuery) (found []telematics.CountedBulk) {

@@ -25,9 +25,7 @@ func TestClaim_VehicleWithCommandsCannotBeDeleted(t *testing.T) {
 	}
 	claim := func(vehicle telematics.VehicleID) {
 		t.Helper()
-		if claim, err := p.Claim(t.Context(), brokertest.NewCommand(vehicle, telematics.Lock)); err != nil || !claim.Taken() {
-			t.Fatalf("Claim = %+v, %v", claim, err)
-		}
+		p.mustClaim(t, brokertest.NewCommand(vehicle, telematics.Lock))
 	}
 	unused, _ := add()
 	vehicle, _ := add()
@@ -51,9 +49,7 @@ func TestClaim_VehicleWithCommandsCannotBeDeleted(t *testing.T) {
 	defer claiming.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	c := brokertest.NewCommand(raced, telematics.Lock)
 	statement := claimStatements[claimKind{one: true}]
-	if _, err := claiming.Exec(statement, claimRow(&c)...); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, claiming, statement, claimRow(&c)...)
 	deleted := make(chan error, 1)
 	go func() { deleted <- deleteVehicle(raced) }()
 	storetest.WaitForLock(t, p.DB)

@@ -32,9 +32,7 @@ func shiftPostgres(t *testing.T, address string, by time.Duration) string {
 		fmt.Sprintf(`create function shifted.clock_timestamp() returns timestamptz language sql volatile as
 			'select pg_catalog.clock_timestamp() + %s'`, quoted(by)),
 	} {
-		if _, err := open(t, address).Pool.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, open(t, address).Pool, statement)
 	}
 	u, err := url.Parse(address)
 	require.NoError(t, err)
@@ -57,16 +55,12 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 	}
 	exec := func(statement string, args ...any) {
 		t.Helper()
-		if _, err := p.Pool.Exec(statement, args...); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, statement, args...)
 	}
 	vehicle := telematics.VehicleID(1)
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Key = brokertest.NewKey()
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	exec(`update idempotency_keys set made_at = now()`)
 	exec(`insert into ` + unknownUnitsTable + ` (serial, first_seen, last_seen, messages) values ('unit-9', now(), now(), 1)`)
 	exec(
@@ -124,9 +118,7 @@ func TestHousekeeping_InstanceClockBehindRemovesWhatIsOutdated(t *testing.T) {
 	storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(1, telematics.Lock)
 	c.Key = brokertest.NewKey()
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	if _, found, err := p.FindByKey(t.Context(), *c.Key); err != nil || found {
 		t.Errorf("FindByKey = %v, %v; want none, since the key is outdated by Postgres's clock", found, err)
 	}
@@ -140,9 +132,7 @@ func TestHousekeeping_ClockThatHasLeaptRemovesNothing(t *testing.T) {
 	storetest.AddVehicle(t, p.DB, 2)
 	exec := func(statement string) {
 		t.Helper()
-		if _, err := p.Pool.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, statement)
 	}
 	observe := func(leaps bool) {
 		t.Helper()
@@ -153,9 +143,7 @@ func TestHousekeeping_ClockThatHasLeaptRemovesNothing(t *testing.T) {
 	observe(false)
 	c := brokertest.NewCommand(1, telematics.Lock)
 	c.Key = brokertest.NewKey()
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	recorder := history.NewRecorder(history.Config{DB: p.DB, Days: 7})
 	if _, _, err := recorder.Keep(t.Context()); err != nil {
 		t.Fatal(err)
@@ -200,9 +188,7 @@ func TestHousekeeping_ClockThatHasLeaptRemovesNothing(t *testing.T) {
 	observe(true)
 	c = brokertest.NewCommand(2, telematics.Lock)
 	c.Key = brokertest.NewKey()
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	exec(`update idempotency_keys set made_at = now() + interval '25 hours'`)
 	if _, err := idempotency.Forget(t.Context(), p.DB, 10); !errors.Is(err, pg.ErrClockLeapt) {
 		t.Errorf("Forget: %v, want %v", err, pg.ErrClockLeapt)
@@ -220,12 +206,8 @@ func TestForget_KeyFromTheFutureIsKeptForADay(t *testing.T) {
 	storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(1, telematics.Lock)
 	c.Key = brokertest.NewKey()
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
-	if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at + interval '74 years'`); err != nil {
-		t.Fatal(err)
-	}
+	p.mustClaim(t, c)
+	storetest.Exec(t, p.Pool, `update idempotency_keys set made_at = made_at + interval '74 years'`)
 	if _, err := idempotency.Forget(t.Context(), p.DB, 10); err != nil {
 		t.Fatal(err)
 	}
@@ -242,9 +224,7 @@ func TestAwaitingAnswer_AfterAClockHasGoneBack(t *testing.T) {
 	storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(1, telematics.Lock)
 	c.Lane, c.BestEffort.AnswerBy = telematics.UnitLane, time.Now().Add(25*time.Hour)
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	if _, _, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
@@ -256,9 +236,7 @@ func TestAwaitingAnswer_AfterAClockHasGoneBack(t *testing.T) {
 		{`observed_at = now(), steady_since = now()`, true},
 		{`observed_at = now(), steady_since = now() - interval '3 minutes'`, false},
 	} {
-		if _, err := p.Pool.Exec(`update observed_clock set ` + clock.observed); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, `update observed_clock set `+clock.observed)
 		if _, awaits, err := p.AwaitingAnswer(t.Context(), c.Unit); err != nil || awaits != clock.awaits {
 			t.Errorf("%s: awaits an answer: %t, %v; want %t", clock.observed, awaits, err, clock.awaits)
 		}

@@ -130,9 +130,7 @@ func TestClaim_DrawsItsNumberAfterLockingItsVehicle(t *testing.T) {
 	other, err := p.Pool.BeginTxx(t.Context(), nil)
 	require.NoError(t, err)
 	defer other.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	if _, err := other.Exec(`select from vehicles where id = $1 for no key update`, id); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, other, `select from vehicles where id = $1 for no key update`, id)
 	c := brokertest.NewCommand(id, telematics.Lock)
 	if claims, err := p.claim(t.Context(), []*telematics.Command{&c}); err != nil || !claims[0].locked || claims[0].Taken() {
 		t.Errorf("claim = %+v, %v; want it locked", claims, err)
@@ -162,9 +160,7 @@ func TestClaim_BatchPassesOverLockedVehiclesAndTheFirstCommandGetsTheLane(t *tes
 	holder, err := p.Pool.BeginTxx(t.Context(), nil)
 	require.NoError(t, err)
 	defer holder.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	if _, err := holder.Exec(`select 1 from vehicles where id = 3 for no key update`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, holder, `select 1 from vehicles where id = 3 for no key update`)
 	check := func(batch []telematics.Command, lockedVehicle telematics.VehicleID) {
 		t.Helper()
 		claims, err := p.claim(t.Context(), pointers(batch))

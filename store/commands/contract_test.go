@@ -66,9 +66,7 @@ func fleetIn(t *testing.T, p *instance) brokertest.Fleet {
 	t.Helper()
 	exec := func(query string, args ...any) {
 		t.Helper()
-		if _, err := p.Pool.Exec(query, args...); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, query, args...)
 	}
 	exec(`insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility'), (2, 'HAM', 'Alster Mobility') on conflict do nothing`)
 	removeUnit := func(id telematics.VehicleID) { exec(`update units set vehicle_id = null where vehicle_id = $1`, id) }
@@ -135,10 +133,6 @@ func openRedis(t testing.TB, address string) *redis.DB {
 	t.Helper()
 	db, err := redis.New(redis.Config{URL: address})
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
 }

@@ -19,12 +19,8 @@ func TestKey_IsFreedByARejectionOfThePreviousVersion(t *testing.T) {
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Key = brokertest.NewKey()
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
-	if _, err := p.Pool.Exec(`update commands set state = 'rejected', completed_at = now() where id = $1`, c.ID); err != nil {
-		t.Fatal(err)
-	}
+	p.mustClaim(t, c)
+	storetest.Exec(t, p.Pool, `update commands set state = 'rejected', completed_at = now() where id = $1`, c.ID)
 	if made, found, err := p.FindByKey(t.Context(), *c.Key); found || err != nil {
 		t.Fatalf("the key is found with a command that is %s, want it freed (%v)", made.Command.State, err)
 	}
@@ -75,9 +71,7 @@ func settlementOfKeyed(
 	vehicle, _ := next()
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Key = brokertest.NewKey()
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	s := delivery.Settlement{Command: c.ID, State: state, At: time.Now()}
 	if known {
 		s.Known = &c

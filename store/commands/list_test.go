@@ -58,9 +58,7 @@ func newListed(tb testing.TB, history, current, vehicles int) *listed {
 				where vehicle_id % 5 = 0)`,
 		`vacuum analyze`,
 	} {
-		if _, err := db.ExecContext(tb.Context(), statement); err != nil {
-			tb.Fatal(err)
-		}
+		storetest.Exec(tb, db, statement)
 	}
 	return l
 }
@@ -204,18 +202,14 @@ func TestMigrate_BuildsTheIndexesOfPartitions(t *testing.T) {
 		// An index whose creation was interrupted.
 		`create index settled_commands_2026_01_agency on settled_commands_2026_01 (agency_id)`,
 	} {
-		if _, err := p.Pool.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, statement)
 	}
 	for range 2 {
 		if _, err := p.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.Pool.ExecContext(t.Context(), `select add_settled_commands_partition('2026-02-01')`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `select add_settled_commands_partition('2026-02-01')`)
 	var indexes []string
 	require.NoError(t, p.Pool.SelectContext(t.Context(), &indexes, `
 		select c.relname || ' ' || i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid

@@ -178,15 +178,11 @@ func settleDuringNote(t *testing.T, others int) {
 	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Unit = unit
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	note, err := p.Pool.BeginTxx(t.Context(), nil)
 	require.NoError(t, err)
 	defer note.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	if _, err := note.Exec(`update commands set state = 'sent', sent_at = now(), attempts = 1 where id = $1`, c.ID); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, note, `update commands set state = 'sent', sent_at = now(), attempts = 1 where id = $1`, c.ID)
 	batch := []delivery.Settlement{{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}}
 	for range others {
 		batch = append(batch, delivery.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})

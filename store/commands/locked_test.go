@@ -44,9 +44,7 @@ func TestCommands_LockedRowDelaysNoOther(t *testing.T) {
 			for id := range telematics.VehicleID(20) {
 				add()
 				c := brokertest.NewCommand(id+1, telematics.OpenTopCase)
-				if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-					t.Fatalf("Claim = %+v, %v", claim, err)
-				}
+				p.mustClaim(t, c)
 				open = append(open, c)
 			}
 			others, err := p.WithoutTimeouts(t.Context(), 0)
@@ -74,9 +72,7 @@ func TestCommands_LockedRowDelaysNoOther(t *testing.T) {
 				id := telematics.VehicleID(2*n + 2)
 				c := brokertest.NewCommand(id, telematics.Lock)
 				began := time.Now()
-				if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-					t.Fatalf("Claim = %+v, %v", claim, err)
-				}
+				p.mustClaim(t, c)
 				took = append(took, time.Since(began))
 				began = time.Now()
 				if err := p.StoreProgress(t.Context(), []delivery.Note{noteOf(open[id-1].ID), noteOf(c.ID)}); err != nil {
@@ -115,9 +111,7 @@ func TestCommands_LockedRowIsNamed(t *testing.T) {
 	}
 	vehicle, _ := storetest.AddVehicle(t, p.DB, 7)
 	c := brokertest.NewCommand(vehicle, telematics.OpenTopCase)
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	claim := func() error {
 		_, err := p.Claim(t.Context(), brokertest.NewCommand(vehicle, telematics.Lock))
 		return err
@@ -202,9 +196,7 @@ func TestSettle_LockedUntilTheContextEnds(t *testing.T) {
 	p := openWith(t, pg.Config{URL: storetest.NewDatabase(t)})
 	vehicle, _ := storetest.AddVehicle(t, p.DB, 7)
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	hold(t, p.DB, `select from commands for update`, func() {
 		if _, ok, err := p.Settle(&endsWithResult{Context: t.Context()}, succeeded(c)); err == nil || ok {
 			t.Errorf("Settle = %t, %v; want an error", ok, err)
@@ -268,9 +260,7 @@ func TestClaim_KeyInUseFailsNoOther(t *testing.T) {
 	earlier, _ := add()
 	first := brokertest.NewCommand(earlier, telematics.Lock)
 	first.Key = used
-	if claim, err := p.Claim(t.Context(), first); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, first)
 	claims, err := p.claim(t.Context(), pointers(batch))
 	if err != nil {
 		t.Fatalf("the batch failed: %v", err)

@@ -37,6 +37,14 @@ type noCache struct{}
 func (noCache) Confirm(telematics.VehicleID, int64) {}
 func (noCache) Forget(telematics.VehicleID)         {}
 
+// mustClaim claims what must be free.
+func (p *instance) mustClaim(t testing.TB, c telematics.Command) {
+	t.Helper()
+	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
+		t.Fatalf("Claim = %+v, %v", claim, err)
+	}
+}
+
 // open connects an instance of Motorpool to a database.
 func open(tb testing.TB, address string) *instance {
 	tb.Helper()
@@ -48,10 +56,6 @@ func openWith(tb testing.TB, config pg.Config) *instance {
 	db, err := pg.New(config)
 	require.NoError(tb, err)
 	p := &instance{db, activity.New(db), vehicles.New(db), New(db, noCache{}), HaltStore{db}, Numbers{db}}
-	tb.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	tb.Cleanup(func() { require.NoError(tb, p.Close()) })
 	return p
 }

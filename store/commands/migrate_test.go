@@ -81,19 +81,13 @@ func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 		// Left by an interrupted attempt.
 		`create index commands_vehicle_seq on commands (vehicle_id)`,
 	} {
-		if _, err := p.Pool.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, statement)
 	}
 	reading, err := p.Pool.BeginTxx(t.Context(), nil)
 	require.NoError(t, err)
 	defer reading.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	if _, err := reading.Exec(`set transaction isolation level repeatable read`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := reading.Exec(`select count(*) from agencies`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, reading, `set transaction isolation level repeatable read`)
+	storetest.Exec(t, reading, `select count(*) from agencies`)
 	migrated := make(chan error, 1)
 	go func() {
 		_, err := p.Migrate(context.Background())
@@ -121,9 +115,7 @@ func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 	backup, err := p.Pool.BeginTxx(t.Context(), nil)
 	require.NoError(t, err)
 	defer backup.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	if _, err := backup.Exec(`lock table commands in access share mode`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, backup, `lock table commands in access share mode`)
 	migrated := make(chan error, 1)
 	go func() {
 		_, err := p.Migrate(context.Background())
@@ -134,9 +126,7 @@ func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 			t.Fatalf("a write while a migration waits: %v", err)
 		}
 		// Keeps the transaction from its idle timeout.
-		if _, err := backup.Exec(`select 1`); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, backup, `select 1`)
 	}
 	want := fmt.Sprintf("schema has version %d ", before)
 	if err := p.Migrated(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
@@ -195,9 +185,7 @@ func TestMigrate_InvalidRowIsNamedAndCommandsStillWork(t *testing.T) {
 	id, _ := storetest.AddVehicle(t, p.DB, 1, telematics.Lock, telematics.Unlock)
 	spoiled := brokertest.NewCommand(id, telematics.Lock)
 	require.NoError(t, writeSettled(t, p, spoiled))
-	if _, err := p.Pool.Exec(`update commands set actor_role = 'king' where id = $1`, spoiled.ID); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update commands set actor_role = 'king' where id = $1`, spoiled.ID)
 	_, err := p.Migrate(t.Context())
 	if refusal := pq.As(err); refusal == nil || refusal.Constraint != "commands_actor_role_known" {
 		t.Fatalf("Migrate: %v, want a violation of commands_actor_role_known", err)
@@ -205,9 +193,7 @@ func TestMigrate_InvalidRowIsNamedAndCommandsStillWork(t *testing.T) {
 	if err := writeSettled(t, p, brokertest.NewCommand(id, telematics.Lock)); err != nil {
 		t.Errorf("a command after the failed migration: %v", err)
 	}
-	if _, err := p.Pool.Exec(`update commands set actor_role = 'admin' where id = $1`, spoiled.ID); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update commands set actor_role = 'admin' where id = $1`, spoiled.ID)
 	if _, err := p.Migrate(t.Context()); err != nil {
 		t.Errorf("Migrate after the repair: %v", err)
 	}

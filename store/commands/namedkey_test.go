@@ -46,9 +46,7 @@ func TestKey_OfACardIsTakenForCommandsAndTheReverse(t *testing.T) {
 	}
 	command := brokertest.NewCommand(vehicle, telematics.Lock)
 	command.Key = rentaltest.NewKey(client.Subject)
-	if claim, err := p.Claim(t.Context(), command); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, command)
 	ofOther := *command.Key
 	ofOther.Fingerprint[0]++
 	_, err = cards.AddMethod(

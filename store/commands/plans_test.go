@@ -144,9 +144,7 @@ func TestPrepared_SurvivesLostConnectionsAndMigrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	read("after the connections were cut")
-	if _, err := p.Pool.ExecContext(t.Context(), `alter table snapshots add column more text`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `alter table snapshots add column more text`)
 	read("after a migration")
 }
 

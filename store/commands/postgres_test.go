@@ -132,9 +132,7 @@ func TestMigrate_EndsWithItsContextWhilePostgresIsFrozen(t *testing.T) {
 	} {
 		held, err := p.Pool.BeginTxx(t.Context(), nil)
 		require.NoError(t, err)
-		if _, err := held.Exec(`lock table goose_db_version, agencies in access exclusive mode`); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, held, `lock table goose_db_version, agencies in access exclusive mode`)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- do(ctx) }()
@@ -195,9 +193,7 @@ func TestLists_DelayNeitherHaltsNorCommands(t *testing.T) {
 	require.NoError(t, err)
 	defer locking.Rollback() //nolint:errcheck // nothing was written
 	// Lists take long.
-	if _, err := locking.Exec(`lock table activity in access exclusive mode`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, locking, `lock table activity in access exclusive mode`)
 	ctx, stop := context.WithCancel(t.Context())
 	var readers sync.WaitGroup
 	defer readers.Wait()

@@ -23,9 +23,7 @@ func TestPrune_RemovesWholeMonthsBeforeTheKeptOnes(t *testing.T) {
 	older := settleAs(t, p, madeAt(vehicle, since.AddDate(-1, 0, 0)), telematics.Unknown)
 	kept := settleAs(t, p, madeAt(vehicle, since), telematics.Unknown)
 	opened := madeAt(vehicle, since.AddDate(-1, 0, 0))
-	if claim, err := p.Claim(t.Context(), opened); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, opened)
 	oldBulk, bulkInUse := newBulk(vehicle), newBulk(vehicle)
 	oldBulk.Requested, bulkInUse.Requested = since.AddDate(0, -1, 0), since.AddDate(0, -1, 0)
 	for _, b := range []telematics.Bulk{oldBulk, bulkInUse} {
@@ -35,9 +33,7 @@ func TestPrune_RemovesWholeMonthsBeforeTheKeptOnes(t *testing.T) {
 	}
 	require.NoError(t, p.RefuseBulk(t.Context(), oldBulk.ID,
 		[]telematics.BulkItem{{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}}))
-	if _, err := p.Pool.Exec(`update commands set bulk_id = $1 where id = $2`, bulkInUse.ID, kept.ID); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update commands set bulk_id = $1 where id = $2`, bulkInUse.ID, kept.ID)
 	moveSettled(t, p)
 
 	would, err := Prune(t.Context(), p.DB, 6, true)

@@ -33,9 +33,7 @@ func TestClaim_StaleOneInABatchIsDecidedSeparately(t *testing.T) {
 	fleet.Change(moved.ID, func(twin *telematics.Twin) { twin.AgencyID = 2 })
 	fleet.Remove(gone.ID)
 	occupant := by(taken, telematics.Lock)
-	if claim, err := p.Claim(t.Context(), occupant); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, occupant)
 	unchecked := by(moved, telematics.OpenTopCase)
 	unchecked.Version = 0
 	keyed := by(moved, telematics.AttentionSignal)
@@ -72,9 +70,7 @@ func TestClaim_IsCheckedAfterLockingItsVehicle(t *testing.T) {
 	other, err := p.Pool.BeginTxx(t.Context(), nil)
 	require.NoError(t, err)
 	defer other.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	if _, err := other.Exec(`update vehicles set agency_id = 2 where id = $1`, id); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, other, `update vehicles set agency_id = 2 where id = $1`, id)
 	c := brokertest.NewCommand(id, telematics.Lock)
 	c.Version = twin.Version
 	if claims, err := p.claim(t.Context(), []*telematics.Command{&c}); err != nil || !claims[0].locked || claims[0].Stale {

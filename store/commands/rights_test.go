@@ -24,9 +24,7 @@ func asRole(t *testing.T, address, name string, grants ...string) *instance {
 	t.Helper()
 	owner := open(t, address)
 	for _, statement := range append([]string{`create role ` + name + ` login password 'secret'`}, grants...) {
-		if _, err := owner.Pool.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, owner.Pool, statement)
 	}
 	t.Cleanup(func() {
 		if _, err := owner.Pool.Exec(`drop owned by ` + name + `; drop role ` + name); err != nil {
@@ -87,9 +85,7 @@ func TestRights_ARoleWithItsRightsCarriesACommand(t *testing.T) {
 	}
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Key = brokertest.NewKey()
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	_, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Rejected, At: time.Now()})
 	if err != nil || !ok {
 		t.Errorf("Settle = %v, %v; want it applied", ok, err)

@@ -61,9 +61,7 @@ func TestCommandNumbers_GrowAfterTheServerLostSome(t *testing.T) {
 	// time, and is still raised.
 	for _, lost := range []string{`setval('commands_seq', 1)`, `setval('commands_seq', 4000000000000000)`, `setval('commands_seq',
 		last_value - 1000) from commands_seq`} {
-		if _, err := p.Pool.Exec(`select ` + lost); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, `select `+lost)
 		restart(t, p, server.Postgres)
 		seq := claimSettled(t, p, 1)
 		if seq <= last || seq >= maxExact {
@@ -78,10 +76,8 @@ func TestCommandNumbers_GrowAfterTheRestoreOfADump(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	last := claimSettled(t, p, 1)
-	if _, err := p.Pool.Exec(`alter sequence commands_seq owned by none; drop sequence commands_seq; create sequence commands_seq as
-		bigint cache 1`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `alter sequence commands_seq owned by none; drop sequence commands_seq; create sequence commands_seq as
+		bigint cache 1`)
 	if seq := claimSettled(t, p, 1); seq <= last {
 		t.Errorf("after the restore, number %d follows %d", seq, last)
 	}
@@ -151,16 +147,12 @@ func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	storetest.AddVehicle(t, p.DB, 1)
 	role := "numbering_" + uuid.NewString()[:8]
-	if _, err := p.Pool.Exec(`create role ` + role + `; grant select,
-		insert on commands to ` + role + `; grant usage on sequence commands_seq to ` + role); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `create role `+role+`; grant select,
+		insert on commands to `+role+`; grant usage on sequence commands_seq to `+role)
 	tx, err := p.Pool.BeginTxx(t.Context(), nil)
 	require.NoError(t, err)
 	defer tx.Rollback() //nolint:errcheck // it is rolled back
-	if _, err := tx.Exec(`set local role ` + role); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, tx, `set local role `+role)
 	var seq int64
 	if err := tx.Get(&seq, `
 		insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, requested_at, deadline)

@@ -25,9 +25,7 @@ func TestConnections_CommitDurablyDespiteSettingsOfRoleAndDatabase(t *testing.T)
 		`alter database ` + name + ` set synchronous_commit = off`,
 		`alter role ` + user + ` in database ` + name + ` set synchronous_commit = off`,
 	} {
-		if _, err := admin.Pool.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, admin.Pool, statement)
 	}
 	for named, address := range map[string]string{"unchanged": address, "off in the address": address + "&synchronous_commit=off"} {
 		p := open(t, address)
@@ -70,11 +68,7 @@ func TestSuitable_RefusesAPoolerInTransactionMode(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			pooler, err := devstack.StartPgBouncer(t.Context(), storetest.Server(t).Postgres, mode)
 			require.NoError(t, err)
-			t.Cleanup(func() {
-				if err := pooler.Close(); err != nil {
-					t.Error(err)
-				}
-			})
+			t.Cleanup(func() { require.NoError(t, pooler.Close()) })
 			p := open(t, pooler.URL(database))
 			err = p.Suitable(t.Context())
 			if suitable && err != nil ||
@@ -170,9 +164,7 @@ func TestExec_DoesNotConfirmWhatTheSynchronousStandbyMayNotHave(t *testing.T) {
 		defer cancel()
 		return p.Exec(ctx, `insert into numbers values ($1)`, n)
 	}
-	if _, err := p.Pool.ExecContext(t.Context(), `create table numbers (n int)`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `create table numbers (n int)`)
 	require.NoError(t, write(t.Context(), 1))
 	require.NoError(t, standby.Kill())
 	if err := write(t.Context(), 2); err == nil {

@@ -33,9 +33,7 @@ func madeAt(vehicle telematics.VehicleID, at time.Time) telematics.Command {
 // settleAs claims a command and settles it.
 func settleAs(t *testing.T, p *instance, c telematics.Command, state telematics.State) telematics.Command {
 	t.Helper()
-	if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, c)
 	settled, ok, err := p.Settle(
 		t.Context(),
 		delivery.Settlement{Command: c.ID, State: state, Reason: "as the test says", At: c.Requested.Add(time.Second)},
@@ -91,9 +89,7 @@ func TestMoveSettled_MovesOldSettledCommands(t *testing.T) {
 	keyed.Key = key
 	keyed = settleAs(t, p, keyed, telematics.Succeeded)
 	opened := madeAt(vehicle, now.AddDate(0, -2, 0))
-	if claim, err := p.Claim(t.Context(), opened); err != nil || !claim.Taken() {
-		t.Fatalf("Claim = %+v, %v", claim, err)
-	}
+	p.mustClaim(t, opened)
 	before, err := p.VehicleCommands(t.Context(), vehicle, 0, telematics.Page{})
 	if err != nil || len(before) != 7 {
 		t.Fatalf("%d commands, %v; want 7", len(before), err)

@@ -101,9 +101,7 @@ func TestStoreUnrecorded_IsBoundedForEachUnit(t *testing.T) {
 	if result := noteUnrecorded(t, p, unrecorded(unit, uuid.New())); result.Noted {
 		t.Error("stored beyond the limit")
 	}
-	if _, err := p.Pool.Exec(`update unrecorded_answers set noted_at = noted_at - interval '1 hour'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update unrecorded_answers set noted_at = noted_at - interval '1 hour'`)
 	if result := noteUnrecorded(t, p, unrecorded(unit, uuid.New())); !result.Noted {
 		t.Error("not stored an hour later, when the limit allows it")
 	}

@@ -229,9 +229,7 @@ func TestRecorder_ASampleIsSmall(t *testing.T) {
 func TestRecorder_AddsAMissingDay(t *testing.T) {
 	t.Parallel()
 	i, begin := newInstance(t, storetest.NewDatabase(t), 7), recently()
-	if _, err := i.DB.Pool.Exec(`drop table telemetry_` + begin.Format("2006_01_02")); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, i.DB.Pool, `drop table telemetry_`+begin.Format("2006_01_02"))
 	i.report(1, begin, report{telematics.Battery: 50.0})
 	i.Flush(t.Context())
 	if n := testutil.ToFloat64(i.metrics.dropped.WithLabelValues(string(samples.Refused))); n != 0 || i.rows() != 1 {

@@ -35,15 +35,11 @@ func TestBeat_NumbersGrowAndShowTheOthers(t *testing.T) {
 	if all := beat("a", 50); all["a"].Beats != 51 {
 		t.Errorf("after a restore: number %d, want 51", all["a"].Beats)
 	}
-	if _, err := db.Pool.Exec(`update instances set seen_at = now() - interval '20 seconds' where id = 'b'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, db.Pool, `update instances set seen_at = now() - interval '20 seconds' where id = 'b'`)
 	if all := beat("a", 51); all["b"].Running {
 		t.Error("an instance without a beat for 20 s is running")
 	}
-	if _, err := db.Pool.Exec(`update instances set seen_at = now() - interval '25 hours' where id = 'b'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, db.Pool, `update instances set seen_at = now() - interval '25 hours' where id = 'b'`)
 	if more, err := Forget(t.Context(), db, 100); more || err != nil {
 		t.Errorf("Forget = %v, %v", more, err)
 	}
@@ -59,10 +55,8 @@ func TestBeat_FailsWherePostgresTakesNoWrites(t *testing.T) {
 	if _, err := Beat(t.Context(), db, "a", "key", 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Pool.Exec(`do $$ begin execute format('alter database %I set default_transaction_read_only = on',
-		current_database()); end $$`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, db.Pool, `do $$ begin execute format('alter database %I set default_transaction_read_only = on',
+		current_database()); end $$`)
 	if _, err := Beat(t.Context(), storetest.Open(t, address), "a", "key", 1); err == nil {
 		t.Error("a read-only database took a beat")
 	}

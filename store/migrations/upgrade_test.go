@@ -114,9 +114,7 @@ func TestMigrated_NamesAMissingLowerNumber(t *testing.T) {
 	t.Parallel()
 	db := storetest.Open(t, storetest.NewDatabase(t))
 	require.NoError(t, db.Migrated(t.Context()))
-	if _, err := db.Pool.Exec(`delete from goose_db_version where version_id = 58`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, db.Pool, `delete from goose_db_version where version_id = 58`)
 	if err := db.Migrated(t.Context()); err == nil || !strings.Contains(err.Error(), "motorpool migrate") {
 		t.Errorf("Migrated = %v, want what to do", err)
 	}
@@ -142,9 +140,7 @@ func TestMigrate_RepairsWhatEditedMigrationsLeft(t *testing.T) {
 		`create or replace function command_awaiting_answer(asked text) returns uuid language sql volatile as $$ select id from commands
 			where unit = asked $$`,
 	} {
-		if _, err := db.Pool.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, db.Pool, statement)
 	}
 	if _, err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)

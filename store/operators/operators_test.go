@@ -184,10 +184,8 @@ func TestStore_TheMigrationGrantsTheRoleOfAnInstance(t *testing.T) {
 	address := storetest.NewEmptyDatabase(t)
 	db := storetest.Open(t, address)
 	require.NoError(t, db.MigrateTo(t.Context(), 91))
-	if _, err := db.Pool.Exec(`create role earlier_instance; grant
-		select, insert, update, delete on payment_methods to earlier_instance`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, db.Pool, `create role earlier_instance; grant
+		select, insert, update, delete on payment_methods to earlier_instance`)
 	t.Cleanup(func() {
 		if _, err := db.Pool.Exec(`drop owned by earlier_instance; drop role earlier_instance`); err != nil {
 			t.Error(err)

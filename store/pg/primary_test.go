@@ -126,9 +126,7 @@ func TestPrimary_ACommitThatOnlyThePrimaryHasFails(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- write(t.Context()) }()
 			p.eventually("the commit waits", func() bool { return len(p.awaiting()) == 1 })
-			if _, err := p.admin.Exec(`select pg_cancel_backend($1)`, p.awaiting()[0]); err != nil {
-				t.Fatal(err)
-			}
+			storetest.Exec(t, p.admin, `select pg_cancel_backend($1)`, p.awaiting()[0])
 			if err := <-done; !errors.Is(err, pg.ErrNotReplicated) || !unavailable.Is(err) {
 				t.Errorf("%v, want ErrNotReplicated", err)
 			}

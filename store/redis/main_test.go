@@ -17,11 +17,7 @@ func open(t testing.TB, address string) *DB {
 	t.Helper()
 	db, err := New(Config{URL: address})
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
 }
 

@@ -238,9 +238,7 @@ func TestAmend_LockNotAvailableIsUnavailable(t *testing.T) {
 	for _, table := range []string{"clients", "bookings", "vehicles"} {
 		tx, err := w.there.Pool.Beginx()
 		require.NoError(t, err)
-		if _, err := tx.Exec(`select from ` + table + ` for update`); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, tx, `select from `+table+` for update`)
 		if _, _, err := hurried.Amend(t.Context(), asks(operator, rental.BookingStart, booking.ID, noon),
 			beginAt(noon)); !unavailable.Is(err) {
 			t.Errorf("while %s are locked: %v, want unavailable", table, err)
@@ -258,9 +256,7 @@ func TestAmend_LocksInOneOrder(t *testing.T) {
 	for i, held := range order {
 		tx, err := w.there.Pool.Beginx()
 		require.NoError(t, err)
-		if _, err := tx.Exec(`select from ` + held + ` for update`); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, tx, `select from `+held+` for update`)
 		done := make(chan error, 1)
 		go func() {
 			_, _, err := w.here.Amend(context.Background(), asks(operator, rental.BookingFee, booking.ID, noon), fineOf(100))
@@ -314,9 +310,7 @@ func TestAmend_DeadlockIsRepeated(t *testing.T) {
 	tx, err := w.there.Pool.Beginx()
 	require.NoError(t, err)
 	defer tx.Rollback() //nolint:errcheck // it changed no row
-	if _, err := tx.Exec(`select from vehicles where id = 1 for update`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, tx, `select from vehicles where id = 1 for update`)
 	done := make(chan error, 1)
 	go func() {
 		_, _, err := w.here.Amend(context.Background(), asks(operator, rental.BookingStart, booking.ID, noon), beginAt(noon))

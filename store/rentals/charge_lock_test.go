@@ -44,9 +44,7 @@ func TestWriteCharge_DoesNotDeadlockWithAChangeOfTheCard(t *testing.T) {
 			inTheWay, err := watch.Pool.Beginx()
 			require.NoError(t, err)
 			defer inTheWay.Rollback() //nolint:errcheck // after the commit it has no effect
-			if _, err := inTheWay.Exec(`select from charges where id = $1 for update`, charge); err != nil {
-				t.Fatal(err)
-			}
+			storetest.Exec(t, inTheWay, `select from charges where id = $1 for update`, charge)
 			waiting := func(n int) func() bool {
 				return func() (there bool) {
 					err := watch.Pool.Get(&there, `

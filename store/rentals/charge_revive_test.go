@@ -188,10 +188,8 @@ func TestDefault_BarredCardIsNeverRetried(t *testing.T) {
 	fee := o.fee(`state = 'failed', hard = true`, stolen.ID)
 	decline := func() {
 		t.Helper()
-		if _, err := p.Pool.Exec(`update charges set state = 'declined', declines = 1, next_attempt_at = now() + interval '1 day',
-			woken_at = null where id = $1`, fee); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, `update charges set state = 'declined', declines = 1, next_attempt_at = now() + interval '1 day',
+			woken_at = null where id = $1`, fee)
 	}
 	require.NoError(t, o.makeDefault(second.ID))
 	o.wantsDue("with another card", fee, second.ID)
@@ -237,9 +235,7 @@ func TestDefault_WaitsForTheWorkerOfACharge(t *testing.T) {
 	worker, err := p.Pool.BeginTxx(t.Context(), nil)
 	require.NoError(t, err)
 	defer worker.Rollback() //nolint:errcheck // after the commit it has no effect
-	if _, err := worker.Exec(`update charges set state = 'paid', next_attempt_at = null where id = $1`, paid); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, worker, `update charges set state = 'paid', next_attempt_at = null where id = $1`, paid)
 	done := make(chan error, 1)
 	go func() { done <- o.makeDefault(second.ID) }()
 	storetest.WaitForLock(t, p.DB)

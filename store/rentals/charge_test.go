@@ -67,9 +67,7 @@ func (m *market) get(into any, query string, args ...any) {
 
 func (m *market) exec(query string, args ...any) {
 	m.t.Helper()
-	if _, err := m.p.Pool.Exec(query, args...); err != nil {
-		m.t.Fatal(err)
-	}
+	storetest.Exec(m.t, m.p.Pool, query, args...)
 }
 
 func (m *market) client() rental.ClientID {
@@ -237,9 +235,7 @@ func TestSettleCharge_SeesADefaultThatIsBeingSet(t *testing.T) {
 	tx, err := p.Pool.Beginx()
 	require.NoError(t, err)
 	defer tx.Rollback() //nolint:errcheck // after the commit it has no effect
-	if _, err := tx.Exec(`update clients set default_payment_method_id = $2 where id = $1`, client, other.ID); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, tx, `update clients set default_payment_method_id = $2 where id = $1`, client, other.ID)
 	settled := make(chan error, 1)
 	go func() {
 		ok, err := p.SettleCharge(
@@ -268,9 +264,7 @@ func TestForgetNotices_OldHandledOnes(t *testing.T) {
 		}
 		require.NoError(t, p.Handled(t.Context(), id, time.Time{}))
 	}
-	if _, err := p.Pool.Exec(`update processor_notices set received_at = received_at - interval '31 days' where id <> 'new'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update processor_notices set received_at = received_at - interval '31 days' where id <> 'new'`)
 	for _, more := range []bool{true, false} {
 		if got, err := ForgetNotices(t.Context(), p.DB, 1); got != more || err != nil {
 			t.Errorf("Forget = %v, %v; want %v", got, err, more)

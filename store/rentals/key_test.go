@@ -24,9 +24,7 @@ func TestAddMethod_KeyExpiresAfterADay(t *testing.T) {
 	}
 	first, err := p.AddMethod(t.Context(), addition())
 	require.NoError(t, err)
-	if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours' where key = $1`, key.Key); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update idempotency_keys set made_at = made_at - interval '24 hours' where key = $1`, key.Key)
 	if _, found, err := p.AddedUnder(t.Context(), c.client.ID, *key); found || err != nil {
 		t.Errorf("AddedUnder = %v, %v; want nothing found after a day", found, err)
 	}
@@ -34,9 +32,7 @@ func TestAddMethod_KeyExpiresAfterADay(t *testing.T) {
 	if err != nil || second.Replayed || second.Method.ID == first.Method.ID {
 		t.Errorf("AddMethod = %+v, %v; want another method", second, err)
 	}
-	if _, err := p.Pool.Exec(`update idempotency_keys set made_at = made_at - interval '24 hours'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update idempotency_keys set made_at = made_at - interval '24 hours'`)
 	if more, err := idempotency.Forget(t.Context(), p.DB, 10); more || err != nil {
 		t.Errorf("Forget = %v, %v", more, err)
 	}

@@ -86,9 +86,7 @@ func TestSchema_SerializesChangesOfOneClientsMethods(t *testing.T) {
 	} {
 		c := newCardholder(t, p)
 		m := c.add(false)
-		if _, err := p.Pool.Exec(`update payment_methods set created_at = now() - interval '1 day' where id = $1`, m.ID); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, `update payment_methods set created_at = now() - interval '1 day' where id = $1`, m.ID)
 		var txs [2]*sqlx.Tx
 		for i := range txs {
 			tx, err := p.Pool.BeginTxx(t.Context(), nil)

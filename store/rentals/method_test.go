@@ -218,10 +218,8 @@ func TestRemoveMethod_InUseWhileAPaymentNeedsTheCard(t *testing.T) {
 			booking := bookWith(t, p, vehicle, c.client.ID, method, test.state)
 			if test.set != "" {
 				id := owe(t, p, booking, test.kind, 1, test.set)
-				if _, err := p.Pool.Exec(`update charges set payment_method_id = $2
-					where id = $1 and not $3`, id, m.ID, test.cardless); err != nil {
-					t.Fatal(err)
-				}
+				storetest.Exec(t, p.Pool, `update charges set payment_method_id = $2
+					where id = $1 and not $3`, id, m.ID, test.cardless)
 			}
 			err := c.remove(m.ID)
 			var refusal *telematics.Error

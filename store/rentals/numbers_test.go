@@ -18,9 +18,7 @@ func TestNumbers_JumpOnceInEachLifeOfTheServer(t *testing.T) {
 	}
 	exec := func(statement string) {
 		t.Helper()
-		if _, err := db.Pool.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, db.Pool, statement)
 	}
 	exec(`insert into agencies (id, code, name) values (1, 'A', 'A')`)
 	number := func(year string) int64 {

@@ -66,9 +66,7 @@ func newRentalWorld(t *testing.T) *rentalWorld {
 
 func (w *rentalWorld) exec(query string, args ...any) {
 	w.t.Helper()
-	if _, err := w.here.Pool.Exec(query, args...); err != nil {
-		w.t.Fatal(err)
-	}
+	storetest.Exec(w.t, w.here.Pool, query, args...)
 }
 
 // count returns the result of a counting query.

@@ -63,9 +63,7 @@ func TestSettings_AreReadOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.Pool.Exec(`alter table settings rename to settings_away`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, db.Pool, `alter table settings rename to settings_away`)
 	for name, read := range settings {
 		for range 2 {
 			if again, err := read(t.Context(), db); err != nil || again != first[name] {

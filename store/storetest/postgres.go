@@ -185,12 +185,15 @@ func OpenWith(tb testing.TB, config pg.Config) *pg.DB {
 	tb.Helper()
 	db, err := pg.New(config)
 	require.NoError(tb, err)
-	tb.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	tb.Cleanup(func() { require.NoError(tb, db.Close()) })
 	return db
+}
+
+// Exec executes a statement, which must succeed.
+func Exec(tb testing.TB, db sqlx.Execer, statement string, args ...any) {
+	tb.Helper()
+	_, err := db.Exec(statement, args...)
+	require.NoError(tb, err)
 }
 
 // AddVehicle adds the vehicle, its unit, and the agency 1, where they are not there yet. It has the
@@ -201,17 +204,13 @@ func AddVehicle(tb testing.TB, db *pg.DB, id telematics.VehicleID, actions ...te
 		actions = telematics.ControlActions
 	}
 	unit := telematics.Unit(fmt.Sprintf("unit-%d", id))
-	if _, err := db.Pool.Exec(`
+	Exec(tb, db.Pool, `
 		with agency as (insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility') on conflict do nothing)
 		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
 		capabilities)
 		values ($1, 1, 'available', 'electric', 'M-IM ' || $1::bigint, '', '', 0, '', '', '', '{}', $2)
-		on conflict do nothing`, id, pq.Array(actions)); err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := db.Pool.Exec(`insert into units (serial, vehicle_id) values ($1, $2) on conflict do nothing`, unit, id); err != nil {
-		tb.Fatal(err)
-	}
+		on conflict do nothing`, id, pq.Array(actions))
+	Exec(tb, db.Pool, `insert into units (serial, vehicle_id) values ($1, $2) on conflict do nothing`, unit, id)
 	return id, unit
 }
 

@@ -407,9 +407,7 @@ func TestDurableTwin_TellsThatItIsNotStored(t *testing.T) {
 	lock, err := twins.stored.Pool.BeginTxx(t.Context(), nil)
 	require.NoError(t, err)
 	defer func() { _ = lock.Rollback() }()
-	if _, err := lock.Exec(`select from units where serial = $1 for update`, d.unit); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, lock, `select from units where serial = $1 for update`, d.unit)
 	twin, err := twins.DurableTwin(t.Context(), d.id)
 	if got := mileage(t, twin, err); got != 2 || !twin.Unstored {
 		t.Errorf("while the unit is locked: %v, unstored %t; want 2, unstored", got, twin.Unstored)

@@ -46,9 +46,7 @@ func newRecordedFleet(t *testing.T) *recordedFleet {
 
 func (f *recordedFleet) exec(statement string) {
 	f.Helper()
-	if _, err := f.db.Pool.ExecContext(f.Context(), statement); err != nil {
-		f.Fatal(err)
-	}
+	storetest.Exec(f, f.db.Pool, statement)
 }
 
 // report makes the unit send, now, a position of a given time.

@@ -18,9 +18,7 @@ func TestOwners_MovedVehicleIsFoundByOtherInstancesSoon(t *testing.T) {
 	for _, statement := range []string{
 		`insert into agencies (id, code, name) values (2, 'TWO', 'Two') on conflict do nothing`, `update vehicles set agency_id = 2`,
 	} {
-		if _, err := operator.Pool.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, operator.Pool, statement)
 	}
 	storetest.Eventually(t, "the instance knows the new agency", func() bool {
 		o, cached := twins.owners.find(unit)

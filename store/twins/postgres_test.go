@@ -223,9 +223,7 @@ func TestObserve_StateOfAClockFarAheadIsRemovedByTheRunbook(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	observe(now, map[telematics.Field]any{telematics.FuelLevel: 60.0, telematics.SpeedKmh: 1.0})
 	observe(now.AddDate(70, 0, 0), map[telematics.Field]any{telematics.SpeedKmh: 2.0})
-	if _, err := p.Pool.Exec("update snapshots" + statement); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, "update snapshots"+statement)
 	observe(now.Add(time.Second), map[telematics.Field]any{telematics.SpeedKmh: 3.0})
 	twin, err := p.Twin(t.Context(), 1)
 	require.NoError(t, err)

@@ -166,9 +166,7 @@ func TestFlushRedis_PublishesToThePresentAgency(t *testing.T) {
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
 	for _, change := range []string{`insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`,
 		`update vehicles set agency_id = 2`} {
-		if _, err := twins.stored.Pool.Exec(change); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, twins.stored.Pool, change)
 	}
 	twins.owners.cached.Purge() // after ownerTTL
 	var published publishedChanges

@@ -480,9 +480,7 @@ func TestTwins_MovedUnitLeavesTheStateAtItsVehicle(t *testing.T) {
 	observed(t, twins, other, statusAt(at, 200))
 	storetest.Eventually(t, "all states are written", func() bool { return twins.unwritten() == 0 })
 	for _, change := range []string{`update units set vehicle_id = null`, `update units set vehicle_id = 3 - right(serial, 1)::int`} {
-		if _, err := twins.stored.Pool.Exec(change); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, twins.stored.Pool, change)
 	}
 	moved := twinsAt(t, database, redis) // with an empty cache of owners
 	observed(t, moved, unit, statusAt(at, 101))

@@ -21,9 +21,7 @@ func TestAgenciesAndStations_AreListed(t *testing.T) {
 			capabilities)
 			select n, 2, 'available', 'electric', 'B-MP ' || n, 'VW', 'ID.3', 2024, '', '', '', '{}', '{}' from generate_series(1, 3) n`,
 	} {
-		if _, err := p.Pool.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, statement)
 	}
 	agencies := func(q telematics.AgencyQuery) []telematics.ListedAgency {
 		t.Helper()

@@ -16,9 +16,7 @@ func TestCorrectTimes_PresenceOfAClockFarAheadIsReplaced(t *testing.T) {
 	right, _ := add()
 	exec := func(query string, args ...any) {
 		t.Helper()
-		if _, err := p.Pool.Exec(query, args...); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, query, args...)
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	dated := func(vehicle telematics.VehicleID, at time.Time) {

@@ -42,13 +42,9 @@ func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 	}
 	fields, err := EncodeSnapshot(telematics.Merge(nil, report))
 	require.NoError(tb, err)
-	if _, err := p.Pool.Exec(`insert into snapshots (vehicle_id, fields) select id, $1::jsonb
-		from vehicles`, pg.JSONRecords(fields)); err != nil {
-		tb.Fatal(err)
-	}
-	if _, err := p.Pool.Exec(`analyse`); err != nil {
-		tb.Fatal(err)
-	}
+	storetest.Exec(tb, p.Pool, `insert into snapshots (vehicle_id, fields) select id, $1::jsonb
+		from vehicles`, pg.JSONRecords(fields))
+	storetest.Exec(tb, p.Pool, `analyse`)
 }
 
 const benchReport = `{"at":"2026-01-02T10:00:00.250Z",

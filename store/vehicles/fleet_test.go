@@ -135,14 +135,10 @@ func TestTwins_PagesAreStableWhileTheFleetChanges(t *testing.T) {
 	got := pagesOf(t, p, telematics.VehicleQuery{}, 7, func() {
 		last++
 		storetest.AddVehicle(t, p.DB, last) // newer than each page
-		if _, err := p.Pool.Exec(`update vehicles set status = 'inactive', plate_number = plate_number || 'x'
-			where id % 3 = $1`, rand.IntN(3)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.Pool.Exec(`update units set last_seen = now(), status = 'offline'
-			where vehicle_id % 3 = $1`, rand.IntN(3)); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, `update vehicles set status = 'inactive', plate_number = plate_number || 'x'
+			where id % 3 = $1`, rand.IntN(3))
+		storetest.Exec(t, p.Pool, `update units set last_seen = now(), status = 'offline'
+			where vehicle_id % 3 = $1`, rand.IntN(3))
 	})
 	if want := twinIDs(fleet); !slices.Equal(got, want) {
 		t.Errorf("vehicles of all pages\n got %v\nwant %v", got, want)

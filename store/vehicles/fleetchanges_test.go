@@ -150,9 +150,7 @@ func TestChanges_OfAStatusAreThoseThatBookingsLeave(t *testing.T) {
 			`"vehicles":[{"id":1,"status":"available"}]}`,
 	)
 	putBooking(t, p, 1, 0, "active")
-	if _, err := p.Pool.ExecContext(t.Context(), `update vehicles set status = 'in_use' where id = 1`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update vehicles set status = 'in_use' where id = 1`)
 	for _, c := range []struct{ status, want string }{
 		{"available", ""}, {"booked", ""}, {"maintenance", "vehicle 1: status in_use → maintenance"},
 		{"available", "vehicle 1: status maintenance → in_use"},
@@ -381,9 +379,7 @@ func TestImport_CurrencyChanges(t *testing.T) {
 		`update agencies set fee_limit = null where id = 1`,
 		`insert into stations (id, agency_id, name, address, latitude, longitude) values (2, 1, 'B', 'B', 48, 11)`,
 	} {
-		if _, err := p.Pool.Exec(query); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, query)
 	}
 	refused(t, p, `{"agencies":[{"id":1,"currency":"JPY"}]}`,
 		"agencies[0].currency: CHF → JPY: name the hourly_rate of vehicle 1 anew in this file, or null: what is on record is in CHF")
@@ -401,9 +397,7 @@ func TestImport_CurrencyChanges(t *testing.T) {
 	refused(t, p, `{"agencies":[{"id":2,"currency":"JPY"},{"id":3,"code":"C","name":"C"}],"vehicles":[{"id":2,"agency_id":3}]}`,
 		"vehicles[0].hourly_rate: is 10.00 EUR: name it in EUR, the currency of the agency")
 	putBooking(t, p, 1, 5, "upcoming")
-	if _, err := p.Pool.Exec(`update bookings set currency = 'CHF'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update bookings set currency = 'CHF'`)
 	got := change(
 		t, p,
 		`{"agencies":[{"id":1,"currency":"JPY","fee_limit":90000}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":20000}]}`,
@@ -420,18 +414,14 @@ func TestImport_CurrencyChanges(t *testing.T) {
 	refused(t, p, `{"agencies":[{"id":1,"currency":"EUR"}],"vehicles":[{"id":1,"hourly_rate":null}]}`,
 		"agencies[0].fee_limit: is 90000 JPY: name it in the new currency")
 	change(t, p, `{"vehicles":[{"id":1,"hourly_rate":null}]}`)
-	if _, err := p.Pool.Exec(`update bookings set currency = 'JPY'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update bookings set currency = 'JPY'`)
 	refused(
 		t, p, `{"agencies":[{"id":1,"currency":"EUR","fee_limit":null}]}`,
 		"agencies[0].currency: JPY → EUR: 1 bookings and 0 charges in JPY are open: name the rates of the vehicles anew in this file, "+
 			"or wait until these are done",
 	)
 	// It can no longer be started.
-	if _, err := p.Pool.Exec(`update bookings set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update bookings set start_at = now() - interval '2 hours', end_at = now() - interval '1 hour'`)
 	change(t, p, `{"agencies":[{"id":1,"currency":"EUR","fee_limit":null}]}`)
 }
 
@@ -444,7 +434,7 @@ func TestImport_NoVehicleIsForRentInTheWrongCurrency(t *testing.T) {
 	)
 	require.NoError(t, err)
 	// Whatever the transaction that writes the agencies sees of rates is in no other currency.
-	if _, err := p.Pool.Exec(`
+	storetest.Exec(t, p.Pool, `
 		create function check_rates() returns trigger language plpgsql as $$
 		begin
 			if exists (select from vehicles where agency_id = new.id and hourly_rate is not null) then
@@ -453,9 +443,7 @@ func TestImport_NoVehicleIsForRentInTheWrongCurrency(t *testing.T) {
 			return new;
 		end $$;
 		create trigger check_rates before update of currency on agencies for each row
-		when (old.currency <> new.currency) execute function check_rates()`); err != nil {
-		t.Fatal(err)
-	}
+		when (old.currency <> new.currency) execute function check_rates()`)
 	if _, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err != nil {
 		t.Fatal(err)
 	}

@@ -182,9 +182,7 @@ func TestImport_WaitsForAConcurrentBooking(t *testing.T) {
 		from clients`,
 		`update vehicles set status = 'booked' where id = 1`,
 	} {
-		if _, err := tx.ExecContext(t.Context(), query); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, tx, query)
 	}
 	imported := make(chan error, 1)
 	// The import changes the vehicle, and the agency's row, too, while the booking locks its key.

@@ -17,14 +17,10 @@ func TestKeyHolders_CountUnitsOfVehiclesByReportedKeys(t *testing.T) {
 	for _, keys := range [][]string{{"k1"}, {"k1", "k2"}, {"k0", "k1"}, nil, nil, {}} {
 		_, unit := add()
 		units = append(units, unit)
-		if _, err := p.Pool.Exec(`update units set keys = $2 where serial = $1`, unit, pq.Array(keys)); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, `update units set keys = $2 where serial = $1`, unit, pq.Array(keys))
 	}
 	// A unit without a vehicle does not count.
-	if _, err := p.Pool.Exec(`insert into units (serial, keys) values ('a-spare', '{k2}')`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `insert into units (serial, keys) values ('a-spare', '{k2}')`)
 	for key, want := range map[string]telematics.KeyHolders{
 		"k1": {Holding: 3, Missing: 1, Unreported: 2, MissingUnits: units[5:]},
 		"k2": {Holding: 1, Missing: 3, Unreported: 2, MissingUnits: []telematics.Unit{units[0], units[2], units[5]}},
@@ -46,9 +42,7 @@ func TestKeyHolders_NamesALimitedNumberOfUnitsWithoutTheKey(t *testing.T) {
 	for range telematics.MaxMissingUnits + 1 {
 		add()
 	}
-	if _, err := p.Pool.Exec(`update units set keys = '{k0}'`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update units set keys = '{k0}'`)
 	got, err := p.KeyHolders(t.Context(), "k1")
 	if err != nil || got.Missing != telematics.MaxMissingUnits+1 || len(got.MissingUnits) != telematics.MaxMissingUnits {
 		t.Errorf("%+v, %v; want the count of all and the names of the first", got, err)

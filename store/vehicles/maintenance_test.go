@@ -137,9 +137,7 @@ func TestMaintenance_LeftByTheVersionBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, status := range []string{"inactive", "maintenance"} {
-		if _, err := p.Pool.Exec(`update vehicles set status = $1 where id = 2`, status); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, `update vehicles set status = $1 where id = 2`, status)
 	}
 	if twin, err := p.Twin(t.Context(), 2); err != nil || twin.Maintenance != (telematics.MaintenanceDetails{}) {
 		t.Errorf("%+v, %v; want nothing of the time before", twin.Maintenance, err)

@@ -34,9 +34,7 @@ func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 		`delete from snapshots where vehicle_id % 11 = 0`,
 		`delete from units where vehicle_id % 13 = 0`,
 	} {
-		if _, err := p.Pool.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, statement)
 	}
 	twins, err := p.Twins(t.Context(), telematics.VehicleQuery{})
 	require.NoError(t, err)
@@ -99,11 +97,9 @@ func TestMarkers_OfABox(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	fillFleet(t, p, 5, time.Now())
 	for id, position := range map[int]string{1: `10, 20`, 2: `-10, 179.5`, 3: `-10, -179.5`, 4: `"x", 20`} {
-		if _, err := p.Pool.Exec(fmt.Sprintf(`update snapshots set fields = jsonb_build_object('location.latitude', jsonb_build_object('v',
+		storetest.Exec(t, p.Pool, fmt.Sprintf(`update snapshots set fields = jsonb_build_object('location.latitude', jsonb_build_object('v',
 			'[%s]'::jsonb->0), 'location.longitude', jsonb_build_object('v', '[%s]'::jsonb->1)) where vehicle_id = %d`,
-			position, position, id)); err != nil {
-			t.Fatal(err)
-		}
+			position, position, id))
 	}
 	for _, test := range []struct {
 		box  telematics.Box

@@ -81,9 +81,7 @@ func TestAged_ReturnsMoreThanABatch(t *testing.T) {
 	if _, err := p.Import(t.Context(), file); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Pool.Exec(`update units set last_seen = now()`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update units set last_seen = now()`)
 	if aged, err := p.Aged(t.Context()); err != nil || len(aged) != fleet {
 		t.Errorf("%d vehicles returned, %v; want all", len(aged), err)
 	}
@@ -95,9 +93,7 @@ func TestAged_ChecksAUnitWhenItIsDue(t *testing.T) {
 	now := time.Now().Truncate(time.Microsecond)
 	set := func(assignments string, args ...any) {
 		t.Helper()
-		if _, err := p.Pool.Exec(`update units u set `+assignments, args...); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, `update units u set `+assignments, args...)
 	}
 	checkAt := func() (at *time.Time) {
 		t.Helper()
@@ -149,9 +145,7 @@ func TestUnits_PagesHaveEachUnitOfAVehicleOnce(t *testing.T) {
 	for range 7 {
 		add()
 	}
-	if _, err := p.Pool.Exec(`insert into units (serial) values ('in-stock')`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `insert into units (serial) values ('in-stock')`)
 	seen := map[telematics.Unit]int{}
 	for after, pages := telematics.Unit(""), 0; ; pages++ {
 		page, err := p.Units(t.Context(), after, 3)

@@ -16,9 +16,7 @@ func TestSearch_FindsAPlateHoweverItIsWritten(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	for id, plate := range map[telematics.VehicleID]string{1: "M-Ü 777", 2: "M-IM 2101", 3: norm.NFD.String("TÖ-Ø 1"), 4: "А-Б 12"} {
 		storetest.AddVehicle(t, p.DB, id)
-		if _, err := p.Pool.Exec(`update vehicles set plate_number = $2 where id = $1`, id, plate); err != nil {
-			t.Fatal(err)
-		}
+		storetest.Exec(t, p.Pool, `update vehicles set plate_number = $2 where id = $1`, id, plate)
 	}
 	for range 2 {
 		for text, want := range map[string]telematics.VehicleID{
@@ -35,11 +33,9 @@ func TestSearch_FindsAPlateHoweverItIsWritten(t *testing.T) {
 			}
 		}
 		// As rows of before the migration are.
-		if _, err := p.Pool.Exec(`
+		storetest.Exec(t, p.Pool, `
 			alter table vehicles disable trigger vehicles_search; update vehicles
-			set search = null; alter table vehicles enable trigger vehicles_search`); err != nil {
-			t.Fatal(err)
-		}
+			set search = null; alter table vehicles enable trigger vehicles_search`)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/activity"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -164,9 +165,7 @@ func TestTariffs_AreNamedAnewInAnotherCurrency(t *testing.T) {
 		"agency 1: tariff compact " + compactWords + " → 0.30 EUR a minute, at most 12.00 EUR an hour",
 	})
 	// An instance of version 0.7 changes the currency, and knows no tariffs.
-	if _, err := p.Pool.Exec(`update agencies set currency = 'JPY' where id = 1`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update agencies set currency = 'JPY' where id = 1`)
 	equal(t, "tariffs", tariffsOf(t, p, 1), map[string]string{})
 	equal(t, "changes", change(t, p, `{"agencies":[{"id":1,"tariffs":{"compact":{"per_minute":30,"per_hour":1200}}}]}`), []string{
 		"agency 1: tariff compact none → 30 JPY a minute, at most 1200 JPY an hour",

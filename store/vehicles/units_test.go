@@ -38,13 +38,6 @@ func ids(units []telematics.ListedUnit) []telematics.VehicleID {
 	return list
 }
 
-func execute(t *testing.T, p *fixture, statement string, args ...any) {
-	t.Helper()
-	if _, err := p.Pool.Exec(statement, args...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func storeHealth(t *testing.T, p *fixture, units ...telematics.UnitHealth) {
 	t.Helper()
 	require.NoError(t, p.StoreHealth(t.Context(), units))
@@ -56,8 +49,8 @@ func newUnits(t *testing.T, n int) *fixture {
 	for id := range n {
 		storetest.AddVehicle(t, p.DB, telematics.VehicleID(id+1))
 	}
-	execute(
-		t, p,
+	storetest.Exec(
+		t, p.Pool,
 		`update units set status = 'online', session = 's', said_at = now(), changed_at = now(), last_seen = now(),
 			firmware = '3.1.' || vehicle_id, keys = '{k1}'`,
 	)
@@ -73,7 +66,7 @@ func reject(t *testing.T, p *fixture, vehicle int, state, reason string, ago tim
 	for i := range 6 {
 		id[i] = byte(milliseconds >> (8 * (5 - i)))
 	}
-	execute(t, p, `
+	storetest.Exec(t, p.Pool, `
 		insert into commands (id, vehicle_id, agency_id, unit, action, lane, seq, instance, actor_subject, actor_role, request_id, state,
 		reason, detail,
 			attempts, requested_at, sent_at, completed_at, deadline)
@@ -85,7 +78,7 @@ func reject(t *testing.T, p *fixture, vehicle int, state, reason string, ago tim
 func TestListUnits_ReturnsTheHealthOfUnits(t *testing.T) {
 	p := newUnits(t, 2)
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	execute(t, p, `insert into snapshots (vehicle_id, fields) values (1, $1)`, fmt.Sprintf(
+	storetest.Exec(t, p.Pool, `insert into snapshots (vehicle_id, fields) values (1, $1)`, fmt.Sprintf(
 		`{"connectivity.rsrp_dbm":{"v":-109,"at":%d},"connectivity.firmware_version":{"v":null,"at":1},"telemetry.is_locked":{"v":true,`+
 			`"at":1}}`,
 		now.UnixMilli(),
@@ -156,13 +149,13 @@ func TestListUnits_FindsProblems(t *testing.T) {
 	clock := func(ahead time.Duration) *telematics.ClockReading {
 		return &telematics.ClockReading{Ahead: ahead, At: now}
 	}
-	execute(t, p, `update units set status = null, last_seen = null where vehicle_id in (2, 11)`)
-	execute(t, p, `update units set last_seen = now() - interval '61 min' where vehicle_id in (3, 12)`)
-	execute(t, p, `update units set status = 'offline', last_seen = now() - interval '50 min' where vehicle_id = 13`)
-	execute(t, p, `update units set status = 'standby', last_seen = now() - interval '2 days' where vehicle_id = 14`)
-	execute(t, p, `update vehicles set status = 'inactive' where id in (11, 12)`)
-	execute(t, p, `update units set keys = '{}' where vehicle_id = 4`)
-	execute(t, p, `update units set keys = null where vehicle_id = 5`)
+	storetest.Exec(t, p.Pool, `update units set status = null, last_seen = null where vehicle_id in (2, 11)`)
+	storetest.Exec(t, p.Pool, `update units set last_seen = now() - interval '61 min' where vehicle_id in (3, 12)`)
+	storetest.Exec(t, p.Pool, `update units set status = 'offline', last_seen = now() - interval '50 min' where vehicle_id = 13`)
+	storetest.Exec(t, p.Pool, `update units set status = 'standby', last_seen = now() - interval '2 days' where vehicle_id = 14`)
+	storetest.Exec(t, p.Pool, `update vehicles set status = 'inactive' where id in (11, 12)`)
+	storetest.Exec(t, p.Pool, `update units set keys = '{}' where vehicle_id = 4`)
+	storetest.Exec(t, p.Pool, `update units set keys = null where vehicle_id = 5`)
 	reject(t, p, 5, "unknown", telematics.BadSignature, time.Hour)
 	reject(t, p, 5, "rejected", telematics.Moving, time.Hour)
 	reject(t, p, 13, "rejected", telematics.StateConflict, time.Hour)
@@ -173,8 +166,8 @@ func TestListUnits_FindsProblems(t *testing.T) {
 		telematics.UnitHealth{Unit: "unit-6", Clock: clock(telematics.MaxClockAhead + time.Millisecond)},
 		telematics.UnitHealth{Unit: "unit-7", Clock: clock(-telematics.MaxClockBehind - time.Millisecond)},
 		telematics.UnitHealth{Unit: "unit-8", Rejects: map[telematics.Reject]telematics.Tally{telematics.BadWord: tally(1)}})
-	execute(
-		t, p, `insert into snapshots (vehicle_id, fields) values (8, $1), (9, $2), (13, $3)`,
+	storetest.Exec(
+		t, p.Pool, `insert into snapshots (vehicle_id, fields) values (8, $1), (9, $2), (13, $3)`,
 		`{"connectivity.rsrp_dbm":{"v":-115.5,"at":1}}`, `{"connectivity.rsrp_dbm":{"v":-120,"at":1}}`,
 		`{"connectivity.rsrp_dbm":{"v":null,"at":1}}`,
 	)
@@ -215,11 +208,13 @@ func TestListUnits_FindsProblems(t *testing.T) {
 
 func TestListUnits_Filters(t *testing.T) {
 	p := newUnits(t, 3)
-	execute(t, p, `insert into agencies (id, code, name) values (2, 'BER', 'Berlin')`)
-	execute(t, p, `update vehicles set agency_id = 2 where id = 3`)
-	execute(t, p, `update units set status = 'standby' where vehicle_id = 2`)
-	execute(t, p, `insert into units (serial) values ('in-store')`)
-	execute(t, p, `insert into snapshots (vehicle_id, fields) values (2, '{"connectivity.firmware_version":{"v":"ovms-4.2","at":1}}')`)
+	storetest.Exec(t, p.Pool, `insert into agencies (id, code, name) values (2, 'BER', 'Berlin')`)
+	storetest.Exec(t, p.Pool, `update vehicles set agency_id = 2 where id = 3`)
+	storetest.Exec(t, p.Pool, `update units set status = 'standby' where vehicle_id = 2`)
+	storetest.Exec(t, p.Pool, `insert into units (serial) values ('in-store')`)
+	storetest.Exec(
+		t, p.Pool, `insert into snapshots (vehicle_id, fields) values (2, '{"connectivity.firmware_version":{"v":"ovms-4.2","at":1}}')`,
+	)
 	for _, c := range []struct {
 		q    telematics.UnitQuery
 		want []telematics.VehicleID
@@ -241,7 +236,7 @@ func TestListUnits_Filters(t *testing.T) {
 		}
 	}
 	reject(t, p, 1, "rejected", telematics.ClockBehind, time.Hour)
-	execute(t, p, `update vehicles set agency_id = 2 where id = 1`)
+	storetest.Exec(t, p.Pool, `update vehicles set agency_id = 2 where id = 1`)
 	if u := listed(t, p, telematics.UnitQuery{Agency: 2, Page: telematics.Page{Before: 2}}); len(u) != 1 || u[0].Commands != nil {
 		t.Errorf("commands of the former agency are listed: %+v", u)
 	}
@@ -325,9 +320,7 @@ func BenchmarkListUnits(b *testing.B) {
 		`insert into unit_counts select serial, date_trunc('hour', now()), 'malformed', 1, now() from units where vehicle_id % 1000 = 0`,
 		`analyze`,
 	} {
-		if _, err := p.Pool.Exec(statement); err != nil {
-			b.Fatal(err)
-		}
+		storetest.Exec(b, p.Pool, statement)
 	}
 	for name, q := range map[string]telematics.UnitQuery{
 		"page": {Page: telematics.Page{Limit: 51}}, "problems": {Problem: telematics.AnyProblem, Page: telematics.Page{Limit: 51}},

@@ -54,9 +54,7 @@ func TestUnknownUnits_AreListedUntilTheyHaveAVehicle(t *testing.T) {
 		t.Errorf("a unit with a vehicle is listed as unknown: %+v", list)
 	}
 	// A unit without a vehicle that still sends messages is unknown again.
-	if _, err := p.Pool.Exec(`update units set vehicle_id = null`); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `update units set vehicle_id = null`)
 	if list := unknownUnits(t, p, telematics.Page{}); len(list) != 1 {
 		t.Errorf("unknown units %+v, want the one removed from its vehicle", list)
 	}

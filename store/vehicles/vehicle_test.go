@@ -137,9 +137,7 @@ func TestTwins_ConnectivityFilterAgreesWithContactAt(t *testing.T) {
 		}
 	}
 	bare, _ := take()
-	if _, err := p.Pool.ExecContext(t.Context(), `delete from units where vehicle_id = $1`, bare); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Exec(t, p.Pool, `delete from units where vehicle_id = $1`, bare)
 	want[telematics.Absent] = append(want[telematics.Absent], bare)
 	for _, status := range telematics.PresenceStatuses {
 		twins, err := p.twinsAt(t.Context(), telematics.VehicleQuery{Connectivity: status}, morning)
