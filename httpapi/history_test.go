@@ -85,7 +85,8 @@ func TestHistory_TimesAndBucketsAreBounded(t *testing.T) {
 	}
 	for query, field := range map[string]string{
 		"fields=energy,colour": "fields", "from=2026-01-02T10:00:00Z&to=2026-01-02T09:00:00Z": "from", "from=2026-01-03T00:00:00Z": "from",
-		"from=2025-11-01T00:00:00Z": "from", "to=yesterday": "to", "points=0": "points", "points=1001": "points",
+		"from=2025-11-01T00:00:00Z": "from", "to=yesterday": "to",
+		"to=0000-01-01T00:00:00Z": "to", "points=0": "points", "points=1001": "points",
 	} {
 		if r := a.get(historyPath+"?"+query).wants(422, "validation_failed"); !strings.Contains(r.text, `"`+field+`":[`) {
 			t.Errorf("%s: %s, want an error for the field", query, r.text)

@@ -164,11 +164,11 @@ type webhooks struct {
 // A notice of the wrong mode (test instead of live, or the reverse) has a valid signature, so a
 // repetition would not help: it is answered with 200, logged, and not stored.
 func (w webhooks) stripe(c *request.Call) error {
-	if err := c.ReadBody(maxNotice); err != nil {
-		return err // 413
-	}
 	if w.processor == nil {
 		return noProcessor()
+	}
+	if err := c.ReadBody(maxNotice); err != nil {
+		return err // 413
 	}
 	notice, err := w.processor.Read(c.Request().Header, c.Body)
 	if err != nil {

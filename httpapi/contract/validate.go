@@ -176,21 +176,22 @@ func isInteger(s string) bool {
 // ParseInteger reads an integer of 64 bits in decimal digits. Its error is a *strconv.NumError.
 func ParseInteger(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
 
-// ParseTime parses a time of RFC 3339 whose year in UTC has four digits, so that it can be
-// formatted in the same form. It returns the time in UTC, or an error for any other text.
+// ParseTime parses a time of RFC 3339 whose year in UTC is one of 1 to 9999, so that it, and the
+// day before it, can be formatted in the same form. It returns the time in UTC, or an error for any
+// other text.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
 		return time.Time{}, err
 	}
 	t = t.UTC()
-	if t.Year() < 0 || t.Year() > 9999 {
+	if t.Year() < 1 || t.Year() > 9999 {
 		return time.Time{}, errYear
 	}
 	return t, nil
 }
 
-var errYear = errors.New("in UTC, the year is not one of 0 to 9999")
+var errYear = errors.New("in UTC, the year is not one of 1 to 9999")
 
 // ParseUUID parses only the canonical form of 36 characters, and returns an error for others, which
 // the library also accepts; and for the UUID of zeros, which is no id of ours, and means none in
