@@ -1,1 +1,0 @@
-import{B as e,H as t,W as n,bt as r,ct as i,nt as a,x as o,xt as s}from"./index.svelte-r8Mj3yqF.js";var c=n(`<a> </a>`);function l(n,l){s(l,!0);var u=c(),d=i(u,!0);a(t=>{o(u,`href`,`#/client?${t??``}`),e(d,l.client)},[()=>new URLSearchParams({agency_id:String(l.agency),client:l.client})]),t(n,u),r()}export{l as t};

@@ -1,1 +1,0 @@
-import{Z as e,ft as t,mt as n}from"./index.svelte-r8Mj3yqF.js";var r=1e4,i=new class{#e=n(null);set(e,n){t(this.#e,{vehicle:e,action:n,at:Date.now()})}consume(n){if(e(this.#e)?.vehicle!==n)return null;let{action:i,at:a}=e(this.#e);return t(this.#e,null),{action:i,late:Date.now()-a>=r}}};export{i as t};
