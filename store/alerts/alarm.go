@@ -106,7 +106,7 @@ var raise = `
 	on conflict (rule, coalesce(vehicle_id, 0), person) where cleared_at is null do update
 	set facts = excluded.facts || jsonb_build_object('kinds',
 		(select jsonb_agg(distinct kind) from jsonb_array_elements((a.facts->'kinds') || (excluded.facts->'kinds')) as kind))
-	where not (a.facts->'kinds') @> (excluded.facts->'kinds')
+	where not (a.facts->'kinds') @> (excluded.facts->'kinds') and jsonb_array_length(a.facts->'kinds') < $7
 	returning a.id, case when xmax = 0 then 'opened' else 'raised' end as change`
 
 func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {
@@ -133,6 +133,7 @@ func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {
 	err = s.DB.Within(ctx, func(tx *sqlx.Tx) (err error) {
 		events, err = change(
 			ctx, tx, raise, s.now, pq.Array(vehicles), pq.Array(severities), pq.Array(kinds), pq.Array(texts), repeatedFor.Seconds(),
+			maxKinds,
 		)
 		return err
 	})

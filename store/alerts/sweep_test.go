@@ -584,6 +584,12 @@ func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {
 			t.Errorf("event %d: %s", i, e)
 		}
 	}
+	for i := range 2 * maxKinds { // a unit may name as many as it likes
+		write(fmt.Sprint(i))
+	}
+	if n := len(w.find(alerts.Query{})[0].Facts["kinds"].([]any)); n != maxKinds {
+		t.Errorf("%d kinds, want %d", n, maxKinds)
+	}
 	w.set(alerts.Setting{Rule: alerts.UnitAlarm, Off: true, Levels: []alerts.Level{{Severity: alerts.Info}}})
 	w.addCar(8)
 	require.NoError(t, w.store.writeAlarms(t.Context(), []alarm{{8, 1, telematics.Alarm{Kind: "towing"}}}))

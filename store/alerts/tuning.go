@@ -36,6 +36,9 @@ const (
 	alarmsBatch = 256
 	// alarmsRetry is the pause before a failed write of alarms is tried again.
 	alarmsRetry = time.Second
+	// maxKinds is how many kinds of alarms an open alert has before it gets no other. Half: the
+	// latest alarm of a unit that has many is not shown; double: a row of up to 8 KB.
+	maxKinds = 32
 	// repeatedFor is for how long an alarm that a unit repeats after it was acknowledged opens no
 	// other alert. Half: a message that comes twice may open it again; double: a second tow is
 	// missed.
