@@ -53,16 +53,18 @@ var openOnes = func() string {
 	return `array_remove(array[` + strings.Join(list, ", ") + `]::text[], null)`
 }()
 
-// findChanged returns up to $1 vehicles whose snapshots have changed, with their former positions.
+// findChanged returns up to $2 vehicles, after vehicle $1, whose snapshots have changed, with their
+// former positions.
 const findChanged = `
-	select s.vehicle_id, v.agency_id, i.latitude, i.longitude
-	from snapshots s join vehicles v on v.id = s.vehicle_id left join alert_inputs i on i.vehicle_id = s.vehicle_id
-	where i.snapshot_at is distinct from s.updated_at
-	order by s.vehicle_id limit $1`
+	select s.vehicle_id, i.latitude, i.longitude
+	from snapshots s left join alert_inputs i on i.vehicle_id = s.vehicle_id
+	where s.vehicle_id > $1 and i.snapshot_at is distinct from s.updated_at
+	order by s.vehicle_id limit $2`
 
 // renewInputs extracts the inputs of vehicles $1, and returns their positions. The position of a
 // vehicle whose ignition is on is not where it is parked.
 var renewInputs = `
+	with renewed as (
 	insert into alert_inputs as i (vehicle_id, snapshot_at, ignition, charging, volts, energy, locked, opened, codes, lamps,
 		service_km, latitude, longitude, located_at, parked_at)
 	select s.vehicle_id, s.updated_at, ` + word(telematics.Ignition) + ` = 'on', ` + word(telematics.Charging) + ` = 'charging',
@@ -91,7 +93,8 @@ var renewInputs = `
 		parked_at = case when excluded.parked_at is not null then coalesce(i.parked_at, excluded.parked_at) end,
 		parked_latitude = case when excluded.parked_at is not null then i.parked_latitude end,
 		parked_longitude = case when excluded.parked_at is not null then i.parked_longitude end
-	returning vehicle_id, latitude, longitude`
+	returning vehicle_id, latitude, longitude
+	) select r.*, v.agency_id from renewed r join vehicles v on v.id = r.vehicle_id`
 
 // A vehicle is parked where it is when the ignition is off and it is not booked: at the first
 // position from after the ignition was turned off, or when a booking has ended.
@@ -127,12 +130,16 @@ func (s *Store) renew(ctx context.Context) error {
 	return unavailable.Wrap("note areas of vehicles", s.locate(ctx, moved))
 }
 
+// renewAll reads all vehicles once: what changes meanwhile is for the next sweep.
 func (s *Store) renewAll(ctx context.Context) (moved []position, err error) {
-	for renewed := inputsBatch; renewed == inputsBatch; {
-		renewed = 0 // where another instance sweeps
+	for last, more := telematics.VehicleID(0), true; more; {
+		more = false // where another instance sweeps
 		if err = s.step(ctx, func(tx *sqlx.Tx) error {
-			some, n, err := renewInputsOf(ctx, tx)
-			moved, renewed = append(moved, some...), n
+			changed, some, err := renewInputsAfter(ctx, tx, last)
+			if more = len(changed) == inputsBatch; more {
+				last = changed[inputsBatch-1].Vehicle
+			}
+			moved = append(moved, some...)
 			return err
 		}); err != nil {
 			return nil, err
@@ -147,27 +154,26 @@ func (s *Store) renewAll(ctx context.Context) (moved []position, err error) {
 	})
 }
 
-// renewInputsOf renews the inputs of some vehicles, and returns those that have moved, and the
-// number of all.
-func renewInputsOf(ctx context.Context, tx *sqlx.Tx) (moved []position, n int, err error) {
-	var changed, renewed []position
-	if err := tx.SelectContext(ctx, &changed, findChanged, inputsBatch); err != nil || len(changed) == 0 {
-		return nil, 0, err
+// renewInputsAfter renews the inputs of some vehicles after one, and returns those whose snapshots
+// have changed, in order, and those that have moved.
+func renewInputsAfter(ctx context.Context, tx *sqlx.Tx, last telematics.VehicleID) (changed, moved []position, err error) {
+	if err := tx.SelectContext(ctx, &changed, findChanged, last, inputsBatch); err != nil || len(changed) == 0 {
+		return nil, nil, err
 	}
+	var renewed []position
 	ids, before := make([]int64, len(changed)), make(map[telematics.VehicleID]position, len(changed))
 	for i, p := range changed {
 		ids[i], before[p.Vehicle] = int64(p.Vehicle), p
 	}
 	if err := tx.SelectContext(ctx, &renewed, renewInputs, pq.Array(ids)); err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	for _, p := range renewed {
-		if was := before[p.Vehicle]; !p.sameAs(was) {
-			p.Agency = was.Agency
+		if !p.sameAs(before[p.Vehicle]) {
 			moved = append(moved, p)
 		}
 	}
-	return moved, len(changed), nil
+	return changed, moved, nil
 }
 
 // locate notes in which areas vehicles are: those that have moved, or all, where areas have

@@ -30,17 +30,17 @@ func (s *Store) Sweep(ctx context.Context) error {
 		return errors.Join(append(errs, unavailable.Wrap("read the rules of alerts", err))...)
 	}
 	settings[0] = alerts.Defaults() // of what is of no agency
-	seldom := time.Since(s.swept) >= seldomEvery || s.now != nil
+	full := time.Since(s.swept) >= seldomEvery || s.now != nil
 	for _, c := range conditions {
-		if c.seldom && !seldom {
+		if c.seldom && !full {
 			continue
 		}
-		if err := s.sweep(ctx, c, settings, receiving); err != nil {
+		if err := s.sweep(ctx, c, settings, receiving, full); err != nil {
 			s.metrics.failures.WithLabelValues(string(c.rule)).Inc()
 			errs = append(errs, unavailable.Wrap("evaluate "+string(c.rule), err))
 		}
 	}
-	if seldom {
+	if full {
 		s.swept = time.Now()
 	}
 	return errors.Join(errs...)
@@ -58,7 +58,7 @@ func (s *Store) step(ctx context.Context, run func(*sqlx.Tx) error) error {
 }
 
 // parametersOf returns the parameters of a condition.
-func (s *Store) parametersOf(rule alerts.Rule, settings map[telematics.AgencyID][]alerts.Setting, receiving time.Time) []any {
+func parametersOf(rule alerts.Rule, settings map[telematics.AgencyID][]alerts.Setting, receiving, now time.Time) []any {
 	var agencies []int64
 	var holds []float64
 	var limits [3][]*float64 // by severity
@@ -85,7 +85,7 @@ func (s *Store) parametersOf(rule alerts.Rule, settings map[telematics.AgencyID]
 		}
 	}
 	return []any{
-		s.now, pq.Array(agencies), pq.Array(holds), pq.Array(limits[0]), pq.Array(limits[1]), pq.Array(limits[2]),
+		now, pq.Array(agencies), pq.Array(holds), pq.Array(limits[0]), pq.Array(limits[1]), pq.Array(limits[2]),
 		pq.Array(mildest), pq.Array(worst), outermost, int64(telematics.OnlineFor.Seconds()), pg.Timestamp(receiving), string(rule),
 	}
 }
@@ -112,7 +112,7 @@ func (c condition) statement() string {
 	}
 	return `
 	with given as (
-		select ` + outermost + `, ` + onlineFor + `, ` + receiving + `
+		select ` + outermost + `, ` + onlineFor + `, ` + receiving + `, ` + troubled + `
 	), ` + settings + `, holding as materialized (
 		select ` + holding + ` from (` + c.sql + `) found
 	), open as materialized (
@@ -168,18 +168,19 @@ func (c condition) statement() string {
 
 // sweep evaluates one rule, and publishes what has changed.
 func (s *Store) sweep(
-	ctx context.Context, c condition, settings map[telematics.AgencyID][]alerts.Setting, receiving time.Time,
+	ctx context.Context, c condition, settings map[telematics.AgencyID][]alerts.Setting, receiving time.Time, full bool,
 ) error {
 	var events []telematics.Event
 	err := s.step(ctx, func(tx *sqlx.Tx) (err error) {
-		parameters := s.parametersOf(c.rule, settings, receiving)
-		if s.now == nil {
-			var now time.Time
-			if err := tx.GetContext(ctx, &now, `select clock_timestamp()`); err != nil {
-				return err
-			}
-			parameters[0] = now
+		var now time.Time
+		if err := tx.GetContext(ctx, &now, `select `+at(1), s.now); err != nil {
+			return err
 		}
+		since := now.Add(-troublesWithin)
+		if full {
+			since = now.Add(-telematics.UnitHealthFor)
+		}
+		parameters := append(parametersOf(c.rule, settings, receiving, now), since)
 		events, err = change(ctx, tx, c.statement(), parameters...)
 		return err
 	})

@@ -251,6 +251,39 @@ func TestRules_OpenStayAndAreCleared(t *testing.T) {
 }
 
 // withPlaces has the store know areas.
+func TestSweep_BetweenFullOnesReadsTheLatestCommandsAndThoseOfOpenAlerts(t *testing.T) {
+	w := newWorld(t)
+	for id := 7; id <= 9; id++ {
+		w.addCar(id)
+	}
+	briefly := func() {
+		t.Helper()
+		for _, c := range conditions {
+			settings, err := readSettings(t.Context(), w.db.Pool, "")
+			require.NoError(t, err)
+			require.NoError(t, w.store.sweep(t.Context(), c, settings, w.now, false))
+		}
+	}
+	unknown := func(vehicle int) { w.command(vehicle, telematics.Lock, telematics.Unknown, "", 0) }
+	unknown(7)
+	briefly()
+	w.wants("command_unknown warning")
+	unknown(8)
+	w.advance(troublesWithin + time.Minute) // such as after an outage
+	w.hear()
+	briefly()
+	w.wants("command_unknown warning")
+	w.sweep()
+	w.wants("command_unknown warning", "command_unknown warning")
+	w.command(8, telematics.Lock, telematics.Succeeded, "", 0)
+	briefly()
+	w.wants("command_unknown warning")
+	w.advance(telematics.UnitHealthFor)
+	w.hear()
+	briefly()
+	w.wants()
+}
+
 func (w *world) withPlaces() {
 	w.places = areasAt(func(at telematics.Position) ([]rental.Area, rental.AreaKind) {
 		var in []rental.Area

@@ -16,9 +16,12 @@ const (
 	// LeaseFor is how long an instance has the sweeps for itself. Half: two instances sweep where
 	// one sweep is slow; double: the next one begins later when an instance has died.
 	LeaseFor = 2 * sweepEvery
-	// seldomEvery is the interval of rules that read the audit log. Half: it is read twice as
-	// often.
+	// seldomEvery is the interval of what reads the audit log, or the commands of a day. Half: they
+	// are read twice as often.
 	seldomEvery = time.Minute
+	// troublesWithin is the age of commands that other sweeps read, by their request. Half: an
+	// answer that comes late opens an alert up to seldomEvery later. Double: more are read.
+	troublesWithin = 10 * time.Minute
 	// Vehicles whose inputs one statement renews. Half: more statements after a start; double: one
 	// may take as long as a statement may.
 	inputsBatch = 5000
