@@ -80,8 +80,9 @@ type TransitionRequest struct {
 	Position *telematics.Position // of the client; nil: not said
 	// Why a person ends the rental whatever the vehicle reports; empty: none does.
 	Override string
-	// Admit may refuse a request whose booking is visible to the actor, for example by a limit of
-	// the vehicle. It is not called for a repetition, which sends nothing. Nil: it refuses nothing.
+	// Admit may refuse a request that the booking allows, for example by a limit of the vehicle,
+	// from which a client whose booking is over must take nothing. It is not called for a
+	// repetition, which sends nothing. Nil: it refuses nothing.
 	Admit func(BookingDetails) error
 }
 

@@ -140,17 +140,23 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	if err != nil {
 		return rental.Transition{}, false, err
 	}
+	joins := hasOpen(d, q.Kind)
+	if !joins {
+		if q.Override != "" && q.Kind != rental.EndRental {
+			return rental.Transition{}, false, rental.NothingToOverride()
+		}
+		if _, err := d.Open(q.Now, q.Kind, q.Actor.Role); err != nil {
+			return rental.Transition{}, false, err
+		}
+	}
 	if q.Admit != nil {
 		if err := q.Admit(d); err != nil {
 			return rental.Transition{}, false, err
 		}
 	}
 	q.Activity.Agency, q.Activity.Note = d.Agency, q.Override
-	if hasOpen(d, q.Kind) {
+	if joins {
 		return r.join(ctx, q, d)
-	}
-	if q.Override != "" && q.Kind != rental.EndRental {
-		return rental.Transition{}, false, rental.NothingToOverride()
 	}
 	twin, err := r.Cars.Twin(ctx, d.VehicleID)
 	if err != nil {
@@ -161,10 +167,6 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 		State: rental.TransitionOpen, Step: firstStep(q.Kind),
 		Requested: q.Now, Lease: uuid.New(),
 		Progress: rental.Progress{RequestID: q.Activity.RequestID, Override: q.Override, Since: q.Now},
-	}
-	// What the booking forbids is said before the vehicle is asked.
-	if _, err := d.Open(q.Now, q.Kind, q.Actor.Role); err != nil {
-		return rental.Transition{}, false, err
 	}
 	if t.Checks, err = r.check(ctx, q, d, &twin); err != nil {
 		return rental.Transition{}, false, err

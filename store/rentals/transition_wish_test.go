@@ -227,6 +227,10 @@ func TestTransitions_ALimitIsAskedBeforeTheVehicle(t *testing.T) {
 			t.Errorf("%s: %d orders, the limit was asked %d times; want %d, %d", kind, n, asked, sent, limits)
 		}
 	}
+	// Else a client whose rental is over could use up the vehicle's limit.
+	if _, _, err := d.request(anna, rental.EndRental, "", "", admit); codeOf(err) != rental.BookingNotActive || asked != 0 {
+		t.Errorf("end before the start: %v, the limit was asked %d times, want 0", err, asked)
+	}
 	refused(rental.StartRental, 0, 1)
 	ben := telematics.Actor{Subject: "ben", Role: telematics.Client, Agency: 1}
 	if _, _, err := d.request(ben, rental.StartRental, "", "", admit); codeOf(err) != rental.BookingNotFound || asked != 1 {
