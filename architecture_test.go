@@ -172,7 +172,7 @@ func TestArrows_PointAtTheDomain(t *testing.T) {
 		}
 		for _, imported := range p.Imports {
 			ours, isOurs := strings.CutPrefix(imported, "motorpool/")
-			if isForTests := strings.HasSuffix(name, "test") && ours == "internal/require"; isForTests {
+			if isForTests := strings.HasSuffix(name, "test") && (ours == "internal/assert" || ours == "internal/require"); isForTests {
 				continue
 			}
 			if isOurs && ok && !slices.Contains(allowed, ours) {

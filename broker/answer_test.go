@@ -9,6 +9,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/metrics/metricstest"
 	"motorpool/telematics"
@@ -21,9 +22,7 @@ func TestAnswer_ReadByAnotherInstanceWakesTheCallerImmediately(t *testing.T) {
 		start := time.Now()
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
-		if took := time.Since(start); took != 500*time.Millisecond {
-			t.Errorf("the caller waited %v, want 500 ms", took)
-		}
+		assert.Equal(t, time.Since(start), 500*time.Millisecond, "the caller waited")
 		if c.SentAt.IsZero() || c.Attempts != 1 {
 			t.Errorf("the command was settled by another instance: sent at %v, %d attempts; want the owner's values", c.SentAt, c.Attempts)
 		}
@@ -127,9 +126,7 @@ func TestAnswer_ReceivedAfterFinalChangesNothing(t *testing.T) {
 		}
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
-		if c.State != telematics.Succeeded {
-			t.Errorf("state %s, want succeeded", c.State)
-		}
+		assert.Equal(t, c.State, telematics.Succeeded, "state")
 	})
 }
 
@@ -257,9 +254,7 @@ func TestAnswer_ReportsAndPresenceReachTheTwin(t *testing.T) {
 		if speed := twin.Snapshot.Number(telematics.SpeedKmh); speed == nil || *speed != 12 {
 			t.Errorf("speed is %v, want 12, the newest one that was not retained", speed)
 		}
-		if got := twin.Contact.At(time.Now()); got != telematics.Standby {
-			t.Errorf("connectivity is %s, want standby", got)
-		}
+		assert.Equal(t, twin.Contact.At(time.Now()), telematics.Standby, "connectivity")
 		w.wantCount("motorpool_unknown_unit_messages_total", 1)
 		w.wantCount(`motorpool_dropped_total{kind="report", reason="retained"}`, 1)
 	})

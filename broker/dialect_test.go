@@ -19,6 +19,7 @@ import (
 	"motorpool/broker/brokertest"
 	mqttlink "motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
@@ -160,9 +161,7 @@ func TestSend_UnitThatChecksNoExpiryMustBeOnline(t *testing.T) {
 		// Its record allows the action, but its protocol has no message for it.
 		_, err = w.sendToVan(telematics.DisableDriving)
 		w.wantCode(err, telematics.CommandNotSupported)
-		if sent := w.mqtt.toVan(); len(sent) != 1 {
-			t.Errorf("%d publications, want one", len(sent))
-		}
+		assert.Equal(t, len(w.mqtt.toVan()), 1, "publications")
 	})
 }
 
@@ -374,9 +373,7 @@ func TestBroker_NamesNoDialect(t *testing.T) {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for i, line := range strings.Split(string(source), "\n") {
-			if found := named.FindString(line); found != "" {
-				t.Errorf("%s:%d names %s", file, i+1, found)
-			}
+			assert.Equal(t, named.FindString(line), "", "%s:%d names", file, i+1)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -42,9 +43,7 @@ func (w *world) publishedOf(id telematics.VehicleID) []string {
 func (w *world) wantEvents(want ...string) {
 	w.Helper()
 	time.Sleep(100 * time.Millisecond) // virtual time, in which the queue is published
-	if got := w.publishedOf(car); !slices.Equal(got, want) {
-		w.Errorf("published %q, want %q", got, want)
-	}
+	assert.EqualSlices(w, w.publishedOf(car), want, "published")
 }
 
 func TestEvents_EachStateOfACommandIsPublishedInOrder(t *testing.T) {
@@ -142,9 +141,7 @@ func TestEvents_DroppedEventsCauseAReset(t *testing.T) {
 		w.wantCode(err, "")
 		time.Sleep(20 * time.Second)
 		w.Events.Break(nil)
-		if dropped := metric(t, w.brokers[0], droppedEvents...); dropped != 3 {
-			t.Errorf("%d events dropped, want 3", dropped)
-		}
+		assert.Equal(t, metric(t, w.brokers[0], droppedEvents...), 3, "events dropped")
 		time.Sleep(2 * time.Second)
 		w.wantEvents("reset") // without any further event
 		_, err = w.send(telematics.Unlock)

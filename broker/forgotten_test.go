@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -41,9 +42,7 @@ func TestRejection_OfAnUnverifiedCommandLeavesTheOutcomeOpen(t *testing.T) {
 						t.Errorf("published %d times, want once: another copy might be executed", n)
 					}
 					// Time alone does not prove that no copy was executed.
-					if got := w.record(r.Command.ID).State.Outcome(); got != telematics.MayHave {
-						t.Errorf("a minute later the outcome is %s, want it open", got)
-					}
+					assert.Equal(t, w.record(r.Command.ID).State.Outcome(), telematics.MayHave, "a minute later the outcome")
 					w.answer(1, unit, telematics.Answer{Command: r.Command.ID, State: telematics.Succeeded, At: time.Now()})
 					time.Sleep(time.Second)
 					if c := w.record(r.Command.ID); c.State != telematics.Succeeded || !c.Late || c.Overruled || c.Reason != "" {
@@ -118,9 +117,7 @@ func TestRejection_ContradictedBySuccessIsOverruledAndLogged(t *testing.T) {
 					t.Errorf("recorded %+v, want a late success that overruled the rejection", got)
 				}
 				w.wantEntries(telematics.VehicleStateConflict, "")
-				if n := metric(t, w.brokers[0], "motorpool_answers_overruling_total"); n != 1 {
-					t.Errorf("answers_overruling is %d, want 1", n)
-				}
+				assert.Equal(t, metric(t, w.brokers[0], "motorpool_answers_overruling_total"), 1, "answers_overruling")
 				if n := strings.Count(w.log.String(), "a vehicle executed a command that its unit had rejected"); n != 1 {
 					t.Errorf("%d alarms, want 1:\n%s", n, w.log.String())
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/broker"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -73,9 +74,7 @@ func TestHalt_IsPublishedWhenItBeginsChangesAndEnds(t *testing.T) {
 		}
 		slices.Sort(published)
 		slices.Sort(want)
-		if !slices.Equal(published, want) {
-			t.Errorf("published %q, want %q", published, want)
-		}
+		assert.EqualSlices(t, published, want, "published")
 	})
 }
 
@@ -123,9 +122,7 @@ func TestHalt_NothingIsPublishedWhileHaltsCannotBeRead(t *testing.T) {
 		}
 		_, err = w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		if n := len(w.mqtt.published()) - len(published); n != 0 {
-			t.Errorf("%d messages of the refused command were published, want none", n)
-		}
+		assert.Equal(t, len(w.mqtt.published())-len(published), 0, "messages of the refused command were published")
 		w.Break(nil, "Halts")
 		w.answers(0, 0, telematics.Succeeded)
 		_, err = w.send(telematics.Lock)

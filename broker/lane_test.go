@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -30,9 +31,7 @@ func TestLane_SecondCommandIsRefusedWhileTheFirstIsOpen(t *testing.T) {
 			t.Errorf("an order in another lane is refused: %v", err)
 		}
 		first.Wait()
-		if err.Command != occupant.ID {
-			t.Errorf("the refusal names command %v, want the occupant %v", err.Command, occupant.ID)
-		}
+		assert.Equal(t, err.Command, occupant.ID, "the refusal names command")
 		_, after := w.sendVia(1, w.order(telematics.Unlock))
 		w.wantCode(after, "")
 	})
@@ -62,9 +61,7 @@ func TestLane_OfManyCallersExactlyOneIsSent(t *testing.T) {
 		if count[""] != 1 || count[telematics.CommandInProgress] != 99 || len(w.mqtt.published()) != 1 {
 			t.Errorf("outcomes %v with %d publications; want one success, 99 refusals, one publication", count, len(w.mqtt.published()))
 		}
-		if lines := len(w.Entries()); lines != 100 {
-			t.Errorf("%d entries in the audit log, want 100", lines)
-		}
+		assert.Equal(t, len(w.Entries()), 100, "entries in the audit log")
 	})
 }
 
@@ -106,9 +103,7 @@ func TestLane_OverdueOccupantIsSettledBeforeTheNextCommand(t *testing.T) {
 		if _, err := w.send(telematics.Unlock); err != nil {
 			t.Errorf("the order is refused because of an overdue command: %v", err)
 		}
-		if got := w.record(c.ID); got.State != telematics.Unknown {
-			t.Errorf("the occupant is %s, want unknown", got.State)
-		}
+		assert.Equal(t, w.record(c.ID).State, telematics.Unknown, "the occupant")
 	})
 }
 

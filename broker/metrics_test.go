@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/metrics"
 	"motorpool/telematics"
@@ -16,9 +17,7 @@ func TestMetrics_OfACommand(t *testing.T) {
 		w.answers(0, 1200*time.Millisecond, telematics.Succeeded)
 		go func() {
 			time.Sleep(600 * time.Millisecond)
-			if n := metric(t, w.brokers[0], "motorpool_commands_in_flight"); n != 1 {
-				t.Errorf("%d in flight, want 1", n)
-			}
+			assert.Equal(t, metric(t, w.brokers[0], "motorpool_commands_in_flight"), 1, "in flight")
 			_, err := w.send(telematics.Unlock)
 			w.wantCode(err, telematics.CommandInProgress)
 		}()
@@ -50,14 +49,10 @@ func TestMetrics_OfTheOutboxAndTheClock(t *testing.T) {
 		w.Break(errUnavailable, "Settle")
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
-		if n := metric(t, w.brokers[0], `motorpool_outbox_items{kind="settlement"}`); n != 1 {
-			t.Errorf("%d settlements in the outbox, want 1", n)
-		}
+		assert.Equal(t, metric(t, w.brokers[0], `motorpool_outbox_items{kind="settlement"}`), 1, "settlements in the outbox")
 		w.Break(nil, "Settle")
 		time.Sleep(2 * time.Second)
-		if n := metric(t, w.brokers[0], `motorpool_outbox_items{kind="settlement"}`); n != 0 {
-			t.Errorf("%d settlements in the outbox, want none", n)
-		}
+		assert.Equal(t, metric(t, w.brokers[0], `motorpool_outbox_items{kind="settlement"}`), 0, "settlements in the outbox")
 		values, gatherErr := metrics.Gather(w.brokers[0].Metrics().(prometheus.Gatherer))
 		if offset := values["motorpool_clock_offset_seconds"]; gatherErr != nil || offset < 0.89 || offset > 0.91 {
 			t.Errorf("the clock offset is %v s, error %v; want 0.9 s", offset, gatherErr)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -43,9 +44,7 @@ func TestProgress_IsStoredWithADelay(t *testing.T) {
 			1200 * time.Millisecond: telematics.Sent, 1400 * time.Millisecond: telematics.Received,
 		} {
 			time.AfterFunc(at, func() {
-				if got := w.recorded(); got.State != want {
-					w.Errorf("after %v the record says %s, want %s", at, got.State, want)
-				}
+				assert.Equal(w, w.recorded().State, want, "after %v the record", at)
 			})
 		}
 		c, err := w.send(telematics.Lock)
@@ -112,9 +111,7 @@ func TestProgress_FailedStoreIsMadeUpByTheNext(t *testing.T) {
 			1900 * time.Millisecond: telematics.Accepted, 3 * time.Second: telematics.Sent,
 		} {
 			time.AfterFunc(at, func() {
-				if got := w.recorded(); got.State != want {
-					w.Errorf("after %v the record says %s, want %s", at, got.State, want)
-				}
+				assert.Equal(w, w.recorded().State, want, "after %v the record", at)
 			})
 		}
 		w.answers(0, 5*time.Second, telematics.Succeeded)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -64,9 +65,7 @@ func TestUnitHealth_CountsMessagesOverAllowanceAndInAnotherProtocol(t *testing.T
 		m := brokertest.Said(van, []byte(`{"at":"`+at+`"}`), false)
 		w.brokers[0].Report(m)
 		w.wantRejects(map[telematics.Reject]int{telematics.OverAllowance: 10})
-		if got := w.Units.Health(van).Rejects[telematics.ForeignProtocol].Count; got != 1 {
-			t.Errorf("%d messages in another protocol, want 1", got)
-		}
+		assert.Equal(t, w.Units.Health(van).Rejects[telematics.ForeignProtocol].Count, 1, "messages in another protocol")
 	})
 }
 
@@ -86,9 +85,7 @@ func TestUnitHealth_CountsReconnects(t *testing.T) {
 		}
 		// The recorded contact is online in a session without a name, so the first session counts,
 		// too.
-		if got := w.storedHealth().Reconnects.Count; got != 4 {
-			t.Errorf("%d reconnects, want 4", got)
-		}
+		assert.Equal(t, w.storedHealth().Reconnects.Count, 4, "reconnects")
 	})
 }
 
@@ -134,8 +131,6 @@ func TestUnitHealth_StoredLaterWhereTheStoreFailed(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(100 * time.Millisecond) // the queue waits to fill a batch
 		w.stops[0]()
-		if got := w.Units.Health(unit).Rejects[telematics.Malformed].Count; got != 3 {
-			t.Errorf("%d malformed after the stop, want 3", got)
-		}
+		assert.Equal(t, w.Units.Health(unit).Rejects[telematics.Malformed].Count, 3, "malformed after the stop")
 	})
 }

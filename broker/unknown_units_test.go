@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -35,9 +36,7 @@ func TestUnknownUnits_AreStoredOncePerInterval(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		w.wantUnknownUnit(telematics.UnknownUnit{Unit: unknownUnit, FirstSeen: first, LastSeen: last, Messages: 400}, 1)
-		if n := metric(t, w.brokers[0], "motorpool_unknown_unit_messages_total"); n != 400 {
-			w.Errorf("unknown_unit_messages_total is %d, want 400", n)
-		}
+		assert.Equal(w, metric(t, w.brokers[0], "motorpool_unknown_unit_messages_total"), 400, "unknown_unit_messages_total")
 		w.brokers[0].Answer(
 			brokertest.Said(unknownUnit, v1.EncodeAnswer(telematics.Answer{State: telematics.Received, At: time.Now()}), false),
 		)
@@ -55,9 +54,7 @@ func TestUnknownUnits_PresenceFromTheMQTTBrokerDoesNotCount(t *testing.T) {
 		if got, n := w.Units.UnknownUnits(); len(got) != 0 || n != 0 {
 			w.Errorf("stored %d times: %+v; want nothing", n, got)
 		}
-		if n := metric(t, w.brokers[0], "motorpool_unknown_unit_messages_total"); n != 2 {
-			w.Errorf("unknown_unit_messages_total is %d, want 2", n)
-		}
+		assert.Equal(w, metric(t, w.brokers[0], "motorpool_unknown_unit_messages_total"), 2, "unknown_unit_messages_total")
 	})
 }
 

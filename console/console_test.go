@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"motorpool/console"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 )
 
@@ -80,9 +81,7 @@ func TestFiles_UnchangedOneIsNotSentAgain(t *testing.T) {
 		t.Errorf("a request with the entity tag: status %d with %d bytes, want 304 without content", again.Code, again.Body.Len())
 	}
 	for _, path := range []string{"/console/x", "/console/../console.go", "/other/", "/console/assets/"} {
-		if w := get(t, path); w.Code != http.StatusNotFound {
-			t.Errorf("%s: status %d, want 404", path, w.Code)
-		}
+		assert.Equal(t, get(t, path).Code, http.StatusNotFound, "%s: status", path)
 	}
 }
 
@@ -199,9 +198,7 @@ func TestConsole_LoadsLittleUntilAPageIsShown(t *testing.T) {
 // sizeOf returns the bytes of a file as the service sends it.
 func sizeOf(t *testing.T, path string) int {
 	w := get(t, "/console/"+path, "Accept-Encoding", "gzip")
-	if w.Code != 200 {
-		t.Errorf("%s: status %d, want 200", path, w.Code)
-	}
+	assert.Equal(t, w.Code, 200, "%s: status", path)
 	return w.Body.Len()
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 )
 
@@ -48,9 +49,7 @@ func TestMayBecome_FromPending(t *testing.T) {
 		got := reachable(rental.Charge{Kind: kind, State: rental.Pending})
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: reaches %v, want %v", kind, got, want)
-		}
+		assert.EqualSlices(t, got, want, "%s: reaches", kind)
 	}
 }
 
@@ -184,9 +183,7 @@ func TestLimits_AreWhatIsAccepted(t *testing.T) {
 	if limit := d.Limits().Fee; limit != 5_000 {
 		t.Errorf("the limit of a fee is %d, want the agency's 5000", limit)
 	}
-	if limits := upcoming().Limits(); limits != (rental.Limits{}) {
-		t.Errorf("upcoming: limits %+v, want none", limits)
-	}
+	assert.Equal(t, upcoming().Limits(), (rental.Limits{}), "upcoming: limits")
 }
 
 // A processor that rounds may hold a little more than was requested.

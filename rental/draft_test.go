@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -103,9 +104,7 @@ func TestBook_NamesTheInvalidField(t *testing.T) {
 		d, f := draft()
 		c.with(&d, &f)
 		b, err := d.Book(start, f)
-		if b != (rental.Booking{}) {
-			t.Errorf("%s: refused with a booking: %+v", what, b)
-		}
+		assert.Equal(t, b, (rental.Booking{}), "%s: refused with a booking", what)
 		fieldIsWrong(t, err, c.field, c.message)
 	}
 }
@@ -224,8 +223,6 @@ func TestReference_CountsPerYear(t *testing.T) {
 		"BK-2026-00001": rental.Reference(2026, 1), "BK-2026-99999": rental.Reference(2026, 99_999),
 		"BK-2027-100000": rental.Reference(2027, 100_000),
 	} {
-		if got != want {
-			t.Errorf("reference %s, want %s", got, want)
-		}
+		assert.Equal(t, got, want, "reference")
 	}
 }

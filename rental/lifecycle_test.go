@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -18,9 +19,7 @@ func TestBegin_ChargesTheRentalAndHoldsTheDeposit(t *testing.T) {
 		change := do(t)(d.Begin(now))
 		b := d.Booking
 		b.State, b.ActualStart = rental.Active, now
-		if change.Booking != b {
-			t.Errorf("%s: booking %+v, want %+v", what, change.Booking, b)
-		}
+		assert.Equal(t, change.Booking, b, "%s: booking", what)
 		charge := rental.Charge{Booking: 42, State: rental.Pending, Currency: "EUR", NextAttempt: now, Created: now}
 		paid, held := charge, charge
 		paid.Kind, paid.Amount = rental.StartCharge, 13_200
@@ -151,9 +150,7 @@ func TestExtend_PossibleByStateTimeNextBookingAndPayment(t *testing.T) {
 	} {
 		d := upcoming()
 		c.with(&d)
-		if d.CanExtend(c.now) != (c.why == "") {
-			t.Errorf("%s: can be extended: %v, want the opposite", what, d.CanExtend(c.now))
-		}
+		assert.Equal(t, d.CanExtend(c.now), (c.why == ""), "%s: can be extended", what)
 		if c.why != "" {
 			refused(t, what, rental.BookingNotExtendable, c.why)(d.Extend(c.now, end.Add(time.Hour)))
 			continue
@@ -359,9 +356,7 @@ func TestFinish_ReleasesTheDepositAndKeepsThePrice(t *testing.T) {
 		}
 		want := d.Charges[1]
 		want.Goal, want.NextAttempt = rental.Release, now
-		if change.Amended[0] != want {
-			t.Errorf("%s: deposit %+v, want %+v", what, change.Amended[0], want)
-		}
+		assert.Equal(t, change.Amended[0], want, "%s: deposit", what)
 	}
 }
 
@@ -412,9 +407,7 @@ func TestCancel_OfAReservationThatWasNotStarted(t *testing.T) {
 	if !d.CanCancel(now) {
 		t.Error("a reservation cannot be cancelled")
 	}
-	if change := do(t)(d.Cancel(now)); change.Booking.State != rental.Cancelled {
-		t.Errorf("the booking is %s", change.Booking.State)
-	}
+	assert.Equal(t, do(t)(d.Cancel(now)).Booking.State, rental.Cancelled, "the booking")
 	if d.State = rental.Active; d.CanCancel(now) {
 		t.Error("an active booking can be cancelled")
 	}
@@ -457,9 +450,7 @@ func TestCancel_UntilTheCutoff(t *testing.T) {
 		d := upcoming()
 		d.State, d.Terms.CancelCutoff = c.state, c.cutoff
 		what := string(c.state) + " at " + c.now.Sub(start).String()
-		if d.CanCancel(c.now) != (c.why == "") {
-			t.Errorf("%s: can be cancelled: %v, want the opposite", what, d.CanCancel(c.now))
-		}
+		assert.Equal(t, d.CanCancel(c.now), (c.why == ""), "%s: can be cancelled", what)
 		if c.why != "" {
 			refused(t, what, rental.BookingNotCancellable, c.why)(d.Cancel(c.now))
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 )
@@ -303,9 +304,7 @@ func TestPlanWords(t *testing.T) {
 			rental.Plan{Day: 14_500, Kilometre: 75, PluggedIn: true}, "BHD"},
 		"0.10 EUR a minute": {rental.Plan{Minute: 10, Hour: 700}, "EUR"},
 	} {
-		if got := c.plan.Words(c.currency); got != want {
-			t.Errorf("words\n%s; want\n%s", got, want)
-		}
+		assert.Equal(t, c.plan.Words(c.currency), want, "words")
 	}
 }
 
@@ -404,9 +403,7 @@ func TestFinalPrice_OfWhatWasUsed(t *testing.T) {
 	// The booking keeps what explains it.
 	d.State, d.ActualEnd, d.Price = rental.Completed, end, price
 	d.PausedFor, d.PausedSince = 15*time.Minute, time.Time{}
-	if got := explain("EUR", d.Lines()); got != want {
-		t.Errorf("lines of the ended booking %s; want %s", got, want)
-	}
+	assert.Equal(t, explain("EUR", d.Lines()), want, "lines of the ended booking")
 }
 
 func TestLines_AlwaysSumUpToThePrice(t *testing.T) {
@@ -422,9 +419,7 @@ func TestLines_AlwaysSumUpToThePrice(t *testing.T) {
 		"time 8 hour × 15.00 = 120.00, tax 12.00": byHours, "time 1 day × 79.00 = 79.00, tax 7.90": agreed,
 		"time 50.00, tax 5.00": other,
 	} {
-		if got := explain("EUR", d.Lines()); got != want {
-			t.Errorf("lines %s; want %s", got, want)
-		}
+		assert.Equal(t, explain("EUR", d.Lines()), want, "lines")
 	}
 	if price, lines, err := byHours.FinalPrice(start.Add(time.Hour)); err != nil || price != byHours.Price || len(lines) != 2 {
 		t.Errorf("final price without a tariff: %+v, %+v, %v; want it as agreed", price, lines, err)

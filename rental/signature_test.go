@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 )
 
@@ -162,9 +163,7 @@ func TestFresh_WithinFiveMinutesBeforeOrAfter(t *testing.T) {
 		300*time.Second + 999*time.Millisecond: true, 301 * time.Second: false, -300*time.Second - time.Millisecond: false,
 		24 * time.Hour: false,
 	} {
-		if got := s.Fresh(vectorTime.Add(skew)); got != want {
-			t.Errorf("clock %v ahead of the signature: fresh %v, want %v", skew, got, want)
-		}
+		assert.Equal(t, s.Fresh(vectorTime.Add(skew)), want, "clock %v ahead of the signature: fresh", skew)
 	}
 	if far, err := rental.ParseSignature("k=k,t=999999999999,n=" + vectorNonce + ",v1=" + strings.Repeat("0a", 32)); err != nil ||
 		far.Fresh(vectorTime) {
@@ -186,9 +185,7 @@ func TestAgencyKeyValid_WhileActiveAndUntilItRetires(t *testing.T) {
 		"revoked before it retired": {rental.AgencyKey{State: rental.KeyRevoked, Retires: until.Add(time.Hour)}, until, false},
 		"unknown state":             {rental.AgencyKey{}, until, false},
 	} {
-		if got := c.key.Valid(c.at); got != c.want {
-			t.Errorf("%s: valid %v, want %v", name, got, c.want)
-		}
+		assert.Equal(t, c.key.Valid(c.at), c.want, "%s: valid", name)
 	}
 }
 

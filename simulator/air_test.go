@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 func TestAir_LosesEveryOtherCommandOnce(t *testing.T) {
@@ -68,20 +70,14 @@ func TestAir_KeepsTheOrderWithoutFaults(t *testing.T) {
 func TestAir_CommandAndAnswerTakeOneLatencyTogether(t *testing.T) {
 	a := newAir(Between(6*time.Second, 6*time.Second), &Faults{Delay: 2 * time.Second}, newRNG())
 	at, _ := a.down(epoch, []byte("command"))
-	if got := a.upAnswer(at)[0].Sub(epoch); got != 8*time.Second {
-		t.Errorf("the round trip took %v, want 8s", got)
-	}
+	assert.Equal(t, a.upAnswer(at)[0].Sub(epoch), 8*time.Second, "the round trip took")
 }
 
 func TestAir_DuplicatesDropsAndReordersAnswers(t *testing.T) {
 	a := newAir(Fast, &Faults{Duplicate: Always}, newRNG())
-	if n := len(a.upAnswer(epoch)); n != 2 {
-		t.Errorf("%d copies of a duplicated answer, want 2", n)
-	}
+	assert.Equal(t, len(a.upAnswer(epoch)), 2, "copies of a duplicated answer")
 	a = newAir(Fast, &Faults{DropAnswer: Always}, newRNG())
-	if n := len(a.upAnswer(epoch)); n != 0 {
-		t.Errorf("%d copies of a dropped answer, want 0", n)
-	}
+	assert.Equal(t, len(a.upAnswer(epoch)), 0, "copies of a dropped answer")
 	a = newAir(Fast, &Faults{Reorder: Rule{Chance: 0.5}}, newRNG())
 	var leave []time.Time
 	for range 50 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -73,13 +74,9 @@ func TestUnit_EveryAnswerHasTheTraceOfTheCommand(t *testing.T) {
 		t.Fatalf("answers %+v, want 3", said)
 	}
 	for _, a := range said {
-		if a.Trace != claims.Trace {
-			t.Errorf("the answer %s has the trace %q, want %q", a.State, a.Trace, claims.Trace)
-		}
+		assert.Equal(t, a.Trace, claims.Trace, "the answer %s has the trace", a.State)
 	}
 	for _, a := range b.deliver(golden(t, filepath.Join("wire", "command-lock.jws"))) {
-		if a.Trace != "" {
-			t.Errorf("the answer to a command without a trace has the trace %q", a.Trace)
-		}
+		assert.Equal(t, a.Trace, "", "the answer to a command without a trace has the trace")
 	}
 }

@@ -3,11 +3,11 @@ package simulator
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
@@ -46,9 +46,7 @@ func TestMemory_ReturnsWhatWasSavedLast(t *testing.T) {
 				t.Errorf("answer %+v, want %+v", again, answer)
 			}
 			got.Commands[0].Answer, want.Commands[0].Answer = nil, nil
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("loaded %+v, want %+v", got, want)
-			}
+			assert.DeepEqual(t, got, want, "loaded")
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"motorpool/internal/assert"
 )
 
 // now is the time of the tests of this package.
@@ -60,9 +62,7 @@ func TestClaims_AreThoseOfTheCommand(t *testing.T) {
 		Command: aCommand, Unit: "unit-1", Action: AttentionSignal, Attention: c.Attention,
 		Lane: AttentionLane, Seq: 7, IssuedAt: now, Expires: now.Add(11 * time.Second),
 	}
-	if got := c.Claims(); got != want {
-		t.Errorf("claims %+v, want %+v", got, want)
-	}
+	assert.Equal(t, c.Claims(), want, "claims")
 }
 
 func TestCommand_BudgetAndLatencyBeginAtTheRequest(t *testing.T) {
@@ -71,9 +71,7 @@ func TestCommand_BudgetAndLatencyBeginAtTheRequest(t *testing.T) {
 		t.Errorf("open command: budget %v, latency %v; want 10 s and none", c.Budget(), c.Latency())
 	}
 	c.Completed = now.Add(2310 * time.Millisecond)
-	if c.Latency() != 2310*time.Millisecond {
-		t.Errorf("settled command: latency %v, want 2.31 s", c.Latency())
-	}
+	assert.Equal(t, c.Latency(), 2310*time.Millisecond, "settled command: latency")
 }
 
 func TestCommand_AnActorSeesItsOwnAgencyOrAll(t *testing.T) {

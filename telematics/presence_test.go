@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 const second, minute = time.Second, time.Minute // abbreviations for the tables
@@ -112,14 +114,10 @@ func TestContact_OnlineIsUnknownTenMinutesAfterTheLastMessage(t *testing.T) {
 	for after, want := range map[time.Duration]PresenceStatus{
 		0: Online, 10 * minute: Online, 10*minute + 1: Absent, 24 * time.Hour: Absent,
 	} {
-		if got := c.At(now.Add(after)); got != want {
-			t.Errorf("after %v: %s, want %s", after, got, want)
-		}
+		assert.Equal(t, c.At(now.Add(after)), want, "after %v", after)
 	}
 	c = c.Heard(now.Add(9 * minute))
-	if got := c.At(now.Add(19 * minute)); got != Online {
-		t.Errorf("seen 10 minutes ago: %s, want online", got)
-	}
+	assert.Equal(t, c.At(now.Add(19*minute)), Online, "seen 10 minutes ago")
 }
 
 func TestContact_StandbyAndOfflineDoNotExpire(t *testing.T) {
@@ -133,9 +131,7 @@ func TestContact_StandbyAndOfflineDoNotExpire(t *testing.T) {
 
 func TestContact_UnitWithReportsButNoPresenceIsOnline(t *testing.T) {
 	var c Contact
-	if got := c.At(now); got != Absent {
-		t.Errorf("never seen: %s, want absent", got)
-	}
+	assert.Equal(t, c.At(now), Absent, "never seen")
 	c = c.Heard(now)
 	if c.At(now.Add(minute)) != Online || c.At(now.Add(11*minute)) != Absent {
 		t.Errorf("seen a minute ago: %s, 11 minutes ago: %s; want online, absent", c.At(now.Add(minute)), c.At(now.Add(11*minute)))
@@ -223,9 +219,7 @@ func TestContact_UnreachableAMinuteAfterStandbyOrOffline(t *testing.T) {
 	}
 	for _, c := range cases {
 		contact := Contact{Status: c.status, LastSeen: now, ChangedAt: now}
-		if got := contact.Unreachable(now.Add(c.silent)); got != c.away {
-			t.Errorf("%s, silent for %v: unreachable %t, want %t", c.status, c.silent, got, c.away)
-		}
+		assert.Equal(t, contact.Unreachable(now.Add(c.silent)), c.away, "%s, silent for %v: unreachable", c.status, c.silent)
 	}
 	if (Contact{}).Unreachable(now) {
 		t.Error("a unit that was never seen is unreachable, want commands sent to it")
@@ -264,9 +258,7 @@ func TestApply_WrongClockDoesNotHidePresence(t *testing.T) {
 					t.Errorf("presence %d (%s, %s) was not applied", i, p.Status, p.Session)
 				}
 			}
-			if got := c.At(arrived.Add(4 * time.Second)); got != Offline {
-				t.Errorf("after its last will the unit is %s, want offline", got)
-			}
+			assert.Equal(t, c.At(arrived.Add(4*time.Second)), Offline, "after its last will the unit")
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 func TestMerge_NewerReadingReplacesAnOlderOne(t *testing.T) {
@@ -18,9 +20,7 @@ func TestMerge_NewerReadingReplacesAnOlderOne(t *testing.T) {
 		Ignition: {Value: "on", At: older.At},
 	}
 	for _, order := range [][]Report{{older, newer}, {newer, older}, {newer, older, newer, older}} {
-		if got := merged(order); !reflect.DeepEqual(got, want) {
-			t.Errorf("snapshot %v, want %v", got, want)
-		}
+		assert.DeepEqual(t, merged(order), want, "snapshot")
 	}
 }
 
@@ -36,9 +36,7 @@ func TestMerge_ReadingsOfTheSameTimeMergeAlikeInAnyOrder(t *testing.T) {
 		if want == nil {
 			want = got
 		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("order %v: snapshot %v, want %v", order, got, want)
-		}
+		assert.DeepEqual(t, got, want, "order %v: snapshot", order)
 	}
 }
 
@@ -92,9 +90,7 @@ func TestMerge_AnyOrderOfReportsGivesTheSameSnapshot(t *testing.T) {
 		for i, j := range order {
 			shuffled[i] = reports[j]
 		}
-		if got := merged(shuffled); !reflect.DeepEqual(got, want) {
-			t.Errorf("order %v: snapshot %v, want %v", order, got, want)
-		}
+		assert.DeepEqual(t, merged(shuffled), want, "order %v: snapshot", order)
 	}
 }
 
@@ -169,9 +165,7 @@ func TestOEM_HasRawValues(t *testing.T) {
 		},
 	}
 	for _, c := range cases {
-		if got := c.snapshot.OEM(); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: OEM data %v, want %v", c.name, got, c.want)
-		}
+		assert.DeepEqual(t, c.snapshot.OEM(), c.want, "%s: OEM data", c.name)
 	}
 	s := Snapshot{OEMData: {Value: map[string]any{"a": 1.0}, At: now}}
 	s.OEM()["b"] = 2
@@ -186,9 +180,7 @@ func TestSectionTimes_AreThoseOfTheNewestField(t *testing.T) {
 		DTCs: {Value: []string{}, At: now.Add(-time.Hour)}, RawDTCs: {Value: nil, At: now.Add(-time.Hour)},
 	}
 	want := map[string]time.Time{"telemetry": now.Add(time.Minute), "diagnostics": now.Add(-time.Hour)}
-	if got := s.SectionTimes(); !reflect.DeepEqual(got, want) {
-		t.Errorf("section times %v, want %v", got, want)
-	}
+	assert.DeepEqual(t, s.SectionTimes(), want, "section")
 	s[RawDTCs] = Reading{Value: []string{"12-34"}, At: now}
 	if got := s.SectionTimes()["oem_data"]; !got.Equal(now) {
 		t.Errorf("with a raw code, oem_data is of %v", got)
@@ -219,9 +211,7 @@ func TestFor_HidesTheEnergyThatAPowertrainDoesNotHave(t *testing.T) {
 		PlugInHybrid: {FuelLevel, Battery, Charging, RawCharging, SpeedKmh},
 	} {
 		slices.Sort(want)
-		if got := slices.Sorted(maps.Keys(s.For(p))); !slices.Equal(got, want) {
-			t.Errorf("powertrain %s: fields %v, want %v", p, got, want)
-		}
+		assert.EqualSlices(t, slices.Sorted(maps.Keys(s.For(p))), want, "powertrain %s: fields", p)
 	}
 	if len(s) != 5 {
 		t.Error("For changed the snapshot")

@@ -3,6 +3,8 @@ package telematics
 import (
 	"slices"
 	"testing"
+
+	"motorpool/internal/assert"
 )
 
 // [PRE-3]
@@ -19,13 +21,9 @@ func TestTwin_DeclaredActionsReplaceThoseOfTheRecord(t *testing.T) {
 	}
 	for _, c := range cases {
 		twin := Twin{Vehicle: record, Contact: Contact{Actions: c.declared}}
-		if got := twin.Commands(); !slices.Equal(got, c.want) {
-			t.Errorf("%s: commands %v, want %v", c.name, got, c.want)
-		}
+		assert.EqualSlices(t, twin.Commands(), c.want, "%s: commands", c.name)
 		for _, a := range ControlActions {
-			if twin.Supports(a) != slices.Contains(c.want, a) {
-				t.Errorf("%s: supports %s: %t, want the opposite", c.name, a, twin.Supports(a))
-			}
+			assert.Equal(t, twin.Supports(a), slices.Contains(c.want, a), "%s: supports %s", c.name, a)
 		}
 		if !twin.Supports(ReportState) {
 			t.Errorf("%s: does not support report-state", c.name)

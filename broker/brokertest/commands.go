@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -253,9 +254,7 @@ func oneOfManyClaimsWins(t *testing.T, r CommandRecord) {
 		t.Fatalf("%d claims won one lane", len(won))
 	}
 	for _, id := range occupants {
-		if id != won[0] {
-			t.Errorf("a claim returned the occupant %s, want %s", id, won[0])
-		}
+		assert.Equal(t, id, won[0], "a claim returned the occupant")
 	}
 }
 
@@ -333,9 +332,7 @@ func overdueCommands(t *testing.T, r CommandRecord) {
 		t.Errorf("Overdue with limit 1 = %v, want the first of %v", first, got)
 	}
 	slices.SortFunc(got, compareIDs)
-	if !slices.Equal(got, want) {
-		t.Errorf("Overdue = %v, want %v", got, want)
-	}
+	assert.EqualSlices(t, got, want, "Overdue")
 }
 
 // fastClock queries as an instance does whose clock is an hour ahead.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/broker/ingest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -84,9 +85,7 @@ func changePublishedOnce(t *testing.T, r ContactRecord) {
 			changes = append(changes, aged(t, r.There)...)
 			return len(presences(id, changes)) >= len(step.want)
 		})
-		if got := presences(id, changes); !slices.Equal(got, step.want) {
-			t.Errorf("%s: published %v, want %v", step.name, got, step.want)
-		}
+		assert.EqualSlices(t, presences(id, changes), step.want, "%s: published", step.name)
 	}
 }
 
@@ -113,9 +112,7 @@ func silencePublishedOnce(t *testing.T, r ContactRecord) {
 		return len(presences(id, changes)) > 0
 	})
 	changes = append(changes, aged(t, r.There)...)
-	if got := presences(id, changes); !slices.Equal(got, []telematics.PresenceStatus{telematics.Absent}) {
-		t.Errorf("published %v", got)
-	}
+	assert.EqualSlices(t, presences(id, changes), []telematics.PresenceStatus{telematics.Absent}, "published")
 	for _, c := range changes {
 		if c.Vehicle == id && (c.Agency != 1 || c.LastSeen.Sub(seen).Abs() > time.Millisecond) {
 			t.Errorf("published %+v", c)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -158,10 +159,6 @@ func unconfirmedAreOrdered(t *testing.T, r CommandRecord) {
 			want[i], want[i+1] = want[i+1], want[i]
 		}
 	}
-	if found := r.unconfirmed(t, at.Add(-time.Second)); !slices.Equal(found, want) {
-		t.Errorf("unconfirmed: %v, want %v", found, want)
-	}
-	if found := r.unconfirmed(t, at.Add(time.Second)); !slices.Equal(found, want[4:]) {
-		t.Errorf("unconfirmed since the second deadline: %v, want %v", found, want[4:])
-	}
+	assert.EqualSlices(t, r.unconfirmed(t, at.Add(-time.Second)), want, "unconfirmed")
+	assert.EqualSlices(t, r.unconfirmed(t, at.Add(time.Second)), want[4:], "unconfirmed since the second deadline")
 }

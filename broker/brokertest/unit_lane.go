@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -61,12 +62,8 @@ func unitLaneHasOneCommand(t *testing.T, r CommandRecord) {
 	} {
 		r.wantOccupied(t, newUnitCommand(vehicle, action), first.ID)
 	}
-	if id := r.awaiting(t, first.Unit); id != first.ID {
-		t.Errorf("AwaitingAnswer = %s, want %s", id, first.ID)
-	}
-	if id := r.awaiting(t, "another"); id != telematics.NoCommand {
-		t.Errorf("AwaitingAnswer of another unit = %s, want none", id)
-	}
+	assert.Equal(t, r.awaiting(t, first.Unit), first.ID, "AwaitingAnswer")
+	assert.Equal(t, r.awaiting(t, "another"), telematics.NoCommand, "AwaitingAnswer of another unit")
 }
 
 func unansweredKeepsUnitLane(t *testing.T, r CommandRecord) {
@@ -99,26 +96,18 @@ func unansweredKeepsUnitLane(t *testing.T, r CommandRecord) {
 				s.Known = &c
 			}
 			settled := r.settle(t, s)
-			if awaits := awaitsAnswer(&settled, time.Now()); awaits != end.awaited {
-				t.Errorf("%s: awaits an answer: %t, want %t", name, awaits, end.awaited)
-			}
+			assert.Equal(t, awaitsAnswer(&settled, time.Now()), end.awaited, "%s: awaits an answer", name)
 			next := newUnitCommand(vehicle, telematics.AttentionSignal)
 			if !end.awaited {
-				if id := r.awaiting(t, c.Unit); id != telematics.NoCommand {
-					t.Errorf("%s: AwaitingAnswer = %s, want none", name, id)
-				}
+				assert.Equal(t, r.awaiting(t, c.Unit), telematics.NoCommand, "%s: AwaitingAnswer", name)
 				r.claim(t, next)
 				continue
 			}
 			r.wantOccupied(t, next, c.ID)
-			if id := r.awaiting(t, c.Unit); id != c.ID {
-				t.Errorf("%s: AwaitingAnswer = %s, want %s", name, id, c.ID)
-			}
+			assert.Equal(t, r.awaiting(t, c.Unit), c.ID, "%s: AwaitingAnswer", name)
 			// The late answer is stored.
 			r.note(t, delivery.Progress{ReceivedAt: instant.Add(time.Minute)}, c.ID)
-			if id := r.awaiting(t, c.Unit); id != telematics.NoCommand {
-				t.Errorf("%s: after the answer, AwaitingAnswer = %s, want none", name, id)
-			}
+			assert.Equal(t, r.awaiting(t, c.Unit), telematics.NoCommand, "%s: after the answer, AwaitingAnswer", name)
 			r.claim(t, next)
 		}
 	}
@@ -171,9 +160,7 @@ func oneOfManyUnitClaimsWins(t *testing.T, r CommandRecord) {
 		})
 	}
 	wg.Wait()
-	if won.Load() != 1 {
-		t.Errorf("%d claims won the lane of one unit", won.Load())
-	}
+	assert.Equal(t, won.Load(), 1, "claims won the lane of one unit")
 }
 
 func answeredBefore(t *testing.T, r CommandRecord) {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -93,9 +94,7 @@ func TestPresence_OfALockedUnitDelaysNoOther(t *testing.T) {
 				if stored := !twins.storedAt("held").IsZero(); stored != ends || (lost == 0) != ends {
 					t.Errorf("stored %t, %v counted as lost", stored, lost)
 				}
-				if n := in.contact.aside.held; n != 0 {
-					t.Errorf("%d observations still count as waiting", n)
-				}
+				assert.Equal(t, in.contact.aside.held, 0, "observations still count as waiting")
 			})
 		})
 	}
@@ -198,9 +197,7 @@ func TestPresence_OfALockedUnitIsStoredInOrder(t *testing.T) {
 						time.Sleep(10 * time.Millisecond)
 					}
 					time.Sleep(lock.held + 2*writeRetry)
-					if got := twins.status(); got != telematics.Offline {
-						t.Errorf("after a lock of %v the unit is %s, want it offline", lock.held, got)
-					}
+					assert.Equal(t, twins.status(), telematics.Offline, "after a lock of %v the unit", lock.held)
 				}
 				if lost := testutil.ToFloat64(in.metrics.dropped(observationKind, notStored)); lost != 0 {
 					t.Errorf("%v observations were lost", lost)
@@ -218,14 +215,10 @@ func TestPresence_OfALockedUnitIsStoredAfterAPanic(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		twins.failNext()
 		time.Sleep(time.Second)
-		if lost := testutil.ToFloat64(in.metrics.dropped(observationKind, notStored)); lost != 1 {
-			t.Errorf("%v observations were lost, want 1", lost)
-		}
+		assert.Equal(t, testutil.ToFloat64(in.metrics.dropped(observationKind, notStored)), 1, "observations were lost")
 		send(telematics.Online, "two")
 		time.Sleep(time.Second)
-		if got := twins.status(); got != telematics.Online {
-			t.Errorf("the unit is %q, want it online", got)
-		}
+		assert.Equal(t, twins.status(), telematics.Online, "the unit")
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 )
 
@@ -93,9 +94,7 @@ func TestBatchingConn_ReadsPacketsTogether(t *testing.T) {
 			t.Fatalf("packet %d: %v %v", id+1, packet, err)
 		}
 	}
-	if w.reads != 1 {
-		t.Errorf("%d reads for packets that arrived together, want 1", w.reads)
-	}
+	assert.Equal(t, w.reads, 1, "reads for packets that arrived together")
 }
 
 func TestBatchingConn_ReadsNothingAfterClose(t *testing.T) {
@@ -134,9 +133,7 @@ func TestBatchingConn_WritesAcknowledgementsTogether(t *testing.T) {
 		time.Sleep(10 * ackAfter) // no acknowledgement is waiting any more
 		write(ackOf(3))
 		write(ackOf(4))
-		if n := len(w.written()); n != 3 {
-			t.Errorf("%d writes before the last acknowledgements are due, want 3", n)
-		}
+		assert.Equal(t, len(w.written()), 3, "writes before the last acknowledgements are due")
 		time.Sleep(2 * ackAfter)
 		write(ackOf(5))
 		time.Sleep(2 * ackAfter)
@@ -225,9 +222,7 @@ func TestBatchingConn_ToleratesOneDeadlineMissedByALateProcess(t *testing.T) {
 			if (err != nil) != c.lost {
 				t.Errorf("read %v, %v; want the connection lost: %t", packet, err, c.lost)
 			}
-			if n := len(w.written()); n != c.pings {
-				t.Errorf("%d pings, want %d", n, c.pings)
-			}
+			assert.Equal(t, len(w.written()), c.pings, "pings")
 		})
 	}
 	for name, c := range map[string]struct {

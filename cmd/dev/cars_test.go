@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator"
 	"motorpool/telematics"
@@ -49,7 +49,5 @@ func TestCars_ChangeAsRequested(t *testing.T) {
 		t.Errorf("vehicle 2 is %+v", b)
 	}
 	first, _ := fleet.car(cars, "1")
-	if b := first.Body(); !slices.Equal(b.Opened, []telematics.Field{telematics.WindowRearLeft}) {
-		t.Errorf("vehicle 1 has open %v", b.Opened)
-	}
+	assert.EqualSlices(t, first.Body().Opened, []telematics.Field{telematics.WindowRearLeft}, "vehicle 1 has open")
 }

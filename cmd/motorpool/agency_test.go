@@ -5,11 +5,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/agencykeys"
@@ -162,9 +162,7 @@ func TestKeyState_RetiredAtItsDate(t *testing.T) {
 		"retired": {State: rental.KeyRetiring, Retires: now}, "retiring": {State: rental.KeyRetiring, Retires: now.Add(time.Second)},
 		"active": {State: rental.KeyActive}, "revoked": {State: rental.KeyRevoked},
 	} {
-		if got := keyState(key, now); got != want {
-			t.Errorf("state of %+v: %s, want %s", key, got, want)
-		}
+		assert.Equal(t, keyState(key, now), want, "state of %+v", key)
 	}
 }
 
@@ -204,9 +202,7 @@ func TestAgencyKey_UsesTheService(t *testing.T) {
 		"POST " + keys, "GET " + keys, "POST " + keys + `/ak_1/retire {"until":"2030-01-01T00:00:00Z"}`,
 		"POST " + keys + "/ak_1/revoke",
 	}
-	if !slices.Equal(asked, want) {
-		t.Errorf("requests %q, want %q", asked, want)
-	}
+	assert.EqualSlices(t, asked, want, "requests")
 	for _, args := range [][]string{{"list"}, {"revoke", "ak_1"}, {"retire", "ak_1", "24h"}} {
 		if _, err := output(
 			t,

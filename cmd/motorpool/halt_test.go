@@ -5,11 +5,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/commands"
@@ -156,9 +156,7 @@ func TestHalt_UsesTheService(t *testing.T) {
 		{"DELETE", "/api/v1/admin/halts?agency_id=2&reason=car+is+back", ""},
 		{"GET", "/api/v1/admin/halts", ""},
 	}
-	if !slices.Equal(*log, want) {
-		t.Errorf("requests %q, want %q", *log, want)
-	}
+	assert.EqualSlices(t, *log, want, "requests")
 }
 
 func TestHalt_NamesCommandsThatMayStillBeExecuted(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -56,9 +57,7 @@ func TestDocument_BulkCommandsHaveEachControlAction(t *testing.T) {
 	for _, action := range telematics.ControlActions {
 		want = append(want, string(action))
 	}
-	if got := body.Properties["action"].Value.Enum; !slices.Equal(got, want) {
-		t.Errorf("the actions of BulkCommandRequest in openapi.yaml are %v, want %v", got, want)
-	}
+	assert.EqualSlices(t, body.Properties["action"].Value.Enum, want, "the actions of BulkCommandRequest in openapi.yaml")
 }
 
 // A status has each of its members, null where nothing is known.
@@ -84,9 +83,7 @@ func TestNearest_SuggestsTheProbableName(t *testing.T) {
 		"fuel": "full", "kond": "kind", "größe": "",
 		"Reasön": "reason",
 	} {
-		if got := Nearest(name, known); got != want {
-			t.Errorf("Nearest(%q) = %q, want %q", name, got, want)
-		}
+		assert.Equal(t, Nearest(name, known), want, "Nearest(%q)", name)
 	}
 }
 
@@ -96,9 +93,7 @@ func TestEditDistance(t *testing.T) {
 		want int
 	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
 		{"é", "e", 1}} {
-		if got := editDistance([]rune(c.a), []rune(c.b)); got != c.want {
-			t.Errorf("distance of %q and %q: %d, want %d", c.a, c.b, got, c.want)
-		}
+		assert.Equal(t, editDistance([]rune(c.a), []rune(c.b)), c.want, "distance of %q and %q", c.a, c.b)
 	}
 }
 

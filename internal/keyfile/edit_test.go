@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics/signing"
 )
@@ -104,9 +104,7 @@ func TestEdit_ConcurrentEditsLoseNoChange(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := len(read(t, file)); n != 1+operators*edits {
-		t.Errorf("%d keys, want %d", n, 1+operators*edits)
-	}
+	assert.Equal(t, len(read(t, file)), 1+operators*edits, "keys")
 	if names := inFolderOf(t, file); len(names) != 1 {
 		t.Errorf("files in the folder: %v, want one", names)
 	}
@@ -132,9 +130,7 @@ func TestEdit_KeepsModeOwnerAndLink(t *testing.T) {
 	if l, err := os.Lstat(link); err != nil || l.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link was replaced by %v, %v", l, err)
 	}
-	if n := len(read(t, file)); n != 2 {
-		t.Errorf("%d keys, want 2", n)
-	}
+	assert.Equal(t, len(read(t, file)), 2, "keys")
 }
 
 func TestEdit_WritesOnlyIntoTheFolderOfTheFile(t *testing.T) {
@@ -225,11 +221,7 @@ func TestEdit_KilledProcessLeavesACompleteFileAndNoCopies(t *testing.T) {
 		_ = child.Wait() // returns that it was killed
 		seen[read(t, file).Active().ID] = true
 	}
-	if len(seen) != 12 {
-		t.Errorf("%d active keys in 12 rounds, want 12", len(seen))
-	}
+	assert.Equal(t, len(seen), 12, "active keys in 12 rounds")
 	require.NoError(t, Edit(t.Context(), file, add))
-	if names := inFolderOf(t, file); !slices.Equal(names, []string{"signing.jwks"}) {
-		t.Errorf("files in the folder: %v, want signing.jwks", names)
-	}
+	assert.EqualSlices(t, inFolderOf(t, file), []string{"signing.jwks"}, "files in the folder")
 }

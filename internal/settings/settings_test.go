@@ -1,12 +1,12 @@
 package settings
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 )
 
@@ -40,9 +40,7 @@ func TestUnknownVariables_AreNamedWithTheNearest(t *testing.T) {
 		{"MOTORPOOL_HTTP_PORT", ""},
 		{"MOTORPOOL_MQTTURL", "MOTORPOOL_MQTT_URL"},
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("unknown: %v, want %v", got, want)
-	}
+	assert.DeepEqual(t, got, want, "unknown")
 }
 
 func TestSettings_NegativeDurationIsAProblem(t *testing.T) {

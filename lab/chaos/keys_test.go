@@ -1,13 +1,13 @@
 package main
 
 import (
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -59,9 +59,7 @@ func TestFleetKeys_KeyIsIdleAMinuteAfterTheLastInstanceSwitched(t *testing.T) {
 			t.Errorf("idle keys within a minute: %v, want none", idle)
 		}
 		time.Sleep(time.Millisecond)
-		if idle := keys.idle(); !slices.Equal(idle, []string{first.ID}) {
-			t.Errorf("idle keys after a minute: %v, want the first", idle)
-		}
+		assert.EqualSlices(t, keys.idle(), []string{first.ID}, "idle keys after a minute")
 		if idle := keys.idle(); len(idle) > 0 {
 			t.Errorf("idle keys the second time: %v, want none", idle)
 		}
@@ -70,12 +68,8 @@ func TestFleetKeys_KeyIsIdleAMinuteAfterTheLastInstanceSwitched(t *testing.T) {
 
 func TestKeyOf_ReadsTheKeyID(t *testing.T) {
 	key := newKey(t)
-	if got := keyOf(signed(t, key)); got != key.ID {
-		t.Errorf("key id %q, want %q", got, key.ID)
-	}
+	assert.Equal(t, keyOf(signed(t, key)), key.ID, "key id")
 	for _, other := range []string{"", "no message", "e30.e30.", "%.%.%"} {
-		if got := keyOf([]byte(other)); got != "" {
-			t.Errorf("keyOf(%q) = %q, want none", other, got)
-		}
+		assert.Equal(t, keyOf([]byte(other)), "", "keyOf(%q)", other)
 	}
 }

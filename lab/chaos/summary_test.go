@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
@@ -97,9 +98,7 @@ func TestSummary_LastLineCountsTheViolations(t *testing.T) {
 }
 
 func TestSummary_InvalidRoundHasTheReason(t *testing.T) {
-	if why := goodRound().worthless(); why != "" {
-		t.Errorf("a valid round counts as invalid: %s", why)
-	}
+	assert.Equal(t, goodRound().worthless(), "", "a valid round counts as invalid")
 	for _, test := range []struct {
 		spoil func(*summary)
 		want  string
@@ -131,9 +130,7 @@ func TestSummary_UnsupportedFaultIsNamedAndAllowed(t *testing.T) {
 			s.Injections[i].Err = errUnsupported
 		}
 	}
-	if why := s.worthless(); why != "" {
-		t.Errorf("a round without an unsupported fault counts as invalid: %s", why)
-	}
+	assert.Equal(t, s.worthless(), "", "a round without an unsupported fault counts as invalid")
 	if !strings.Contains(s.text(), FullDisk+"  not available here") {
 		t.Errorf("the summary does not name the unsupported fault:\n%s", s.text())
 	}

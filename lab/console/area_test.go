@@ -3,6 +3,7 @@ package console_test
 import (
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/lab/consoletest"
 )
 
@@ -36,9 +37,7 @@ func (d *desk) drawsAnArea(t *testing.T) {
 		p.Dark(theme == "dark")
 		p.See(`[data-map="drawn"]`)
 		p.See(`section[data-drawable="true"]`)
-		if got := consoletest.Value[string](p, text); got != moved {
-			t.Errorf("the border in the %s map is %s, want %s", theme, got, moved)
-		}
+		assert.Equal(t, consoletest.Value[string](p, text), moved, "the border in the %s map", theme)
 		p.Audit("an area that is drawn, " + theme)
 		d.picture(p, "area", theme, 1280)
 	}
@@ -52,9 +51,7 @@ func (d *desk) drawsAnArea(t *testing.T) {
 
 	const stored = `fetch('../api/v1/admin/agencies/1/areas/harbour')
 		.then((r) => r.json()).then(({ data }) => data.kind + ' ' + data.points)`
-	if got := consoletest.Value[string](p, stored); got != "end_only 4" {
-		t.Errorf("the area is %s, want end_only 4", got)
-	}
+	assert.Equal(t, consoletest.Value[string](p, stored), "end_only 4", "the area")
 	p.Click(`[data-area="harbour"]`)
 	p.See(`section[data-drawable="true"]`)
 	// Another person has changed it meanwhile.

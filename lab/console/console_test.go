@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/lab/consoletest"
 	"motorpool/store/pg"
@@ -130,9 +131,7 @@ func (d *desk) locksCar1(t *testing.T) {
 	p.See("dialog[open]", "All doors will be unlocked, for anyone at the vehicle.")
 	command := order(p, func() { p.Click("dialog[open] button", "Unlock") })
 	p.See(command+`[data-state="succeeded"]`, "Unlock done")
-	if locked := d.isLocked(); locked != false {
-		t.Errorf("after the unlock is_locked is %v, want false", locked)
-	}
+	assert.Equal(t, d.isLocked(), false, "after the unlock is_locked")
 	command = order(p, func() { p.Click(`[data-action="lock"]`) })
 	p.See(command+`[data-state="succeeded"]`, "Lock done")
 	p.See(command + ` svg .end.succeeded`)
@@ -195,9 +194,7 @@ func (d *desk) knowsItsRoles(t *testing.T) {
 	p.Click(`[data-vehicle="2"] input[type="checkbox"]`)
 	p.See(`[data-action="lock"][aria-disabled="true"]`)
 	for path, body := range map[string]string{"vehicles/2/control/lock": "", "commands": `{"action":"lock","vehicle_ids":[2]}`} {
-		if got := api(p, "POST", path, body); got != "403 forbidden" {
-			t.Errorf("a viewer's POST %s: %s", path, got)
-		}
+		assert.Equal(t, api(p, "POST", path, body), "403 forbidden", "a viewer's POST %s", path)
 	}
 
 	p = d.page(t, d.operator)
@@ -208,9 +205,7 @@ func (d *desk) knowsItsRoles(t *testing.T) {
 	p.See(command+`[data-state="succeeded"]`, "by operator")
 	p.Press("h")
 	p.See("dialog[open]", "Only an administrator who has the scope halt")
-	if got := api(p, "PUT", "halts", `{"reason":"x"}`); got != "403 forbidden" {
-		t.Errorf("an operator's halt: %s", got)
-	}
+	assert.Equal(t, api(p, "PUT", "halts", `{"reason":"x"}`), "403 forbidden", "an operator's halt")
 }
 
 func (d *desk) refundsOnce(t *testing.T) {
@@ -219,9 +214,7 @@ func (d *desk) refundsOnce(t *testing.T) {
 	p.Expect("status of 403")
 	p.Open("#/" + booking)
 	p.See(`[data-action="refund"][aria-disabled="true"]`)
-	if got := api(p, "POST", booking+"/refund", `{"amount":1,"reason":"x"}`); got != "403 forbidden" {
-		t.Errorf("an operator's refund: %s", got)
-	}
+	assert.Equal(t, api(p, "POST", booking+"/refund", `{"amount":1,"reason":"x"}`), "403 forbidden", "an operator's refund")
 
 	p = d.page(t, d.admin)
 	p.Expect("ERR_CONNECTION_RESET")
@@ -299,9 +292,7 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.Type("unlock 2101")
 	p.Hold("Enter") // chooses, and must not confirm
 	p.See("dialog[open] h2", "Unlock: M-IM 2101?")
-	if locked := d.isLocked(); locked != true {
-		t.Errorf("after Enter was held in the palette is_locked is %v, want true", locked)
-	}
+	assert.Equal(t, d.isLocked(), true, "after Enter was held in the palette is_locked")
 	p.Press("Enter") // where the focus is
 	p.Gone("dialog[open]")
 	p.TabTo(command + ` a`)
@@ -318,9 +309,7 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.See("body[data-halted]")
 	p.See(".halt", "recall of brakes")
 	p.See(".halt", "12 vehicles")
-	if got := api(p, "POST", "vehicles/1/control/lock", ""); got != "503 commands_halted" {
-		t.Errorf("a command during a halt: %s, want 503 commands_halted", got)
-	}
+	assert.Equal(t, api(p, "POST", "vehicles/1/control/lock", ""), "503 commands_halted", "a command during a halt")
 	p.Press("Control+k")
 	p.Type("2101")
 	p.Press("Enter")

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+
+	"motorpool/internal/assert"
 )
 
 // answer is the complete response of the service.
@@ -68,9 +70,7 @@ func (a answer) checkEnvelope(ofClient bool) {
 		}
 	}
 	slices.Sort(want)
-	if got := slices.Sorted(maps.Keys(a.body)); !slices.Equal(got, want) {
-		a.Errorf("%s: %d has the keys %v, want %v", a.asked, a.status, got, want)
-	}
+	assert.EqualSlices(a, slices.Sorted(maps.Keys(a.body)), want, "%s: %d has the keys", a.asked, a.status)
 	message, _ := a.body["message"].(string)
 	id, _ := a.body["request_id"].(string)
 	at, _ := a.body["timestamp"].(string)
@@ -105,9 +105,7 @@ func (a answer) checkError() {
 	if body["retryable"] != true {
 		after = "" // a caller that obeys the header would repeat the request
 	}
-	if got := a.header.Get("Retry-After"); got != after {
-		a.Errorf("%s: Retry-After %q, want %q", a.asked, got, after)
-	}
+	assert.Equal(a, a.header.Get("Retry-After"), after, "%s: Retry-After", a.asked)
 	scheme, _, _ := strings.Cut(a.header.Get("WWW-Authenticate"), " ")
 	want401 := ""
 	switch code, _ := body["code"].(string); {
@@ -116,9 +114,7 @@ func (a answer) checkError() {
 	case a.status == http.StatusUnauthorized:
 		want401 = "Bearer"
 	}
-	if scheme != want401 {
-		a.Errorf("%s: %d with a challenge of the scheme %q, want %q", a.asked, a.status, scheme, want401)
-	}
+	assert.Equal(a, scheme, want401, "%s: %d with a challenge of the scheme", a.asked, a.status)
 	if (a.status == http.StatusMethodNotAllowed) != (a.header.Get("Allow") != "") {
 		a.Errorf("%s: %d with Allow %q", a.asked, a.status, a.header.Get("Allow"))
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/simulator"
 	"motorpool/simulator/sandbox"
 	"motorpool/telematics"
@@ -58,9 +59,7 @@ func TestBooking_EveryInstanceSeesItImmediately(t *testing.T) {
 		r.Helper()
 		for _, i := range both {
 			c.get(i, ownOf(booking)).wants(200, "").has("data.status", fmt.Sprintf("%q", state))
-			if got := i.vehicleStatus(1); got != vehicle {
-				r.Errorf("the vehicle of a booking that is %s is %s, want %s", state, got, vehicle)
-			}
+			assert.Equal(r, i.vehicleStatus(1), vehicle, "the vehicle of a booking that is %s", state)
 		}
 	}
 	when := fromNow(time.Minute)
@@ -82,9 +81,7 @@ func TestBooking_EveryInstanceSeesItImmediately(t *testing.T) {
 	}
 	other.post(here, ownOf(booking)+"/control/lock", "").wants(404, "booking_not_found")
 	want := []telematics.Action{telematics.Unlock, telematics.Lock, telematics.Unlock}
-	if got := started(&recorder); !slices.Equal(got, want) {
-		r.Errorf("the car executed %v, want %v", got, want)
-	}
+	assert.EqualSlices(r, started(&recorder), want, "the car executed")
 
 	extend := func(i *instance, by time.Duration) answer {
 		return c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, when.to.Add(by).Format(time.RFC3339Nano)))
@@ -186,9 +183,7 @@ func TestBooking_AnotherInstanceChargesForAKilledOne(t *testing.T) {
 
 	i := r.open()
 	c.get(i, ownOf(booking)).wants(200, "").has("data.status", `"active"`, "data.pricing.total", "365.00", "data.vehicle.id", "1")
-	if got := i.vehicleStatus(1); got != "in_use" {
-		r.Errorf("the vehicle is %s, want in_use", got)
-	}
+	assert.Equal(r, i.vehicleStatus(1), "in_use", "the vehicle")
 	c.awaitPayment(i, booking, "paid")
 	m := r.movements(booking)
 	for kind, captured := range map[string]int64{"start 1": 13200, "extension 1": 3300, "deposit 1": 0} {

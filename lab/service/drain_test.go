@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 )
@@ -160,13 +161,9 @@ func TestDrain_ServesRequestsAndIsNotReady(t *testing.T) {
 			t.Errorf("healthz while draining is %d, want 200", status)
 		}
 	}
-	if r := i.get("/api/v1/admin/vehicles", nil); r.status != http.StatusOK {
-		t.Errorf("a request while draining: %d, want 200", r.status)
-	}
+	assert.Equal(t, i.get("/api/v1/admin/vehicles", nil).status, http.StatusOK, "a request while draining")
 	for n, status := range i.pipelined(2, "/openapi.json") {
-		if status != http.StatusOK {
-			t.Errorf("pipelined request %d while draining: %d, want 200", n+1, status)
-		}
+		assert.Equal(t, status, http.StatusOK, "pipelined request %d while draining", n+1)
 	}
 	s.eventually(drain, "connections are ended", func() bool {
 		response, err := http.Get(i.base + "/openapi.json")

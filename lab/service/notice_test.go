@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/simulator/sandbox"
 )
 
@@ -57,9 +58,7 @@ func TestNotice_OnlyWhatTheProcessorSignsIsBelieved(t *testing.T) {
 		{"another secret", notify(func(n *notice) { n.secret = "whsec_other" }), 400, "webhook_signature_invalid", false, ""},
 		{"more than 256 KiB", notify(func(n *notice) { n.padding = 256 << 10 }), 413, "body_too_large", false, ""},
 	})
-	if n := r.rows(`select count(*) from processor_notices`); n != 0 {
-		r.Errorf("%d notices were kept, want none", n)
-	}
+	assert.Equal(r, r.rows(`select count(*) from processor_notices`), 0, "notices were kept")
 
 	// Notices of the other mode, of a type that is not stored, and of an unknown object are
 	// accepted and have no effect.
@@ -133,9 +132,7 @@ func TestNotices_InAnyOrderSayNothingThatIsOld(t *testing.T) {
 	if m := r.movements(early)["start 1"]; m.Captured != 13200 || m.Approved != 1 || r.kept("evt_early") != 1 {
 		r.Errorf("the processor's ledger is %+v, want 13200 once", m)
 	}
-	if n := len(r.processor.Ledger()); n != 4 {
-		r.Errorf("%d payments for two bookings, want 4", n)
-	}
+	assert.Equal(r, len(r.processor.Ledger()), 4, "payments for two bookings")
 }
 
 func TestNotice_DroppedCardIsRemovedFromTheWallet(t *testing.T) {

@@ -3,7 +3,6 @@ package service_test
 import (
 	"context"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
+	"motorpool/internal/assert"
 	"motorpool/mosquitto"
 	"motorpool/simulator/ovms/firmware"
 	"motorpool/telematics"
@@ -148,9 +148,7 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 		"trunk": "closed",
 	}
 	want.Diagnostics.Service = 12000
-	if got := w.status(); !reflect.DeepEqual(got, want) {
-		t.Errorf("the status is\n%+v, want\n%+v", got, want)
-	}
+	assert.DeepEqual(t, w.status(), want, "the status is")
 
 	for _, a := range []telematics.Action{telematics.Lock, telematics.Unlock} {
 		r := w.control(1, a)
@@ -161,9 +159,7 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 			)
 		}
 	}
-	if got := w.heard(); !slices.Equal(got, []string{"lock 4711", "unlock 4711"}) {
-		t.Errorf("the shell received %q", got)
-	}
+	assert.EqualSlices(t, w.heard(), []string{"lock 4711", "unlock 4711"}, "the shell received")
 
 	events := w.follow(w.admin, "")
 	w.module.Set("v.e.alarm", true)

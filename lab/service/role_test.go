@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 	"motorpool/operators"
 	accounts "motorpool/store/operators"
 	"motorpool/store/pg"
@@ -71,9 +72,7 @@ func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 	}
 	var entries int
 	s.must(owner.Pool.Get(&entries, `select count(*) from activity where action = 'command.lock' and outcome = 'executed'`))
-	if entries != 1 {
-		t.Errorf("%d audit entries, want 1", entries)
-	}
+	assert.Equal(t, entries, 1, "audit entries")
 	service, err := pg.New(pg.Config{URL: address})
 	s.must(err)
 	defer service.Close()
@@ -139,9 +138,7 @@ func TestServe_AsTheRestrictedAccountOfRedis(t *testing.T) {
 		response, err := http.PostForm(i.base+"/auth/sign-in", url.Values{"name": {"anna"}, "password": {word}})
 		s.must(err)
 		s.must(response.Body.Close())
-		if response.StatusCode != want {
-			t.Errorf("sign-in: %d, want %d", response.StatusCode, want)
-		}
+		assert.Equal(t, response.StatusCode, want, "sign-in")
 	}
 	denied, err := server.Do(t.Context(), "acl", "log").Slice()
 	s.must(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
@@ -78,9 +79,7 @@ func TestDunning_RetriesAfterAnHourADayThreeDaysAndAWeek(t *testing.T) {
 		w.after(2 * time.Minute)
 		w.wantState(charge, rental.Paid)
 		w.wantOnce(charge)
-		if is := w.is(charge); is.Method != second.ID {
-			t.Errorf("paid with card %d, want the second", is.Method)
-		}
+		assert.Equal(t, w.is(charge).Method, second.ID, "paid with card")
 		if got := w.lines(rental.StartCharge); !slices.Equal(got,
 			[]string{"declined", "declined", "declined", "declined", "failed", "paid"}) {
 			t.Errorf("audit entries %v", got)
@@ -145,9 +144,7 @@ func TestCharge_CardUnknownToTheProcessorIsReplacedByTheDefault(t *testing.T) {
 		w.after(time.Minute)
 		w.wantState(charge, rental.Paid)
 		w.wantOnce(charge)
-		if got := w.lines(rental.FeeCharge); !slices.Equal(got, []string{"declined", "declined", "paid"}) {
-			t.Errorf("audit entries %v", got)
-		}
+		assert.EqualSlices(t, w.lines(rental.FeeCharge), []string{"declined", "declined", "paid"}, "audit entries")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -228,9 +229,7 @@ func settlingGivesBack(t *testing.T, r ChargeRecord) {
 		t.Errorf("lines %+v", lines)
 	}
 	mustNot(t, settle(t, r.Here), job, rental.Result{State: rental.Paid})
-	if lines := r.Lines(c.Booking, rental.FeeCharge); len(lines) != 1 {
-		t.Errorf("%d lines", len(lines))
-	}
+	assert.Equal(t, len(r.Lines(c.Booking, rental.FeeCharge)), 1, "lines")
 }
 
 func forbiddenState(t *testing.T, r ChargeRecord) {
@@ -241,9 +240,7 @@ func forbiddenState(t *testing.T, r ChargeRecord) {
 			t.Errorf("a fee was %s as captured: %v, %v", name, ok, err)
 		}
 	}
-	if is := r.Charge(c.ID); is.State != rental.Pending {
-		t.Errorf("the charge is %s", is.State)
-	}
+	assert.Equal(t, r.Charge(c.ID).State, rental.Pending, "the charge")
 }
 
 func finalCharge(t *testing.T, r ChargeRecord) {
@@ -319,13 +316,9 @@ func triesCounted(t *testing.T, r ChargeRecord) {
 	_, _, c := r.withCard(rental.FeeCharge)
 	for tries := range 3 {
 		job := mustTake(t, r.Here, c.ID)
-		if job.Tries != tries {
-			t.Errorf("%d tries, want %d", job.Tries, tries)
-		}
+		assert.Equal(t, job.Tries, tries, "tries")
 		must(t, settle(t, r.Here), job, rental.Result{State: rental.Pending, NextAttempt: time.Now().Add(-time.Second), NoChange: true})
 	}
 	must(t, settle(t, r.Here), mustTake(t, r.Here, c.ID), rental.Result{State: rental.Declined, NextAttempt: time.Now().Add(-time.Second)})
-	if job := mustTake(t, r.Here, c.ID); job.Tries != 0 {
-		t.Errorf("%d attempts after a change", job.Tries)
-	}
+	assert.Equal(t, mustTake(t, r.Here, c.ID).Tries, 0, "attempts after a change")
 }

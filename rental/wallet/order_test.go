@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
@@ -39,9 +40,7 @@ func TestAddMethod_BeyondTheLimitIsDetached(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if refused != 5 {
-		t.Errorf("%d cards were refused, want 5", refused)
-	}
+	assert.Equal(t, refused, 5, "cards were refused")
 	p.wantsRecorded(rental.MaxMethods)
 }
 
@@ -157,9 +156,7 @@ func TestWallet_UnresponsiveProcessorTimesOut(t *testing.T) {
 		start := time.Now()
 		_, err := w.Add(t.Context(), rental.NewCard{Token: "pm_1", Actor: owner})
 		wantCode(t, err, rental.ProcessorUnavailable)
-		if took := time.Since(start); took != 20*time.Second {
-			t.Errorf("the call took %v, want 20s", took)
-		}
+		assert.Equal(t, time.Since(start), 20*time.Second, "the call took")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 )
@@ -108,9 +109,7 @@ func TestAddPartitions_OfTheNextMonthsAndOfEntriesThroughTheServicesRole(t *test
 		"activity_" + l.monthAhead(0), "activity_" + l.monthAhead(1), "activity_" + l.monthAhead(2), "activity_default",
 		"activity_to_" + l.monthAhead(-1),
 	}
-	if got := l.partitions(); !slices.Equal(got, want) {
-		t.Errorf("partitions of a new database %q, want %q", got, want)
-	}
+	assert.EqualSlices(t, l.partitions(), want, "partitions of a new database")
 	now, err := l.db.Time(t.Context())
 	l.must(err)
 	current, far := entry(1), entry(1)
@@ -133,9 +132,7 @@ func TestAddPartitions_OfTheNextMonthsAndOfEntriesThroughTheServicesRole(t *test
 	}
 	l.exec(`reset role`)
 	want = slices.Insert(want, 3, "activity_"+l.monthAhead(36))
-	if got := l.partitions(); !slices.Equal(got, want) {
-		t.Errorf("partitions %q, want %q", got, want)
-	}
+	assert.EqualSlices(t, l.partitions(), want, "partitions")
 	var where []string
 	l.must(l.db.Pool.Select(&where, `select tableoid::regclass::text from activity order by id`))
 	if w := []string{want[0], want[5], want[3]}; !slices.Equal(where, w) {

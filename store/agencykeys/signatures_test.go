@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/pg"
@@ -37,18 +38,12 @@ func TestUse_OnceAcrossInstances(t *testing.T) {
 		NewSignatures(storetest.Open(t, address), manySignatures),
 	}
 	now := time.Now()
-	if got := used(t, instances[0], useOf("ak_1", "nonce-1", now)); got != rental.FirstUse {
-		t.Errorf("the first use is %v, want FirstUse", got)
-	}
+	assert.Equal(t, used(t, instances[0], useOf("ak_1", "nonce-1", now)), rental.FirstUse, "the first use")
 	for _, s := range instances {
-		if got := used(t, s, useOf("ak_1", "nonce-1", now)); got != rental.UsedBefore {
-			t.Errorf("the second use is %v, want UsedBefore", got)
-		}
+		assert.Equal(t, used(t, s, useOf("ak_1", "nonce-1", now)), rental.UsedBefore, "the second use")
 	}
 	for _, other := range []rental.SignatureUse{useOf("ak_1", "Nonce-1", now), useOf("ak_2", "nonce-1", now)} {
-		if got := used(t, instances[1], other); got != rental.FirstUse {
-			t.Errorf("with another nonce or another key it is %v, want FirstUse", got)
-		}
+		assert.Equal(t, used(t, instances[1], other), rental.FirstUse, "with another nonce or another key it")
 	}
 	var first atomic.Int64
 	var all sync.WaitGroup
@@ -77,9 +72,7 @@ func TestUse_FreshByTheClockOfPostgres(t *testing.T) {
 	} {
 		u := useOf("ak_1", fmt.Sprintf("nonce of %v", age), time.Now().Add(-age))
 		for range 2 {
-			if got := used(t, s, u); got != want {
-				t.Errorf("a signature %v old: %v, want %v", age, got, want)
-			}
+			assert.Equal(t, used(t, s, u), want, "a signature %v old", age)
 			if want == rental.FirstUse {
 				want = rental.UsedBefore
 			}
@@ -91,20 +84,14 @@ func TestUse_LimitsTheFreshSignaturesOfAClient(t *testing.T) {
 	s := NewSignatures(storetest.Open(t, storetest.NewDatabase(t)), 3)
 	now := time.Now()
 	for i, want := range []rental.UseResult{rental.FirstUse, rental.FirstUse, rental.FirstUse, rental.TooManyUses, rental.TooManyUses} {
-		if got := used(t, s, useOf("ak_1", fmt.Sprintf("nonce-%d", i), now)); got != want {
-			t.Errorf("signature %d: %v, want %v", i, got, want)
-		}
+		assert.Equal(t, used(t, s, useOf("ak_1", fmt.Sprintf("nonce-%d", i), now)), want, "signature %d", i)
 	}
 	other := useOf("ak_1", "nonce-of-another", now)
 	other.Actor.Subject = "client-2"
-	if got := used(t, s, other); got != rental.FirstUse {
-		t.Errorf("another client: %v, want FirstUse", got)
-	}
+	assert.Equal(t, used(t, s, other), rental.FirstUse, "another client")
 	// Expired uses do not count.
 	storetest.Exec(t, s.db.Pool, `update used_signatures set expires_at = now() - interval '1 s' where nonce = 'nonce-0'`)
-	if got := used(t, s, useOf("ak_1", "nonce-9", now)); got != rental.FirstUse {
-		t.Errorf("after one expired: %v, want FirstUse", got)
-	}
+	assert.Equal(t, used(t, s, useOf("ak_1", "nonce-9", now)), rental.FirstUse, "after one expired")
 }
 
 func TestForgetSignatures_LongAfterTheyWereFresh(t *testing.T) {

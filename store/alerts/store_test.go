@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/alerts"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/activity"
 	"motorpool/store/pg"
@@ -130,9 +131,7 @@ func TestAcknowledge_TheFirstOneStays(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("acknowledged again: %+v, %v, want %+v", again, err, first)
 	}
-	if got := w.takeEvents(); !reflect.DeepEqual(got, []string{"acknowledged left_open 7"}) {
-		t.Errorf("events %v", got)
-	}
+	assert.DeepEqual(t, w.takeEvents(), []string{"acknowledged left_open 7"}, "events")
 	entries, err := activity.New(w.db).Activities(t.Context(), telematics.ActivityQuery{Action: alerts.Acknowledge})
 	if err != nil || len(entries) != 1 || entries[0].Actor.Subject != "eva" || entries[0].Note != "a note" || entries[0].Vehicle != 7 ||
 		entries[0].Outcome != telematics.Executed {
@@ -146,9 +145,7 @@ func TestAcknowledge_ClearsAnAlarmOfAUnit(t *testing.T) {
 	if err != nil || a.Cleared.IsZero() {
 		t.Fatalf("acknowledged: %+v, %v", a, err)
 	}
-	if got := w.takeEvents(); !reflect.DeepEqual(got, []string{"acknowledged unit_alarm 7", "cleared unit_alarm 7"}) {
-		t.Errorf("events %v", got)
-	}
+	assert.DeepEqual(t, w.takeEvents(), []string{"acknowledged unit_alarm 7", "cleared unit_alarm 7"}, "events")
 }
 
 func isNotFound(err error) bool {

@@ -3,7 +3,6 @@ package alerts
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"motorpool/alerts"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/storetest"
@@ -129,9 +129,7 @@ func (w *world) open() (found []string) {
 
 func (w *world) wants(want ...string) {
 	w.Helper()
-	if got := w.open(); !slices.Equal(got, want) {
-		w.Errorf("open: %v, want %v", got, want)
-	}
+	assert.EqualSlices(w, w.open(), want, "open")
 }
 
 func reports(values ...any) func(*world) {
@@ -243,9 +241,7 @@ func TestRules_OpenStayAndAreCleared(t *testing.T) {
 			if len(got) != 1 || got[0].Cleared.IsZero() || got[0].Seen == nil || len(got[0].Facts) == 0 {
 				t.Errorf("found %+v", got)
 			}
-			if events := w.takeEvents(); !reflect.DeepEqual(events, []string{"opened" + of, "acknowledged" + of, "cleared" + of}) {
-				t.Errorf("events %v", events)
-			}
+			assert.DeepEqual(t, w.takeEvents(), []string{"opened" + of, "acknowledged" + of, "cleared" + of}, "events")
 		})
 	}
 }
@@ -305,9 +301,7 @@ func TestSweep_OpensOncePerVehicleAndNamesIt(t *testing.T) {
 	w.report(7, telematics.DTCs, []string{"P0420"})
 	w.sweep()
 	w.sweep()
-	if got := w.takeEvents(); !slices.Equal(got, []string{"opened trouble_code 7", "opened trouble_code 8"}) {
-		t.Errorf("events %v", got)
-	}
+	assert.EqualSlices(t, w.takeEvents(), []string{"opened trouble_code 7", "opened trouble_code 8"}, "events")
 	// The facts follow the vehicle.
 	w.report(7, telematics.DTCs, []string{"P0420", "P0171"})
 	w.sweep()
@@ -639,9 +633,7 @@ func TestSweep_AFailingRuleStopsNoOther(t *testing.T) {
 		t.Errorf("error %v, want one that names the rule", err)
 	}
 	w.wants("trouble_code info", "lamp info")
-	if got := testutil.ToFloat64(w.store.metrics.failures.WithLabelValues("unit_clock")); got != 1 {
-		t.Errorf("%v failures counted, want 1", got)
-	}
+	assert.Equal(t, testutil.ToFloat64(w.store.metrics.failures.WithLabelValues("unit_clock")), 1, "failures counted")
 }
 
 // What another transaction holds delays nothing else.

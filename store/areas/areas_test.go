@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/areas"
@@ -95,13 +96,9 @@ func TestAreas_AChangeIsInForceAtEachInstanceWithinASecond(t *testing.T) {
 			t.Errorf("%s: read again within %v", got, Within)
 		}
 		later()
-		if got := at(t, reader, 1, munich); got != step.want {
-			t.Errorf("after %+v: %s, want %s", step.change.Area, got, step.want)
-		}
+		assert.Equal(t, at(t, reader, 1, munich), step.want, "after %+v", step.change.Area)
 	}
-	if got := at(t, reader, 2, munich); got != "[{town end_only}] true" {
-		t.Errorf("of the other agency: %s", got)
-	}
+	assert.Equal(t, at(t, reader, 2, munich), "[{town end_only}] true", "of the other agency")
 }
 
 // A reading costs what has changed: geometries that are cached are not read again.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/idempotency"
 	"motorpool/store/storetest"
@@ -199,13 +200,9 @@ func TestBulks_AreListedNewestFirstWithTheirOutcomes(t *testing.T) {
 		{telematics.NotExecuted: 3}, {telematics.NotExecuted: 0, telematics.Undecided: 3},
 		{telematics.NotExecuted: 1, telematics.Undecided: 2},
 	} {
-		if !reflect.DeepEqual(found[i].Outcomes, want) {
-			t.Errorf("bulk %d: %v, want %v", i, found[i].Outcomes, want)
-		}
+		assert.DeepEqual(t, found[i].Outcomes, want, "bulk %d", i)
 	}
-	if own := list(telematics.BulkQuery{Agency: 1}); len(own) != 2 {
-		t.Errorf("%d bulks of the agency, want 2", len(own))
-	}
+	assert.Equal(t, len(list(telematics.BulkQuery{Agency: 1})), 2, "bulks of the agency")
 	if next := list(telematics.BulkQuery{Before: all[2].ID, Limit: 1}); len(next) != 1 || next[0].ID != all[1].ID {
 		t.Errorf("the next page: %+v", next)
 	}

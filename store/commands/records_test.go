@@ -3,11 +3,11 @@ package commands
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -192,9 +192,7 @@ func TestClaim_ConfirmsACurrentRecordAndForgetsAStaleOne(t *testing.T) {
 		t.Errorf("Claim = %+v, %v", claim, err)
 	}
 	want := confirmations{fmt.Sprint("confirm ", id, " ", twin.Version), fmt.Sprint("forget ", id)}
-	if !slices.Equal(cache, want) {
-		t.Errorf("calls of the cache %v, want %v", cache, want)
-	}
+	assert.EqualSlices(t, cache, want, "calls of the cache")
 }
 
 func pointers[T any](items []T) []*T {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -150,9 +151,7 @@ func TestRecorder_LateReportIsStoredAtItsOwnTime(t *testing.T) {
 	if buckets := i.read(late, 5); len(buckets) != 1 || buckets[0].Energy.Avg != 90 || i.rows() != 2 {
 		t.Errorf("%d rows, want 2 and 90 in the late one; %+v", i.rows(), buckets)
 	}
-	if n := testutil.ToFloat64(i.metrics.dropped.WithLabelValues(string(samples.TooOld))); n != 1 {
-		t.Errorf("%v reports are too old, want 1", n)
-	}
+	assert.Equal(t, testutil.ToFloat64(i.metrics.dropped.WithLabelValues(string(samples.TooOld))), 1, "reports are too old")
 }
 
 func TestKeep_DropsOldDaysOrAllIfTurnedOff(t *testing.T) {
@@ -196,9 +195,7 @@ func TestRecorder_KeepsSamplesWhilePostgresIsUnavailable(t *testing.T) {
 		i.report(1, begin.Add(time.Duration(n)*samples.Resting), report{telematics.Battery: 50.0})
 		i.Flush(t.Context())
 	}
-	if n := i.sampler.Waiting(); n != 3 {
-		t.Errorf("%d samples wait, want 3", n)
-	}
+	assert.Equal(t, i.sampler.Waiting(), 3, "samples wait")
 }
 
 // A sample takes at most this many bytes on disk, with its index.

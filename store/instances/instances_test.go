@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/commands"
 	"motorpool/store/storetest"
@@ -28,13 +29,9 @@ func TestBeat_NumbersGrowAndShowTheOthers(t *testing.T) {
 	if all := beat("b", 0); all["a"] != (Instance{"a", 1, "key-a", true}) || all["b"] != (Instance{"b", 1, "key-b", true}) {
 		t.Errorf("two instances: %+v", all)
 	}
-	if all := beat("a", 1); all["a"].Beats != 2 {
-		t.Errorf("the second beat has the number %d", all["a"].Beats)
-	}
+	assert.Equal(t, beat("a", 1)["a"].Beats, 2, "the second beat has the number")
 	// The database was restored: its number is older than the one that the instance has shown.
-	if all := beat("a", 50); all["a"].Beats != 51 {
-		t.Errorf("after a restore: number %d, want 51", all["a"].Beats)
-	}
+	assert.Equal(t, beat("a", 50)["a"].Beats, 51, "after a restore: number")
 	storetest.Exec(t, db.Pool, `update instances set seen_at = now() - interval '20 seconds' where id = 'b'`)
 	if all := beat("a", 51); all["b"].Running {
 		t.Error("an instance without a beat for 20 s is running")

@@ -3,12 +3,12 @@ package operators
 import (
 	"errors"
 	"net/url"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/operators"
 	"motorpool/store/storetest"
@@ -81,9 +81,7 @@ func TestStore_ALinkSetsOnePassword(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if set.Load() != 1 {
-		t.Errorf("%d requests have set a password, want 1", set.Load())
-	}
+	assert.Equal(t, set.Load(), 1, "requests have set a password")
 	if _, found, err := s.ByLink(t.Context(), digest); found || err != nil {
 		t.Errorf("a used link: %v, %v", found, err)
 	}
@@ -197,7 +195,5 @@ func TestStore_TheMigrationGrantsTheRoleOfAnInstance(t *testing.T) {
 	var has []bool
 	require.NoError(t, db.Pool.Select(&has, `select has_table_privilege('earlier_instance', 'operators', p)
 		from unnest(array['select', 'update', 'insert', 'delete']) as p`))
-	if !slices.Equal(has, []bool{true, true, false, false}) {
-		t.Errorf("select, update, insert, delete: %v", has)
-	}
+	assert.EqualSlices(t, has, []bool{true, true, false, false}, "select, update, insert, delete")
 }

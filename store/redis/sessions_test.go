@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
@@ -19,13 +20,9 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 				require.NoError(t, err)
 				return string(value)
 			}
-			if got := get("a"); got != "" {
-				t.Errorf("before Put: %q, want none", got)
-			}
+			assert.Equal(t, get("a"), "", "before Put")
 			require.NoError(t, here.Put(t.Context(), "a", []byte("1\x00"), time.Minute))
-			if got := get("a"); got != "1\x00" {
-				t.Errorf("after Put: %q", got)
-			}
+			assert.Equal(t, get("a"), "1\x00", "after Put")
 			if ok, err := there.PutNew(t.Context(), "a", []byte("2"), time.Minute); ok || err != nil {
 				t.Errorf("PutNew over an existing entry: %v, %v", ok, err)
 			}
@@ -37,9 +34,7 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 			for range 2 {
 				require.NoError(t, here.Delete(t.Context(), "a"))
 			}
-			if got := get("a"); got != "" {
-				t.Errorf("after Delete: %q, want none", got)
-			}
+			assert.Equal(t, get("a"), "", "after Delete")
 			swap := func(old, value string, want bool) {
 				t.Helper()
 				if ok, err := here.Swap(t.Context(), "d", []byte(old), []byte(value), time.Minute); ok != want || err != nil {
@@ -47,22 +42,16 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 				}
 			}
 			swap("1", "2", false) // there is none, as after a sign-out
-			if got := get("d"); got != "" {
-				t.Errorf("Swap made the entry %q", got)
-			}
+			assert.Equal(t, get("d"), "", "Swap made the entry")
 			require.NoError(t, there.Put(t.Context(), "d", []byte("1"), time.Minute))
 			swap("0", "2", false)
 			swap("1", "2\x00", true)
 			swap("1", "2\x00", true) // the reply was lost
-			if got := get("d"); got != "2\x00" {
-				t.Errorf("after Swap: %q", got)
-			}
+			assert.Equal(t, get("d"), "2\x00", "after Swap")
 			swap("1", "", false)
 			swap("2\x00", "", true)
 			swap("2\x00", "", true)
-			if got := get("d"); got != "" {
-				t.Errorf("after Swap for nothing: %q", got)
-			}
+			assert.Equal(t, get("d"), "", "after Swap for nothing")
 			require.NoError(t, here.Put(t.Context(), "c", []byte("3"), 50*time.Millisecond))
 			if name == "redis" { // the time of miniredis does not pass
 				storetest.Eventually(t, "the entry expires", func() bool { return get("c") == "" })

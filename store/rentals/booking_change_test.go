@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/pg"
@@ -127,9 +128,7 @@ func TestAmend_FailedChangeWritesNothing(t *testing.T) {
 		if err == nil || replayed || unavailable.Is(err) || name == "decision" && !errors.Is(err, refusal) {
 			t.Errorf("%s fails: error %v", name, err)
 		}
-		if after := w.everything(); after != before {
-			t.Errorf("%s fails: rows were written: %s", name, after)
-		}
+		assert.Equal(t, w.everything(), before, "%s fails: rows were written", name)
 	}
 	// The key was not used up.
 	if _, replayed, err := w.here.Amend(t.Context(), named(asks(operator, rental.BookingStart, booking.ID, noon), "k", "start"),
@@ -203,9 +202,7 @@ func TestAmend_VehicleStatusFollowsTheBookings(t *testing.T) {
 	w := newRentalWorld(t)
 	is := func(want telematics.VehicleStatus) {
 		t.Helper()
-		if got := w.status(1); got != want {
-			t.Errorf("status %s, want %s", got, want)
-		}
+		assert.Equal(t, w.status(1), want, "status")
 	}
 	is(telematics.Available)
 	first := w.book(draft(1, 0, 1))
@@ -357,9 +354,7 @@ func TestAmend_MovesABookingToAnotherVehicle(t *testing.T) {
 	}
 	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
 	w.amend(rental.BookingStart, again.ID, noon, beginAt(noon))
-	if n := w.count(`select count(distinct payment_key) from charges`); n != 4 {
-		t.Errorf("%d payment keys of 4 charges", n)
-	}
+	assert.Equal(t, w.count(`select count(distinct payment_key) from charges`), 4, "payment keys of 4 charges")
 }
 
 func TestAmend_RefusesToMoveABooking(t *testing.T) {
@@ -377,9 +372,7 @@ func TestAmend_RefusesToMoveABooking(t *testing.T) {
 			t.Errorf("to vehicle %d: %v, want %s", to, err, code)
 		}
 	}
-	if after := w.everything(); after != before {
-		t.Errorf("rows were written: %s", after)
-	}
+	assert.Equal(t, w.everything(), before, "rows were written")
 	if d, err := w.move(booking.ID, 1, noon); err != nil || d.VehicleID != 1 || d.Identity != booking.Identity {
 		t.Errorf("to its own vehicle: %+v, %v", d, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -25,9 +26,7 @@ func TestFreeVehicles_AfterABookingThatWasNotPickedUp(t *testing.T) {
 	for id, want := range map[telematics.VehicleID]telematics.VehicleStatus{
 		1: telematics.Available, 2: telematics.Booked, 3: telematics.Maintenance, 4: telematics.InUse,
 	} {
-		if is := w.status(id); is != want {
-			t.Errorf("vehicle %d is %s, want %s", id, is, want)
-		}
+		assert.Equal(t, w.status(id), want, "vehicle %d", id)
 	}
 }
 
@@ -49,9 +48,7 @@ func TestEndMaintenance_ReturnsVehiclesToServiceOnce(t *testing.T) {
 	for id, want := range map[telematics.VehicleID]telematics.VehicleStatus{
 		1: telematics.Available, 2: telematics.Booked, 3: telematics.Maintenance, 4: telematics.Maintenance,
 	} {
-		if is := w.status(id); is != want {
-			t.Errorf("vehicle %d is %s, want %s", id, is, want)
-		}
+		assert.Equal(t, w.status(id), want, "vehicle %d", id)
 	}
 	if n := w.count(`select count(*) from activity where action = 'vehicle.change' and actor_role = 'system' and agency_id = 1
 		and parameters->'changes'->>0 = format('vehicle %s: status maintenance → %s', vehicle_id,
@@ -69,9 +66,7 @@ func TestAmend_BookingThatWasNotPickedUpLeavesTheVehicleStatus(t *testing.T) {
 	next := w.book(draft(1, 3, 4))
 	w.amend(rental.BookingStart, next.ID, noon.Add(3*time.Hour), beginAt(noon.Add(3*time.Hour)))
 	w.amend(rental.BookingEnd, next.ID, noon.Add(4*time.Hour), finishAt(noon.Add(4*time.Hour)))
-	if is := w.status(1); is != telematics.Available {
-		t.Errorf("the vehicle is %s, want available", is)
-	}
+	assert.Equal(t, w.status(1), telematics.Available, "the vehicle")
 }
 
 func TestLapse_CancelsWhatWasNotStartedInTime(t *testing.T) {
@@ -120,9 +115,7 @@ func TestLapse_CancelsWhatWasNotStartedInTime(t *testing.T) {
 			t.Errorf("booking %d is %s, %v; want %s", id, d.State, err, want)
 		}
 	}
-	if is := w.status(1); is != telematics.Available {
-		t.Errorf("the vehicle is %s, want available", is)
-	}
+	assert.Equal(t, w.status(1), telematics.Available, "the vehicle")
 	lines := w.lines(due.ID)
 	if last := lines[len(lines)-1]; last.Action != rental.BookingLapse || last.Actor != rental.System() || last.Vehicle != 1 ||
 		last.Agency != 1 || last.Outcome != telematics.Executed {

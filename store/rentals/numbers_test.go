@@ -3,6 +3,7 @@ package rentals
 import (
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 )
@@ -40,9 +41,7 @@ func TestNumbers_JumpOnceInEachLifeOfTheServer(t *testing.T) {
 		}
 	}
 	first := client()
-	if next := client(); next != first+1 {
-		t.Errorf("ids %d, %d; want no gap", first, next)
-	}
+	assert.Equal(t, client(), first+1, "ids %d", first)
 	newLife()
 	if a, b := number("2026"), number("2026"); a != 100_004 || b != 100_005 {
 		t.Errorf("after a restore the numbers are %d, %d; want a jump by 100000, once", a, b)
@@ -50,9 +49,7 @@ func TestNumbers_JumpOnceInEachLifeOfTheServer(t *testing.T) {
 	if a, b := client(), client(); a < first+1_000_000 || b != a+1 {
 		t.Errorf("after a restore the ids are %d, %d after %d; want a jump by a million, once", a, b, first)
 	}
-	if n := number("2027"); n != 1 {
-		t.Errorf("the first number of a year is %d", n)
-	}
+	assert.Equal(t, number("2027"), 1, "the first number of a year")
 	newLife()
 	if n := number("2028"); n != 100_001 {
 		t.Errorf("the first number of a year after a restore is %d, want a jump: it may have been issued", n)

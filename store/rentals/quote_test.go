@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -159,9 +160,7 @@ func TestQuote_OfAVehicleThatCanBeBooked(t *testing.T) {
 			t.Errorf("%v, want an error of %s", err, field)
 		}
 	}
-	if n := w.count(`select count(*) from quotes`); n != 1 {
-		t.Errorf("%d quotes are stored, want 1", n)
-	}
+	assert.Equal(t, w.count(`select count(*) from quotes`), 1, "quotes are stored")
 }
 
 func TestFindFree_HasThoseThatStaffCanBook(t *testing.T) {
@@ -225,7 +224,5 @@ func TestForgetQuotes_LongAfterTheyHaveExpired(t *testing.T) {
 	if more, err := ForgetQuotes(t.Context(), w.here.DB, 10); more || err != nil {
 		t.Errorf("ForgetQuotes = %v, %v; want no more", more, err)
 	}
-	if n := w.count(`select count(*) from quotes`); n != 1 {
-		t.Errorf("%d quotes are left, want 1", n)
-	}
+	assert.Equal(t, w.count(`select count(*) from quotes`), 1, "quotes are left")
 }

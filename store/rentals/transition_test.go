@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/charging"
@@ -331,9 +332,7 @@ func (d *drive) shows(t rental.Transition, text string) bool {
 
 func (d *drive) wantsActions(want ...telematics.Action) {
 	d.t.Helper()
-	if got := d.cars.done(); !slices.Equal(got, want) {
-		d.t.Errorf("executed %v, want %v", got, want)
-	}
+	assert.EqualSlices(d.t, d.cars.done(), want, "executed")
 }
 
 func (d *drive) wantsFailed(t rental.Transition, code telematics.Code) {
@@ -403,9 +402,7 @@ func TestTransitions_ACarThatRefusesCostsNothing(t *testing.T) {
 	d := newDrive(t, sandbox.Behaviour{})
 	for _, s := range []telematics.State{telematics.Rejected, telematics.Expired} {
 		d.cars.script(func(delivery.Order) telematics.State { return s })
-		if failed := d.do(rental.StartRental); failed.State != rental.TransitionFailed {
-			t.Errorf("start is %s", failed.State)
-		}
+		assert.Equal(t, d.do(rental.StartRental).State, rental.TransitionFailed, "start")
 		d.wants(rental.Upcoming, 0, 0)
 		d.wantsActions()
 	}
@@ -750,9 +747,7 @@ func TestTransitions_StartThatWouldBeRefusedChargesNothing(t *testing.T) {
 		t.Errorf("start: %v, want %s", err, telematics.CommandsHalted)
 	}
 	d.wants(rental.Upcoming, 0, 0)
-	if n := len(d.details().Charges); n != 0 {
-		t.Errorf("%d charges, want none", n)
-	}
+	assert.Equal(t, len(d.details().Charges), 0, "charges")
 }
 
 // What the client has ordered just before may open the vehicle after the rental has ended.
@@ -828,9 +823,7 @@ func TestTransitions_ConcurrentRequestsAreOne(t *testing.T) {
 	d.await(*d.details().Transition)
 	d.wants(rental.Active, 3300, 20000)
 	d.wantsActions(telematics.UnlockAndEnableDriving)
-	if n := d.count(`select count(*) from transitions`); n != 1 {
-		t.Errorf("%d transitions, want 1", n)
-	}
+	assert.Equal(t, d.count(`select count(*) from transitions`), 1, "transitions")
 }
 
 func TestTransitions_AnExtensionThatIsNotPaidBeforeTheEndCostsNothing(t *testing.T) {

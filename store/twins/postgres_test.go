@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
@@ -32,9 +33,7 @@ func TestObserve_InvalidObservationFailsAlone(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), string(invalid)) || unavailable.Is(err) {
 		t.Errorf("error %v, want one that names %s", err, invalid)
 	}
-	if !slices.Equal(got.Unknown, []telematics.Unit{"unknown-unit"}) {
-		t.Errorf("unknown units %v, want only unknown-unit", got.Unknown)
-	}
+	assert.EqualSlices(t, got.Unknown, []telematics.Unit{"unknown-unit"}, "unknown units")
 	for id := range telematics.VehicleID(4) {
 		twin, err := p.Twin(t.Context(), id+1)
 		if err != nil || (twin.Snapshot != nil) != (twin.Unit != invalid) {
@@ -193,9 +192,7 @@ func TestSnapshot_RecordsThatAFieldHadAValue(t *testing.T) {
 	require.NoError(t, err)
 	for field, want := range map[telematics.Field]bool{telematics.SpeedKmh: true, telematics.KeyStatus: false, telematics.OilLife: true,
 		telematics.Gear: false} {
-		if got := twin.Snapshot[field].Ever(); got != want {
-			t.Errorf("%s: had a value %v, want %v", field, got, want)
-		}
+		assert.Equal(t, twin.Snapshot[field].Ever(), want, "%s: had a value", field)
 	}
 	if twin.Snapshot.Number(telematics.SpeedKmh) != nil {
 		t.Error("a speed is returned, although its newest value is null")

@@ -12,6 +12,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -202,9 +203,7 @@ func TestFlushRedis_RetriesWhereRedisIsUnavailable(t *testing.T) {
 	if !twins.flushRedis(t.Context(), published.publish) {
 		t.Error("the flush failed although redis is available")
 	}
-	if changes := published.take(); len(changes) != len(units) {
-		t.Errorf("%d vehicles were published, want %d", len(changes), len(units))
-	}
+	assert.Equal(t, len(published.take()), len(units), "vehicles were published")
 }
 
 func TestFlushRedis_PublishesAChangeThatPostgresHasAlready(t *testing.T) {
@@ -288,9 +287,7 @@ func TestFlushPostgres_LeavesRemainingStatesToTheLastFlush(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	twins.flushPostgres(ended, postgresShare)
-	if n := len(twins.queue.owed()); n != 1 {
-		t.Errorf("%d vehicles are not flushed to postgres, want 1", n)
-	}
+	assert.Equal(t, len(twins.queue.owed()), 1, "vehicles are not flushed to postgres")
 	twins.flushPostgres(t.Context(), 1)
 	kept, err := twins.vehicles.Twin(t.Context(), id)
 	if err != nil || kept.Snapshot[telematics.MileageKm].Value != 7.0 || twins.queue.size() != 0 {

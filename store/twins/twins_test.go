@@ -3,13 +3,13 @@ package twins
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/groupcommit"
 	"motorpool/store/pg"
@@ -161,9 +161,7 @@ func TestTwins_RestartedRedisIsFilledAgain(t *testing.T) {
 		if step == nil { // while Redis is unavailable
 			observed(t, twins, unit, statusAt(start, 2))
 			twin, err := twins.Twin(t.Context(), id)
-			if got := mileage(t, twin, err); got != 2 {
-				t.Errorf("while redis is unavailable, the mileage reads %v, want 2", got)
-			}
+			assert.Equal(t, mileage(t, twin, err), 2, "while redis is unavailable, the mileage reads")
 			continue
 		}
 		require.NoError(t, step())
@@ -395,9 +393,7 @@ func endsWithReports(t *testing.T, redisIsDown bool) {
 	if _, err := twins.Observe(t.Context(), observations); err != nil {
 		t.Fatal(err)
 	}
-	if twins.queue.size() != len(ids) {
-		t.Errorf("unwritten: %d, want %d", twins.queue.size(), len(ids))
-	}
+	assert.Equal(t, twins.queue.size(), len(ids), "unwritten")
 	stop()
 	require.NoError(t, twins.Run(ctx, nil))
 	read := newTwins(postgres, openRedis(t, server.URL()), time.Hour).Twin
@@ -406,9 +402,7 @@ func endsWithReports(t *testing.T, redisIsDown bool) {
 	}
 	for _, id := range ids {
 		twin, err := read(t.Context(), id)
-		if got := mileage(t, twin, err); got != 7 {
-			t.Errorf("vehicle %d: mileage %v, want 7", id, got)
-		}
+		assert.Equal(t, mileage(t, twin, err), 7, "vehicle %d: mileage", id)
 	}
 }
 
@@ -428,9 +422,7 @@ func TestCache_IsBoundedByItsSizeAndTheFleet(t *testing.T) {
 			observed(t, twins, unit, statusAt(start, n))
 		}
 	}
-	if twins.queue.size() != len(units) {
-		t.Errorf("unwritten: %d, want %d", twins.queue.size(), len(units))
-	}
+	assert.Equal(t, twins.queue.size(), len(units), "unwritten")
 	for _, id := range ids {
 		twin, err := twins.Twin(t.Context(), id)
 		if got := mileage(t, twin, err); got != 4 {
@@ -464,9 +456,7 @@ func TestTwins_ListByConnectivityHasThatConnectivity(t *testing.T) {
 		for _, twin := range found {
 			got = append(got, twin.Contact.At(time.Now()))
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("the list for the connectivity %q has vehicles that are %q, want %q", queried, got, want)
-		}
+		assert.EqualSlices(t, got, want, "the list for the connectivity %q has vehicles that", queried)
 	}
 }
 
@@ -495,9 +485,7 @@ func TestTwins_MovedUnitLeavesTheStateAtItsVehicle(t *testing.T) {
 	for _, reader := range []*Twins{twins, moved} {
 		one, err := reader.Twin(t.Context(), first)
 		// The vehicle keeps the state that was stored.
-		if got := mileage(t, one, err); got != 100 {
-			t.Errorf("the first vehicle's mileage is %v, want 100", got)
-		}
+		assert.Equal(t, mileage(t, one, err), 100, "the first vehicle's mileage")
 		two, err := reader.Twin(t.Context(), second)
 		if got := mileage(t, two, err); got != 200 { // of two readings of one time, the stored one
 			t.Errorf("the second vehicle's mileage is %v, want 200", got)

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/activity"
@@ -228,9 +228,7 @@ func TestImport_AbsentFieldsStayAsTheyAre(t *testing.T) {
 	if got := change(t, p, `{"agencies":[{"id":1},{"id":2}],"stations":[{"id":1}],"vehicles":[{"id":1},{"id":2}]}`); got != nil {
 		t.Errorf("changes: %q", got)
 	}
-	if after := onRecord(t, p); !reflect.DeepEqual(after, before) {
-		t.Errorf("on record is %+v, want %+v", after, before)
-	}
+	assert.DeepEqual(t, onRecord(t, p), before, "on record")
 	// An agency with only its needed fields, and a new vehicle.
 	got := change(t, p, `{"agencies":[{"id":1,"code":"MUC","name":"Isar Mobility"}],
 		"vehicles":[{"id":3,"agency_id":1,"powertrain":"electric","plate_number":"M-IM 3","capabilities":["lock"]}]}`)
@@ -241,9 +239,7 @@ func TestImport_AbsentFieldsStayAsTheyAre(t *testing.T) {
 	) {
 		t.Errorf("changes: %q, want %q", got, want)
 	}
-	if after := onRecord(t, p); !reflect.DeepEqual(after.agencies, before.agencies) {
-		t.Errorf("agencies on record are %+v, want %+v", after.agencies, before.agencies)
-	}
+	assert.DeepEqual(t, onRecord(t, p).agencies, before.agencies, "agencies on record")
 }
 
 func TestImport_EachFieldCanBeSetAlone(t *testing.T) {
@@ -286,9 +282,7 @@ func TestImport_EachFieldCanBeSetAlone(t *testing.T) {
 			"installation lock output 3 on, unlock output 1 off → none"},
 	} {
 		file := fmt.Sprintf(`{%q: [{"id": 1, %q: %s}]}`, c.kind, c.field, c.value)
-		if got := strings.Join(change(t, p, file), "; "); got != c.want {
-			t.Errorf("%s changes %q, want %q", file, got, c.want)
-		}
+		assert.Equal(t, strings.Join(change(t, p, file), "; "), c.want, "%s changes", file)
 		if got := change(t, p, file); got != nil {
 			t.Errorf("%s again changes %q", file, got)
 		}

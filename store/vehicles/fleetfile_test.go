@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -52,9 +53,7 @@ func TestDemoFleet_IsValid(t *testing.T) {
 		if rate, ok := file.Rates[v.ID]; !ok || rate.Hourly < 500 || rate.Deposit < 5_000 {
 			t.Errorf("vehicle %d has the rate %+v", v.ID, rate)
 		}
-		if !slices.Equal(v.Actions, want) {
-			t.Errorf("vehicle %d has the capabilities %v, want %v", v.ID, v.Actions, want)
-		}
+		assert.EqualSlices(t, v.Actions, want, "vehicle %d has the capabilities", v.ID)
 		if int(v.ID) != i+1 || v.AgencyID != agency || len(v.Unit) != 15 && v.ID != 11 || v.Plate == "" {
 			t.Errorf("vehicle %+v is not as expected", v)
 		}
@@ -77,9 +76,7 @@ func TestDemoFleet_HasTermsAndRates(t *testing.T) {
 		if id == 1 {
 			want.Rules.ReturnTo = rental.ReturnToArea
 		}
-		if file.Terms[id] != want {
-			t.Errorf("agency %d: %+v, want %+v", id, file.Terms[id], want)
-		}
+		assert.Equal(t, file.Terms[id], want, "agency %d", id)
 	}
 	if rate := file.Rates[1]; rate != (rental.Rate{Hourly: 1500, Deposit: 20_000}) {
 		t.Errorf("vehicle 1 has the rate %+v, want 15.00 an hour and 200.00 deposit", rate)
@@ -274,9 +271,7 @@ func TestParseFleetFile_TextsArePrintable(t *testing.T) {
 	v, s := file.Vehicles[0], file.Stations[0]
 	for i, text := range append([]string{file.Agencies[0].Name, s.Name, s.Address, v.Plate, v.Brand, v.Model, v.Color, v.Category},
 		v.Features...) {
-		if text != "M-IM [2J 1" {
-			t.Errorf("text %d is %q, want %q", i, text, "M-IM [2J 1")
-		}
+		assert.Equal(t, text, "M-IM [2J 1", "text %d", i)
 	}
 	if _, err := ParseFleetFile(strings.NewReader(`{"vehicles":[{"id":1,"agency_id":1,"powertrain":"electric","capabilities":[],` +
 		`"plate_number":"\u202e"}]}`)); err == nil ||

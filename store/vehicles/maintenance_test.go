@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/activity"
@@ -55,16 +56,12 @@ func TestEdit_MaintenanceHasAReasonAndAnEnd(t *testing.T) {
 	}
 	// What follows keeps what it does not say; a fleet file keeps it, too.
 	change(t, p, `{"vehicles": [{"id": 2, "status": "maintenance", "color": "red"}]}`)
-	if is := read(); is != first {
-		t.Errorf("after an import: %+v, want %+v", is, first)
-	}
+	assert.Equal(t, read(), first, "after an import")
 	if done, err = edit(t, p, `{"until": null}`); err != nil || *done.Bookings != 3 {
 		t.Errorf("%+v, %v; want the later booking counted", done, err)
 	}
 	first.Until = time.Time{}
-	if is := read(); is != first {
-		t.Errorf("without an end: %+v, want %+v", is, first)
-	}
+	assert.Equal(t, read(), first, "without an end")
 	done, err = edit(t, p, `{"status": "available", "reason": "brakes renewed"}`)
 	if is := read(); err != nil || done.Bookings != nil || is != (telematics.MaintenanceDetails{}) {
 		t.Errorf("back: %+v, %v, %+v", done, err, is)

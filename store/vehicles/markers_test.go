@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -70,9 +71,7 @@ func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 			t.Errorf("marker %s, want %s", got, want)
 		}
 	}
-	if n := len(p.markers(t, telematics.MarkerQuery{Agency: 3})); n != 20 {
-		t.Errorf("%d markers of agency 3, want 20", n)
-	}
+	assert.Equal(t, len(p.markers(t, telematics.MarkerQuery{Agency: 3})), 20, "markers of agency 3")
 }
 
 func describe(m telematics.Marker) string {
@@ -115,8 +114,6 @@ func TestMarkers_OfABox(t *testing.T) {
 		for _, m := range p.markers(t, telematics.MarkerQuery{Box: &test.box}) {
 			got = append(got, m.ID)
 		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("box %+v: vehicles %v, want %v", test.box, got, test.want)
-		}
+		assert.EqualSlices(t, got, test.want, "box %+v: vehicles", test.box)
 	}
 }

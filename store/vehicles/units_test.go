@@ -12,6 +12,7 @@ import (
 
 	"motorpool/broker/ingest"
 	"motorpool/httpapi"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -130,9 +131,7 @@ func TestListUnits_ReturnsTheHealthOfUnits(t *testing.T) {
 		time.Since(u.Commands[0].Last) > 2*time.Minute {
 		t.Errorf("rejected commands %+v, want two with the state conflict", u.Commands)
 	}
-	if !slices.Equal(u.Problems, []telematics.UnitProblem{telematics.RejectedReports}) {
-		t.Errorf("problems %v, want rejected reports", u.Problems)
-	}
+	assert.EqualSlices(t, u.Problems, []telematics.UnitProblem{telematics.RejectedReports}, "problems")
 	if u := units[0]; u.Clock != nil || u.Rejects != nil || u.Commands != nil || u.Problems != nil || len(u.Snapshot) != 0 {
 		t.Errorf("the other unit: %+v, want no health", u)
 	}
@@ -184,9 +183,7 @@ func TestListUnits_FindsProblems(t *testing.T) {
 		9: {telematics.NoSignal}, 10: {telematics.Unstable},
 	}
 	for _, u := range listed(t, p, telematics.UnitQuery{SigningKey: "k1"}) {
-		if !slices.Equal(u.Problems, want[u.Vehicle.ID]) {
-			t.Errorf("unit %s: problems %v, want %v", u.Vehicle.Unit, u.Problems, want[u.Vehicle.ID])
-		}
+		assert.EqualSlices(t, u.Problems, want[u.Vehicle.ID], "unit %s: problems", u.Vehicle.Unit)
 	}
 	for problem, want := range map[telematics.UnitProblem][]telematics.VehicleID{
 		telematics.AnyProblem: {10, 9, 8, 7, 6, 5, 4, 3, 2}, telematics.WrongClock: {7, 6}, telematics.NoSignal: {9, 8},
@@ -197,9 +194,7 @@ func TestListUnits_FindsProblems(t *testing.T) {
 			t.Errorf("%s: %v, want %v", problem, got, want)
 		}
 		q.Page = telematics.Page{Limit: 1, Before: int64(want[0])}
-		if got := ids(listed(t, p, q)); !slices.Equal(got, want[1:min(2, len(want))]) {
-			t.Errorf("%s, second page: %v, want %v", problem, got, want[1:min(2, len(want))])
-		}
+		assert.EqualSlices(t, ids(listed(t, p, q)), want[1:min(2, len(want))], "%s, second page", problem)
 	}
 	if got := ids(listed(t, p, telematics.UnitQuery{Problem: telematics.MissingKey})); len(got) > 0 {
 		t.Errorf("units that miss a key, without a signing key: %v, want none", got)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -90,9 +91,7 @@ func TestUnknownUnits_AboveTheLimitTheLeastRecentAreRemoved(t *testing.T) {
 	note(t, p, heardOf(telematics.MaxUnknownUnits, 3, morning.Add(time.Minute))...)
 	t.Logf("stored 3 above the limit in %v", time.Since(start))
 	list := unknownUnits(t, p, telematics.Page{})
-	if len(list) != telematics.MaxUnknownUnits {
-		t.Errorf("%d unknown units, want %d", len(list), telematics.MaxUnknownUnits)
-	}
+	assert.Equal(t, len(list), telematics.MaxUnknownUnits, "unknown units")
 	for _, s := range list {
 		if s.Unit < "s-00003" {
 			t.Errorf("%s is still listed", s.Unit)
@@ -130,9 +129,7 @@ func TestStoreUnknownUnits_OfTheSameUnitsConcurrently(t *testing.T) {
 	}
 	all.Wait()
 	list := unknownUnits(t, p, telematics.Page{})
-	if len(list) != n {
-		t.Errorf("%d unknown units, want %d", len(list), n)
-	}
+	assert.Equal(t, len(list), n, "unknown units")
 	for _, s := range list {
 		if s.Messages != instances*rounds {
 			t.Errorf("%s: %d messages, want %d", s.Unit, s.Messages, instances*rounds)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -52,9 +53,7 @@ func TestBook_AddressOfAnOwnStationComesFirst(t *testing.T) {
 			{"at a station without an address", 2, 2000, ""},
 			{"an agency without stations", 7, 20, ""},
 		} {
-			if got := b.Address(c.agency, north(c.at), true); got != c.address {
-				t.Errorf("%s: address %q, want %q", c.name, got, c.address)
-			}
+			assert.Equal(t, b.Address(c.agency, north(c.at), true), c.address, "%s: address", c.name)
 		}
 		time.Sleep(time.Minute)
 		if n := len(g.requests()); n != 4 {
@@ -82,15 +81,11 @@ func TestBook_IsEmptyWhileStationsAreNotRead(t *testing.T) {
 		}
 		w.set(func() { w.err = nil })
 		time.Sleep(2 * loadAgain)
-		if got := b.Address(1, munich, true); got != "Station 1" {
-			t.Errorf("after stations were read: %q", got)
-		}
+		assert.Equal(t, b.Address(1, munich, true), "Station 1", "after stations were read")
 		log.are(t, "addresses not refreshed, retrying: stations", "addresses refreshed again: stations")
 		w.set(func() { w.stations = append(w.stations, station(1, "New", north(1000))) })
 		time.Sleep(stationsEvery + time.Second)
-		if got := b.Address(1, north(1000), true); got != "New" {
-			t.Errorf("a minute after a station was added: %q", got)
-		}
+		assert.Equal(t, b.Address(1, north(1000), true), "New", "a minute after a station was added")
 	})
 }
 
@@ -106,9 +101,7 @@ func TestBook_APlaceIsRequestedOnce(t *testing.T) {
 				t.Errorf("address %q, want that of the place", address)
 			}
 		}
-		if got := b.Address(1, north(60), false); got != "" {
-			t.Errorf("60 m away: %q", got)
-		}
+		assert.Equal(t, b.Address(1, north(60), false), "", "60 m away")
 		time.Sleep(time.Minute)
 		if n := len(g.requests()); n != 1 || testutil.ToFloat64(b.requests.WithLabelValues("found")) != 1 {
 			t.Errorf("%d requests, want 1: none for a vehicle that moves", n)
@@ -117,9 +110,7 @@ func TestBook_APlaceIsRequestedOnce(t *testing.T) {
 			t.Errorf("address %q, want that of the new place", got)
 		}
 		time.Sleep(keepFor)
-		if got := b.Address(1, munich, true); got != "" {
-			t.Errorf("after 30 days: %q", got)
-		}
+		assert.Equal(t, b.Address(1, munich, true), "", "after 30 days")
 		if got := read(b, time.Minute, munich); got[0] != "0 m" || len(g.requests()) != 3 {
 			t.Errorf("address %q, %d requests; want it to be asked for again", got, len(g.requests()))
 		}
@@ -134,9 +125,7 @@ func TestBook_KeepsThatAPlaceHasNoAddress(t *testing.T) {
 		if got := read(b, time.Hour, munich); got[0] != "" || len(g.requests()) != 1 {
 			t.Errorf("address %q, %d requests; want none, 1", got, len(g.requests()))
 		}
-		if none := testutil.ToFloat64(b.requests.WithLabelValues("none")); none != 1 {
-			t.Errorf("%v requests without an address are counted", none)
-		}
+		assert.Equal(t, testutil.ToFloat64(b.requests.WithLabelValues("none")), 1, "requests without an address are counted")
 	})
 }
 
@@ -154,9 +143,7 @@ func TestBook_InstancesTogetherRequestOncePerSecond(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		asked := g.requests()
-		if n := len(asked); n != 60 {
-			t.Errorf("%d requests of two instances for 30 places, want 60", n)
-		}
+		assert.Equal(t, len(asked), 60, "requests of two instances for 30 places")
 		for i := 1; i < len(asked); i++ {
 			if between := asked[i].Sub(asked[i-1]); between < time.Second {
 				t.Errorf("request %d was sent %v after the one before", i+1, between)
@@ -254,9 +241,7 @@ func TestBook_APlaceThatIsReadOftenDelaysNoOther(t *testing.T) {
 		}
 		b.Address(1, north(500), true)
 		time.Sleep(time.Minute)
-		if got := b.Address(1, north(500), true); got != "elsewhere" {
-			t.Errorf("a minute after the other place was read, the address is %q", got)
-		}
+		assert.Equal(t, b.Address(1, north(500), true), "elsewhere", "a minute after the other place was read, the address")
 	})
 }
 
@@ -271,9 +256,7 @@ func TestBook_SlowGeocoderDelaysNoReader(t *testing.T) {
 				b.Address(1, at, true)
 			}
 		}
-		if waited := time.Since(began); waited != 0 {
-			t.Errorf("reads waited %v", waited)
-		}
+		assert.Equal(t, time.Since(began), 0, "reads waited")
 		time.Sleep(time.Second)
 		if len(g.requests()) == 0 {
 			t.Error("no request was sent")

@@ -13,6 +13,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/jmoiron/sqlx"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/internal/world"
 	"motorpool/lab/bench/load"
@@ -112,13 +113,9 @@ func TestDurable_StoresBeforeItPublishesAndAfterTheAnswer(t *testing.T) {
 	first := b.lock(7)
 	message := <-b.commands
 	b.expect(t, "sent false", 1)
-	if status := <-b.lock(7); status != http.StatusConflict {
-		t.Errorf("a second command to the car: status %d, want %d", status, http.StatusConflict)
-	}
+	assert.Equal(t, <-b.lock(7), http.StatusConflict, "a second command to the car: status")
 	b.answer(message)
-	if status := <-first; status != http.StatusOK {
-		t.Errorf("status %d, want 200", status)
-	}
+	assert.Equal(t, <-first, http.StatusOK, "status")
 	b.expect(t, "succeeded true", 0)
 }
 

@@ -3,6 +3,8 @@ package audit
 import (
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 func TestIntervals_AreJoinedAndMeasured(t *testing.T) {
@@ -25,12 +27,8 @@ func TestIntervals_AreJoinedAndMeasured(t *testing.T) {
 		{70, 90, 20 * time.Second, true},
 		{9, 8, 0, true},
 	} {
-		if got := longest(up, at(c.from), at(c.to)); got != c.longest {
-			t.Errorf("longest from %d to %d: %v, want %v", c.from, c.to, got, c.longest)
-		}
-		if got := covers(up, at(c.from), at(c.to)); got != c.covered {
-			t.Errorf("covers %d to %d: %t, want %t", c.from, c.to, got, c.covered)
-		}
+		assert.Equal(t, longest(up, at(c.from), at(c.to)), c.longest, "longest from %d to %d", c.from, c.to)
+		assert.Equal(t, covers(up, at(c.from), at(c.to)), c.covered, "covers %d to %d", c.from, c.to)
 	}
 }
 
@@ -49,8 +47,6 @@ func TestLongestWithout_LongestUntouchedInterval(t *testing.T) {
 		{50, 60, 0},
 		{5, 4, 0},
 	} {
-		if got := longestWithout(touched, at(c.from), at(c.to)); got != c.want {
-			t.Errorf("from %d to %d: %v, want %v", c.from, c.to, got, c.want)
-		}
+		assert.Equal(t, longestWithout(touched, at(c.from), at(c.to)), c.want, "from %d to %d", c.from, c.to)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
@@ -222,9 +223,7 @@ func TestCompose_RunsPostgresWithTheRecommendedSettings(t *testing.T) {
 			settings = append(settings, argument)
 		}
 	}
-	if !slices.Equal(settings, devstack.RecommendedSettings) {
-		t.Errorf("settings %v, want %v", settings, devstack.RecommendedSettings)
-	}
+	assert.EqualSlices(t, settings, devstack.RecommendedSettings, "settings")
 	page, err := os.ReadFile("docs/servers.md")
 	require.NoError(t, err)
 	for _, setting := range devstack.RecommendedSettings {
@@ -249,9 +248,7 @@ func TestCompose_EachContainerHasItsOwnSecrets(t *testing.T) {
 				has = append(has, v.Source)
 			}
 		}
-		if !slices.Equal(has, want) {
-			t.Errorf("%s mounts the secrets %v, want %v", name, has, want)
-		}
+		assert.EqualSlices(t, has, want, "%s mounts the secrets", name)
 	}
 	if len(project.Services) != 11 {
 		t.Errorf("%d services, want 11: what may a new one know?", len(project.Services))

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/places/nominatim"
@@ -59,17 +60,13 @@ func TestAddress_SendsTheRequestOfTheAPI(t *testing.T) {
 	if got.Method != http.MethodGet || got.RequestURI != want {
 		t.Errorf("request %s %s, want GET %s", got.Method, got.RequestURI, want)
 	}
-	if agent := got.UserAgent(); agent != "motorpool/1.2.3 (+fleet@example.com)" {
-		t.Errorf("User-Agent %q", agent)
-	}
+	assert.Equal(t, got.UserAgent(), "motorpool/1.2.3 (+fleet@example.com)", "User-Agent")
 }
 
 func TestAddress_UserAgentWithoutAContactNamesTheProgram(t *testing.T) {
 	var agent string
 	_, _ = ask(t, func(_ http.ResponseWriter, r *http.Request) { agent = r.UserAgent() }, func(c *nominatim.Config) { c.Version = "" })
-	if agent != "motorpool/dev" {
-		t.Errorf("User-Agent %q, want motorpool/dev", agent)
-	}
+	assert.Equal(t, agent, "motorpool/dev", "User-Agent")
 }
 
 func TestAddress_PlaceWithoutAnAddressIsNoError(t *testing.T) {
