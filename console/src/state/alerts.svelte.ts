@@ -86,9 +86,11 @@ export class Alerts {
     this.#open = open;
   }
 
-  async acknowledge(id: string, note: string) {
+  /** Acknowledges an alert, and returns it: where another person was faster, with what that one noted. */
+  async acknowledge(id: string, note: string): Promise<Alert> {
     const { data } = await call<Alert>('POST', `api/v1/admin/alerts/${id}/acknowledge`, { body: note.trim() ? { note } : {} });
     this.#put(data.state === 'open' ? data : null, id);
+    return data;
   }
 
   /** Hands over changes until the returned function is called. */

@@ -70,6 +70,17 @@ it('acknowledges with a note, and follows events', async () => {
   expect(pages.errors).toEqual([]);
 });
 
+it('says that another person was faster, and what that one noted', async () => {
+  document.querySelector<HTMLElement>(`[data-alert="${uuid(2)}"] [data-acknowledge]`)?.click();
+  await pages.until(() => document.querySelector('dialog[open] input[name="note"]'));
+  const field = document.querySelector<HTMLInputElement>('dialog[open] input[name="note"]')!;
+  field.value = 'the client was called';
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  document.querySelector('dialog[open] form')?.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+  await pages.until(() => pages.texts('dialog[open] [role="alert"]')[0]?.endsWith('on the way'));
+  expect(field.value).toBe('the client was called');
+});
+
 it('acknowledges several with one note, those of a vehicle next to each other', async () => {
   pages.close();
   const other = { vehicle_id: 2, plate_number: 'M-IM 2102' };
