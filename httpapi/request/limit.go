@@ -95,6 +95,14 @@ func (l *Limits) vehicleLimit(vehicle telematics.VehicleID) limit {
 	return limitOf("vehicle", vehicle, l.Vehicle, "The limit of %d commands a minute for vehicle %d is used up; nothing was sent.")
 }
 
+// clientsLimit is half of the vehicle's limit: a client must not keep staff from stopping the
+// vehicle.
+func (l *Limits) clientsLimit(vehicle telematics.VehicleID) limit {
+	half := l.vehicleLimit(vehicle)
+	half.Key, half.Rate.Limit = "clients-of-"+half.Key, (l.Vehicle+1)/2
+	return half
+}
+
 // refreshLimit is low: waking a unit again and again empties the 12 V battery of a parked car.
 func (l *Limits) refreshLimit(vehicle telematics.VehicleID) limit {
 	return limitOf("refresh", vehicle, l.Refresh, "The limit of %d refreshes a minute for vehicle %d is used up; nothing was sent.")
@@ -199,12 +207,16 @@ func (l *Limits) PassVehicle(c *Call, vehicle telematics.VehicleID, agency telem
 	if l.Vehicle == 0 || l.repeats(c.Ctx(), c) || !c.Actor.Sees(agency) {
 		return nil
 	}
-	return l.countMore(c, l.vehicleLimit(vehicle))
+	limits := []limit{l.vehicleLimit(vehicle)}
+	if c.Actor.Role == telematics.Client {
+		limits = slices.Insert(limits, 0, l.clientsLimit(vehicle))
+	}
+	return l.countMore(c, limits...)
 }
 
-// countMore counts a request that has passed the limit of its actor against one more limit.
-func (l *Limits) countMore(c *Call, one limit) error {
-	quota, err := l.count(c.Ctx(), one)
+// countMore counts a request that has passed the limit of its actor against others.
+func (l *Limits) countMore(c *Call, others ...limit) error {
+	quota, err := l.count(c.Ctx(), others...)
 	c.quota = smallerQuota(c.quota, quota)
 	return err
 }
