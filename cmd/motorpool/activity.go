@@ -7,6 +7,7 @@ import (
 	"time"
 
 	auditlog "motorpool/store/activity"
+	"motorpool/store/pg"
 )
 
 type activity struct {
@@ -58,16 +59,13 @@ func (e exportActivity) Run(ctx context.Context) error {
 	if r.To, err = parseInstant("--to", e.To); err != nil {
 		return err
 	}
-	postgres, err := e.open()
-	if err != nil {
-		return err
-	}
-	defer postgres.Close()
-	write := auditlog.New(postgres).Export
-	if e.Output == "csv" {
-		write = auditlog.New(postgres).ExportCSV
-	}
-	return write(ctx, io.Writer(os.Stdout), r)
+	return e.with(func(postgres *pg.DB) error {
+		write := auditlog.New(postgres).Export
+		if e.Output == "csv" {
+			write = auditlog.New(postgres).ExportCSV
+		}
+		return write(ctx, io.Writer(os.Stdout), r)
+	})
 }
 
 // parseInstant parses a day or an RFC 3339 time. Empty text is the zero time.

@@ -12,9 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/httpapi/resource"
 	"motorpool/internal/app"
 	"motorpool/rental"
 	"motorpool/store/agencykeys"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -50,12 +52,7 @@ func (s sealing) sealer() (*agencykeys.Sealer, error) {
 
 // withAgencyKeys opens the database and calls use with its agency keys.
 func (d database) withAgencyKeys(sealer *agencykeys.Sealer, use func(*agencykeys.Keys) error) error {
-	postgres, err := d.open()
-	if err != nil {
-		return err
-	}
-	defer postgres.Close()
-	return use(agencykeys.New(postgres, sealer))
+	return d.with(func(postgres *pg.DB) error { return use(agencykeys.New(postgres, sealer)) })
 }
 
 // keyCommand is embedded in commands about keys: through the service, or directly to the database.
@@ -67,21 +64,21 @@ type keyCommand struct {
 // change sends the service a request to change a key; with --direct it calls write instead.
 func (k keyCommand) change(
 	ctx context.Context, path string, body any, sealer *agencykeys.Sealer, write func(*agencykeys.Keys) (rental.AgencyKey, error),
-) (key rental.AgencyKey, err error) {
+) (changed resource.AgencyKeyWithSecret, err error) {
 	if k.Direct {
-		err = k.withAgencyKeys(sealer, func(keys *agencykeys.Keys) (err error) {
-			key, err = write(keys)
+		err = k.withAgencyKeys(sealer, func(keys *agencykeys.Keys) error {
+			key, err := write(keys)
+			changed = resource.AgencyKeyWithSecret{AgencyKey: resource.NewAgencyKey(key), Secret: hex.EncodeToString(key.Secret)}
 			return err
 		})
-		return key, err
+		return changed, err
 	}
 	e, err := k.send(ctx, http.MethodPost, path, body)
 	if err != nil {
-		return key, suggestDirect(err)
+		return changed, suggestDirect(err)
 	}
-	var made keyJSON
-	err = json.Unmarshal(e.Data, &made)
-	return made.key(), err
+	err = json.Unmarshal(e.Data, &changed)
+	return changed, err
 }
 
 // holds waits until every instance applies a change that was made with --direct. Without it, the
@@ -99,39 +96,6 @@ func (k keyCommand) holds(ctx context.Context) error {
 			fmt.Errorf("the change is stored, and every instance applies it within %s", telematics.Words(agencykeys.Within)),
 		}
 	}
-}
-
-// keyJSON is a key as the API encodes it.
-type keyJSON struct {
-	ID         string          `json:"id"`
-	AgencyID   int64           `json:"agency_id"`
-	AgencyCode string          `json:"agency_code"`
-	State      rental.KeyState `json:"state"`
-	RetiresAt  *time.Time      `json:"retires_at"`
-	CreatedAt  time.Time       `json:"created_at"`
-	Secret     string          `json:"secret,omitempty"`
-}
-
-func newKeyJSON(k rental.AgencyKey, now time.Time) keyJSON {
-	shown := keyJSON{
-		ID: k.ID, AgencyID: int64(k.Agency), AgencyCode: k.AgencyCode, State: rental.KeyState(keyState(k, now)), CreatedAt: k.Created,
-	}
-	if !k.Retires.IsZero() {
-		shown.RetiresAt = &k.Retires
-	}
-	return shown
-}
-
-func (k keyJSON) key() rental.AgencyKey {
-	key := rental.AgencyKey{
-		ID: k.ID, Agency: telematics.AgencyID(k.AgencyID), AgencyCode: k.AgencyCode, State: k.State,
-		Created: k.CreatedAt,
-	}
-	key.Secret, _ = hex.DecodeString(k.Secret)
-	if k.RetiresAt != nil {
-		key.Retires = *k.RetiresAt
-	}
-	return key
 }
 
 type addAgencyKey struct {
@@ -161,13 +125,13 @@ func (a addAgencyKey) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "AGENCY_KEY_ID=%s\nAGENCY_SECRET=%x\n", key.ID, key.Secret)
+	fmt.Fprintf(stdout, "AGENCY_KEY_ID=%s\nAGENCY_SECRET=%s\n", key.ID, key.Secret)
 	hint(`
 The secret is shown this once; lost, it is replaced by another key. Every instance takes the key within %s.
 
   1. build both into the app of agency %d (%s); try them: motorpool sign --help
   2. once the apps with it are out, let the agency's former key end, say in 30 days: motorpool agency key retire --agency %d FORMER_ID 720h
-  3. motorpool agency key list --agency %d`, telematics.Words(agencykeys.Within), key.Agency, key.AgencyCode, key.Agency, key.Agency)
+  3. motorpool agency key list --agency %d`, telematics.Words(agencykeys.Within), key.AgencyID, key.AgencyCode, key.AgencyID, key.AgencyID)
 	return a.holds(ctx)
 }
 
@@ -226,10 +190,11 @@ func (l listAgencyKeys) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		shown := []keyJSON{}
+		shown := []resource.AgencyKey{}
 		for _, k := range list {
 			if l.Agency == 0 || k.Agency == telematics.AgencyID(l.Agency) {
-				shown = append(shown, newKeyJSON(k, time.Now()))
+				k.State = keyState(k, time.Now())
+				shown = append(shown, resource.NewAgencyKey(k))
 			}
 		}
 		data, err := json.Marshal(shown)
@@ -241,11 +206,11 @@ func (l listAgencyKeys) Run(ctx context.Context) error {
 }
 
 // keyState returns the state of a key; "retired" once its date has come.
-func keyState(k rental.AgencyKey, now time.Time) string {
+func keyState(k rental.AgencyKey, now time.Time) rental.KeyState {
 	if k.State == rental.KeyRetiring && !k.Valid(now) {
 		return "retired"
 	}
-	return string(k.State)
+	return k.State
 }
 
 type retireAgencyKey struct {
@@ -281,10 +246,10 @@ func (r retireAgencyKey) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s of agency %d is good until %s\n", key.ID, key.Agency, date(key.Retires))
+	fmt.Fprintf(stdout, "%s of agency %d is good until %s\n", key.ID, key.AgencyID, date(until))
 	hint(`
 Apps that sign with it get 401 agency_signature_invalid from then on. The date can be moved, by retiring it again,
-before it has come and after; to end it now: motorpool agency key revoke --agency %d %s`, key.Agency, key.ID)
+before it has come and after; to end it now: motorpool agency key revoke --agency %d %s`, key.AgencyID, key.ID)
 	return r.holds(ctx)
 }
 
@@ -327,9 +292,9 @@ func (r revokeAgencyKey) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s of agency %d is revoked, at every instance\n", key.ID, key.Agency)
+	fmt.Fprintf(stdout, "%s of agency %d is revoked, at every instance\n", key.ID, key.AgencyID)
 	hint(`
-Apps that sign with it get 401 agency_signature_invalid. Another one for them: motorpool agency key add %d`, key.Agency)
+Apps that sign with it get 401 agency_signature_invalid. Another one for them: motorpool agency key add %d`, key.AgencyID)
 	return nil
 }
 

@@ -158,7 +158,7 @@ func TestUntilWhen_AcceptsADurationADateOrATime(t *testing.T) {
 
 func TestKeyState_RetiredAtItsDate(t *testing.T) {
 	now := time.Now()
-	for want, key := range map[string]rental.AgencyKey{
+	for want, key := range map[rental.KeyState]rental.AgencyKey{
 		"retired": {State: rental.KeyRetiring, Retires: now}, "retiring": {State: rental.KeyRetiring, Retires: now.Add(time.Second)},
 		"active": {State: rental.KeyActive}, "revoked": {State: rental.KeyRevoked},
 	} {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"motorpool/broker"
+	"motorpool/httpapi/resource"
 	"motorpool/store/commands"
 	"motorpool/store/pg"
 	"motorpool/telematics"
@@ -50,17 +51,12 @@ func (s haltCommand) check() error {
 }
 
 // change writes a change of a halt to the database, and retries for retryFor.
-func (s haltCommand) change(ctx context.Context, write func(*pg.DB) (bool, error)) (bool, error) {
-	postgres, err := s.open()
-	if err != nil {
-		return false, err
-	}
-	defer postgres.Close()
-	var done bool
-	err = retryUnavailable(ctx, func() error {
-		var err error
-		done, err = write(postgres)
-		return err
+func (s haltCommand) change(ctx context.Context, write func(*pg.DB) (bool, error)) (done bool, err error) {
+	err = s.with(func(postgres *pg.DB) error {
+		return retryUnavailable(ctx, func() (err error) {
+			done, err = write(postgres)
+			return err
+		})
 	})
 	return done, err
 }
@@ -98,59 +94,41 @@ func suggestDirect(err error) error {
 }
 
 // inForce reads the halts in force from the database.
-func (d database) inForce(ctx context.Context) (telematics.Halts, error) {
-	postgres, err := d.open()
-	if err != nil {
-		return nil, err
-	}
-	defer postgres.Close()
-	inForce, err := commands.HaltStore{DB: postgres}.Halts(ctx)
+func (d database) inForce(ctx context.Context) (inForce telematics.Halts, err error) {
+	err = d.with(func(postgres *pg.DB) (err error) {
+		inForce, err = commands.HaltStore{DB: postgres}.Halts(ctx)
+		return err
+	})
 	return inForce, err
 }
 
-// haltJSON is a halt as the API encodes it.
-type haltJSON struct {
-	AgencyID *int64          `json:"agency_id"`
-	Reason   string          `json:"reason"`
-	By       string          `json:"by"`
-	Since    time.Time       `json:"since"`
-	Effect   *haltEffectJSON `json:"effect"` // nil: it could not be counted
-}
-
-type haltEffectJSON struct {
-	Vehicles int `json:"vehicles"`
-	Withheld int `json:"withheld"`
-	InFlight int `json:"in_flight"`
-}
-
 // printInFlight prints the number of commands that the halt could not stop.
-func (e *haltEffectJSON) printInFlight() {
+func printInFlight(e *resource.HaltEffect) {
 	if e != nil && e.InFlight > 0 {
 		fmt.Fprintf(stdout, "sent before, and may still be executed: %d command(s)\n", e.InFlight)
 	}
 }
 
 // effects counts in the database what each halt stops; nil if that fails.
-func effects(ctx context.Context, postgres *pg.DB, of ...telematics.Halt) []*haltEffectJSON {
-	counted := make([]*haltEffectJSON, len(of))
+func effects(ctx context.Context, postgres *pg.DB, of ...telematics.Halt) []*resource.HaltEffect {
+	counted := make([]*resource.HaltEffect, len(of))
 	found, err := commands.HaltStore{DB: postgres}.Effects(ctx, of)
 	if err != nil {
 		fmt.Fprintf(stderr, "motorpool: not counted: %v\n", err)
 	}
 	for i, e := range found {
-		shown := haltEffectJSON(e)
-		counted[i] = &shown
+		counted[i] = new(resource.HaltEffect(e))
 	}
 	return counted
 }
 
 // listHalts requests the halts in force from the service.
-func (r remote) listHalts(ctx context.Context) ([]haltJSON, error) {
+func (r remote) listHalts(ctx context.Context) ([]resource.Halt, error) {
 	e, err := r.send(ctx, http.MethodGet, "halts", nil)
 	if err != nil {
 		return nil, suggestDirect(err)
 	}
-	var list []haltJSON
+	var list []resource.Halt
 	if err := json.Unmarshal(e.Data, &list); err != nil {
 		return nil, fmt.Errorf("read halts: %w", err)
 	}
@@ -165,7 +143,7 @@ func (r remote) remoteHalts(ctx context.Context) (telematics.Halts, error) {
 	}
 	halts := make(telematics.Halts, len(list))
 	for i, h := range list {
-		halts[i] = telematics.Halt{Why: h.Reason, By: h.By, Since: h.Since}
+		halts[i] = telematics.Halt{Why: h.Reason, By: h.By}
 		if h.AgencyID != nil {
 			halts[i].Agency = telematics.AgencyID(*h.AgencyID)
 		}
@@ -235,9 +213,9 @@ func (h halt) throughService(ctx context.Context) error {
 	if err != nil && ctx.Err() != nil {
 		return failure{exitUnknown, fmt.Errorf("the halt of %s may be in force; check: motorpool halts", h.scope())}
 	}
-	var made haltJSON
+	var made resource.Halt
 	if err == nil && json.Unmarshal(answer.Data, &made) == nil { // it is in force in any case
-		made.Effect.printInFlight()
+		printInFlight(made.Effect)
 	}
 	return suggestDirect(err)
 }
@@ -256,11 +234,10 @@ func (h halt) throughDatabase(ctx context.Context) error {
 	fmt.Fprintf(stderr, "stored; it holds everywhere within %s\n", telematics.Words(broker.HaltWithin))
 	select {
 	case <-time.After(broker.HaltWithin):
-		if postgres, err := h.open(); err == nil { // it is in force in any case
-			defer postgres.Close()
-			effects(ctx, postgres, telematics.Halt{Agency: h.agency()})[0].printInFlight()
-		}
-		return nil
+		return h.with(func(postgres *pg.DB) error {
+			printInFlight(effects(ctx, postgres, telematics.Halt{Agency: h.agency()})[0])
+			return nil
+		})
 	case <-ctx.Done():
 		return failure{
 			exitUnknown,
@@ -405,23 +382,18 @@ func (h halts) Run(ctx context.Context) error {
 }
 
 // readHalts is listHalts from the database.
-func (h halts) readHalts(ctx context.Context) ([]haltJSON, error) {
-	postgres, err := h.open()
-	if err != nil {
-		return nil, err
-	}
-	defer postgres.Close()
-	inForce, err := commands.HaltStore{DB: postgres}.Halts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	counted := effects(ctx, postgres, inForce...)
-	shown := make([]haltJSON, len(inForce))
-	for i, halt := range inForce {
-		shown[i] = haltJSON{Reason: halt.Why, By: halt.By, Since: halt.Since, Effect: counted[i]}
-		if agency := int64(halt.Agency); agency != 0 {
-			shown[i].AgencyID = &agency
+func (h halts) readHalts(ctx context.Context) (shown []resource.Halt, err error) {
+	err = h.with(func(postgres *pg.DB) error {
+		inForce, err := commands.HaltStore{DB: postgres}.Halts(ctx)
+		if err != nil {
+			return err
 		}
-	}
-	return shown, nil
+		counted := effects(ctx, postgres, inForce...)
+		shown = make([]resource.Halt, len(inForce))
+		for i, halt := range inForce {
+			shown[i] = resource.Halt{NamedHalt: resource.NewNamedHalt(halt), Effect: counted[i]}
+		}
+		return nil
+	})
+	return shown, err
 }

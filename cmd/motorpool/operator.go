@@ -38,14 +38,9 @@ func (o operatorCommand) author() telematics.Author {
 	return telematics.OperatorAt(cmp.Or(o.By, account()))
 }
 
-// with opens the database and calls use with its operators.
-func (o operatorCommand) with(use func(accounts.Store) error) error {
-	postgres, err := o.open()
-	if err != nil {
-		return err
-	}
-	defer postgres.Close()
-	return use(accounts.Store{DB: postgres})
+// withOperators opens the database and calls use with its operators.
+func (o operatorCommand) withOperators(use func(accounts.Store) error) error {
+	return o.with(func(postgres *pg.DB) error { return use(accounts.Store{DB: postgres}) })
 }
 
 // newPassword has the flags of commands that give a person a password, or a link to choose one.
@@ -127,7 +122,7 @@ func (a addOperator) Run(ctx context.Context) error {
 		return err
 	}
 	o.Password = hash
-	err = a.with(func(s accounts.Store) error {
+	err = a.withOperators(func(s accounts.Store) error {
 		if _, err := s.DB.Migrate(ctx); err != nil {
 			return err
 		}
@@ -178,7 +173,7 @@ type listOperators struct {
 
 func (l listOperators) Run(ctx context.Context) error {
 	shown := []operatorJSON{}
-	err := l.with(func(s accounts.Store) error {
+	err := l.withOperators(func(s accounts.Store) error {
 		list, err := s.List(ctx)
 		for _, o := range list {
 			shown = append(shown, newOperatorJSON(o, time.Now()))
@@ -217,7 +212,7 @@ func (r resetOperator) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = r.with(func(s accounts.Store) error {
+	err = r.withOperators(func(s accounts.Store) error {
 		_, found, err := s.Reset(ctx, name, hash, digest, r.author())
 		return orNoOperator(name, found, err)
 	})
@@ -235,7 +230,7 @@ type removeOperator struct {
 
 func (r removeOperator) Run(ctx context.Context) error {
 	name, _ := operators.ParseName(r.Name)
-	err := r.with(func(s accounts.Store) error {
+	err := r.withOperators(func(s accounts.Store) error {
 		_, found, err := s.Remove(ctx, name, r.author())
 		return orNoOperator(name, found, err)
 	})

@@ -31,12 +31,9 @@ func (p prune) Run(ctx context.Context) error {
 			commands.MinMonths, maxMonths,
 		)
 	}
-	postgres, err := p.open()
-	if err != nil {
-		return err
-	}
-	defer postgres.Close()
-	return errors.Join(p.pruneCommands(ctx, postgres), p.pruneActivity(ctx, postgres))
+	return p.with(func(postgres *pg.DB) error {
+		return errors.Join(p.pruneCommands(ctx, postgres), p.pruneActivity(ctx, postgres))
+	})
 }
 
 func (p prune) pruneActivity(ctx context.Context, postgres *pg.DB) error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/store/commands"
+	"motorpool/store/pg"
 )
 
 type seq struct {
@@ -19,11 +20,10 @@ type advanceSeq struct {
 
 // Run uses the database, not the service.
 func (a advanceSeq) Run(ctx context.Context) error {
-	postgres, err := a.open()
-	if err != nil {
-		return err
-	}
-	defer postgres.Close()
+	return a.with(func(postgres *pg.DB) error { return a.advance(ctx, postgres) })
+}
+
+func (a advanceSeq) advance(ctx context.Context, postgres *pg.DB) error {
 	if a.DryRun {
 		n, err := commands.Numbers{DB: postgres}.Read(ctx)
 		if err != nil {

@@ -49,12 +49,14 @@ type database struct {
 	DatabaseURL app.Secret `default:"postgres://motorpool@127.0.0.1:5432/motorpool?sslmode=disable" placeholder:"URL" help:"Postgres."`
 }
 
-func (d database) open() (*pg.DB, error) {
+// with opens the database, calls use, and closes it.
+func (d database) with(use func(*pg.DB) error) error {
 	postgres, err := pg.New(pg.Config{URL: string(d.DatabaseURL)})
 	if err != nil {
-		return nil, badUsage("--database-url: %w", err)
+		return badUsage("--database-url: %w", err)
 	}
-	return postgres, nil
+	defer postgres.Close()
+	return use(postgres)
 }
 
 type migrate struct {
@@ -63,11 +65,10 @@ type migrate struct {
 }
 
 func (m migrate) Run(ctx context.Context) error {
-	postgres, err := m.open()
-	if err != nil {
-		return err
-	}
-	defer postgres.Close()
+	return m.with(func(postgres *pg.DB) error { return m.migrate(ctx, postgres) })
+}
+
+func (m migrate) migrate(ctx context.Context, postgres *pg.DB) error {
 	version, err := postgres.Migrate(ctx)
 	if err != nil {
 		return err
@@ -95,11 +96,10 @@ func (l load) Run(ctx context.Context) error {
 	if err != nil {
 		return refused("%w\nnothing was changed", err)
 	}
-	postgres, err := l.open()
-	if err != nil {
-		return err
-	}
-	defer postgres.Close()
+	return l.with(func(postgres *pg.DB) error { return l.apply(ctx, postgres, changes) })
+}
+
+func (l load) apply(ctx context.Context, postgres *pg.DB, changes vehicles.FleetChanges) error {
 	if err := l.prepare(ctx, postgres); err != nil {
 		return err
 	}
