@@ -330,3 +330,29 @@ func TestInvalidChanges_AreRefusedByNamedConstraints(t *testing.T) {
 		}
 	}
 }
+
+// A unit repeats its answers for as long as it remembers them, also from another vehicle.
+func TestSettle_ReportFromAfterAMoveIsNotOfTheCommand(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	p.Pool.MustExec(`insert into agencies (id, code, name) values (2, 'TWO', 'Two')`)
+	add := storetest.Vehicles(t, p.DB)
+	for name, move := range map[string]string{
+		"not moved":              `select $1::bigint`,
+		"the unit":               `update units set vehicle_id = null where vehicle_id = $1`,
+		"the vehicle's agency":   `update vehicles set agency_id = 2 where id = $1`,
+		"another unit is in use": `update units set serial = 'other' where vehicle_id = $1`,
+	} {
+		vehicle, unit := add()
+		c := brokertest.NewCommand(vehicle, telematics.Lock)
+		c.Unit = unit
+		_, err := p.Claim(t.Context(), c)
+		require.NoError(t, err)
+		p.Pool.MustExec(move, vehicle)
+		report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5}}
+		late := delivery.Settlement{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now(), Reported: &report}
+		got, ok, err := p.Settle(t.Context(), late)
+		if err != nil || !ok || got.State != telematics.Succeeded || (got.Reported != nil) != (name == "not moved") {
+			t.Errorf("%s: settled as %+v, %t, %v", name, got, ok, err)
+		}
+	}
+}

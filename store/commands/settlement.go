@@ -279,10 +279,14 @@ func (k settleKind) statement() string {
 	if k.one {
 		source = settlementColumns.One() + lockOne
 	}
+	reported := `s.reported`
+	if !k.known {
+		reported = `case when s.reported is not null and ` + notMoved + ` then s.reported end`
+	}
 	text := `with ` + source + `, settled as (
 		update commands as c
 		set state = s.state, reason = s.reason, detail = s.detail,
-			reported = coalesce(s.reported, c.reported),
+			reported = coalesce(` + reported + `, c.reported),
 			late = c.state in ('unknown', 'expired', 'rejected'),
 			overruled = c.overruled or c.state = 'rejected',
 			sent_at = coalesce(c.sent_at, s.sent_at),
@@ -304,6 +308,12 @@ func (k settleKind) statement() string {
 	}
 	return text + returnAll
 }
+
+// notMoved is the SQL of whether the unit of a command c is still in its vehicle, and that with its
+// agency: else a report that comes now tells one agency where another's vehicle is. A command that
+// the caller knows was ordered less than a minute ago.
+const notMoved = `exists (select from units u join vehicles v on v.id = u.vehicle_id
+	where u.serial = c.unit and v.id = c.vehicle_id and v.agency_id = c.agency_id)`
 
 const (
 	lockMany = `, locked as (
