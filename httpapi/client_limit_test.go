@@ -49,6 +49,14 @@ func TestLimit_CardsOfAClient(t *testing.T) {
 	a.asClient(http.MethodPost, probeCard, clientOf(1, "client-2")).wants(200, "").wantsQuota("2", "1", "6")
 }
 
+// A card that becomes the default is charged what is owed: two that are declined could take turns.
+func TestLimit_DefaultCountsAsACard(t *testing.T) {
+	p := newPurse(t, limitedBy(&limiter{}, request.Rates{Card: 3}))
+	first, second := p.add("pm_1").wants(201, "").id(), p.add("pm_2").wants(201, "").id()
+	p.asClient(http.MethodPost, methods+"/"+second+"/default").wants(200, "")
+	p.asClient(http.MethodPost, methods+"/"+first+"/default").wants(429, "rate_limited")
+}
+
 func TestLimit_CardLimitIsNotCountedOverTheRequestLimit(t *testing.T) {
 	a, l := limitedClients(t, 1, 5)
 	a.asClient(http.MethodGet, probe).wants(200, "")

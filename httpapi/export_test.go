@@ -33,6 +33,6 @@ func NewProbed(config Config) http.Handler {
 	add(http.MethodHead, ProbePath, "")
 	add(http.MethodPost, ProbePath, "probe.change")
 	add(http.MethodDelete, ProbePath, "probe.remove")
-	add(http.MethodPost, CardProbePath, "probe.card", addsCard)
+	add(http.MethodPost, CardProbePath, "probe.card", triesCard)
 	return e
 }

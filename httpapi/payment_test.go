@@ -26,12 +26,12 @@ type purse struct {
 	bank  *rentaltest.Bank
 }
 
-func newPurse(t *testing.T) purse {
+func newPurse(t *testing.T, change ...func(*httpapi.Config)) purse {
 	t.Helper()
 	p := purse{cards: rentaltest.NewCards(), bank: rentaltest.NewBank(t)}
-	p.api = newAPI(t, func(c *httpapi.Config) {
+	p.api = newAPI(t, append(change, func(c *httpapi.Config) {
 		c.Wallet = wallet.New(wallet.Config{Cards: p.cards, Processor: p.bank, Now: c.Now, Log: c.Log})
-	})
+	})...)
 	return p
 }
 

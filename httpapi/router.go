@@ -80,7 +80,7 @@ func ofAllAgencies(g *request.Gate)   { g.Wide = true }
 func keyed(g *request.Gate)           { g.Keyed = true }
 func ofClient(g *request.Gate)        { g.Role, g.Level, g.Client = telematics.Client, 0, true }
 func byAdministrator(g *request.Gate) { g.Level = auth.Administrator }
-func addsCard(g *request.Gate)        { g.Card = true }
+func triesCard(g *request.Gate)       { g.Card = true }
 func urgent(g *request.Gate)          { g.Urgent = true }
 
 // withArea lets the body have an area, which may be larger than others.

@@ -197,9 +197,9 @@ func (s *server) routes(e *echo.Echo) {
 	r.stream("/api/v1/admin/events", events.follow, recordedAs(telematics.EventsRead))
 
 	r.get("/api/v1/client/payment-methods", wallets.list, ofClient)
-	r.post("/api/v1/client/payment-methods", rental.MethodAdd, wallets.add, ofClient, addsCard)
+	r.post("/api/v1/client/payment-methods", rental.MethodAdd, wallets.add, ofClient, triesCard)
 	r.change(http.MethodDelete, "/api/v1/client/payment-methods/{id}", rental.MethodRemove, wallets.remove, ofClient)
-	r.post("/api/v1/client/payment-methods/{id}/default", rental.MethodDefault, wallets.setDefault, ofClient)
+	r.post("/api/v1/client/payment-methods/{id}/default", rental.MethodDefault, wallets.setDefault, ofClient, triesCard)
 	r.unsigned("/webhooks/stripe", notices.stripe)
 
 	if s.SignIn != nil {

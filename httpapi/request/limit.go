@@ -19,7 +19,7 @@ type Rates struct {
 	Admin   int // requests a minute of an administrator
 	Bulk    int // vehicles a minute that an administrator names in orders to many
 	Client  int // requests a minute of a client
-	Card    int // cards an hour that a client tries to add
+	Card    int // cards an hour that a client tries to add, or makes its default
 }
 
 // of returns how many requests a minute an actor may make; zero: any number.
