@@ -95,39 +95,24 @@ type unit interface {
 // turner is a unit whose car can be locked with its key, which the unit may notice.
 type turner interface{ turn() }
 
-// module is an OVMS module.
-type module struct {
-	*modules.Module
+// device is an OVMS module or a Teltonika unit.
+type device struct {
+	simulated
 	ctx context.Context
 }
 
-// SetFaults sets the faults that a module can have. Instead of damaging messages, it loses them.
-func (m module) SetFaults(f simulator.Faults) {
-	m.Do(m.ctx, func(_ *simulator.Body, faults *modules.Faults) {
-		*faults = modules.Faults{
-			Stuck: f.Fail != simulator.Rule{}, Silent: f.Silent, Offline: f.Offline, Delay: f.Delay / 2, Reorder: reordered(f),
-			Drop: max(f.Drop.Chance, f.Damage.Chance), DropAnswer: f.DropAnswer.Chance, Duplicate: f.Duplicate.Chance,
-		}
-	})
+type simulated interface {
+	Run(context.Context) error
+	Connected() bool
+	Do(context.Context, func(*simulator.Body, *simulator.DeviceFaults))
+	Cut(context.Context)
+	Restart(context.Context)
 }
 
-// SetClock does nothing: a module has the time from satellites, and dates its position alone.
-func (m module) SetClock(simulator.Clock) {}
-func (m module) Cut()                     { m.Module.Cut(m.ctx) }
-func (m module) Restart()                 { m.Module.Restart(m.ctx) }
-func (m module) turn() {
-	m.Do(m.ctx, func(b *simulator.Body, _ *modules.Faults) { b.Locked = !b.Locked })
-}
-
-// tracker is a Teltonika unit.
-type tracker struct {
-	*trackers.Unit
-	ctx context.Context
-}
-
-func (u tracker) SetFaults(f simulator.Faults) {
-	u.Do(u.ctx, func(_ *simulator.Body, faults *trackers.Faults) {
-		*faults = trackers.Faults{
+// SetFaults sets the faults that a device can have. Instead of damaging messages, it loses them.
+func (d device) SetFaults(f simulator.Faults) {
+	d.Do(d.ctx, func(_ *simulator.Body, faults *simulator.DeviceFaults) {
+		*faults = simulator.DeviceFaults{
 			Stuck: f.Fail != simulator.Rule{}, Silent: f.Silent, Offline: f.Offline, Delay: f.Delay / 2,
 			Late: f.Delay / 2, Reorder: reordered(f), Drop: max(f.Drop.Chance, f.Damage.Chance),
 			DropAnswer: f.DropAnswer.Chance, Duplicate: f.Duplicate.Chance,
@@ -135,12 +120,12 @@ func (u tracker) SetFaults(f simulator.Faults) {
 	})
 }
 
-// SetClock does nothing: the unit has the time from satellites.
-func (u tracker) SetClock(simulator.Clock) {}
-func (u tracker) Cut()                     { u.Unit.Cut(u.ctx) }
-func (u tracker) Restart()                 { u.Unit.Restart(u.ctx) }
-func (u tracker) turn() {
-	u.Do(u.ctx, func(b *simulator.Body, _ *trackers.Faults) { b.Locked = !b.Locked })
+// SetClock does nothing: a device has the time from satellites.
+func (d device) SetClock(simulator.Clock) {}
+func (d device) Cut()                     { d.simulated.Cut(d.ctx) }
+func (d device) Restart()                 { d.simulated.Restart(d.ctx) }
+func (d device) turn() {
+	d.Do(d.ctx, func(b *simulator.Body, _ *simulator.DeviceFaults) { b.Locked = !b.Locked })
 }
 
 // maxReorder is how long an answer is held back so that later ones overtake it.
@@ -176,7 +161,7 @@ func (r *round) startOthers(ctx context.Context, broker func(car int) string) {
 		case ovms.Protocol:
 			body := simulator.ElectricCar(at)
 			body.Locked, body.EnergyPercent = car%2 == 0, 80
-			m := module{modules.New(modules.Config{
+			m := device{modules.New(modules.Config{
 				Unit: unitOf(car), Password: r.UnitPassword(unitOf(car)), Broker: broker(car),
 				Type: installed[ovms.TypeKey], PIN: modulePIN, Body: body, Day: r.dayOf(car),
 				Recorder: &r.recorder, Speed: speed, Effort: effort, Seed: r.Seed,
@@ -188,7 +173,7 @@ func (r *round) startOthers(ctx context.Context, broker func(car int) string) {
 			wiring.CAN = hasAdapter(car)
 			body := simulator.Van(at)
 			body.Locked = car%2 == 0
-			u := tracker{trackers.New(trackers.Config{
+			u := device{trackers.New(trackers.Config{
 				Unit: unitOf(car), Password: r.UnitPassword(unitOf(car)), Broker: broker(car), Wiring: wiring,
 				Body: body, Day: r.dayOf(car), Recorder: &r.recorder, Speed: speed, Effort: effort, Seed: r.Seed,
 			}), ctx}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"sync"
-	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
@@ -35,7 +34,7 @@ func (m *Module) connect(ctx context.Context) {
 			default: // lost
 			}
 		}).
-		SetConnectionLostHandler(func(paho.Client, error) { m.later(ctx, func() { m.lostBy(attempt) }) }).
+		SetConnectionLostHandler(func(paho.Client, error) { m.Later(ctx, func() { m.lostBy(attempt) }) }).
 		SetCustomOpenConnectionFn(func(broker *url.URL, _ paho.ClientOptions) (net.Conn, error) {
 			opened, err := m.open(broker.Host)
 			mu.Lock()
@@ -62,7 +61,7 @@ func (m *Module) connect(ctx context.Context) {
 			err = token.Error()
 		}
 		select {
-		case m.events <- func() { m.dialled(attempt, client, cut, err) }:
+		case m.Events <- func() { m.dialled(attempt, client, cut, err) }:
 		case <-ctx.Done():
 			cut()
 		}
@@ -75,14 +74,6 @@ func (m *Module) open(address string) (net.Conn, error) {
 		return dialer.Dial("tcp", address)
 	}
 	return tls.DialWithDialer(dialer, "tcp", address, m.config.TLS)
-}
-
-// later makes Run call a function soon.
-func (m *Module) later(ctx context.Context, do func()) {
-	select {
-	case m.events <- do:
-	case <-ctx.Done():
-	}
 }
 
 // dialled handles the result of an attempt (MG_EV_MQTT_CONNACK). After a refused login, firmware
@@ -103,7 +94,7 @@ func (m *Module) dialled(attempt int, client paho.Client, cut func(), err error)
 	}
 	m.link, m.cut = client, cut
 	m.mustSubscribe = true
-	m.connected.Store(true)
+	m.Online.Store(true)
 	m.greet()
 	m.signal("server.v3.connected")
 }
@@ -138,7 +129,7 @@ func (m *Module) hangUp() {
 	m.attempt++
 	m.cut()
 	m.link, m.cut = nil, func() {}
-	m.connected.Store(false)
+	m.Online.Store(false)
 }
 
 // publish does not wait: messages that the connection does not accept are lost, as in the firmware.
@@ -146,9 +137,4 @@ func (m *Module) publish(last string, qos byte, retained bool, payload string) {
 	if m.link != nil {
 		m.link.Publish(m.prefix()+last, qos, retained, payload)
 	}
-}
-
-// scaled converts a duration of the module to real time.
-func (m *Module) scaled(d time.Duration) time.Duration {
-	return time.Duration(float64(d) / m.config.Speed)
 }

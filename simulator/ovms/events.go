@@ -48,7 +48,7 @@ var alertEvents = map[string]string{
 
 // Alert lets the module raise an alert, and the event of it (TransmitNotificationAlert).
 func (m *Module) Alert(ctx context.Context, subtype, text string) {
-	m.ask(ctx, func() { m.raise(subtype, text) })
+	m.Ask(ctx, func() { m.raise(subtype, text) })
 }
 
 func (m *Module) raise(subtype, text string) {

@@ -16,17 +16,17 @@ func slashes(name string) string { return strings.ReplaceAll(name, ".", "/") }
 
 // observe lets the module listen to the bus of its car.
 func (m *Module) observe() {
-	if m.body.Locked != m.turned {
+	if m.Car.Locked != m.turned {
 		m.recordTurn()
 	}
-	if !m.deaf() && believes[m.config.Type] == byBus {
-		m.locked = m.body.Locked
+	if !m.Deaf() && believes[m.config.Type] == byBus {
+		m.locked = m.Car.Locked
 	}
 }
 
 // recordTurn records whether the car is locked now.
 func (m *Module) recordTurn() {
-	m.turned = m.body.Locked
+	m.turned = m.Car.Locked
 	detail := simulator.TurnedUnlocked
 	if m.turned {
 		detail = simulator.TurnedLocked
@@ -36,7 +36,7 @@ func (m *Module) recordTurn() {
 
 // metrics returns what the module knows, as text (OvmsMetric::AsString).
 func (m *Module) metrics() map[string]string {
-	b := &m.body
+	b := &m.Car
 	open := func(f telematics.Field) string { return yesOrNo(slices.Contains(b.Opened, f)) }
 	all := map[string]string{
 		"m.version": m.config.Firmware, "s.v3.connected": "yes", "s.v3.peers": strconv.Itoa(len(m.clients)), "v.type": m.config.Type,
@@ -47,7 +47,7 @@ func (m *Module) metrics() map[string]string {
 		"v.e.handbrake": yesOrNo(b.ParkBrake), "v.e.gear": gears[b.Gear],
 		"v.e.valet": "no", "v.e.serv.range": strconv.Itoa(int(b.ServiceDueKm)),
 		"v.p.odometer": decimal(b.MileageKm, 1), "v.p.speed": decimal(b.SpeedKmh, 1), "v.p.direction": decimal(b.Heading, 1),
-		"v.p.gpslock": yesOrNo(!m.blind()),
+		"v.p.gpslock": yesOrNo(!m.Blind()),
 		"v.d.fl":      open(telematics.DoorFrontLeft), "v.d.fr": open(telematics.DoorFrontRight), "v.d.rl": open(telematics.DoorRearLeft),
 		"v.d.rr": open(telematics.DoorRearRight), "v.d.trunk": open(telematics.DoorTrunk),
 		"v.c.charging": yesOrNo(b.Charging == "charging"), "v.c.pilot": yesOrNo(b.Charging == "charging"), "v.c.state": "done",
@@ -60,7 +60,7 @@ func (m *Module) metrics() map[string]string {
 	case b.Ignition: // the charge has ended, and the text is emptied
 		all["v.c.state"] = ""
 	}
-	if m.blind() { // stale, and sent all the same
+	if m.Blind() { // stale, and sent all the same
 		for _, name := range []string{"v.p.latitude", "v.p.longitude", "v.p.gpstime"} {
 			if before, ok := m.sent[name]; ok {
 				all[name] = before
@@ -69,7 +69,7 @@ func (m *Module) metrics() map[string]string {
 			}
 		}
 	}
-	if m.deaf() {
+	if m.Deaf() {
 		for name := range all {
 			if before, ok := m.sent[name]; ok && fromBus(name) {
 				all[name] = before

@@ -12,7 +12,6 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -49,27 +48,7 @@ type Config struct {
 }
 
 // Faults are the faults of a module or its car.
-type Faults struct {
-	// The car ignores the frames on its bus; the module answers as ever.
-	Stuck bool
-	// The shell hangs: command lines are neither executed nor answered. Metrics are sent.
-	Silent bool
-	// Answers are lost on the way.
-	Mute bool
-	// Delay delays the execution of a command line, and its answer.
-	Delay time.Duration
-	// An answer is held back for up to this time, so that later ones overtake it.
-	Reorder time.Duration
-	// The chances that a command line is lost, that an answer is lost, and that an answer is sent
-	// twice.
-	Drop, DropAnswer, Duplicate float64
-	// No network.
-	Offline bool
-	// The module reads nothing from the bus: v.e.locked keeps its value, and is sent again.
-	Deaf bool
-	// No GPS fix: the position and its time stay as they are.
-	NoFix bool
-}
+type Faults = simulator.DeviceFaults
 
 // Settings and constants of the firmware, in seconds of the module (ovms_server_v3.cpp:
 // constructor, MongooseCallback, AddClient).
@@ -89,20 +68,13 @@ const (
 
 // Module is a module in its car. Run runs it.
 type Module struct {
+	simulator.Device
 	config    Config
-	connected atomic.Bool
 	suspended atomic.Bool
-	asks      chan func()
 	inbox     chan message
-	events    chan func()
 
 	// The goroutine of Run owns everything below.
-	body     simulator.Body
-	turned   bool // as the flight recorder has it
-	lived    time.Time
-	rng      *rand.Rand
-	faults   Faults
-	boots    int         // command lines of an earlier one are not executed
+	turned   bool        // as the flight recorder has it
 	heard    int64       // command lines
 	dropped  int         // by the radio
 	link     paho.Client // nil: none
@@ -135,7 +107,6 @@ func New(c Config) *Module {
 	c.Broker = cmp.Or(c.Broker, "tcp://127.0.0.1:1883")
 	c.Type = cmp.Or(c.Type, "NL")
 	c.Firmware = cmp.Or(c.Firmware, "3.3.006")
-	c.Speed = cmp.Or(c.Speed, 1)
 	c.Effort = cmp.Or(c.Effort, 300*time.Millisecond)
 	c.KeepAlive = cmp.Or(c.KeepAlive, time.Minute)
 	c.StableWait = cmp.Or(c.StableWait, 10*time.Second)
@@ -143,28 +114,28 @@ func New(c Config) *Module {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Module{
-		config: c, asks: make(chan func()), inbox: make(chan message, inboxSize), events: make(chan func(), inboxSize),
-		body: c.Body, faults: c.Faults, cut: func() {}, sent: map[string]string{}, told: map[string]string{},
-		clients: map[string]int{}, locked: c.Body.Locked && c.Type != "RT", rng: simulator.Random(c.Seed, c.Unit),
+		Device: simulator.NewDevice(c.Unit, c.Body, c.Day, c.Faults, c.Speed, c.Seed),
+		config: c, inbox: make(chan message, inboxSize), cut: func() {}, sent: map[string]string{}, told: map[string]string{},
+		clients: map[string]int{}, locked: c.Body.Locked && c.Type != "RT",
 	}
 }
 
 // Run runs the module until the context ends, and then cuts its power: the MQTT broker publishes
 // its last will.
 func (m *Module) Run(ctx context.Context) error {
-	tick := time.NewTicker(time.Duration(float64(time.Second) / m.config.Speed))
+	tick := time.NewTicker(m.Scaled(time.Second))
 	defer tick.Stop()
 	defer m.hangUp()
-	m.lived = time.Now()
+	m.Lived = time.Now()
 	m.retry = m.stable()
 	m.recordTurn()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case do := <-m.asks:
+		case do := <-m.Asks:
 			do()
-		case do := <-m.events:
+		case do := <-m.Events:
 			do()
 		case heard := <-m.inbox:
 			m.receive(ctx, heard)
@@ -174,54 +145,35 @@ func (m *Module) Run(ctx context.Context) error {
 	}
 }
 
-// Connected reports whether the module is connected.
-func (m *Module) Connected() bool { return m.connected.Load() }
-
 // Suspended reports whether the module has stopped connecting: its login was refused, and only a
 // change of its configuration ends that.
 func (m *Module) Suspended() bool { return m.suspended.Load() }
 
 // Do changes the car, its faults, or both. It blocks until it is done, or the context ends.
 func (m *Module) Do(ctx context.Context, change func(*simulator.Body, *Faults)) {
-	m.ask(ctx, func() {
-		change(&m.body, &m.faults)
+	m.Ask(ctx, func() {
+		change(&m.Car, &m.Faults)
 		m.observe()
 		m.react()
 		switch {
-		case m.faults.Offline && m.link != nil:
+		case m.Faults.Offline && m.link != nil:
 			m.lost(retryLost)
-		case !m.faults.Offline && m.link == nil && m.retry > 0:
+		case !m.Faults.Offline && m.link == nil && m.retry > 0:
 			m.retry = 1
 		}
 	})
 }
 
-// Body returns the car as it is, whatever the module reports.
-func (m *Module) Body(ctx context.Context) (b simulator.Body) {
-	m.ask(ctx, func() { b = m.body })
-	return b
-}
-
-// Phase returns the phase of the car's day; empty: it has none.
-func (m *Module) Phase(ctx context.Context) (p simulator.Phase) {
-	m.ask(ctx, func() {
-		if m.config.Day != nil {
-			p = m.config.Day.Phase()
-		}
-	})
-	return p
-}
-
 // LimitKmh returns the speed to which a Twizy is limited; 0: it is not.
 func (m *Module) LimitKmh(ctx context.Context) (kmh int) {
-	m.ask(ctx, func() { kmh = m.limitKmh })
+	m.Ask(ctx, func() { kmh = m.limitKmh })
 	return kmh
 }
 
 // Restart is a reboot of the module: what it was about to execute is lost.
 func (m *Module) Restart(ctx context.Context) {
-	m.ask(ctx, func() {
-		m.boots++
+	m.Ask(ctx, func() {
+		m.Boots++
 		m.sent, m.clients = map[string]string{}, map[string]int{}
 		m.seconds, m.lastAll, m.lastSent = 0, 0, 0
 		if m.retry >= 0 {
@@ -234,33 +186,14 @@ func (m *Module) Restart(ctx context.Context) {
 func (m *Module) stable() int { return max(1, int(m.config.StableWait/time.Second)) }
 
 // Cut breaks the connection as a dead radio does; the module connects again a minute later.
-func (m *Module) Cut(ctx context.Context) { m.ask(ctx, func() { m.lost(retryLost) }) }
-
-func (m *Module) ask(ctx context.Context, do func()) {
-	done := make(chan struct{})
-	select {
-	case m.asks <- func() { do(); close(done) }:
-		<-done
-	case <-ctx.Done():
-	}
-}
-
-// after makes Run call a function a while later.
-func (m *Module) after(ctx context.Context, d time.Duration, do func()) {
-	time.AfterFunc(d, func() {
-		select {
-		case m.events <- do:
-		case <-ctx.Done():
-		}
-	})
-}
+func (m *Module) Cut(ctx context.Context) { m.Ask(ctx, func() { m.lost(retryLost) }) }
 
 // tick is one second of the module (Ticker1).
 func (m *Module) tick(ctx context.Context) {
 	m.seconds++
-	m.live(ctx)
+	m.live()
 	if m.link == nil {
-		if m.retry > 0 && !m.noNetwork() {
+		if m.retry > 0 && !m.NoNetwork() {
 			if m.retry--; m.retry == 0 {
 				m.connect(ctx)
 			}
@@ -282,40 +215,24 @@ func (m *Module) tick(ctx context.Context) {
 }
 
 // live advances the car to now.
-func (m *Module) live(ctx context.Context) {
-	now := time.Now()
-	passed := time.Duration(float64(now.Sub(m.lived)) * m.config.Speed)
-	m.lived = now
-	if m.config.Day == nil {
-		m.body.Advance(passed, m.rng)
-		return
-	}
-	if m.config.Day.Pass(&m.body, passed, m.rng) {
+func (m *Module) live() {
+	if m.Live() {
 		m.raise("flatbed.moved", "Vehicle is being transported")
 	}
+	if m.config.Day == nil {
+		return
+	}
 	m.observe()
-	if m.noNetwork() && m.link != nil {
+	if m.NoNetwork() && m.link != nil {
 		m.lost(retryLost)
 	}
 }
 
-func (m *Module) in(p simulator.Phase) bool { return m.config.Day != nil && m.config.Day.Phase() == p }
-
-func (m *Module) noNetwork() bool { return m.faults.Offline || m.in(simulator.Away) }
-
-// deaf reports whether the module reads nothing from its car, and keeps old values.
-func (m *Module) deaf() bool { return m.faults.Deaf || m.in(simulator.Stale) }
-
-// blind reports whether there are no satellites.
-func (m *Module) blind() bool {
-	return m.faults.NoFix || m.in(simulator.Away) || m.in(simulator.Asleep)
-}
-
 func (m *Module) interval() int {
 	switch {
-	case m.body.Ignition:
+	case m.Car.Ignition:
 		return whileOn
-	case m.body.Charging == "charging":
+	case m.Car.Charging == "charging":
 		return whileCharging
 	case len(m.clients) > 0:
 		return whileWatched

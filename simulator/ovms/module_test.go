@@ -252,7 +252,7 @@ func TestModule_StopsConnectingAfterARefusedLogin(t *testing.T) {
 	eventually(t, "suspended", w.module.Suspended)
 	time.Sleep(300 * time.Millisecond) // one minute of the module
 	var attempts int
-	w.module.ask(t.Context(), func() { attempts = w.module.attempt })
+	w.module.Ask(t.Context(), func() { attempts = w.module.attempt })
 	if attempts != 1 || w.module.Connected() {
 		t.Errorf("%d attempts, want 1 and no connection", attempts)
 	}
@@ -275,7 +275,7 @@ func TestModule_SendsMoreOftenWhileAClientIsConnected(t *testing.T) {
 	w := begin(t, Config{Speed: 200})
 	w.await(onceItListens, "metric/v/b/soc", decimal(w.module.config.Body.EnergyPercent, 1))
 	interval := func() (seconds int) {
-		w.module.ask(t.Context(), func() { w.module.countClients(); seconds = w.module.interval() })
+		w.module.Ask(t.Context(), func() { w.module.countClients(); seconds = w.module.interval() })
 		return seconds
 	}
 	w.module.Do(t.Context(), func(b *simulator.Body, _ *Faults) { b.Ignition, b.Charging = false, "disconnected" })
@@ -304,7 +304,7 @@ func TestModule_AlertsAndSettings(t *testing.T) {
 	if slices.Contains(kinds(w.recorder.Events()), simulator.Harmed) || w.count("client/motorpool/config/password/pin", "4711") > 0 {
 		t.Error("the request was delivered")
 	}
-	w.module.ask(t.Context(), func() {
+	w.module.Ask(t.Context(), func() {
 		w.module.receive(t.Context(), message{ovms("client/motorpool/request/config"), "password/pin", w.module.attempt})
 	})
 	if !slices.Contains(kinds(w.recorder.Events()), simulator.Harmed) {
@@ -366,7 +366,7 @@ func TestModule_FaultsOfTheRadio(t *testing.T) {
 	set(Faults{Drop: 1})
 	lost, _ := w.order("unlock 4711")
 	eventually(t, "lost", func() (is bool) {
-		w.module.ask(t.Context(), func() { is = w.module.dropped == 1 })
+		w.module.Ask(t.Context(), func() { is = w.module.dropped == 1 })
 		return is
 	})
 	set(Faults{Delay: 500 * time.Millisecond})

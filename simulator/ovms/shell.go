@@ -51,16 +51,16 @@ func (m *Module) receive(ctx context.Context, heard message) {
 	case what == "request/config":
 		m.record(simulator.Harmed, line{}, "settings were read")
 		m.publish("client/"+client+"/config/"+slashes(heard.payload), 0, false, m.config.PIN)
-	case isCommand && m.rng.Float64() < m.faults.Drop:
+	case isCommand && m.Rand.Float64() < m.Faults.Drop:
 		m.dropped++
 	case isCommand && heard.payload == "metrics list -s v.e.locked":
 		m.showLock("client/" + client + "/response/" + id)
-	case isCommand && !m.faults.Silent:
+	case isCommand && !m.Faults.Silent:
 		m.heard++
-		l, boot := m.parse(client, id, heard.payload), m.boots
+		l, boot := m.parse(client, id, heard.payload), m.Boots
 		m.record(simulator.CommandReceived, l, "")
-		m.maybeLater(ctx, m.faults.Delay, func() {
-			if boot == m.boots {
+		m.After(ctx, m.Faults.Delay, func() {
+			if boot == m.Boots {
 				m.execute(ctx, l)
 			}
 		})
@@ -71,21 +71,12 @@ func (m *Module) receive(ctx context.Context, heard message) {
 // nothing (metrics_list).
 func (m *Module) showLock(topic string) {
 	age := "[00-]"
-	if m.deaf() || believes[m.config.Type] != byBus {
+	if m.Deaf() || believes[m.config.Type] != byBus {
 		age = "[99S]"
 	}
-	if !m.faults.Silent && !m.faults.Mute && m.rng.Float64() >= m.faults.DropAnswer {
+	if !m.Faults.Silent && !m.Faults.Mute && m.Rand.Float64() >= m.Faults.DropAnswer {
 		m.publish(topic, 1, false, fmt.Sprintf("%s %-40.40s %s\n", age, "v.e.locked", yesOrNo(m.locked)))
 	}
-}
-
-// maybeLater calls a function after d, or now if d is 0.
-func (m *Module) maybeLater(ctx context.Context, d time.Duration, do func()) {
-	if d > 0 {
-		m.after(ctx, d, do)
-		return
-	}
-	do()
 }
 
 // line is a command line that the module has received.
@@ -139,21 +130,17 @@ func (m *Module) execute(ctx context.Context, l line) {
 	default:
 		text = "Unrecognised command"
 	}
-	wait := m.faults.Delay
-	if m.faults.Reorder > 0 {
-		wait += time.Duration(m.rng.Int64N(int64(m.faults.Reorder)))
-	}
-	m.maybeLater(ctx, wait, func() { m.say(l, text) })
+	m.After(ctx, m.Faults.AnswerDelay(m.Rand), func() { m.say(l, text) })
 }
 
 // say sends an answer by the radio.
 func (m *Module) say(l line, text string) {
 	m.record(simulator.CommandAnswered, l, text)
-	if m.faults.Mute || m.rng.Float64() < m.faults.DropAnswer {
+	if m.Faults.Mute || m.Rand.Float64() < m.Faults.DropAnswer {
 		return
 	}
 	m.publish(l.answer, 1, false, text+"\n")
-	if m.rng.Float64() < m.faults.Duplicate {
+	if m.Rand.Float64() < m.Faults.Duplicate {
 		m.publish(l.answer, 1, false, text+"\n")
 	}
 }
@@ -178,18 +165,18 @@ func (m *Module) lock(ctx context.Context, l line, locked bool) string {
 			m.locked = locked
 			m.react()
 		}
-		m.after(ctx, m.scaled(m.config.Effort), func() { m.move(l, locked) })
+		m.After(ctx, m.Scaled(m.config.Effort), func() { m.move(l, locked) })
 	}
 	return "Vehicle " + word + "ed"
 }
 
 // move is when the car has heard the frames on its bus, or has not.
 func (m *Module) move(l line, locked bool) {
-	if m.faults.Stuck {
+	if m.Faults.Stuck {
 		m.record(simulator.CommandEnded, l, "the car did not move")
 		return
 	}
-	m.body.Locked = locked
+	m.Car.Locked = locked
 	m.record(simulator.CommandEnded, l, "")
 	m.observe()
 	m.react()
@@ -205,7 +192,7 @@ func (m *Module) limit(l line, locked bool, pin string) bool {
 		return false
 	default:
 		m.limitKmh, m.locked = kmh, true
-		m.body.SpeedKmh = min(m.body.SpeedKmh, float64(kmh))
+		m.Car.SpeedKmh = min(m.Car.SpeedKmh, float64(kmh))
 		m.record(simulator.Harmed, l, "speed limited to "+pin+" km/h")
 	}
 	m.react()

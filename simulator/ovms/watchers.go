@@ -4,7 +4,7 @@ import "context"
 
 // Watchers returns how many clients watch the module.
 func (m *Module) Watchers(ctx context.Context) (n int) {
-	m.ask(ctx, func() {
+	m.Ask(ctx, func() {
 		m.countClients()
 		n = len(m.clients)
 	})

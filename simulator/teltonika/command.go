@@ -22,18 +22,18 @@ type order struct {
 // and knows no expiry.
 func (u *Unit) receive(ctx context.Context, payload []byte) {
 	var m struct{ CMD string }
-	if err := json.Unmarshal(payload, &m); err != nil || m.CMD == "" || u.faults.Silent {
+	if err := json.Unmarshal(payload, &m); err != nil || m.CMD == "" || u.Faults.Silent {
 		return
 	}
-	if u.rng.Float64() < u.faults.Drop {
+	if u.Rand.Float64() < u.Faults.Drop {
 		u.dropped++
 		return
 	}
 	u.counted++
-	o, boot := order{m.CMD, u.counted}, u.boots
+	o, boot := order{m.CMD, u.counted}, u.Boots
 	u.note(simulator.CommandReceived, "", o)
-	u.after(ctx, u.faults.Delay, func() {
-		if boot == u.boots {
+	u.After(ctx, u.Faults.Delay, func() {
+		if boot == u.Boots {
 			u.execute(ctx, o)
 		}
 	})
@@ -67,17 +67,13 @@ func (u *Unit) answer(ctx context.Context, o order, text string) {
 		u.config.Logger.Error("answer not encoded", "unit", u.config.Unit, "err", err)
 		return
 	}
-	wait := u.faults.Late
-	if u.faults.Reorder > 0 {
-		wait += time.Duration(u.rng.Int64N(int64(u.faults.Reorder)))
-	}
-	u.after(ctx, wait, func() {
+	u.After(ctx, u.Faults.AnswerDelay(u.Rand), func() {
 		u.note(simulator.CommandAnswered, "", order{text, o.seq})
-		if u.faults.Mute || u.rng.Float64() < u.faults.DropAnswer {
+		if u.Faults.Mute || u.Rand.Float64() < u.Faults.DropAnswer {
 			return
 		}
 		u.publish(payload) // one without a connection is lost
-		if u.rng.Float64() < u.faults.Duplicate {
+		if u.Rand.Float64() < u.Faults.Duplicate {
 			u.publish(payload)
 		}
 	})
@@ -88,7 +84,7 @@ func (u *Unit) setdigout(ctx context.Context, o order, words []string) string {
 	if len(words) == 0 || len(words[0]) > outputs || strings.Trim(words[0], "01?") != "" {
 		return "ERROR: wrong parameters"
 	}
-	if u.faults.Disabled {
+	if u.Faults.Disabled {
 		return "DOUT is disabled from CFG"
 	}
 	var said []string
@@ -126,7 +122,7 @@ func (u *Unit) hold(ctx context.Context, output int, high bool, seconds int, o o
 	}
 	if seconds > 0 {
 		timeout = fmt.Sprintf("%ds", seconds)
-		u.after(ctx, u.scaled(time.Duration(seconds)*time.Second), func() {
+		u.After(ctx, u.Scaled(time.Duration(seconds)*time.Second), func() {
 			if u.version[output] == version {
 				u.pulses[output] = false
 				u.drivesOutput(ctx, output+1, !high, o)
@@ -152,14 +148,14 @@ func (u *Unit) drivesOutput(ctx context.Context, output int, high bool, o order)
 		u.turnLocks(ctx, false, telematics.Unlock, o)
 	case output == w.Immobilizer && high:
 		u.note(simulator.CommandStarted, telematics.DisableDriving, o)
-		u.body.Immobilizer = simulator.Armed
-		if !u.body.Ignition { // a starter relay stops no engine
-			u.body.Immobilizer = simulator.Engaged
+		u.Car.Immobilizer = simulator.Armed
+		if !u.Car.Ignition { // a starter relay stops no engine
+			u.Car.Immobilizer = simulator.Engaged
 		}
 		u.note(simulator.CommandEnded, telematics.DisableDriving, o)
 	case output == w.Immobilizer:
 		u.note(simulator.CommandStarted, telematics.EnableDriving, o)
-		u.body.Immobilizer = simulator.Released
+		u.Car.Immobilizer = simulator.Released
 		u.note(simulator.CommandEnded, telematics.EnableDriving, o)
 	case output == w.Horn && high:
 		u.note(simulator.CommandStarted, telematics.AttentionSignal, o)
@@ -169,11 +165,11 @@ func (u *Unit) drivesOutput(ctx context.Context, output int, high bool, o order)
 
 func (u *Unit) turnLocks(ctx context.Context, locked bool, action telematics.Action, o order) {
 	u.note(simulator.CommandStarted, action, o)
-	if u.faults.Stuck {
+	if u.Faults.Stuck {
 		return
 	}
-	u.after(ctx, u.scaled(u.config.Effort), func() {
-		u.body.Locked = locked
+	u.After(ctx, u.Scaled(u.config.Effort), func() {
+		u.Car.Locked = locked
 		u.note(simulator.CommandEnded, action, o)
 		u.observe()
 	})

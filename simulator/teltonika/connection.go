@@ -13,18 +13,18 @@ func (u *Unit) topic(last string) string { return fmt.Sprintf("teltonika/%s/%s",
 
 // connect begins an attempt, in a goroutine that ends with it. There is no last will.
 func (u *Unit) connect(ctx context.Context) {
-	if u.noNetwork() {
+	if u.NoNetwork() {
 		return
 	}
 	u.attempt++
 	attempt := u.attempt
-	u.redial = time.Now().Add(connectTimeout + u.scaled(u.config.Reconnect))
+	u.redial = time.Now().Add(connectTimeout + u.Scaled(u.config.Reconnect))
 	options := paho.NewClientOptions().AddBroker(u.config.Broker).SetProtocolVersion(4).
 		SetClientID(string(u.config.Unit)).SetUsername(string(u.config.Unit)).SetPassword(u.config.Password).
 		SetCleanSession(true).SetKeepAlive(u.config.KeepAlive).SetConnectTimeout(connectTimeout).
 		SetAutoReconnect(false).SetConnectRetry(false).
 		SetConnectionLostHandler(func(paho.Client, error) {
-			go u.later(ctx, func() {
+			go u.Later(ctx, func() {
 				if attempt == u.attempt {
 					u.lost()
 				}
@@ -37,7 +37,7 @@ func (u *Unit) connect(ctx context.Context) {
 	go func() {
 		err := u.open(client, attempt)
 		select {
-		case u.events <- func() { u.dialled(attempt, client, err) }:
+		case u.Events <- func() { u.dialled(attempt, client, err) }:
 		case <-ctx.Done():
 			client.Disconnect(0)
 		}
@@ -71,20 +71,20 @@ func (u *Unit) dialled(attempt int, client paho.Client, err error) {
 	if attempt != u.attempt || err != nil {
 		client.Disconnect(0)
 		if attempt == u.attempt {
-			u.redial = time.Now().Add(u.scaled(u.config.Reconnect))
+			u.redial = time.Now().Add(u.Scaled(u.config.Reconnect))
 			u.config.Logger.Warn("not connected", "unit", u.config.Unit, "err", err)
 		}
 		return
 	}
 	u.link = client
-	u.connected.Store(true)
+	u.Online.Store(true)
 	u.flush()
 }
 
 // lost ends the connection; the next attempt comes after a while.
 func (u *Unit) lost() {
 	u.hangUp()
-	u.redial = time.Now().Add(u.scaled(u.config.Reconnect))
+	u.redial = time.Now().Add(u.Scaled(u.config.Reconnect))
 }
 
 func (u *Unit) hangUp() {
@@ -93,7 +93,7 @@ func (u *Unit) hangUp() {
 		u.link.Disconnect(0)
 	}
 	u.link = nil
-	u.connected.Store(false)
+	u.Online.Store(false)
 }
 
 // publish sends on the one topic of records and answers, and reports whether the MQTT broker has

@@ -27,10 +27,10 @@ var doorBits = map[telematics.Field]int{
 }
 
 func (u *Unit) state() state {
-	if !u.deaf() {
-		u.adapter = u.body
+	if !u.Deaf() {
+		u.adapter = u.Car
 	}
-	s := state{ignition: u.body.Ignition, moves: u.body.SpeedKmh > 0, locked: u.adapter.Locked}
+	s := state{ignition: u.Car.Ignition, moves: u.Car.SpeedKmh > 0, locked: u.adapter.Locked}
 	for door, bit := range doorBits {
 		if slices.Contains(u.adapter.Opened, door) {
 			s.doors |= bit
@@ -41,7 +41,7 @@ func (u *Unit) state() state {
 
 // observe makes a record if the state has changed.
 func (u *Unit) observe() {
-	if u.body.Locked != u.turned {
+	if u.Car.Locked != u.turned {
 		u.recordTurn()
 	}
 	switch now := u.state(); {
@@ -58,7 +58,7 @@ func (u *Unit) observe() {
 
 // recordTurn records whether the vehicle is locked now.
 func (u *Unit) recordTurn() {
-	u.turned = u.body.Locked
+	u.turned = u.Car.Locked
 	detail := simulator.TurnedUnlocked
 	if u.turned {
 		detail = simulator.TurnedLocked
@@ -78,8 +78,8 @@ func bit(b bool) int {
 func (u *Unit) record(event int) {
 	now := time.Now()
 	u.seen, u.recorded = u.state(), now
-	b := &u.body
-	seconds := now.Truncate(u.scaled(time.Second)) // as a unit counts
+	b := &u.Car
+	seconds := now.Truncate(u.Scaled(time.Second)) // as a unit counts
 	r := map[string]any{
 		"ts": seconds.UnixMilli(), "pr": bit(event != 0), "evt": event, "alt": 519, "239": bit(b.Ignition),
 		"240": bit(u.seen.moves), "21": 4, "66": int(b.OnboardV * 1000), "16": int(b.MileageKm * 1000),
@@ -92,7 +92,7 @@ func (u *Unit) record(event int) {
 	if event == towingID {
 		r["246"] = 1
 	}
-	if u.blind() { // the last position is repeated
+	if u.Blind() { // the last position is repeated
 		r["ang"], r["sat"], r["sp"], r["24"], r["69"] = 0, 0, 0, 0, 2
 	}
 	if u.config.Wiring.CAN {

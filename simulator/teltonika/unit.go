@@ -12,8 +12,6 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
-	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
@@ -59,22 +57,7 @@ type Wiring struct {
 var VanWiring = Wiring{Lock: 1, Unlock: 2, Immobilizer: 3, Horn: 4, CAN: true}
 
 // Faults are the faults of a unit or its vehicle.
-type Faults struct {
-	Stuck    bool          // the doors do not lock or unlock; the unit answers as ever
-	Silent   bool          // commands are neither executed nor answered. Records are sent
-	Mute     bool          // answers are lost on the way
-	Late     time.Duration // answers come so much later than the execution
-	Delay    time.Duration // commands are executed so much later
-	Offline  bool          // no network: records are kept
-	NoFix    bool          // no satellites
-	Disabled bool          // the outputs are disabled in the configuration
-	// The adapter reads nothing from the vehicle's bus, and repeats old values.
-	Deaf bool
-	// An answer is held back for up to this time, so that later ones overtake it.
-	Reorder time.Duration
-	// The chances that a command is lost, that an answer is lost, and that an answer is sent twice.
-	Drop, DropAnswer, Duplicate float64
-}
+type Faults = simulator.DeviceFaults
 
 const (
 	outputs        = 4
@@ -86,24 +69,17 @@ const (
 
 // Unit is a unit in its vehicle. Run runs it.
 type Unit struct {
-	config    Config
-	connected atomic.Bool
-	asks      chan func()
-	inbox     chan heard
-	events    chan func()
+	simulator.Device
+	config Config
+	inbox  chan heard
 
 	// The goroutine of Run owns everything below.
-	body     simulator.Body
 	turned   bool           // as the flight recorder has it
 	adapter  simulator.Body // as the adapter last heard it
-	rng      *rand.Rand
-	boots    int   // commands of an earlier one are not executed
-	counted  int64 // commands that were heard
-	dropped  int   // by the radio
-	faults   Faults
-	link     paho.Client // nil: none
+	counted  int64          // commands that were heard
+	dropped  int            // by the radio
+	link     paho.Client    // nil: none
 	attempt  int
-	lived    time.Time // up to when the vehicle has moved
 	redial   time.Time
 	recorded time.Time
 	seen     state // that the latest record was of
@@ -128,7 +104,6 @@ type state struct {
 func New(c Config) *Unit {
 	c.Broker = cmp.Or(c.Broker, "tcp://127.0.0.1:1883")
 	c.Wiring = cmp.Or(c.Wiring, VanWiring)
-	c.Speed = cmp.Or(c.Speed, 1)
 	c.Effort = cmp.Or(c.Effort, 300*time.Millisecond)
 	c.Moving, c.Stopped = cmp.Or(c.Moving, 10*time.Second), cmp.Or(c.Stopped, 240*time.Second)
 	c.KeepAlive, c.Reconnect = cmp.Or(c.KeepAlive, time.Minute), cmp.Or(c.Reconnect, 10*time.Second)
@@ -136,17 +111,17 @@ func New(c Config) *Unit {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Unit{
-		config: c, asks: make(chan func()), inbox: make(chan heard, inboxSize), events: make(chan func(), inboxSize),
-		body: c.Body, adapter: c.Body, faults: c.Faults, rng: simulator.Random(c.Seed, c.Unit),
+		Device: simulator.NewDevice(c.Unit, c.Body, c.Day, c.Faults, c.Speed, c.Seed),
+		config: c, inbox: make(chan heard, inboxSize), adapter: c.Body,
 	}
 }
 
 // Run runs the unit until the context ends.
 func (u *Unit) Run(ctx context.Context) error {
-	tick := time.NewTicker(u.scaled(time.Second))
+	tick := time.NewTicker(u.Scaled(time.Second))
 	defer tick.Stop()
 	defer u.hangUp()
-	u.lived = time.Now()
+	u.Lived = time.Now()
 	u.recordTurn()
 	u.record(0)
 	u.connect(ctx)
@@ -154,9 +129,9 @@ func (u *Unit) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case do := <-u.asks:
+		case do := <-u.Asks:
 			do()
-		case do := <-u.events:
+		case do := <-u.Events:
 			do()
 		case h := <-u.inbox:
 			if h.attempt == u.attempt {
@@ -168,115 +143,47 @@ func (u *Unit) Run(ctx context.Context) error {
 	}
 }
 
-// Connected reports whether the unit is connected.
-func (u *Unit) Connected() bool { return u.connected.Load() }
-
 // Do changes the vehicle, its faults, or both. It blocks until that is done, or the context ends.
 func (u *Unit) Do(ctx context.Context, change func(*simulator.Body, *Faults)) {
-	u.ask(ctx, func() {
-		change(&u.body, &u.faults)
-		if u.faults.Offline {
+	u.Ask(ctx, func() {
+		change(&u.Car, &u.Faults)
+		if u.Faults.Offline {
 			u.lost()
 		}
 		u.observe()
 	})
 }
 
-// Body returns the vehicle as it is, whatever the unit reports.
-func (u *Unit) Body(ctx context.Context) (b simulator.Body) {
-	u.ask(ctx, func() { b = u.body })
-	return b
-}
-
 // Restart is a reboot of the unit: what it was about to execute is lost. Records are kept, and
 // outputs keep their state.
 func (u *Unit) Restart(ctx context.Context) {
-	u.ask(ctx, func() {
-		u.boots++
+	u.Ask(ctx, func() {
+		u.Boots++
 		u.lost()
 	})
 }
 
-// Phase returns the phase of the vehicle's day; empty: it has none.
-func (u *Unit) Phase(ctx context.Context) (p simulator.Phase) {
-	u.ask(ctx, func() {
-		if u.config.Day != nil {
-			p = u.config.Day.Phase()
-		}
-	})
-	return p
-}
-
 // Cut breaks the connection; the unit connects again.
-func (u *Unit) Cut(ctx context.Context) { u.ask(ctx, u.lost) }
-
-func (u *Unit) ask(ctx context.Context, do func()) {
-	done := make(chan struct{})
-	select {
-	case u.asks <- func() { do(); close(done) }:
-		<-done
-	case <-ctx.Done():
-	}
-}
-
-// after makes Run call a function a while later.
-func (u *Unit) after(ctx context.Context, d time.Duration, do func()) {
-	if d <= 0 {
-		do()
-		return
-	}
-	time.AfterFunc(d, func() { u.later(ctx, do) })
-}
-
-func (u *Unit) later(ctx context.Context, do func()) {
-	select {
-	case u.events <- do:
-	case <-ctx.Done():
-	}
-}
-
-// scaled converts a duration of the unit to real time.
-func (u *Unit) scaled(d time.Duration) time.Duration {
-	return time.Duration(float64(d) / u.config.Speed)
-}
+func (u *Unit) Cut(ctx context.Context) { u.Ask(ctx, u.lost) }
 
 // tick is one second of the unit.
 func (u *Unit) tick(ctx context.Context) {
-	now := time.Now()
-	u.live(time.Duration(float64(now.Sub(u.lived)) * u.config.Speed))
-	u.lived = now
+	if u.Live() {
+		u.record(towingID)
+	}
+	now := u.Lived
 	u.observe()
 	period := u.config.Stopped
 	if u.state().moves {
 		period = u.config.Moving
 	}
-	if now.Sub(u.recorded) >= u.scaled(period) {
+	if now.Sub(u.recorded) >= u.Scaled(period) {
 		u.record(0)
 	}
 	switch {
-	case u.noNetwork() && u.link != nil:
+	case u.NoNetwork() && u.link != nil:
 		u.lost()
-	case u.link == nil && !u.noNetwork() && now.After(u.redial):
+	case u.link == nil && !u.NoNetwork() && now.After(u.redial):
 		u.connect(ctx)
 	}
 }
-
-// live advances the vehicle by d.
-func (u *Unit) live(d time.Duration) {
-	if u.config.Day == nil {
-		u.body.Advance(d, u.rng)
-		return
-	}
-	if u.config.Day.Pass(&u.body, d, u.rng) {
-		u.record(towingID)
-	}
-}
-
-func (u *Unit) in(p simulator.Phase) bool { return u.config.Day != nil && u.config.Day.Phase() == p }
-
-func (u *Unit) noNetwork() bool { return u.faults.Offline || u.in(simulator.Away) }
-
-func (u *Unit) deaf() bool { return u.faults.Deaf || u.in(simulator.Stale) }
-
-// blind reports whether there are no satellites: in a garage, or because the receiver sleeps.
-func (u *Unit) blind() bool { return u.faults.NoFix || u.in(simulator.Away) || u.in(simulator.Asleep) }

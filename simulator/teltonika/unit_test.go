@@ -350,7 +350,7 @@ func TestRadio_Faults(t *testing.T) {
 	w.awaitAnswers(2)
 	set(Faults{Drop: 1})
 	w.send(telematics.DisableDriving)
-	w.await("its loss", func() (is bool) { w.unit.ask(w.ctx, func() { is = w.unit.dropped == 1 }); return is })
+	w.await("its loss", func() (is bool) { w.unit.Ask(w.ctx, func() { is = w.unit.dropped == 1 }); return is })
 	set(Faults{Delay: 300 * time.Millisecond})
 	w.send(telematics.DisableDriving)
 	w.await("its arrival", func() bool {
