@@ -189,11 +189,14 @@ func (w *databaseWatch) readGauges(ctx context.Context) error {
 // schemaEvery is the interval between two checks of a schema that is not ready.
 const schemaEvery = 250 * time.Millisecond
 
-// postgresReady compares the clocks [LAW-11], checks the schema, and looks whether a write was
-// committed lately.
+// postgresReady compares the clocks [LAW-11], checks the connections and the schema, and looks
+// whether a write was committed lately.
 func postgresReady(p *pg.DB, commandBroker *broker.Broker, writes func() error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := commandBroker.CompareClock(ctx); err != nil {
+			return err
+		}
+		if err := pg.Connects(ctx, p); err != nil {
 			return err
 		}
 		if err := schemaReady(ctx, p); err != nil {

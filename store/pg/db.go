@@ -236,6 +236,21 @@ func (p *DB) Ping(ctx context.Context) error {
 	return unavailable.Wrap("ping postgres", p.Pool.PingContext(ctx))
 }
 
+// Connects returns why no connection for requests and commands can be opened; nil: each pool has
+// one. It waits for none that is in use. Readiness has others, so it does not notice by itself that
+// the server, or the role, has no more connections.
+func Connects(ctx context.Context, p *DB) error {
+	for _, pool := range []*sqlx.DB{p.Pool, p.Prepared.Pool} {
+		if pool.Stats().OpenConnections > 0 {
+			continue
+		}
+		if err := pool.PingContext(ctx); err != nil {
+			return unavailable.Wrap("connect to postgres", err)
+		}
+	}
+	return nil
+}
+
 // Close closes the connections. Calls in progress fail.
 func (p *DB) Close() error {
 	p.config.shared.hanging.close()

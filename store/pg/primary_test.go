@@ -477,6 +477,28 @@ func TestPrimary_APlainRoleSeesTheTimeline(t *testing.T) {
 	}
 }
 
+// Readiness has connections of its pool, and must notice that the others can open none.
+func TestConnects_FailsWhereTheRoleHasNoMoreConnections(t *testing.T) {
+	t.Parallel()
+	address := storetest.NewDatabase(t)
+	owner := sqlx.MustConnect("postgres", address)
+	defer owner.Close()
+	u := mustParse(t, address)
+	role := "few_" + strings.TrimPrefix(u.Path, "/")
+	owner.MustExec(`create role ` + role + ` login password 'secret'`)
+	u.User = url.UserPassword(role, "secret")
+	db := storetest.OpenWith(t, pg.Config{URL: u.String()})
+	db.Signs("secret")
+	require.NoError(t, db.Health.PingContext(t.Context()))
+	require.NoError(t, pg.Connects(t.Context(), db))
+	owner.MustExec(`alter role ` + role + ` connection limit 1`)
+	require.NoError(t, pg.Connects(t.Context(), db)) // it has some
+	db.Pool.SetMaxIdleConns(-1)
+	if err := pg.Connects(t.Context(), db); err == nil || !strings.Contains(err.Error(), "too many connections") {
+		t.Errorf("Connects = %v, want the server's refusal", err)
+	}
+}
+
 func mustParse(t *testing.T, address string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(address)

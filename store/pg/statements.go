@@ -21,7 +21,7 @@ import (
 // goroutine for each statement. That one statement is bounded by the timeouts of Postgres and of
 // the connection. Waiting for a connection, and beginning another statement, end with the context.
 type Statements struct {
-	Pool     *sqlx.DB      // for tests
+	Pool     *sqlx.DB      // for tests and Connects
 	slots    chan struct{} // one for each connection in use
 	mu       sync.RWMutex
 	prepared map[string]*sqlx.Stmt // guarded by mu
