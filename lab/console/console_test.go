@@ -275,6 +275,10 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.Press("Enter")
 	p.See("h1", "M-IM 2101")
 	p.See(`[data-action="lock"]`) // the page is read
+	p.TabTo(`[data-action="refresh"]`)
+	p.Press("Enter")
+	p.See("[data-result]", "The vehicle has just answered.")
+	p.See(`[data-action="refresh"]:focus`) // it was off meanwhile
 	p.Press("Control+k")
 	p.See("dialog[open] input:focus")
 	p.Type("lock 2101")
@@ -287,10 +291,6 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.Press("Escape")
 	p.Gone("dialog[open]")
 	p.See(`[data-action="unlock"]:focus`) // the focus before the dialog
-	p.TabTo(`[data-action="refresh"]`)
-	p.Press("Enter")
-	p.See("[data-result]", "The vehicle has just answered.")
-	p.See(`[data-action="refresh"]:focus`) // it was off meanwhile
 	p.Press("Control+k")
 	p.See("dialog[open] input:focus")
 	p.Type("unlock 2101")
