@@ -299,12 +299,11 @@ func TestSlow_ManyCommandsOfADeadInstanceAreSettledInTime(t *testing.T) {
 		const n = 3000
 		for _, order := range w.others(n) {
 			now := time.Now()
-			if _, err := w.Commands.Claim(w.Context(), &telematics.Command{
+			_, err := w.Commands.Claim(w.Context(), &telematics.Command{
 				ID: uuid.New(), Vehicle: order.Vehicle, Agency: 1, Unit: unit, Action: telematics.Lock, Lane: telematics.AccessLane,
 				Instance: "gone", Actor: admin, State: telematics.Accepted, Requested: now, Deadline: now.Add(10 * time.Second),
-			}); err != nil {
-				w.Fatal(err)
-			}
+			})
+			require.NoError(w, err)
 		}
 		time.Sleep(15 * time.Second) // the budget and 5 s [LAW-6]
 		open, err := w.Commands.Overdue(w.Context(), time.Now(), n)

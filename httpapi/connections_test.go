@@ -280,9 +280,8 @@ func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
 				adminToken(),
 			)
 			send := func() {
-				if _, err := io.WriteString(caller, request); err != nil {
-					t.Fatal(err)
-				}
+				_, err := io.WriteString(caller, request)
+				require.NoError(t, err)
 			}
 			send()
 			<-entered

@@ -46,9 +46,8 @@ func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config
 		c(&config)
 	}
 	if len(l.log.All()) == 0 { // a log with events, so that streams have a place to begin
-		if _, err := l.log.Publish(t.Context(), []telematics.Event{{Kind: telematics.ResetEvent, At: now}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.log.Publish(t.Context(), []telematics.Event{{Kind: telematics.ResetEvent, At: now}})
+		require.NoError(t, err)
 	}
 	l.feed = stream.New(config)
 	l.api = newAPI(t, func(c *httpapi.Config) { c.Feed = l.feed }, more)
@@ -202,9 +201,8 @@ func after(id string) func(*http.Request) { return withHeader("Last-Event-ID", i
 
 func (l *live) publish(events ...telematics.Event) {
 	l.t.Helper()
-	if _, err := l.log.Publish(context.Background(), events); err != nil {
-		l.t.Fatal(err)
-	}
+	_, err := l.log.Publish(context.Background(), events)
+	require.NoError(l.t, err)
 }
 
 func presence(vehicle telematics.VehicleID, agency telematics.AgencyID) telematics.Event {

@@ -125,10 +125,9 @@ func TestServer_CloseEndsWaitingConnections(t *testing.T) {
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))
 	server := serve(t, a.handler, listener)
 	caller := dial(t, listener)
-	if _, err := fmt.Fprintf(caller, "POST %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", lock,
-		adminToken()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := fmt.Fprintf(caller, "POST %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", lock,
+		adminToken())
+	require.NoError(t, err)
 	<-entered
 	ok(t, server.Close(), "Close")
 	if !caller.ended(t, time.Minute) {

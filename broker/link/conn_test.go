@@ -99,9 +99,8 @@ func TestBatchingConn_ReadsPacketsTogether(t *testing.T) {
 
 func TestBatchingConn_ReadsNothingAfterClose(t *testing.T) {
 	conn := batching(&wire{from: bytes.NewReader(append(messageOf(1), messageOf(2)...))}, time.Second, time.Minute)
-	if _, err := packets.ReadPacket(conn); err != nil {
-		t.Fatal(err)
-	}
+	_, err := packets.ReadPacket(conn)
+	require.NoError(t, err)
 	require.NoError(t, conn.Close())
 	if packet, err := packets.ReadPacket(conn); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("read %v, %v; want net.ErrClosed", packet, err)
@@ -256,9 +255,8 @@ func TestBatchingConn_MessagesAndAcknowledgementsStayWhole(t *testing.T) {
 		if id%7 == 0 {
 			packet = messageOf(id)
 		}
-		if _, err := conn.Write(packet); err != nil {
-			t.Fatal(err)
-		}
+		_, err := conn.Write(packet)
+		require.NoError(t, err)
 		if id%100 == 0 {
 			time.Sleep(ackAfter)
 		}

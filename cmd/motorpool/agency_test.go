@@ -109,9 +109,8 @@ func TestAgencyKey_AddRefusesASealingKeyUnlikeTheServices(t *testing.T) {
 	second, err := add(other + "," + sealKey) // while the sealing key is being replaced
 	require.NoError(t, err)
 	for _, id := range []string{first, second} { // the sealing key of the installation is lost
-		if _, _, err := runTool(t, "agency", "key", "revoke", "--direct", id); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := runTool(t, "agency", "key", "revoke", "--direct", id)
+		require.NoError(t, err)
 	}
 	if _, err := add(strings.Repeat("0c", 32)); err != nil {
 		t.Errorf("after the other keys were revoked: %v", err)

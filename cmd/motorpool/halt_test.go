@@ -28,9 +28,8 @@ func recorded(t *testing.T) (*pg.DB, string) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = postgres.Close() })
 	agencies := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}}}
-	if _, err := vehicles.New(postgres).Import(t.Context(), agencies); err != nil {
-		t.Fatal(err)
-	}
+	_, err = vehicles.New(postgres).Import(t.Context(), agencies)
+	require.NoError(t, err)
 	return postgres, address
 }
 

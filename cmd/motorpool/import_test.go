@@ -98,9 +98,8 @@ func TestImport_IsInTheAuditLogWithItsOperator(t *testing.T) {
 	t.Setenv("MOTORPOOL_DATABASE_URL", database)
 	for _, args := range [][]string{{"--by", "eva"}, {}, {"--dry-run"}} {
 		fromStdin(t, smallFleet)
-		if _, err := output(t, append([]string{"import", "-"}, args...)...); err != nil {
-			t.Fatal(err)
-		}
+		_, err := output(t, append([]string{"import", "-"}, args...)...)
+		require.NoError(t, err)
 	}
 	entries, err := auditlog.New(storetest.Open(t, database)).Activities(t.Context(),
 		telematics.ActivityQuery{Action: telematics.FleetImport})

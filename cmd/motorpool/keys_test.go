@@ -131,9 +131,8 @@ func TestKeysRetire_RefusesTheActiveKey(t *testing.T) {
 			t.Errorf("%s of an unknown key does not name the known ones: %v", verb, err)
 		}
 	}
-	if _, _, err := runTool(t, "keys", "activate", added); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err = runTool(t, "keys", "activate", added)
+	require.NoError(t, err)
 	if _, _, err := runTool(t, "keys", "retire", "--force", old); err != nil || len(chainOf(t, file)) != 1 {
 		t.Errorf("retire --force: %v", err)
 	}

@@ -17,9 +17,8 @@ func typed(t *testing.T, text string) {
 	t.Helper()
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
-	if _, err := write.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
+	_, err = write.WriteString(text)
+	require.NoError(t, err)
 	require.NoError(t, write.Close())
 	former := os.Stdin
 	os.Stdin = read

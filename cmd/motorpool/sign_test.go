@@ -30,9 +30,8 @@ func withStdin(t *testing.T, text string) {
 	t.Helper()
 	reader, writer, err := os.Pipe()
 	require.NoError(t, err)
-	if _, err := writer.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
+	_, err = writer.WriteString(text)
+	require.NoError(t, err)
 	_ = writer.Close()
 	stdin := os.Stdin
 	os.Stdin = reader

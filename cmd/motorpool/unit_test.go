@@ -239,9 +239,8 @@ func TestUnit_RepeatedRemoveCompletesAnInterruptedOne(t *testing.T) {
 	require.NoError(t, err)
 	// The first remove is interrupted after it changed the file and before Mosquitto read it.
 	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", "")
-	if _, _, err := runTool(t, "unit", "remove", "other"); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err = runTool(t, "unit", "remove", "other")
+	require.NoError(t, err)
 	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", broker.PIDFile())
 	if _, _, err := runTool(t, "unit", "remove", "other"); exitCode(err) != exitRefused {
 		t.Errorf("a third remove: %v", err)

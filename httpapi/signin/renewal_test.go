@@ -62,9 +62,8 @@ func TestEnd_WinsOverARenewalInFlight(t *testing.T) {
 	s, other := w.instance(), w.instance()
 	cookie := w.signInShort(s)
 	renewal := w.startRenewal(s, cookie)
-	if _, _, _, err := other.End(request(http.MethodPost, cookie)); err != nil {
-		t.Fatal(err)
-	}
+	_, _, _, err := other.End(request(http.MethodPost, cookie))
+	require.NoError(t, err)
 	renewal.answer()
 	wants(t, <-renewal.result, "unauthenticated", "Sign in again")
 	for _, instance := range []*signin.SignIn{s, other} {
@@ -352,9 +351,8 @@ func TestSessionEnded_FollowsTheSession(t *testing.T) {
 	if ended() {
 		t.Error("the session has ended at its beginning")
 	}
-	if _, _, _, err := other.End(request(http.MethodPost, cookie)); err != nil {
-		t.Fatal(err)
-	}
+	_, _, _, err := other.End(request(http.MethodPost, cookie))
+	require.NoError(t, err)
 	if !ended() {
 		t.Error("the session has not ended with the sign-out")
 	}

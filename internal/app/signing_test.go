@@ -19,9 +19,8 @@ func TestServe_WarnsOfSigningKeysThatOthersMayRead(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, keys, 0o600))
 		require.NoError(t, os.Chmod(file, mode))
 		var log bytes.Buffer
-		if _, err := (Config{SigningKeys: file}).signingKeys(slog.New(slog.NewTextHandler(&log, nil))); err != nil {
-			t.Fatal(err)
-		}
+		_, err := (Config{SigningKeys: file}).signingKeys(slog.New(slog.NewTextHandler(&log, nil)))
+		require.NoError(t, err)
 		if strings.Contains(log.String(), "chmod o=") != warns {
 			t.Errorf("mode %v: warned %t, want %t: %s", mode, !warns, warns, log.String())
 		}

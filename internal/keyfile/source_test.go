@@ -54,9 +54,8 @@ func watch(t *testing.T, test func(*watched)) {
 			Name: file, Every: time.Second, Parse: signing.ParseKeychain, Log: slog.New(slog.NewTextHandler(w, nil)),
 			Read: func(context.Context) ([]byte, error) { return os.ReadFile(file) },
 		}
-		if _, err := source.Load(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := source.Load(t.Context())
+		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/internal/assert"
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
@@ -247,9 +248,8 @@ func TestCharge_FailsWhenCancelledAtTheProcessor(t *testing.T) {
 		charge := w.add(client, rental.StartCharge)
 		w.collect(nil)
 		w.after(time.Minute)
-		if _, err := w.bank.Cancel(t.Context(), "by hand", w.is(charge).Intent); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.bank.Cancel(t.Context(), "by hand", w.is(charge).Intent)
+		require.NoError(t, err)
 		w.after(time.Minute)
 		w.wantState(charge, rental.Failed)
 		if is := w.is(charge); is.DeclineCode != "canceled" || !is.NextAttempt.IsZero() {
@@ -311,9 +311,8 @@ func TestCharge_CancelledAtTheProcessorIsNotRetriedWithAnotherCard(t *testing.T)
 		charge := w.add(client, rental.FeeCharge)
 		c := w.collect(nil)
 		w.after(time.Minute)
-		if _, err := w.bank.Cancel(t.Context(), "by hand", w.is(charge).Intent); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.bank.Cancel(t.Context(), "by hand", w.is(charge).Intent)
+		require.NoError(t, err)
 		w.ledger.SetDefault(client, w.card(client, pays))
 		w.after(time.Minute)
 		w.wantState(charge, rental.Failed)

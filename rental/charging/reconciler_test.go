@@ -158,9 +158,8 @@ func TestReconciler_ListsPaymentsWithoutACharge(t *testing.T) {
 			Metadata: map[string]string{rental.MetaInstallation: "ours"},
 		}
 		// One that has moved no money.
-		if _, err := l.bank.CreateIntent(l.Context(), "prepared", r); err != nil {
-			t.Fatal(err)
-		}
+		_, err := l.bank.CreateIntent(l.Context(), "prepared", r)
+		require.NoError(t, err)
 		l.after(4 * time.Minute)
 		l.after(2*time.Minute, lost, held)
 		for _, id := range []string{lost, held} {
@@ -176,13 +175,11 @@ func TestReconciler_ListsPaymentsWithoutACharge(t *testing.T) {
 		if n := strings.Count(l.log.String(), "no charge on record"); n != 2 {
 			t.Errorf("%d log messages of two payments: %s", n, &l.log)
 		}
-		if _, err := l.bank.Refund(l.Context(), "refund",
-			rental.RefundRequest{Refund: uuid.New(), Intent: lost, Amount: amount, Currency: "EUR"}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := l.bank.Cancel(l.Context(), "cancel", held); err != nil {
-			t.Fatal(err)
-		}
+		_, err = l.bank.Refund(l.Context(), "refund",
+			rental.RefundRequest{Refund: uuid.New(), Intent: lost, Amount: amount, Currency: "EUR"})
+		require.NoError(t, err)
+		_, err = l.bank.Cancel(l.Context(), "cancel", held)
+		require.NoError(t, err)
 		l.after(16 * time.Minute)
 	})
 }
@@ -192,10 +189,9 @@ func TestReconciler_LogsRefundsThatAreNotOnRecord(t *testing.T) {
 	withLostPayments(t, func(l *lostPayments) {
 		refund := func(intent string, m rental.Minor) {
 			t.Helper()
-			if _, err := l.bank.Refund(l.Context(), uuid.NewString(),
-				rental.RefundRequest{Refund: uuid.New(), Intent: intent, Amount: m, Currency: "EUR"}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := l.bank.Refund(l.Context(), uuid.NewString(),
+				rental.RefundRequest{Refund: uuid.New(), Intent: intent, Amount: m, Currency: "EUR"})
+			require.NoError(t, err)
 		}
 		lost, lostID := l.pays("ours", false)
 		recorded, recordedID := l.pays("ours", false)

@@ -185,9 +185,8 @@ func TestRecover_APaymentOfAnotherAmountIsNotTaken(t *testing.T) {
 				made.Payment, made.Customer = charge.PaymentID(), rentaltest.CustomerOf(client)
 				other, err := w.bank.CreateIntent(t.Context(), "earlier", made)
 				require.NoError(t, err)
-				if _, err := w.bank.Confirm(t.Context(), "earlier-confirm", other.ID, cards[0].Token); err != nil {
-					t.Fatal(err)
-				}
+				_, err = w.bank.Confirm(t.Context(), "earlier-confirm", other.ID, cards[0].Token)
+				require.NoError(t, err)
 				var log bytes.Buffer
 				c := w.collect(func(c *charging.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 				w.after(time.Minute)

@@ -27,14 +27,12 @@ func toBeDetached(t *testing.T, r CardRecord) {
 		t.Helper()
 		require.NoError(t, r.Here.DetachLater(t.Context(), h.ID, token, after))
 	}
-	if _, err := r.Here.SetCustomer(t.Context(), h.ID, "cus_detach"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.Here.SetCustomer(t.Context(), h.ID, "cus_detach")
+	require.NoError(t, err)
 	stored, interrupted := NewCard(), NewCard()
 	later(stored.Token, 0)
-	if _, err := h.put(stored, false, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.put(stored, false, nil)
+	require.NoError(t, err)
 	later(interrupted.Token, 0)
 	again := h.add(false)
 	later(again.Token, 0) // added again, by a request that did not come to its end

@@ -56,9 +56,8 @@ func lineOfChange(t *testing.T, r CardRecord) {
 	if _, err := h.put(NewCard(), false, key); err != nil { // a repetition, which changes nothing
 		t.Fatal(err)
 	}
-	if _, _, err := h.makeDefault(second.Method.ID, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err = h.makeDefault(second.Method.ID, nil)
+	require.NoError(t, err)
 	require.NoError(t, h.remove(first.ID))
 	wantCode(t, h.remove(second.Method.ID), rental.DefaultMethod)
 	require.NoError(t, r.Here.DropCard(t.Context(), second.Method.Token,

@@ -46,9 +46,8 @@ func repeatedDefault(t *testing.T, r CardRecord) {
 	if _, replayed, err := h.makeDefault(second.ID, key); replayed || err != nil {
 		t.Fatalf("%v, %v", replayed, err)
 	}
-	if _, _, err := h.makeDefault(first.ID, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := h.makeDefault(first.ID, nil)
+	require.NoError(t, err)
 	m, replayed, err := h.makeDefault(second.ID, key)
 	if err != nil || !replayed || m.ID != second.ID || m.Default {
 		t.Errorf("SetDefault = %+v, %v, %v", m, replayed, err)

@@ -238,9 +238,8 @@ func TestProcessor_FindsAPaymentByItsIdentity(t *testing.T) {
 	// The first is paid; of the second only the creation had a response.
 	paid, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
 	require.NoError(t, err)
-	if _, err := w.CreateIntent(t.Context(), uuid.NewString(), r); err != nil {
-		t.Fatal(err)
-	}
+	_, err = w.CreateIntent(t.Context(), uuid.NewString(), r)
+	require.NoError(t, err)
 	if in, found, err := w.IntentOf(t.Context(), r); !found || err != nil || in.ID != paid.ID || in.Status != rental.IntentSucceeded {
 		t.Errorf("found %v, %v, %v; want %v", in, found, err, paid)
 	}
@@ -274,10 +273,9 @@ func TestProcessor_ListsPaymentsPageByPage(t *testing.T) {
 	r := w.request(1_000, "EUR")
 	taken, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(r).ID, card.Token)
 	require.NoError(t, err)
-	if _, err := w.Refund(t.Context(), uuid.NewString(),
-		rental.RefundRequest{Refund: uuid.New(), Intent: taken.ID, Amount: 300, Currency: "EUR"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = w.Refund(t.Context(), uuid.NewString(),
+		rental.RefundRequest{Refund: uuid.New(), Intent: taken.ID, Amount: 300, Currency: "EUR"})
+	require.NoError(t, err)
 	hold := w.request(1_000, "EUR")
 	hold.Hold = true
 	held, err := w.Confirm(t.Context(), uuid.NewString(), w.prepare(hold).ID, card.Token)

@@ -51,9 +51,8 @@ func TestRun_DetachesWhatAnInstanceThatDiedHasRemoved(t *testing.T) {
 		p := newPurse(t)
 		p.add()
 		m := p.add()
-		if _, err := p.cards.RemoveMethod(t.Context(), m.Client, m.ID, telematics.Activity{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.cards.RemoveMethod(t.Context(), m.Client, m.ID, telematics.Activity{})
+		require.NoError(t, err)
 		p.within(5 * time.Minute)
 		p.wantsRecorded(1)
 	})
@@ -78,9 +77,8 @@ func TestRun_DetachesWhatARequestHasAttachedAndNotStored(t *testing.T) {
 		if n := len(p.bank.Asked("Detach")); n != 0 {
 			t.Errorf("%d cards were detached while their requests may still be repeated", n)
 		}
-		if _, err := p.try(repeated); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.try(repeated)
+		require.NoError(t, err)
 		p.within(2 * time.Hour)
 		p.wantsRecorded(2)
 	})

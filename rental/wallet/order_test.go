@@ -114,9 +114,8 @@ func TestAddMethod_NothingIsDetachedWhenTheStoreFails(t *testing.T) {
 	}
 	p.bank.FailWith(nil)
 	p.cards.FailWith(nil)
-	if _, err := p.try(card); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.try(card)
+	require.NoError(t, err)
 	p.wantsRecorded(1)
 }
 
@@ -136,13 +135,11 @@ func TestWallet_ChangesCompleteWhenTheCallerDisconnects(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	card := p.issue()
-	if _, err := p.Add(ctx, rental.NewCard{Token: card.Token, Actor: owner}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Add(ctx, rental.NewCard{Token: card.Token, Actor: owner})
+	require.NoError(t, err)
 	second := p.add()
-	if _, _, err := p.SetDefault(ctx, rental.MethodRequest{Method: second.ID, Actor: owner}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err = p.SetDefault(ctx, rental.MethodRequest{Method: second.ID, Actor: owner})
+	require.NoError(t, err)
 	first, err := p.List(t.Context(), owner)
 	require.NoError(t, err)
 	require.NoError(t, p.Remove(ctx, rental.MethodRequest{Method: first[1].ID, Actor: owner}))

@@ -100,9 +100,8 @@ func TestAdmin_SetsFaultsAndListsPayments(t *testing.T) {
 		require.NoError(t, err)
 		defer response.Body.Close()
 		var text bytes.Buffer
-		if _, err := text.ReadFrom(response.Body); err != nil {
-			t.Fatal(err)
-		}
+		_, err = text.ReadFrom(response.Body)
+		require.NoError(t, err)
 		return response.StatusCode, text.String()
 	}
 	order := `[{"kind":"too_many","method":"POST","path":"/v1/customers","times":1}]`

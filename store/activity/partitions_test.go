@@ -70,9 +70,8 @@ func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T)
 			n++
 		}
 	}()
-	if _, err := l.db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := l.db.Migrate(t.Context())
+	require.NoError(t, err)
 	close(stop)
 	n := <-added
 	if n == 0 {

@@ -138,9 +138,8 @@ func TestKeys_OtherInstancesApplyAChangeWithinASecond(t *testing.T) {
 	if !found(t, there, key.ID).Valid(time.Now()) {
 		t.Fatal("the new key is not valid at the other instance")
 	}
-	if _, _, err := here.Revoke(t.Context(), 0, key.ID, telematics.OperatorAt("eva")); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := here.Revoke(t.Context(), 0, key.ID, telematics.OperatorAt("eva"))
+	require.NoError(t, err)
 	if found(t, here, key.ID).Valid(time.Now()) {
 		t.Error("the instance that revoked the key still accepts it")
 	}
@@ -286,9 +285,8 @@ func TestFirstExpiry_IsThatOfTheFirstAgencyWithoutAnotherKey(t *testing.T) {
 	retire(other.ID, soon.Add(time.Minute))
 	want("the last key of agency 1", soon.Add(time.Minute))
 	for _, id := range []string{one.ID, other.ID} {
-		if _, _, err := k.Revoke(t.Context(), 0, id, telematics.OperatorAt("eva")); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := k.Revoke(t.Context(), 0, id, telematics.OperatorAt("eva"))
+		require.NoError(t, err)
 	}
 	want("all keys of agency 1 are revoked", soon.Add(time.Hour))
 }

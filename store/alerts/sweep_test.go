@@ -229,9 +229,8 @@ func TestRules_OpenStayAndAreCleared(t *testing.T) {
 				t.Fatal("not open")
 			}
 			of := fmt.Sprintf(" %s %d", setting.Rule, open[0].Vehicle)
-			if _, err := w.store.Acknowledge(t.Context(), open[0].ID, 0, "seen", by("eva")); err != nil {
-				t.Fatal(err)
-			}
+			_, err := w.store.Acknowledge(t.Context(), open[0].ID, 0, "seen", by("eva"))
+			require.NoError(t, err)
 			w.sweep()
 			c.clear(w)
 			w.sweep()
@@ -597,9 +596,8 @@ func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {
 	if len(found) != 1 || fmt.Sprint(found[0].Facts["kinds"]) != "[jamming towing]" {
 		t.Fatalf("found %+v", found)
 	}
-	if _, err := w.store.Acknowledge(t.Context(), found[0].ID, 0, "", by("eva")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.store.Acknowledge(t.Context(), found[0].ID, 0, "", by("eva"))
+	require.NoError(t, err)
 	write("towing") // the message again
 	w.wants()
 	w.advance(2 * time.Minute)

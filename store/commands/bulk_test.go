@@ -81,9 +81,8 @@ func TestBulk_VehicleNotHandledByADeadInstanceIsRefused(t *testing.T) {
 	} {
 		b := newBulk(1)
 		b.Requested = b.Requested.Add(-test.age)
-		if _, err := p.OpenBulk(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.OpenBulk(t.Context(), b)
+		require.NoError(t, err)
 		got, err := p.Bulk(t.Context(), b.ID)
 		if err != nil || (got.Items[0].Refusal != nil) != test.refused {
 			t.Fatalf("after %v: %+v, %v; want it refused: %t", test.age, got.Items, err, test.refused)
@@ -128,9 +127,8 @@ func TestKey_ExpiresAfterADay(t *testing.T) {
 		b := newBulk(1)
 		b.Key = brokertest.NewKey()
 		keys = append(keys, b.Key)
-		if _, err := p.OpenBulk(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.OpenBulk(t.Context(), b)
+		require.NoError(t, err)
 	}
 	for _, k := range keys[:2] {
 		storetest.Exec(t, p.Pool, `update idempotency_keys set made_at = made_at - interval '24 hours'

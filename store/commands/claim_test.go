@@ -62,9 +62,8 @@ func TestClaim_NumberIsUniqueForAVehicle(t *testing.T) {
 	add := storetest.Vehicles(t, p.DB)
 	vehicle, _ := add()
 	for _, action := range []telematics.Action{telematics.Lock, telematics.OpenTopCase} {
-		if _, err := p.Claim(context.Background(), brokertest.NewCommand(vehicle, action)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Claim(context.Background(), brokertest.NewCommand(vehicle, action))
+		require.NoError(t, err)
 	}
 	_, err := p.Pool.Exec(`update commands set seq = (select max(seq) from commands)`)
 	if refusal := pq.As(err); refusal == nil || refusal.Constraint != "commands_vehicle_seq" {

@@ -97,9 +97,8 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 		{"booked vehicle", `select count(*) from vehicles where status = 'booked'`,
 			func() (bool, error) { return rentals.FreeVehicles(t.Context(), p.DB, 10) }},
 	} {
-		if _, err := what.forget(); err != nil {
-			t.Fatal(err)
-		}
+		_, err := what.forget()
+		require.NoError(t, err)
 		var left int
 		if err := p.Pool.Get(&left, what.rows); err != nil || left != 1 {
 			t.Errorf("%s: %d rows left, want 1 (%v)", what.name, left, err)
@@ -145,9 +144,8 @@ func TestHousekeeping_ClockThatHasLeaptRemovesNothing(t *testing.T) {
 	c.Key = brokertest.NewKey()
 	p.mustClaim(t, c)
 	recorder := history.NewRecorder(history.Config{DB: p.DB, Days: 7})
-	if _, _, err := recorder.Keep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := recorder.Keep(t.Context())
+	require.NoError(t, err)
 	exec(`update idempotency_keys set made_at = made_at - interval '25 hours'`)
 	exec(`update observed_clock set observed_at = observed_at - interval '25 hours'`)
 	observe(true)
@@ -208,9 +206,8 @@ func TestForget_KeyFromTheFutureIsKeptForADay(t *testing.T) {
 	c.Key = brokertest.NewKey()
 	p.mustClaim(t, c)
 	storetest.Exec(t, p.Pool, `update idempotency_keys set made_at = made_at + interval '74 years'`)
-	if _, err := idempotency.Forget(t.Context(), p.DB, 10); err != nil {
-		t.Fatal(err)
-	}
+	_, err := idempotency.Forget(t.Context(), p.DB, 10)
+	require.NoError(t, err)
 	var made bool
 	if err := p.Pool.Get(&made, `select made_at <= now() from idempotency_keys`); err != nil || !made {
 		t.Errorf("the key is made in the future: %v, %v; want it made now", !made, err)
@@ -225,9 +222,8 @@ func TestAwaitingAnswer_AfterAClockHasGoneBack(t *testing.T) {
 	c := brokertest.NewCommand(1, telematics.Lock)
 	c.Lane, c.BestEffort.AnswerBy = telematics.UnitLane, time.Now().Add(25*time.Hour)
 	p.mustClaim(t, c)
-	if _, _, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Unknown, At: time.Now()})
+	require.NoError(t, err)
 	for _, clock := range []struct {
 		observed string
 		awaits   bool

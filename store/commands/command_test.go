@@ -38,9 +38,8 @@ func TestCommand_IsReadBackAsWritten(t *testing.T) {
 			t.Fatalf("Settle = %+v, %v, %v", settled, ok, err)
 		}
 		want = append(want, *settled)
-		if _, err := p.Claim(t.Context(), brokertest.NewCommand(other, telematics.Lock)); err != nil {
-			t.Fatal(err)
-		}
+		_, err = p.Claim(t.Context(), brokertest.NewCommand(other, telematics.Lock))
+		require.NoError(t, err)
 	}
 	got, err := p.Command(t.Context(), want[0].ID)
 	if err != nil || !reflect.DeepEqual(got, want[0]) {
@@ -194,9 +193,8 @@ func TestSettle_RepeatedCommandInABatchIsSettledInOrder(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(id, telematics.Lock)
-	if _, err := p.Claim(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Claim(t.Context(), c)
+	require.NoError(t, err)
 	after := func(state telematics.State, seconds int) *delivery.Settlement {
 		return &delivery.Settlement{Command: c.ID, State: state, At: c.Requested.Add(time.Duration(seconds) * time.Second)}
 	}
@@ -221,9 +219,8 @@ func TestSettle_FailedBatchSettlesNothing(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(id, telematics.Lock)
-	if _, err := p.Claim(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Claim(t.Context(), c)
+	require.NoError(t, err)
 	s := delivery.Settlement{Command: c.ID, State: telematics.Received, At: morning}
 	bad := delivery.Settlement{Command: c.ID, State: telematics.Failed, Reason: "\x00", At: morning}
 	if _, err := p.settle(t.Context(), []*delivery.Settlement{&s, &bad}); !pg.Splits(err) {
@@ -314,9 +311,8 @@ func TestInvalidRows_AreRefusedByNamedConstraints(t *testing.T) {
 func TestInvalidChanges_AreRefusedByNamedConstraints(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
-	if _, err := p.Claim(t.Context(), brokertest.NewCommand(id, telematics.Lock)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Claim(t.Context(), brokertest.NewCommand(id, telematics.Lock))
+	require.NoError(t, err)
 	for change, constraint := range map[string]string{
 		`state = 'done', completed_at = now()`: "commands_state_known",
 		`state = 'succeeded'`:                  "commands_completed_when_settled",

@@ -32,9 +32,8 @@ func TestDurable_NoCallerGetsASettlementThatOnlyThePrimaryHas(t *testing.T) {
 	vehicle, _ := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Key = brokertest.NewKey()
-	if _, err := p.Claim(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.Claim(t.Context(), c)
+	require.NoError(t, err)
 	updates := func() error {
 		found, err := p.Updates(t.Context(), []telematics.CommandID{c.ID}, nil)
 		if err == nil && (len(found) != 1 || found[0].State != telematics.Succeeded) {

@@ -205,9 +205,8 @@ func TestMigrate_BuildsTheIndexesOfPartitions(t *testing.T) {
 		storetest.Exec(t, p.Pool, statement)
 	}
 	for range 2 {
-		if _, err := p.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Migrate(t.Context())
+		require.NoError(t, err)
 	}
 	storetest.Exec(t, p.Pool, `select add_settled_commands_partition('2026-02-01')`)
 	var indexes []string
@@ -236,9 +235,8 @@ func BenchmarkList(b *testing.B) {
 	for name, q := range l.queries() {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := l.List(b.Context(), q); err != nil {
-					b.Fatal(err)
-				}
+				_, err := l.List(b.Context(), q)
+				require.NoError(b, err)
 			}
 		})
 	}

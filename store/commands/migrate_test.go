@@ -161,9 +161,8 @@ func TestMigrate_ValidatesRowsOfThePreviousVersion(t *testing.T) {
 	open.Unit = unit
 	require.NoError(t, writeSettled(t, p, brokertest.NewCommand(id, telematics.Lock)))
 	require.NoError(t, writeOpen(t, p, open))
-	if _, err := p.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Migrate(t.Context())
+	require.NoError(t, err)
 	var unchecked []string
 	if err := p.Pool.Select(&unchecked, `select conname from pg_constraint where not convalidated`); err != nil || len(unchecked) > 0 {
 		t.Errorf("constraints not validated: %v, %v", unchecked, err)

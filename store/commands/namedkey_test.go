@@ -26,10 +26,9 @@ func TestKey_OfACardIsTakenForCommandsAndTheReverse(t *testing.T) {
 		Actor: telematics.Actor{Subject: client.Subject, Role: telematics.Client, Agency: 1},
 	}
 	ofCard := rentaltest.NewKey(client.Subject)
-	if _, err := cards.AddMethod(t.Context(),
-		rental.Addition{Client: client.ID, Card: rentaltest.NewCard(), Key: ofCard, Activity: line, Now: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = cards.AddMethod(t.Context(),
+		rental.Addition{Client: client.ID, Card: rentaltest.NewCard(), Key: ofCard, Activity: line, Now: time.Now()})
+	require.NoError(t, err)
 	ofDecline := rentaltest.NewKey(client.Subject)
 	require.NoError(t, cards.KeepDecline(t.Context(), *ofDecline, rental.Decline{Code: "lost_card"}.Refusal()))
 	for _, used := range []*telematics.IdempotencyKey{ofCard, ofDecline} {

@@ -26,9 +26,8 @@ func TestPrepared_StatementIsPreparedOncePerConnection(t *testing.T) {
 	storetest.AddVehicle(t, p.DB, 1)
 	p.Prepared.Pool.SetMaxOpenConns(1)
 	for range 3 {
-		if _, err := p.Twin(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Twin(t.Context(), 1)
+		require.NoError(t, err)
 	}
 	var rows []struct {
 		Statement string `db:"statement"`
@@ -138,11 +137,10 @@ func TestPrepared_SurvivesLostConnectionsAndMigrations(t *testing.T) {
 	}
 	read("the first time")
 	read("again")
-	if _, err := p.Pool.ExecContext(context.Background(), `
+	_, err := p.Pool.ExecContext(context.Background(), `
 		select pg_terminate_backend(pid) from pg_stat_activity
-		where datname = current_database() and pid <> pg_backend_pid()`); err != nil {
-		t.Fatal(err)
-	}
+		where datname = current_database() and pid <> pg_backend_pid()`)
+	require.NoError(t, err)
 	read("after the connections were cut")
 	storetest.Exec(t, p.Pool, `alter table snapshots add column more text`)
 	read("after a migration")

@@ -27,9 +27,8 @@ func TestPrune_RemovesWholeMonthsBeforeTheKeptOnes(t *testing.T) {
 	oldBulk, bulkInUse := newBulk(vehicle), newBulk(vehicle)
 	oldBulk.Requested, bulkInUse.Requested = since.AddDate(0, -1, 0), since.AddDate(0, -1, 0)
 	for _, b := range []telematics.Bulk{oldBulk, bulkInUse} {
-		if _, err := p.OpenBulk(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.OpenBulk(t.Context(), b)
+		require.NoError(t, err)
 	}
 	require.NoError(t, p.RefuseBulk(t.Context(), oldBulk.ID,
 		[]telematics.BulkItem{{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}}))

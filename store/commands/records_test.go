@@ -92,9 +92,8 @@ func TestClaim_PresenceChangeMakesItStale(t *testing.T) {
 		t.Helper()
 		at := begin.Add(after)
 		presence := telematics.Presence{Status: status, Session: "one", At: at}
-		if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: at, Presence: &presence}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: at, Presence: &presence}})
+		require.NoError(t, err)
 	}
 	isStale := func() bool {
 		t.Helper()
@@ -115,14 +114,12 @@ func TestClaim_PresenceChangeMakesItStale(t *testing.T) {
 		return false
 	}
 	observe(telematics.Online, 0)
-	if _, err := twins.Record(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	_, err := twins.Record(t.Context(), id)
+	require.NoError(t, err)
 	observe(telematics.Online, time.Minute) // repeated, in the same session
 	report := telematics.Report{At: begin, Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
-	if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = twins.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}})
+	require.NoError(t, err)
 	storetest.Eventually(t, "postgres has the report", func() bool {
 		twin, err := p.Twin(t.Context(), id)
 		return err == nil && twin.Snapshot != nil
@@ -134,9 +131,8 @@ func TestClaim_PresenceChangeMakesItStale(t *testing.T) {
 	if !isStale() {
 		t.Error("not stale after a last will")
 	}
-	if _, err := twins.Twin(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	_, err = twins.Twin(t.Context(), id)
+	require.NoError(t, err)
 	if twin, _ := twins.Resolve(t.Context(), id); twin.Contact.Status != telematics.Offline {
 		t.Errorf("after a read, the cached contact is %+v, want offline", twin.Contact)
 	}

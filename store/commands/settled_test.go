@@ -129,9 +129,8 @@ func TestMoveSettled_BulksKeepTheirResults(t *testing.T) {
 	moved, _ := next()
 	stays, _ := next()
 	b := newBulk(moved, stays)
-	if _, err := p.OpenBulk(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.OpenBulk(t.Context(), b)
+	require.NoError(t, err)
 	first, second := madeAt(moved, time.Now().AddDate(0, 0, -2)), madeAt(stays, time.Now())
 	first.Bulk, second.Bulk = b.ID, b.ID
 	first, second = settleAs(t, p, first, telematics.Succeeded), settleAs(t, p, second, telematics.Failed)

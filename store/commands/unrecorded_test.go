@@ -61,9 +61,8 @@ func TestStoreUnrecorded_IgnoresRecordedCommandsAndUnitsWithoutAVehicle(t *testi
 	p := open(t, storetest.NewDatabase(t))
 	_, unit := storetest.AddVehicle(t, p.DB, 1)
 	c := brokertest.NewCommand(1, telematics.Lock)
-	if _, err := p.Claim(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Claim(t.Context(), c)
+	require.NoError(t, err)
 	for name, u := range map[string]delivery.Unrecorded{
 		"a command on record":             unrecorded(unit, c.ID),
 		"a unit without a vehicle":        unrecorded("unit-9", uuid.New()),

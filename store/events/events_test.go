@@ -126,9 +126,8 @@ func TestPublish_RemovesOldEntries(t *testing.T) {
 			&goredis.XAddArgs{Stream: eventsKey, ID: id, Values: []any{eventField, "{}"}}).Err())
 	}
 	last := fmt.Sprintf("%d-0", hourAgo-1)
-	if _, err := New(db).Publish(t.Context(), []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now()}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := New(db).Publish(t.Context(), []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now()}})
+	require.NoError(t, err)
 	left, err := db.Client.XRange(t.Context(), eventsKey, "-", "+").Result()
 	if err != nil || len(left) > old/2 || !slices.ContainsFunc(left, func(m goredis.XMessage) bool { return m.ID == last }) {
 		t.Errorf("%d of %d old entries are left, error %v; want at most half, and the newest", len(left), old, err)

@@ -49,9 +49,8 @@ func TestBeat_NumbersGrowAndShowTheOthers(t *testing.T) {
 func TestBeat_FailsWherePostgresTakesNoWrites(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	db := storetest.Open(t, address)
-	if _, err := Beat(t.Context(), db, "a", "key", 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err := Beat(t.Context(), db, "a", "key", 0)
+	require.NoError(t, err)
 	storetest.Exec(t, db.Pool, `do $$ begin execute format('alter database %I set default_transaction_read_only = on',
 		current_database()); end $$`)
 	if _, err := Beat(t.Context(), storetest.Open(t, address), "a", "key", 1); err == nil {

@@ -96,9 +96,8 @@ func TestMigrate_UpgradesEachReleaseAndBuildsWithoutLowerNumbers(t *testing.T) {
 				t.Error("Migrated does not report that migrations are missing")
 			}
 			storetest.AddVehicle(t, db, 1, telematics.Lock)
-			if _, err := db.Migrate(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			_, err := db.Migrate(t.Context())
+			require.NoError(t, err)
 			if err := db.Migrated(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -142,9 +141,8 @@ func TestMigrate_RepairsWhatEditedMigrationsLeft(t *testing.T) {
 	} {
 		storetest.Exec(t, db.Pool, statement)
 	}
-	if _, err := db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := db.Migrate(t.Context())
+	require.NoError(t, err)
 	if lines := difference(schema(t, db), want); len(lines) > 0 {
 		t.Errorf("the schema differs from that of an empty database:\n%s", strings.Join(lines, "\n"))
 	}
@@ -195,9 +193,8 @@ func apply(t *testing.T, db *pg.DB, numbers ...int64) {
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, db.Pool.DB, chosen)
 	require.NoError(t, err)
-	if _, err := provider.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = provider.Up(t.Context())
+	require.NoError(t, err)
 }
 
 // schema returns one line for each column, constraint, index, function and trigger of a database.

@@ -189,9 +189,8 @@ func TestStore_TheMigrationGrantsTheRoleOfAnInstance(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if _, err := db.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := db.Migrate(t.Context())
+	require.NoError(t, err)
 	var has []bool
 	require.NoError(t, db.Pool.Select(&has, `select has_table_privilege('earlier_instance', 'operators', p)
 		from unnest(array['select', 'update', 'insert', 'delete']) as p`))

@@ -250,9 +250,8 @@ func signedLine(t *testing.T, db *pg.DB, system string, timeline int) string {
 // systemOf returns the system of the server, and creates the secret of the installation.
 func systemOf(t *testing.T, db *pg.DB) (system string) {
 	t.Helper()
-	if _, err := settings.SharedGroup(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	_, err := settings.SharedGroup(t.Context(), db)
+	require.NoError(t, err)
 	require.NoError(t, db.Pool.Get(&system, `select system_identifier::text from pg_control_system()`))
 	return system
 }

@@ -20,11 +20,10 @@ func TestFindCharges_FiltersAndNamesTheActor(t *testing.T) {
 	zoe := operator
 	zoe.Subject = "zoe"
 	capture := asks(zoe, rental.BookingCapture, first.ID, noon.Add(2*time.Minute))
-	if _, _, err := w.here.Amend(t.Context(), capture, func(d rental.BookingDetails) (rental.Change, error) {
+	_, _, err := w.here.Amend(t.Context(), capture, func(d rental.BookingDetails) (rental.Change, error) {
 		return d.CaptureDeposit(capture.Now, 1_000, "scratch")
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
+	require.NoError(t, err)
 	w.amend(rental.BookingEnd, first.ID, noon.Add(3*time.Hour), finishAt(noon.Add(3*time.Hour)))
 	w.amend(rental.BookingStart, second.ID, noon.Add(4*time.Hour), beginAt(noon.Add(4*time.Hour)))
 

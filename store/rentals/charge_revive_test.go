@@ -69,9 +69,8 @@ func TestDefault_NewOneIsTriedImmediatelyForUnpaidCharges(t *testing.T) {
 		},
 		"added": func(o *owing, _ rental.Method) rental.MethodID { return o.add(true).ID },
 		"added again": func(o *owing, second rental.Method) rental.MethodID {
-			if _, err := o.put(second.Card, true); err != nil {
-				t.Fatal(err)
-			}
+			_, err := o.put(second.Card, true)
+			require.NoError(t, err)
 			return second.ID
 		},
 		"next, after the first was dropped": func(o *owing, second rental.Method) rental.MethodID {
@@ -157,9 +156,8 @@ func TestDefault_TheSameCardIsTriedAgainOnceNoAttemptIsDue(t *testing.T) {
 	o.wantsDue("failed", soft, only.ID)
 	o.wantsDue("forbidden", hard, 0)
 	again := o.fee(failed, only.ID)
-	if _, err := o.put(only.Card, true); err != nil {
-		t.Fatal(err)
-	}
+	_, err := o.put(only.Card, true)
+	require.NoError(t, err)
 	o.wantsDue("failed, and the card is added again", again, only.ID)
 }
 
@@ -171,9 +169,8 @@ func TestDefault_RenewedCardIsRetriedUnlessBarred(t *testing.T) {
 	soft, hard := o.fee(declined, first.ID), o.fee(`state = 'failed', hard = true`, first.ID)
 	renewed := first.Card
 	renewed.Token, renewed.ExpYear = rentaltest.NewCard().Token, 2039
-	if _, err := o.put(renewed, false); err != nil {
-		t.Fatal(err)
-	}
+	_, err := o.put(renewed, false)
+	require.NoError(t, err)
 	o.wantsDue("declined", soft, first.ID)
 	o.wantsDue("forbidden", hard, 0)
 }
@@ -217,9 +214,8 @@ func TestDefault_BarredCardStaysBarredAfterItsRemoval(t *testing.T) {
 	require.NoError(t, o.remove(stolen.ID))
 	again := stolen.Card
 	again.Token = rentaltest.NewCard().Token
-	if _, err := o.put(again, true); err != nil {
-		t.Fatal(err)
-	}
+	_, err := o.put(again, true)
+	require.NoError(t, err)
 	o.wantsDue("with the barred card as a new method", fee, 0)
 	require.NoError(t, o.makeDefault(first.ID))
 	o.wantsDue("with another card", fee, first.ID)

@@ -72,9 +72,8 @@ func (m *market) exec(query string, args ...any) {
 
 func (m *market) client() rental.ClientID {
 	id := newCardholder(m.t, m.p).client.ID
-	if _, err := m.p.SetCustomer(context.Background(), id, rentaltest.CustomerOf(id)); err != nil {
-		m.t.Fatal(err)
-	}
+	_, err := m.p.SetCustomer(context.Background(), id, rentaltest.CustomerOf(id))
+	require.NoError(m.t, err)
 	return id
 }
 

@@ -3,6 +3,7 @@ package rentals
 import (
 	"testing"
 
+	"motorpool/internal/require"
 	"motorpool/rental/rentaltest"
 	"motorpool/store/storetest"
 )
@@ -14,23 +15,19 @@ func TestDetachments_ComeWithTheChangeThatMakesACardUseless(t *testing.T) {
 	c := newCardholder(t, p)
 	c.add(true)
 	removed := c.add(false)
-	if _, err := c.RemoveMethod(t.Context(), c.client.ID, removed.ID, c.line("payment_method.remove")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.RemoveMethod(t.Context(), c.client.ID, removed.ID, c.line("payment_method.remove"))
+	require.NoError(t, err)
 	card := rentaltest.NewCard()
-	if _, err := c.put(card, false); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.put(card, false)
+	require.NoError(t, err)
 	renewed := card
 	renewed.Token, renewed.ExpYear = rentaltest.NewCard().Token, 2035
-	if _, err := c.put(renewed, false); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.put(renewed, false)
+	require.NoError(t, err)
 	twice := renewed
 	twice.Token = rentaltest.NewCard().Token
-	if _, err := c.put(twice, false); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.put(twice, false)
+	require.NoError(t, err)
 	for what, token := range map[string]string{
 		"removed": removed.Token, "replaced by a renewed one": card.Token, "one more of the same": twice.Token,
 	} {

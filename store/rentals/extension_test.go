@@ -151,10 +151,9 @@ func TestExtension_CardThatComesAtTheLastMomentIsTried(t *testing.T) {
 		charge.ID, w.visa,
 	)
 	job := w.takeOne()
-	if _, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity,
-		nil); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity,
+		nil)
+	require.NoError(t, err)
 	if ok, err := w.here.SettleCharge(t.Context(), job, rental.Result{State: rental.Released, DeclineCode: "no_card"}); ok || err != nil {
 		t.Errorf("taken back %v, %v; want it tried with the new card", ok, err)
 	}
@@ -170,10 +169,9 @@ func TestMended_AlsoWhileTheOldCardIsTriedAgain(t *testing.T) {
 	w := newRentalWorld(t)
 	_, charge := w.declinedExtension()
 	w.exec(`update charges set state = 'unknown', payment_method_id = $2 where id = $1`, charge.ID, w.visa)
-	if _, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity,
-		nil); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity,
+		nil)
+	require.NoError(t, err)
 	if n := w.count(`select count(*) from charges where id = $1 and mended_at is not null`, charge.ID); n != 1 {
 		t.Error("another card, while the processor gives no answer about the old one, counts for nothing")
 	}

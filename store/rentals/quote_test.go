@@ -198,9 +198,8 @@ func TestQuote_OfACategoryAtAStation(t *testing.T) {
 		if err != nil || q.Booking.VehicleID != want {
 			t.Fatalf("quote %+v, %v; want one of vehicle %d", q, err, want)
 		}
-		if _, err := w.reserve(byQuote(q), noon); err != nil {
-			t.Fatal(err)
-		}
+		_, err = w.reserve(byQuote(q), noon)
+		require.NoError(t, err)
 	}
 	if _, err := w.quote(0, 0, 2, atStation); codeOf(err) != rental.VehicleNotAvailable {
 		t.Errorf("without a free van: %v, want %s", err, rental.VehicleNotAvailable)
@@ -215,9 +214,8 @@ func TestQuote_OfACategoryAtAStation(t *testing.T) {
 func TestForgetQuotes_LongAfterTheyHaveExpired(t *testing.T) {
 	w := newRentalWorld(t)
 	for range 2 {
-		if _, err := w.quote(1, 0, 2); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.quote(1, 0, 2)
+		require.NoError(t, err)
 	}
 	w.exec(`update quotes set expires_at = now() - interval '23 hours'`)
 	w.exec(`update quotes set expires_at = now() - interval '25 hours' where id = (select min(id::text)::uuid from quotes)`)

@@ -53,9 +53,8 @@ func newRentalWorld(t *testing.T) *rentalWorld {
 			Features: []string{"isofix", "navigation"}, Actions: telematics.ControlActions,
 		})
 	}
-	if _, err := w.here.Import(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.here.Import(t.Context(), file)
+	require.NoError(t, err)
 	w.exec(`update agencies set tax_ppm = 100000, cancel_cutoff = '2 hours', buffer = '15 minutes'`)
 	w.exec(`update vehicles set hourly_rate = 1500, deposit = 20000`)
 	w.visa = w.addCard("anna", "visa", "4242")

@@ -649,9 +649,8 @@ func TestTransitions_AnEarlierAttemptIsExecutedLate(t *testing.T) {
 				}
 				return telematics.Succeeded
 			})
-			if _, err := d.ask(rental.StartRental, ""); err != nil {
-				t.Fatal(err)
-			}
+			_, err := d.ask(rental.StartRental, "")
+			require.NoError(t, err)
 			storetest.Eventually(t, "it was ordered again", func() bool {
 				is := d.details().Transition
 				return is.Attempt == 1 && is.Step == rental.StepConfirm
@@ -729,9 +728,8 @@ func TestTransitions_StaffEndWhatWaits(t *testing.T) {
 	end, err := d.ask(rental.EndRental, "")
 	require.NoError(t, err)
 	storetest.Eventually(t, "a person is called", func() bool { return d.details().Transition.NeedsStaff })
-	if _, err := d.ask(rental.EndRental, "towed to the yard"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = d.ask(rental.EndRental, "towed to the yard")
+	require.NoError(t, err)
 	ended := d.await(end)
 	if ended.State != rental.TransitionDone || ended.Override != "towed to the yard" || !d.shows(ended, "failed") {
 		t.Errorf("end %+v", ended)
@@ -772,9 +770,8 @@ func TestTransitions_StaffEndWhatCannotBeReached(t *testing.T) {
 	end, err := d.ask(rental.EndRental, "")
 	require.NoError(t, err)
 	storetest.Eventually(t, "it was ordered again", func() bool { return d.details().Transition.Attempt > 1 })
-	if _, err := d.ask(rental.EndRental, "burnt out"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = d.ask(rental.EndRental, "burnt out")
+	require.NoError(t, err)
 	if ended := d.await(end); ended.State != rental.TransitionDone {
 		t.Errorf("end %+v", ended)
 	}
@@ -791,9 +788,8 @@ func TestTransitions_StaffGiveUpLockingAVehicleThatDoesNotAnswer(t *testing.T) {
 		is := d.details().Transition
 		return is.Step == rental.StepUndo && is.NeedsStaff
 	})
-	if _, err := d.ask(rental.StartRental, "a colleague has locked it"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = d.ask(rental.StartRental, "a colleague has locked it")
+	require.NoError(t, err)
 	ended := d.await(start)
 	d.wantsFailed(ended, telematics.CommandTimeout)
 	d.wants(rental.Upcoming, 0, 0)

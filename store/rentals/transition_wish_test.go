@@ -116,9 +116,8 @@ func TestTransitions_ARequestThatJoinsKeepsItsKey(t *testing.T) {
 	if joined, _, err := d.request(anna, rental.StartRental, "second", "", nil); err != nil || joined.ID != start.ID {
 		t.Errorf("%s, %v; want %s", joined.ID, err, start.ID)
 	}
-	if _, err := d.giveUp(start.ID, ""); err != nil {
-		t.Fatal(err)
-	}
+	_, err = d.giveUp(start.ID, "")
+	require.NoError(t, err)
 	d.bank.FailWith(nil)
 	d.await(start)
 	if again, replayed, err := d.request(anna, rental.StartRental, "second", "", nil); err != nil || !replayed || again.ID != start.ID {
@@ -240,9 +239,8 @@ func TestTransitions_ALimitIsAskedBeforeTheVehicle(t *testing.T) {
 	d.cars.lastSeen(time.Now().Add(-time.Minute))
 	refused(rental.EndRental, 1, 2)
 	d.cars.script(unknownTo(telematics.Lock))
-	if _, _, err := d.request(anna, rental.PauseRental, "pause", "", nil); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := d.request(anna, rental.PauseRental, "pause", "", nil)
+	require.NoError(t, err)
 	d.awaitStep(rental.StepConfirm, 0)
 	refused(rental.PauseRental, 2, 3)
 	if _, replayed, err := d.request(anna, rental.PauseRental, "pause", "", admit); err != nil || !replayed || asked != 3 {

@@ -111,9 +111,8 @@ func TestWriteDue_IsSoonerForAMoveWithTheIgnitionOff(t *testing.T) {
 					telematics.Latitude: north, telematics.Longitude: 11.5, telematics.Ignition: c.ignition,
 				}}
 				seen := []delivery.Observation{{Unit: d.unit, At: time.Now(), Report: report}}
-				if _, err := twins.Observe(t.Context(), seen); err != nil {
-					t.Fatal(err)
-				}
+				_, err := twins.Observe(t.Context(), seen)
+				require.NoError(t, err)
 				twins.flushRedis(t.Context(), nil)
 				if i == 0 {
 					d.writeDue(twins)
@@ -139,9 +138,8 @@ func TestWriteDue_IsSoonerForUrgentReports(t *testing.T) {
 		return func(d *dueTwins, twins *Twins) {
 			d.Helper()
 			p := telematics.Presence{Status: status, Session: "s", At: time.Now()}
-			if _, err := twins.Observe(d.Context(), []delivery.Observation{{Unit: d.unit, At: time.Now(), Presence: &p}}); err != nil {
-				d.Fatal(err)
-			}
+			_, err := twins.Observe(d.Context(), []delivery.Observation{{Unit: d.unit, At: time.Now(), Presence: &p}})
+			require.NoError(d, err)
 		}
 	}
 	const interval = time.Minute
@@ -179,9 +177,8 @@ func TestWriteDue_IsSoonerForUrgentReports(t *testing.T) {
 				wait := twins.Report(delivery.Observation{Unit: d.unit, At: time.Now(), Report: statusAt(d.start, 2)})
 				storetest.Eventually(t, "the report waits for the flush to redis", func() bool { return twins.queue.size() > 0 })
 				twins.flushRedis(t.Context(), nil)
-				if _, err := wait(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				_, err := wait(t.Context())
+				require.NoError(t, err)
 			} else {
 				d.report(twins, 2, test.fields...)
 			}
@@ -426,9 +423,8 @@ func TestDurableTwin_StoresWhenTheUnitWasLastSeen(t *testing.T) {
 	d.report(twins, 1)
 	d.writeDue(twins)
 	seen := time.Now().Add(time.Minute).Truncate(time.Microsecond).UTC()
-	if _, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: d.unit, At: seen}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := twins.Observe(t.Context(), []delivery.Observation{{Unit: d.unit, At: seen}})
+	require.NoError(t, err)
 	if twin, err := twins.DurableTwin(t.Context(), d.id); err != nil || !twin.Contact.LastSeen.Equal(seen) || twin.Unstored {
 		t.Errorf("last seen %v, unstored %t, %v; want %v, stored", twin.Contact.LastSeen, twin.Unstored, err, seen)
 	}

@@ -32,9 +32,8 @@ func newRecordedFleet(t *testing.T) *recordedFleet {
 	db := storetest.Open(t, storetest.NewDatabase(t))
 	f := &recordedFleet{T: t, db: db, metrics: prometheus.NewRegistry()}
 	f.recorder = history.NewRecorder(history.Config{DB: db, Days: 7, Metrics: f.metrics})
-	if _, _, err := f.recorder.Keep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := f.recorder.Keep(t.Context())
+	require.NoError(t, err)
 	_, f.unit = storetest.AddVehicle(t, db, 1)
 	f.exec(`insert into agencies (id, code, name) values (2, 'TWO', 'Two')`)
 	storetest.AddVehicle(t, db, 2)

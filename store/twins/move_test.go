@@ -27,16 +27,14 @@ func demoFleet(t *testing.T) vehicles.FleetFile {
 func TestImport_MovedUnitHasNoContact(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
-	if _, err := p.Import(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Import(t.Context(), file)
+	require.NoError(t, err)
 	for _, v := range file.Vehicles {
 		presence := telematics.Presence{
 			Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{},
 		}
-		if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: v.Unit, At: morning, Presence: &presence}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Observe(t.Context(), []delivery.Observation{{Unit: v.Unit, At: morning, Presence: &presence}})
+		require.NoError(t, err)
 	}
 	known, err := p.Twin(t.Context(), 4)
 	if err != nil || known.Contact.Status != telematics.Online {
@@ -67,9 +65,8 @@ func TestImport_SetsTheProtocolOfAUnit(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	file.Vehicles[3].Protocol = "tomorrow" // a protocol of a newer version
-	if _, err := p.Import(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Import(t.Context(), file)
+	require.NoError(t, err)
 	for i, want := range map[int]telematics.Protocol{2: "v1", 3: "tomorrow"} {
 		twin, err := p.Twin(t.Context(), file.Vehicles[i].ID)
 		if err != nil || twin.Protocol != want {
@@ -78,10 +75,9 @@ func TestImport_SetsTheProtocolOfAUnit(t *testing.T) {
 	}
 	unit := file.Vehicles[3].Unit
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning}
-	if _, err := p.Observe(t.Context(),
-		[]delivery.Observation{{Unit: unit, Protocol: "tomorrow", At: morning, Presence: &presence}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.Observe(t.Context(),
+		[]delivery.Observation{{Unit: unit, Protocol: "tomorrow", At: morning, Presence: &presence}})
+	require.NoError(t, err)
 	file.Vehicles[3].Protocol = "v1"
 	if got, err := p.Import(t.Context(), file); err != nil || got != (vehicles.Imported{Units: 1}) {
 		t.Errorf("Import = %+v, %v; want one unit", got, err)

@@ -55,9 +55,8 @@ func TestObserve_StoresEachFieldWithItsTime(t *testing.T) {
 	_, unit := storetest.AddVehicle(t, p.DB, 1)
 	at := time.UnixMilli(1767348000250).UTC()
 	report := telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: 48.5, telematics.KeyStatus: nil}}
-	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Report: &report}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Report: &report}})
+	require.NoError(t, err)
 	var fields string
 	require.NoError(t, p.Pool.Get(&fields, `select fields from snapshots where vehicle_id = 1`))
 	want := `{"telemetry.speed_kmh": {"v": 48.5, "at": 1767348000250}, "telemetry.key_status": {"v": null, "at": 1767348000250}}`
@@ -91,9 +90,8 @@ func TestObserve_ReportChangesOnlyLastSeenOfTheContact(t *testing.T) {
 		{Unit: units[2], At: later.At, Presence: &later},
 		{Unit: units[2], At: later.At.Add(time.Minute), Report: &report},
 	}} {
-		if _, err := p.Observe(t.Context(), seen); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Observe(t.Context(), seen)
+		require.NoError(t, err)
 	}
 	first := spoke[0].Contact(telematics.Contact{})
 	moved := delivery.Observation{At: later.At, Presence: &later}.Contact(first)
@@ -115,9 +113,8 @@ func TestForgetContacts_KeepsOnlyWhatUnitsDeclared(t *testing.T) {
 		Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{},
 		Keys: []string{},
 	}
-	if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Presence: &presence}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Presence: &presence}})
+	require.NoError(t, err)
 	require.NoError(t, p.ForgetContacts(t.Context()))
 	twin, err := p.Twin(t.Context(), id)
 	declared := telematics.Contact{Actions: presence.Actions, Keys: presence.Keys, Firmware: "4.2"}
@@ -129,11 +126,10 @@ func TestForgetContacts_KeepsOnlyWhatUnitsDeclared(t *testing.T) {
 func TestForgetContacts_IsPublishedAsAbsent(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, unit := storetest.AddVehicle(t, p.DB, 1)
-	if _, err := p.Observe(t.Context(),
+	_, err := p.Observe(t.Context(),
 		[]delivery.Observation{{Unit: unit, At: time.Now(),
-			Presence: &telematics.Presence{Status: telematics.Online, At: time.Now()}}}); err != nil {
-		t.Fatal(err)
-	}
+			Presence: &telematics.Presence{Status: telematics.Online, At: time.Now()}}})
+	require.NoError(t, err)
 	require.NoError(t, p.ForgetContacts(t.Context()))
 	aged, err := p.Aged(t.Context())
 	if err != nil || len(aged) != 1 || aged[0].Vehicle != id || aged[0].Presence != telematics.Absent || !aged[0].LastSeen.IsZero() {
@@ -161,9 +157,8 @@ func TestAged_AgreesWithObservations(t *testing.T) {
 					if heard {
 						seen = append(seen, delivery.Observation{Unit: unit, At: at.Add(time.Second)})
 					}
-					if _, err := p.Observe(t.Context(), seen); err != nil {
-						t.Fatal(err)
-					}
+					_, err := p.Observe(t.Context(), seen)
+					require.NoError(t, err)
 				}
 			}
 		}
@@ -184,9 +179,8 @@ func TestSnapshot_RecordsThatAFieldHadAValue(t *testing.T) {
 		{telematics.SpeedKmh: nil},
 	} {
 		report := telematics.Report{At: at.Add(time.Duration(i) * time.Second), Values: values}
-		if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Report: &report}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Report: &report}})
+		require.NoError(t, err)
 	}
 	twin, err := open(t, address).Twin(t.Context(), id)
 	require.NoError(t, err)
@@ -213,9 +207,8 @@ func TestObserve_StateOfAClockFarAheadIsRemovedByTheRunbook(t *testing.T) {
 	observe := func(at time.Time, values map[telematics.Field]any) {
 		t.Helper()
 		report := telematics.Report{At: at, Values: values}
-		if _, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: at, Report: &report}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: at, Report: &report}})
+		require.NoError(t, err)
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	observe(now, map[telematics.Field]any{telematics.FuelLevel: 60.0, telematics.SpeedKmh: 1.0})

@@ -16,9 +16,8 @@ import (
 func TestConfirm_RefreshesOwnerOfUnit(t *testing.T) {
 	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
 	id, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
-	if _, err := twins.Record(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	_, err := twins.Record(t.Context(), id)
+	require.NoError(t, err)
 	owned, ok := twins.owners.find(unit)
 	if !ok {
 		t.Error("a record that was read does not give the owner of its unit")
@@ -44,9 +43,8 @@ func TestOwners_AnswerFindsTheRequestedVehicleForAsLongAsItMayTake(t *testing.T)
 	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
 	asked, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
 	other, _ := storetest.AddVehicle(t, twins.stored.DB, 1)
-	if _, err := twins.Record(t.Context(), asked); err != nil {
-		t.Fatal(err)
-	}
+	_, err := twins.Record(t.Context(), asked)
+	require.NoError(t, err)
 	age := func(by time.Duration) {
 		aged, _ := twins.owners.cached.Peek(unit)
 		aged.until = time.Now().Add(-by)

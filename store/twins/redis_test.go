@@ -121,9 +121,8 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenCompletely(t *testing.T) {
 	// As after an hour without reports.
 	require.NoError(t, twins.redis.db.Client.FlushAll(t.Context()).Err())
 	for range 3 {
-		if _, err := twins.Twin(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		_, err := twins.Twin(t.Context(), id)
+		require.NoError(t, err)
 	}
 	if lost := twins.queue.queued[id]; lost == nil || lost.observed != 1 {
 		t.Errorf("queued after three reads: %+v, want the state once", lost)

@@ -206,9 +206,8 @@ func TestReport_IsSeenByEveryInstanceWhenTheWaitEnds(t *testing.T) {
 		if _, cached := here.owners.find(unit); cached != (n > 0) {
 			t.Fatalf("report %d: owner cached %v, want %v", n, cached, n > 0)
 		}
-		if _, err := awaited(t, here, unit, statusAt(start, n)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := awaited(t, here, unit, statusAt(start, n))
+		require.NoError(t, err)
 		twin, err := there.Twin(t.Context(), id)
 		if got := mileage(t, twin, err); got != float64(n) {
 			t.Fatalf("the other instance reads %v, want %d", got, n)
@@ -304,9 +303,8 @@ func TestReport_IsInPostgresWhileRedisIsUnavailable(t *testing.T) {
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	require.NoError(t, server.Kill())
 	for n := range 5 {
-		if _, err := awaited(t, twins, unit, statusAt(start, n)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := awaited(t, twins, unit, statusAt(start, n))
+		require.NoError(t, err)
 		twin, err := postgres.Twin(t.Context(), id)
 		if got := mileage(t, twin, err); got != float64(n) {
 			t.Fatalf("postgres has %v, want %d", got, n)
@@ -322,9 +320,8 @@ func TestReport_IsInPostgresWhereRedisRefusesIt(t *testing.T) {
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	require.NoError(t, redis.Client.Set(t.Context(), stateKey(id), "no hash", 0).Err())
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-	if _, err := awaited(t, twins, unit, statusAt(start, 3)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := awaited(t, twins, unit, statusAt(start, 3))
+	require.NoError(t, err)
 	if twin, err := postgres.Twin(t.Context(), id); mileage(t, twin, err) != 3 {
 		t.Errorf("postgres has %v, want 3", mileage(t, twin, err))
 	}
@@ -390,9 +387,8 @@ func endsWithReports(t *testing.T, redisIsDown bool) {
 			delivery.Observation{Unit: unit, At: time.Now(), Report: statusAt(time.Now().Truncate(time.Millisecond), 7)},
 		)
 	}
-	if _, err := twins.Observe(t.Context(), observations); err != nil {
-		t.Fatal(err)
-	}
+	_, err := twins.Observe(t.Context(), observations)
+	require.NoError(t, err)
 	assert.Equal(t, twins.queue.size(), len(ids), "unwritten")
 	stop()
 	require.NoError(t, twins.Run(ctx, nil))
@@ -479,9 +475,8 @@ func TestTwins_MovedUnitLeavesTheStateAtItsVehicle(t *testing.T) {
 	if seen := observed(t, moved, unit, late); len(seen.Changes) != 0 {
 		t.Errorf("a report of before the move changes %+v", seen.Changes)
 	}
-	if _, err := awaited(t, moved, unit, statusAt(at.Add(11*time.Minute), 103)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := awaited(t, moved, unit, statusAt(at.Add(11*time.Minute), 103))
+	require.NoError(t, err)
 	for _, reader := range []*Twins{twins, moved} {
 		one, err := reader.Twin(t.Context(), first)
 		// The vehicle keeps the state that was stored.

@@ -37,9 +37,8 @@ func randomFleet(t *testing.T, p *fixture, n int) []telematics.Twin {
 		}
 		file.Vehicles = append(file.Vehicles, v)
 	}
-	if _, err := p.Import(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Import(t.Context(), file)
+	require.NoError(t, err)
 	twins := make([]telematics.Twin, len(file.Vehicles))
 	for i, v := range file.Vehicles {
 		twins[i].Vehicle = v

@@ -347,9 +347,8 @@ func TestImport_StatusStaysThatOfNow(t *testing.T) {
 	require.NoError(t, err)
 	// Another import, meanwhile.
 	change(t, p, `{"vehicles":[{"id":1,"status":"maintenance","brand":"VW"}]}`)
-	if _, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.Apply(t.Context(), plan, telematics.OperatorAt("eva"))
+	require.NoError(t, err)
 	if v := onRecord(t, p).vehicles[1]; v.Status != telematics.Maintenance || v.Brand != "VW" || v.Color != "red" {
 		t.Errorf("vehicle 1 is %+v, want what both files say", v)
 	}
@@ -438,9 +437,8 @@ func TestImport_NoVehicleIsForRentInTheWrongCurrency(t *testing.T) {
 		end $$;
 		create trigger check_rates before update of currency on agencies for each row
 		when (old.currency <> new.currency) execute function check_rates()`)
-	if _, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.Apply(t.Context(), plan, telematics.OperatorAt("eva"))
+	require.NoError(t, err)
 	if v := onRecord(t, p).vehicles[1]; v.rate == nil || v.rate.Hourly != 2400 {
 		t.Errorf("vehicle 1 costs %+v", v.rate)
 	}

@@ -127,9 +127,8 @@ func vehicleStatuses(t *testing.T, p *fixture) map[telematics.VehicleID]telemati
 func TestImport_StatusFollowsFromBookings(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t) // vehicle 6 is in use, vehicle 10 in maintenance
-	if _, err := p.Import(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Import(t.Context(), file)
+	require.NoError(t, err)
 	putBooking(t, p, 1, 5, "upcoming")
 	putBooking(t, p, 2, 0, "active")
 	putBooking(t, p, 2, 5, "upcoming")
@@ -155,9 +154,8 @@ func TestImport_StatusFollowsFromBookings(t *testing.T) {
 	}
 	// Two vehicles are back in service.
 	file.Vehicles[3].Status, file.Vehicles[4].Status = telematics.Available, telematics.Available
-	if _, err := p.Import(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
+	_, err = p.Import(t.Context(), file)
+	require.NoError(t, err)
 	if is := vehicleStatuses(t, p); is[4] != telematics.Booked || is[5] != telematics.InUse {
 		t.Errorf("statuses %v, want 4 booked and 5 in use", is)
 	}
@@ -167,9 +165,8 @@ func TestImport_StatusFollowsFromBookings(t *testing.T) {
 func TestImport_WaitsForAConcurrentBooking(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
-	if _, err := p.Import(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Import(t.Context(), file)
+	require.NoError(t, err)
 	tx, err := p.Pool.BeginTxx(t.Context(), nil)
 	require.NoError(t, err)
 	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
@@ -218,9 +215,8 @@ func TestImport_BestEffortUnlockIsTheAgencys(t *testing.T) {
 		for i := range file.Agencies {
 			file.Agencies[i].BestEffortUnlock = allow && file.Agencies[i].ID == vehicle.AgencyID
 		}
-		if _, err := p.Import(t.Context(), file); err != nil {
-			t.Fatal(err)
-		}
+		_, err := p.Import(t.Context(), file)
+		require.NoError(t, err)
 		for _, v := range file.Vehicles {
 			if got, want := allowed(v.ID), allow && v.AgencyID == vehicle.AgencyID; got != want {
 				t.Errorf("vehicle %d of agency %d: best-effort unlock allowed %t, want %t", v.ID, v.AgencyID, got, want)

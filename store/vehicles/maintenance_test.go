@@ -91,9 +91,8 @@ func TestImport_MaintenanceIsOverByItsEnd(t *testing.T) {
 	for _, fields := range []string{
 		`{"status": "maintenance", "reason": "brakes"}`, `{"reason": "brakes", "until": "2126-01-01T00:00:00Z"}`,
 	} {
-		if _, err := edit(t, p, fields); err != nil {
-			t.Fatal(err)
-		}
+		_, err := edit(t, p, fields)
+		require.NoError(t, err)
 		before := onRecord(t, p).vehicles[2]
 		change(t, p, fmt.Sprintf(over, "red"))
 		if is := onRecord(t, p).vehicles[2]; !reflect.DeepEqual(is, before) {
@@ -108,9 +107,8 @@ func TestImport_MaintenanceIsOverByItsEnd(t *testing.T) {
 
 func TestEdit_MaintenanceThatEndsMeanwhile(t *testing.T) {
 	p := withWholeFleet(t)
-	if _, err := edit(t, p, `{"status": "maintenance", "reason": "brakes"}`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := edit(t, p, `{"status": "maintenance", "reason": "brakes"}`)
+	require.NoError(t, err)
 	ends := p.Pool.MustBegin()
 	defer ends.Rollback() //nolint:errcheck // after a commit it has nothing to do
 	ends.MustExec(`update vehicles set status = 'available' where id = 2`)
@@ -130,9 +128,8 @@ func TestEdit_MaintenanceThatEndsMeanwhile(t *testing.T) {
 // An instance of the version before writes the status alone.
 func TestMaintenance_LeftByTheVersionBefore(t *testing.T) {
 	p := withWholeFleet(t)
-	if _, err := edit(t, p, `{"status": "maintenance", "reason": "brakes", "until": "2126-01-01T00:00:00Z"}`); err != nil {
-		t.Fatal(err)
-	}
+	_, err := edit(t, p, `{"status": "maintenance", "reason": "brakes", "until": "2126-01-01T00:00:00Z"}`)
+	require.NoError(t, err)
 	for _, status := range []string{"inactive", "maintenance"} {
 		storetest.Exec(t, p.Pool, `update vehicles set status = $1 where id = 2`, status)
 	}

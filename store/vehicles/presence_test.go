@@ -78,9 +78,8 @@ func TestAged_ReturnsMoreThanABatch(t *testing.T) {
 			Powertrain: telematics.Combustion, Features: []string{},
 		})
 	}
-	if _, err := p.Import(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Import(t.Context(), file)
+	require.NoError(t, err)
 	storetest.Exec(t, p.Pool, `update units set last_seen = now()`)
 	if aged, err := p.Aged(t.Context()); err != nil || len(aged) != fleet {
 		t.Errorf("%d vehicles returned, %v; want all", len(aged), err)

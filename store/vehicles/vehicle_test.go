@@ -26,9 +26,8 @@ func twinIDs(twins []telematics.Twin) []telematics.VehicleID {
 func TestTwin_IsReadAsImported(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
-	if _, err := p.Import(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Import(t.Context(), file)
+	require.NoError(t, err)
 	for _, want := range file.Vehicles {
 		got, err := p.Twin(t.Context(), want.ID)
 		want.Maintenance.Since = got.Maintenance.Since // then
@@ -36,7 +35,7 @@ func TestTwin_IsReadAsImported(t *testing.T) {
 			t.Errorf("Twin\n got %+v, %v\nwant %+v", got, err, want)
 		}
 	}
-	_, err := p.Twin(t.Context(), 4711)
+	_, err = p.Twin(t.Context(), 4711)
 	if want := telematics.NoSuchVehicle(4711); !reflect.DeepEqual(err, error(want)) {
 		t.Errorf("Twin = %v, want %v", err, want)
 	}
@@ -51,9 +50,8 @@ func TestTwins_AreFilteredAndPaged(t *testing.T) {
 	file := demoFleet(t)
 	file.Vehicles[0].Brand, file.Vehicles[1].Model, file.Vehicles[2].Plate = `100%`, `C_3`, `M\X 1`
 	file.Vehicles[3].Status = telematics.Maintenance
-	if _, err := p.Import(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Import(t.Context(), file)
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		query telematics.VehicleQuery
 		want  []telematics.VehicleID
@@ -79,9 +77,8 @@ func TestTwins_AreFilteredAndPaged(t *testing.T) {
 
 func TestCountVehicles(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
-	if _, err := p.Import(t.Context(), demoFleet(t)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Import(t.Context(), demoFleet(t))
+	require.NoError(t, err)
 	for _, c := range []struct {
 		agency  telematics.AgencyID
 		vehicle telematics.VehicleID
@@ -114,9 +111,8 @@ func TestTwins_ConnectivityFilterAgreesWithContactAt(t *testing.T) {
 			Powertrain: telematics.Electric,
 		})
 	}
-	if _, err := p.Import(t.Context(), file); err != nil {
-		t.Fatal(err)
-	}
+	_, err := p.Import(t.Context(), file)
+	require.NoError(t, err)
 	next := 0
 	take := func() (telematics.VehicleID, telematics.Unit) {
 		v := file.Vehicles[next]

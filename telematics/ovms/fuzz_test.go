@@ -19,9 +19,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := telematics.ParseUnit(string(unit)); err != nil {
-			t.Fatal(err)
-		}
+		_, err = telematics.ParseUnit(string(unit))
+		require.NoError(t, err)
 		m := telematics.Message{Dialect: Dialect{}, Unit: unit, Subject: subject, Payload: payload}
 		_, _ = Dialect{}.DecodePresence(m, received)
 		if a, _, err := (Dialect{}).DecodeAnswer(m, received); err == nil && (!telematics.IsText(a.Detail) || !utf8.ValidString(a.Detail)) {
