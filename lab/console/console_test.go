@@ -541,7 +541,7 @@ var pages = []struct {
 // The widths of a phone, and of the narrowest supported window.
 const (
 	phone  = 390
-	narrow = 360
+	narrow = 320
 )
 
 func (d *desk) showsEveryPage(t *testing.T) {
@@ -582,6 +582,9 @@ func (d *desk) showsEveryPage(t *testing.T) {
 			if theme == "light" {
 				p.Resize(narrow, 780)
 				p.Fits(page.name)
+				speak(p, "de")
+				p.Fits(page.name + ", German")
+				speak(p, "en")
 			}
 			p.Resize(1280, 800)
 		}
@@ -589,6 +592,14 @@ func (d *desk) showsEveryPage(t *testing.T) {
 		p.Press("Escape")
 		p.Gone("dialog[open]")
 	}
+}
+
+// speak chooses a language, as the menu does.
+func speak(p *consoletest.Page, code string) {
+	p.Helper()
+	p.Do(fmt.Sprintf(`{ const s = document.querySelector('header select:has([value=%[1]s])');
+		s.value = '%[1]s'; s.dispatchEvent(new Event('change', { bubbles: true })); }`, code))
+	p.Until("the pages are "+code, fmt.Sprintf(`document.documentElement.lang === '%s'`, code))
 }
 
 func (d *desk) picture(p *consoletest.Page, name, theme string, width int) {

@@ -49,6 +49,7 @@ it('makes a key, whose secret it shows once, and retires and revokes others', as
   await pages.until(() => pages.texts('[data-secret]').includes('c0ffee') && pages.texts('[data-key]').length === 2);
   const dialog = document.querySelector<HTMLDialogElement>('dialog[open]')!;
   expect(dialog.dispatchEvent(new Event('cancel', { cancelable: true }))).toBe(false); // Escape loses no secret
+  expect(dialog.getAttribute('closedby')).toBe('none'); // nor does a third one
   dialog.close();
   await pages.until(() => !document.querySelector('[data-secret]'));
   await confirm('[data-key="ak_1"] button');
