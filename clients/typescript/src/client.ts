@@ -10,7 +10,7 @@ export interface Config {
   sign: AgencyKey | ((request: SignedRequest, time: number) => string | Promise<string>);
   fetch?: typeof fetch; // defaults to the global one
   timeout?: number; // of an attempt. Defaults to 45,000 ms: the service waits up to 30 s for a vehicle
-  patience?: number; // for how long a request is repeated. Defaults to 30,000 ms
+  patience?: number; // for how long a request is repeated; 0: never; else once without an answer in any case. Defaults to 30,000 ms
 }
 
 export interface Answer<T> {
@@ -88,20 +88,26 @@ export class Motorpool {
     if (method === 'POST') headers['Idempotency-Key'] = input.key ?? newKey();
     if (input.prefer) headers.Prefer = input.prefer;
 
-    const until = Date.now() + (this.config.patience ?? 30_000);
+    const { patience = 30_000 } = this.config;
+    const until = Date.now() + patience;
     const mended = new Set<string>();
+    let renew = false;
     for (let attempt = 0; ; attempt++) {
       try {
-        return await this.attempt<T>(method, url, headers, body, mended.has('unauthenticated'), input.signal);
+        return await this.attempt<T>(method, url, headers, body, renew, input.signal);
       } catch (failure) {
         if (!(failure instanceof MotorpoolError)) throw failure;
-        if (anew.includes(failure.code) && !mended.has(failure.code)) {
+        const mends = anew.includes(failure.code) && !mended.has(failure.code);
+        renew = mends && failure.code === 'unauthenticated';
+        if (mends) {
           mended.add(failure.code);
           if (failure.timestamp) this.ahead = Math.round((Date.parse(failure.timestamp) - Date.now()) / 1000);
           continue;
         }
         const wait = mayRepeat(method, failure) ? (failure.retryAfter ?? Math.min(0.5 * 2 ** attempt, 5)) : Infinity;
-        if (wait > longestWait || Date.now() + wait * 1000 > until) throw failure;
+        // An attempt that gets no answer may last longer than the patience.
+        const isFirstLoss = failure.code === 'no_answer' && attempt === 0 && patience > 0;
+        if (wait > longestWait || (!isFirstLoss && Date.now() + wait * 1000 > until)) throw failure;
         await pause(wait * 1000 * (1 + Math.random() / 4), input.signal);
       }
     }
@@ -169,9 +175,8 @@ function fill(path: string, { path: values = {}, query = {} }: Untyped): string 
   return search ? `${filled}?${search}` : filled;
 }
 
-function newKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('');
-}
+/** A key need not be secret, only new for this client: React Native may have no Web Crypto. */
+const newKey = () => [Date.now(), Math.random(), Math.random()].map((n) => n.toString(36).replace('0.', '')).join('-');
 
 /** Waits, and ends early, with the signal's reason, if the signal is aborted. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {

@@ -59,8 +59,19 @@ export async function follow(
       throw new MotorpoolError(`The ${data.kind} of the rental is not done yet.`, { code: 'transition_open', outcome: 'unknown' });
     }
     await pause(Math.min(1000, 125 * 2 ** turn), signal);
-    const path = { booking: data.booking_id, transition: data.id };
-    data = (await api.get('bookings/{booking}/transitions/{transition}', { path, signal })).data;
+    data = (await read(api, data, until, signal)) ?? data;
+  }
+}
+
+/** The transition as it is now; null: it cannot be read now, and goes on. */
+async function read(api: Motorpool, { booking_id, id }: Transition, until: number, signal?: AbortSignal): Promise<Transition | null> {
+  try {
+    const path = { booking: booking_id, transition: id };
+    return (await api.get('bookings/{booking}/transitions/{transition}', { path, signal })).data;
+  } catch (error) {
+    const passes = error instanceof MotorpoolError && (error.code === 'no_answer' || error.retryable);
+    if (passes && Date.now() <= until) return null;
+    throw error;
   }
 }
 

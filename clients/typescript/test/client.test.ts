@@ -39,7 +39,7 @@ test('a POST whose answer is lost is repeated with its key, and signed anew', as
   await api.post('bookings/{booking}/extend', { path: { booking: 7 }, body: { end_date: '2026-01-02T20:00:00Z' } });
   const [first, second] = sent as [Sent, Sent];
   assert.equal(first.url, 'https://fleet.example/api/v1/client/bookings/7/extend');
-  assert.match(first.headers['Idempotency-Key']!, /^[0-9a-f]{32}$/);
+  assert.match(first.headers['Idempotency-Key']!, /^[0-9a-z-]{20,}$/);
   assert.equal(second.headers['Idempotency-Key'], first.headers['Idempotency-Key']);
   assert.equal(second.body, first.body);
   assert.notEqual(second.headers['X-Agency-Signature'], first.headers['X-Agency-Signature']);
@@ -104,6 +104,32 @@ test('an attempt without an answer ends in time', async () => {
   await assert.rejects(api.get('bookings'), code('no_answer'));
 });
 
+test('a request whose connection hangs for longer than the patience is sent again, once', async () => {
+  const keys: string[] = [];
+  const api = new Motorpool({
+    baseUrl: 'https://fleet.example', token: 'token-abc', sign: key, timeout: 20, patience: 10,
+    fetch: (_, init) => {
+      keys.push((init!.headers as Record<string, string>)['Idempotency-Key']!);
+      if (keys.length === 2) return Promise.resolve(ok({ id: 1 }));
+      return new Promise((_, reject) => init!.signal!.addEventListener('abort', () => reject(init!.signal!.reason)));
+    },
+  });
+  assert.equal((await api.post('bookings/{booking}/cancel', { path: { booking: 1 } })).data.id, 1);
+  assert.equal(keys[1], keys[0]);
+});
+
+test('a function that signs needs no Web Crypto', async () => {
+  const { api, sent } = client([ok({}), ok({})], { sign: () => 'signature' });
+  const web = Object.getOwnPropertyDescriptor(globalThis, 'crypto')!;
+  Object.defineProperty(globalThis, 'crypto', { value: undefined, configurable: true });
+  try {
+    for (let n = 0; n < 2; n++) await api.post('bookings/{booking}/cancel', { path: { booking: 1 } });
+  } finally {
+    Object.defineProperty(globalThis, 'crypto', web);
+  }
+  assert.equal(new Set(sent.map((s) => s.headers['Idempotency-Key'])).size, 2);
+});
+
 test('a wrong clock is corrected by the time of the service', async () => {
   const service = now() + 4_000;
   const stale = refused(401, { code: 'agency_signature_stale' }, { timestamp: new Date(service * 1000).toISOString() });
@@ -120,6 +146,17 @@ test('a token that was refused is renewed, once', async () => {
   const { api, sent } = client([expired(), expired()], { token: (renew) => (renew ? 'second' : 'first') });
   await assert.rejects(api.get('bookings'), code('unauthenticated'));
   assert.deepEqual(sent.map((s) => s.headers.Authorization), ['Bearer first', 'Bearer second']);
+});
+
+test('a token that was renewed is not renewed again with each repetition', async () => {
+  const renewed: boolean[] = [];
+  const busy = () => refused(409, { code: 'idempotency_in_progress', retryable: true, retry_after: 0 });
+  const { api, done } = client([refused(401, { code: 'unauthenticated' }), busy(), busy(), ok({ id: 1 })], {
+    token: (renew) => `token ${renewed.push(renew)}`,
+  });
+  await api.post('bookings/{booking}/cancel', { path: { booking: 1 } });
+  assert.deepEqual(renewed, [false, true, false, false]);
+  done();
 });
 
 test('a function may sign, for example at a server', async () => {
@@ -167,6 +204,19 @@ test('a transition that takes longer is followed until it is done', async () => 
     ['POST/end', 'GET/transitions/t', 'GET/transitions/t', 'GET/transitions/t', 'GET']);
   assert.equal(sent[0]!.headers.Prefer, 'respond-async');
   done();
+});
+
+test('a transition is followed also through a gap of the network', async () => {
+  const { api, done } = client([
+    ok(transition({}), 202, there), lost(), refused(503, { code: 'service_unavailable', retryable: true, retry_after: 30 }),
+    ok(transition({ state: 'done', step: null })), ok({ id: 7, status: 'completed' }),
+  ], { patience: 0 });
+  assert.equal((await move(api, 'end', 7)).status, 'completed');
+  done();
+  const gone = client([ok(transition({}), 202, there), refused(404, { code: 'transition_not_found' })]);
+  await assert.rejects(move(gone.api, 'end', 7), code('transition_not_found'));
+  const away = client([ok(transition({}), 202, there), lost()], { patience: 0 });
+  await assert.rejects(move(away.api, 'end', 7, { within: 100 }), code('no_answer'));
 });
 
 test('an app that was closed follows the transition of its booking', async () => {
