@@ -88,6 +88,8 @@ func TestFleetEdit_Refusals(t *testing.T) {
 	same(t, len(r.body.Errors), 2, "errors")
 	a.fleet.err = &telematics.Error{Code: telematics.IDTaken, Message: "Taken."}
 	a.do(http.MethodPost, allVehicles, withJSON(newVehicle)).wants(409, "id_taken")
+	a.fleet.err = rental.Forbids(rental.BookingStateConflict, "It has bookings.")
+	a.do(http.MethodPatch, vehicles42, withJSON(`{"agency_id": 2}`)).wants(409, "booking_state_conflict")
 }
 
 func TestFleetEdit_MaintenanceSaysWhyAndUntilWhen(t *testing.T) {

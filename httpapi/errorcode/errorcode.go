@@ -171,7 +171,7 @@ var kinds = map[telematics.Code]kind{
 		"The booking has not started, or is over; its client may not open the vehicle.",
 		"Wait for the start of the booking, where it is upcoming."},
 	rental.BookingStateConflict: {http.StatusConflict,
-		"The state of the booking or of its payments forbids the change; `message` says which.",
+		"The state of a booking or of its payments forbids the change; `message` says which.",
 		"Read the booking again, and decide anew."},
 	rental.TransitionIsOpen: {http.StatusConflict,
 		"A start, pause, resumption or end of the rental is still in progress.",

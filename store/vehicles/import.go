@@ -106,6 +106,14 @@ func planOver(ctx context.Context, db sqlx.QueryerContext, changes FleetChanges)
 	if err != nil {
 		return FleetPlan{}, unavailable.Wrap("read what is in a currency that changes", err)
 	}
+	left, err := bookingsLeftBehind(ctx, db, file.Vehicles)
+	if err != nil {
+		return FleetPlan{}, unavailable.Wrap("read the bookings of vehicles that come to another agency", err)
+	}
+	for _, l := range left {
+		i := slices.IndexFunc(file.Vehicles, func(v telematics.Vehicle) bool { return v.ID == l.Vehicle })
+		problems = append(problems, problem{changes.vehicles[i].place, "agency_id", "the vehicle " + l.String()})
+	}
 	if len(problems) > 0 {
 		return FleetPlan{}, errors.Join(problems...)
 	}

@@ -2,6 +2,7 @@ package vehicles
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -198,6 +199,82 @@ func TestImport_WaitsForAConcurrentBooking(t *testing.T) {
 	require.NoError(t, <-imported)
 	if is := vehicleStatuses(t, p); is[1] != telematics.Booked {
 		t.Errorf("vehicle 1 is %s, want booked", is[1])
+	}
+}
+
+// A vehicle does not leave its agency while that has bookings of it, however it is asked to.
+func TestImport_AVehicleStaysWithItsBookings(t *testing.T) {
+	p := withWholeFleet(t)
+	change(t, p, `{"stations": [{"id": 2, "agency_id": 1, "name": "Ost", "address": "Orleansplatz 1", "latitude": 48.1, "longitude": 11.6}],
+		"vehicles": [{"id": 2, "agency_id": 1, "hourly_rate": null}]}`)
+	for _, hours := range []int{-4, -3} {
+		putBooking(t, p, 2, hours, "upcoming") // was not picked up
+	}
+	putBooking(t, p, 2, -2, "completed")
+	const moved = `{"vehicles": [{"id": 1, "color": "red"}, {"id": 2, "agency_id": 2}]}`
+	plan, err := tryPlan(p, t, moved)
+	require.NoError(t, err)
+	wantsRefused := func(counts string) {
+		t.Helper()
+		want := "has bookings (" + counts + ") that would stay with its former agency: " +
+			"end them, cancel them, or move them to another vehicle first"
+		refused(t, p, moved, "vehicles[1].agency_id: the vehicle "+want)
+		_, byEdit := edit(t, p, `{"agency_id": 2}`)
+		_, byApply := p.Apply(t.Context(), plan, telematics.OperatorAt("eva"))
+		for _, err := range []error{byEdit, byApply} {
+			var refusal *telematics.Error
+			if !errors.As(err, &refusal) || refusal.Code != rental.BookingStateConflict || refusal.Message != "Vehicle 2 "+want+"." {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		if is := onRecord(t, p).vehicles[2].AgencyID; is != 1 {
+			t.Errorf("vehicle 2 is of agency %d", is)
+		}
+	}
+	putBooking(t, p, 2, 3, "upcoming")
+	wantsRefused("0 active, 1 upcoming")
+	putBooking(t, p, 2, 0, "active")
+	wantsRefused("1 active, 1 upcoming")
+	storetest.Exec(t, p.Pool, `update bookings set state = 'cancelled', started_at = null where state = 'active' or start_at > now()`)
+
+	// The vehicle of a start that failed is locked for its client, also once its booking is over.
+	storetest.Exec(t, p.Pool, `insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content)
+		select gen_random_uuid(), id, 'start', 'open', 'undo', now(), '{}', '{}' from bookings where reference = 'BK-2--3-upcoming'`)
+	wantsRefused("0 active, 1 upcoming")
+	storetest.Exec(t, p.Pool, `update transitions set state = 'failed', ended_at = now()`)
+	change(t, p, moved)
+	if _, err := edit(t, p, `{"agency_id": 1}`); err != nil {
+		t.Errorf("back: %v", err)
+	}
+}
+
+// A booking that is made while the vehicle is asked to leave comes first.
+func TestImport_AVehicleStaysWithABookingThatIsMadeMeanwhile(t *testing.T) {
+	p := withWholeFleet(t)
+	change(t, p, `{"stations": [{"id": 2, "agency_id": 1, "name": "Ost", "address": "Orleansplatz 1", "latitude": 48.1, "longitude": 11.6}],
+		"vehicles": [{"id": 2, "agency_id": 1, "hourly_rate": null}]}`)
+	const moved = `{"vehicles": [{"id": 2, "agency_id": 2}]}`
+	plan, err := tryPlan(p, t, moved)
+	require.NoError(t, err)
+	for name, move := range map[string]func() error{
+		"edit":   func() error { _, err := edit(t, p, `{"agency_id": 2}`); return err },
+		"import": func() error { _, err := p.Apply(context.Background(), plan, telematics.OperatorAt("eva")); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			books := p.Pool.MustBegin()
+			defer books.Rollback() //nolint:errcheck // after a commit it has nothing to do
+			books.MustExec(`select from vehicles where id = 2 for no key update`)
+			asked := make(chan error, 1)
+			go func() { asked <- move() }()
+			storetest.WaitForLock(t, p.DB)
+			putBooking(t, p, 2, 3, "upcoming")
+			require.NoError(t, books.Commit())
+			var refusal *telematics.Error
+			if err := <-asked; !errors.As(err, &refusal) || refusal.Code != rental.BookingStateConflict {
+				t.Errorf("%v, want %s", err, rental.BookingStateConflict)
+			}
+			storetest.Exec(t, p.Pool, `delete from bookings`)
+		})
 	}
 }
 

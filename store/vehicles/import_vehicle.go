@@ -3,6 +3,7 @@ package vehicles
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -96,6 +97,13 @@ func importVehicles(
 		order by id for no key update`, pq.Array(changed)); err != nil {
 		return 0, err
 	}
+	left, err := bookingsLeftBehind(ctx, tx, part)
+	if err == nil && len(left) > 0 {
+		err = rental.Forbids(rental.BookingStateConflict, fmt.Sprintf("Vehicle %d %v.", left[0].Vehicle, left[0]))
+	}
+	if err != nil {
+		return 0, err
+	}
 	return upsert(ctx, tx, `
 		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category,
 			image, features, capabilities, hourly_rate, deposit, maintenance_reason, maintenance_until, maintenance_by, maintenance_since)
@@ -111,6 +119,39 @@ func importVehicles(
 			maintenance_since = case when vehicles.status = excluded.status then vehicles.maintenance_since
 				else excluded.maintenance_since end`,
 		rows)
+}
+
+// leftBehind is a vehicle that comes to another agency, and its bookings, which would stay with the
+// former one: their clients could neither begin nor end them, and they would keep the vehicle.
+type leftBehind struct {
+	Vehicle  telematics.VehicleID `db:"id"`
+	Active   int                  `db:"active"`
+	Upcoming int                  `db:"upcoming"`
+}
+
+func (l leftBehind) String() string {
+	return fmt.Sprintf("has bookings (%d active, %d upcoming) that would stay with its former agency: "+
+		"end them, cancel them, or move them to another vehicle first", l.Active, l.Upcoming)
+}
+
+// bookingsLeftBehind returns those of the vehicles whose bookings would be left behind. A booking
+// that was not picked up counts while its start is still open. Changes of bookings lock their
+// vehicle: where the caller has, there are no others.
+func bookingsLeftBehind(ctx context.Context, db sqlx.QueryerContext, part []telematics.Vehicle) (list []leftBehind, err error) {
+	ids, agencies := make([]int64, len(part)), make([]int64, len(part))
+	for i, v := range part {
+		ids[i], agencies[i] = int64(v.ID), int64(v.AgencyID)
+	}
+	err = sqlx.SelectContext(ctx, db, &list, `
+		select v.id, count(*) filter (where b.state = 'active') as active, count(*) filter (where b.state = 'upcoming') as upcoming
+		from unnest($1::bigint[], $2::bigint[]) as f (id, agency_id)
+			join vehicles v on v.id = f.id and v.agency_id <> f.agency_id
+			join bookings b on b.vehicle_id = v.id and b.agency_id <> f.agency_id and b.state in ('upcoming', 'active')
+		where b.state = 'active' or b.end_at > now()
+			or exists (select from transitions t where t.booking_id = b.id and t.state = 'open')
+		group by v.id
+		order by v.id`, pq.Array(ids), pq.Array(agencies))
+	return list, err
 }
 
 type unitFileRow struct {
