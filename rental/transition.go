@@ -378,6 +378,11 @@ func NoSuchTransition(id TransitionID) *telematics.Error {
 	return &telematics.Error{Code: TransitionNotFound, Message: fmt.Sprintf("There is no transition %s of this booking.", id)}
 }
 
+// HasMoved is the error for a transition of a booking that has another vehicle since it was read.
+func HasMoved() error {
+	return Forbids(BookingStateConflict, "The booking has moved to another vehicle; read it again, and go to that one.")
+}
+
 // NothingToOverride is the error for an override of what does not wait for its vehicle.
 func NothingToOverride() error {
 	return Forbids(BookingStateConflict, "Only an end, or a start that is being undone, can be overridden, and this is neither; "+

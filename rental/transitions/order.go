@@ -54,20 +54,23 @@ var errTooLate = errors.New("the vehicle would open long after the request")
 
 // mayOpen returns an error if the vehicle must not open any more: the client may have left, or
 // another worker has the transition by now, which may have ended it, since this process may have
-// stood still before the command was published.
+// stood still before the command was published; or, of a start, the vehicle was withdrawn.
 func (w *worker) mayOpen(ctx context.Context) error {
 	if a := w.t.Action(); a != telematics.Unlock && a != telematics.UnlockAndEnableDriving {
 		return nil // what locks is no danger
 	}
-	if w.Now().Sub(w.t.Since) > w.Waits.OpenWithin {
+	now := w.Now()
+	if now.Sub(w.t.Since) > w.Waits.OpenWithin {
 		return telematics.Unavailable("The service", errTooLate)
 	}
-	is, err := w.Store.Transition(ctx, w.t.ID)
-	switch {
+	d, err := w.Store.BookingDetails(ctx, w.t.Booking)
+	switch is := d.Transition; {
 	case err != nil:
 		return telematics.Unavailable("Postgres", err)
-	case is.State != rental.TransitionOpen || is.Lease != w.t.Lease:
+	case is == nil || is.ID != w.t.ID || is.State != rental.TransitionOpen || is.Lease != w.t.Lease:
 		return telematics.Unavailable("The service", errLeaseLost)
+	case w.t.Kind == rental.StartRental:
+		return d.MayBegin(now)
 	}
 	return nil
 }

@@ -176,6 +176,9 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 		t.Metres = int64(math.Round(*km * 1000))
 	}
 	replayed, err := r.Store.OpenTransition(ctx, q.Request, t, r.Lease, func(d rental.BookingDetails) (rental.Change, error) {
+		if d.VehicleID != t.Vehicle { // it was not checked, and the client stands at the former one
+			return rental.Change{}, rental.HasMoved()
+		}
 		return d.Open(q.Now, q.Kind, q.Actor.Role)
 	})
 	if err != nil && asError(err).Code == rental.TransitionIsOpen {

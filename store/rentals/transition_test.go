@@ -2,6 +2,7 @@ package rentals
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -94,17 +95,32 @@ func (c *cars) Send(ctx context.Context, o *delivery.Order) (delivery.Receipt, e
 		if c.delay != nil {
 			c.delay()
 		}
-		if o.Allowed(ctx) != nil {
+		forbidden := o.Allowed(ctx)
+		if forbidden != nil {
 			command.State = telematics.Expired
 		}
 		if c.made[o.Idempotency.Key] = command; command.State == telematics.Succeeded {
 			c.actions = append(c.actions, o.Action)
+		}
+		if forbidden != nil {
+			return delivery.Receipt{Command: command}, notExecuted(forbidden)
 		}
 	}
 	if err := command.Err(); err != nil {
 		return delivery.Receipt{Command: command, Replayed: again}, err
 	}
 	return delivery.Receipt{Command: command, Replayed: again}, nil
+}
+
+// notExecuted is the error of a command that its order has not allowed.
+func notExecuted(because error) error {
+	var known *telematics.Error
+	if !errors.As(because, &known) {
+		return because
+	}
+	refusal := *known
+	refusal.Outcome = telematics.NotExecuted
+	return &refusal
 }
 
 func (c *cars) Command(_ context.Context, id telematics.CommandID) (telematics.Command, error) {
@@ -717,6 +733,32 @@ func TestTransitions_AnOrderWhoseLeaseIsLostIsNotPublished(t *testing.T) {
 	}
 	d.do(rental.StartRental)
 	d.wants(rental.Upcoming, 0, 0)
+	d.wantsActions()
+}
+
+// A vehicle that is withdrawn once its start is paid does not open, until the command leaves.
+func TestTransitions_AVehicleThatIsWithdrawnBeforeItsCommandLeavesDoesNotOpen(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.cars.delay = func() { d.exec(`update vehicles set status = 'maintenance' where id = 1`) }
+	d.wantsFailed(d.do(rental.StartRental), rental.VehicleNotAvailable)
+	d.wants(rental.Upcoming, 0, 0)
+	d.wantsActions()
+}
+
+// The vehicle that was checked is the one that opens: its client stands there.
+func TestTransitions_ABookingThatMovesMeanwhileOpensNoVehicle(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	_, _, err := d.request(anna, rental.StartRental, "", "", func(rental.BookingDetails) error {
+		_, err := d.move(d.id, 2, time.Now())
+		return err
+	})
+	if codeOf(err) != rental.BookingStateConflict {
+		t.Errorf("start: %v, want %s", err, rental.BookingStateConflict)
+	}
+	d.wants(rental.Upcoming, 0, 0)
+	assert.Equal(t, len(d.details().Charges), 0, "charges")
 	d.wantsActions()
 }
 
