@@ -151,6 +151,7 @@ func TestAvailability_HasTheFreeTimes(t *testing.T) {
 	same(t, a.asClient(http.MethodGet, path+"?to=2026-01-02T12:00:00Z", has).wants(200, "").data(), `[]`, "data")
 	a.asClient(http.MethodGet, path+"?to=2026-01-02T10:00:00Z").invalid("to")
 	a.asClient(http.MethodGet, path+"?to=2027-01-04T10:00:00Z").invalid("to")
+	a.asClient(http.MethodGet, path+"?from=9999-12-31T00:00:00Z").invalid("to") // the year 10000
 	a.asClient(http.MethodGet, strings.Replace(path, "42", "43", 1)).wants(404, "vehicle_not_found")
 }
 

@@ -116,6 +116,8 @@ func (s Span) Check(now time.Time, shortest time.Duration, from, to string) erro
 		return newFieldError(to, "must not be in the past")
 	case s.To.Sub(s.From) < shortest:
 		return newFieldError(to, fmt.Sprintf("must be at least %s after %s", telematics.Words(shortest), from))
+	case s.To.Year() > 9999: // RFC 3339 has no such year
+		return newFieldError(to, "must be before the year 10000")
 	case s.To.Sub(s.From) > MaxLength:
 		return newFieldError(to, fmt.Sprintf("must be at most %d days after %s", MaxLength/(24*time.Hour), from))
 	}

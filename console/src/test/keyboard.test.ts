@@ -109,3 +109,12 @@ it('a held space is typed into a text', async () => {
   await find('lock');
   expect(await pages.press(' ', { repeat: true })).toBe(true);
 });
+
+it('goes on from the page where the focused button is gone', async () => {
+  document.querySelector<HTMLInputElement>('tr[data-vehicle] input[type="checkbox"]')!.click();
+  await pages.until(() => document.querySelector('.chosen'));
+  const none = [...document.querySelectorAll<HTMLElement>('.chosen button')].find((button) => button.textContent === 'Select none')!;
+  none.focus();
+  none.click();
+  await pages.until(() => !none.isConnected && document.activeElement === document.querySelector('main'));
+});
