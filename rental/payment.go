@@ -14,12 +14,12 @@ const (
 	PaymentFailed PaymentStatus = "failed"
 	// Nothing was charged yet, or a charge is open.
 	PaymentPending PaymentStatus = "pending"
-	// The deposit is held, the charge of the rental is open.
+	// The deposit is held, the charge of the rental is open, or comes with its end.
 	PaymentAuthorized        PaymentStatus = "authorized"
 	PaymentRefunded          PaymentStatus = "refunded"           // all was refunded
 	PaymentPartiallyRefunded PaymentStatus = "partially_refunded" // a part was refunded
 	PaymentPaid              PaymentStatus = "paid"               // all charges are paid
-	// The booking was cancelled, and nothing was ever charged.
+	// The booking is over, and nothing was ever charged.
 	PaymentNotCharged PaymentStatus = "not_charged"
 )
 
@@ -46,8 +46,9 @@ type Payment struct {
 //
 //   - requires_action: a charge waits for the card's owner.
 //   - failed: a charge was refused and is owed, even if it will be retried automatically.
-//   - authorized: the deposit is held, and the charge of the start is the only open one.
-//   - not_charged: the booking was cancelled, and nothing was ever charged.
+//   - authorized: the deposit is held, and the charge of the start is the only open one, or the
+//     time is not charged yet.
+//   - not_charged: the booking is over, and nothing was ever charged.
 //   - pending: nothing was charged yet (the booking is upcoming), or a charge is open: it is still
 //     to be executed, or its result is unknown. A requested capture is open, too.
 //   - refunded: the whole amount taken was refunded.
@@ -93,7 +94,7 @@ func (d BookingDetails) paymentStatus() PaymentStatus {
 		return PaymentFailed
 	case d.onlyRentalOpen():
 		return PaymentAuthorized
-	case d.State == Cancelled && !some(Charge.counts):
+	case !d.State.IsLive() && !some(Charge.counts):
 		return PaymentNotCharged
 	case some(Charge.isOpen), !some(Charge.counts):
 		return PaymentPending
@@ -135,16 +136,16 @@ func (d BookingDetails) moved() (charged, refunded, held Minor) {
 }
 
 // onlyRentalOpen reports whether the deposit is held, and the charge of the start is the only open
-// one.
+// one, or comes with the end.
 func (d BookingDetails) onlyRentalOpen() bool {
 	deposit, _ := d.deposit()
 	held := deposit.State == Authorized && deposit.Goal == Hold
-	start := false
+	start, timed := false, false
 	for _, c := range d.Charges {
 		if c.isOpen() && c.Kind != StartCharge {
 			return false
 		}
-		start = start || c.isOpen()
+		start, timed = start || c.isOpen(), timed || c.Kind.paysTime()
 	}
-	return held && start
+	return held && (start || !timed)
 }

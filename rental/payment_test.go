@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 )
 
@@ -178,6 +179,31 @@ func TestPayment_IsFinalOnceNothingIsToCome(t *testing.T) {
 		if d.Payment().Final {
 			t.Errorf("%s: final, and the deposit is held", state)
 		}
+	}
+}
+
+// By the agency's rules the start charges nothing: the end does, unless the rental costs nothing.
+func TestPayment_OfARentalThatIsChargedAtItsEnd(t *testing.T) {
+	deposit := func(s rental.ChargeState) []rental.Charge {
+		return []rental.Charge{{Kind: rental.DepositCharge, State: s, Goal: rental.Hold, Amount: 1_000}}
+	}
+	for what, c := range map[string]struct {
+		state   rental.BookingState
+		charges []rental.Charge
+		want    rental.PaymentStatus
+	}{
+		"the deposit is held": {rental.Active, deposit(rental.Authorized), rental.PaymentAuthorized},
+		"a fee is paid": {
+			rental.Active, append(deposit(rental.Authorized), rental.Charge{Kind: rental.FeeCharge, State: rental.Paid}),
+			rental.PaymentAuthorized,
+		},
+		"the hold has expired":      {rental.Active, deposit(rental.Released), rental.PaymentPending},
+		"it has cost nothing":       {rental.Completed, deposit(rental.Released), rental.PaymentNotCharged},
+		"a part of it was captured": {rental.Completed, deposit(rental.Captured), rental.PaymentPaid},
+	} {
+		d := upcoming()
+		d.State, d.Charges = c.state, c.charges
+		assert.Equal(t, d.Payment().Status, c.want, what)
 	}
 }
 

@@ -82,11 +82,11 @@ func (d BookingDetails) mayEnd() error {
 	return nil
 }
 
-// startCharges returns the charges of the start: by the agency's rules, the price of the booked
-// time, or only the hold of the deposit. There is always one of them.
+// startCharges returns the charges of the start: the price of the booked time, or, by a tariff and
+// the agency's rules, only the hold of the deposit. There is always one of them.
 func (d BookingDetails) startCharges(now time.Time) []Charge {
 	var charges []Charge
-	if d.Terms.Rules.ChargeAtStart != ChargeNothing || d.Price.Deposit == 0 {
+	if d.Plan == nil || d.Terms.Rules.ChargeAtStart != ChargeNothing || d.Price.Deposit == 0 {
 		charges = append(charges, d.charge(StartCharge, d.Price.Rental(), now))
 	}
 	if d.Price.Deposit > 0 {
