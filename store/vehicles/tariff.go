@@ -67,10 +67,11 @@ func (p *part) tariff(category string, c rental.Currency) *rental.Plan {
 	defer p.end()
 	earlier := len(*p.problems)
 	amount := func(key string) rental.Minor { return pg.Deref(p.amount(key, c, nil)) }
+	pauses := p.amount("per_pause_minute", c, nil)
 	plan := rental.Plan{
 		Category: category, Minute: amount("per_minute"), Hour: amount("per_hour"), Day: amount("per_day"), Kilometre: amount("per_km"),
 		IncludedKm:    whole(p, "included_km", 0, maxIncludedKm, 0),
-		PauseMinute:   amount("per_pause_minute"),
+		PauseMinute:   pg.Deref(pauses),
 		ReserveMinute: amount("per_reservation_minute"), FreeReserve: whole(p, "free_reservation_minutes", 0, maxPause, 0),
 		Minimum: amount("minimum"), Deposit: amount("deposit"), PluggedIn: p.yes("plugged_in", false),
 	}
@@ -88,6 +89,7 @@ func (p *part) tariff(category string, c rental.Currency) *rental.Plan {
 	need(plan.Day == 0 || day, "per_day", "limits nothing: a day of per_minute or per_hour costs no more")
 	need(plan.Hour == 0 || plan.Hour >= plan.Minute, "per_hour", "is less than per_minute")
 	need(plan.Day == 0 || plan.Day >= max(plan.Hour, plan.Minute), "per_day", "is less than per_hour or per_minute")
+	need(pauses == nil || *pauses > 0, "per_pause_minute", "is 0: a pause costs something, or, without it, as much as any other minute")
 	need(plan.Minute == 0 || plan.PauseMinute <= plan.Minute, "per_pause_minute", "is more than per_minute")
 	need(plan.IncludedKm == 0 || plan.Kilometre > 0, "included_km", "needs a per_km")
 	need(plan.FreeReserve == 0 || plan.ReserveMinute > 0, "free_reservation_minutes", "needs a per_reservation_minute")
