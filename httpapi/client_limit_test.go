@@ -7,6 +7,7 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/httpapi/request"
+	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -55,6 +56,22 @@ func TestLimit_DefaultCountsAsACard(t *testing.T) {
 	first, second := p.add("pm_1").wants(201, "").id(), p.add("pm_2").wants(201, "").id()
 	p.asClient(http.MethodPost, methods+"/"+second+"/default").wants(200, "")
 	p.asClient(http.MethodPost, methods+"/"+first+"/default").wants(429, "rate_limited")
+}
+
+// A start tries the card again that was declined a moment ago.
+func TestLimit_AStartCountsAsACard(t *testing.T) {
+	a := newBookingAPI(t, limitedBy(&limiter{}, request.Rates{Card: 2}))
+	a.rentals.result, a.rentals.step = failsWith(rental.StartUnpaid(rental.PaymentNeedsOwner)), rental.StepPay
+	start, async := ownBooking+"/start", withHeader("Prefer", "respond-async")
+	a.asClient(http.MethodPost, start, keyed("k")).wants(409, "payment_required")
+	a.asClient(http.MethodPost, start, keyed("k")).wants(409, "payment_required") // a repetition
+	a.rentals.result = nil
+	a.asClient(http.MethodPost, start, async).wants(202, "")
+	a.asClient(http.MethodPost, start, async).wants(202, "") // joins the one before
+	a.asClient(http.MethodPost, ownBooking+"/transitions/"+a.rentals.last.String()+"/cancel").wants(200, "")
+	a.asClient(http.MethodPost, start).wants(429, "rate_limited").
+		says("Your limit of 2 cards and starts an hour is used up; nothing was sent. Try again in 3 seconds.")
+	a.asClient(http.MethodPost, ownBooking+"/end", async).wants(202, "")
 }
 
 func TestLimit_CardLimitIsNotCountedOverTheRequestLimit(t *testing.T) {

@@ -40,7 +40,7 @@ func (h transitions) open(kind rental.TransitionKind) request.Handler {
 			t, replayed, err = h.rentals.Open(ctx, rental.TransitionRequest{
 				Request: rental.Request{Booking: c.BookingID(), Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At},
 				Kind:    kind, Position: positionOf(c), Override: overrideOf(c),
-				Admit: func(d rental.BookingDetails) error { return h.limits.PassVehicle(c, d.VehicleID, d.Agency) },
+				Admit: func(d rental.BookingDetails) error { return h.admit(c, kind, d) },
 			})
 		}
 		if err = asFields(err); err != nil {
@@ -67,6 +67,17 @@ func (h transitions) open(kind rental.TransitionKind) request.Handler {
 		}
 		return answerTransition(c, d, t)
 	}
+}
+
+// admit counts a request for a transition against the limits. A client's start tries its card, so
+// it counts as one, unless it joins a start in progress.
+func (h transitions) admit(c *request.Call, kind rental.TransitionKind, d rental.BookingDetails) error {
+	err := h.limits.PassVehicle(c, d.VehicleID, d.Agency)
+	if joins := d.Transition != nil && d.Transition.State == rental.TransitionOpen; err != nil || joins ||
+		kind != rental.StartRental || c.Actor.Role != telematics.Client {
+		return err
+	}
+	return h.limits.PassStart(c)
 }
 
 // await waits for the end of a transition, for a time, and returns it as it is then, with its

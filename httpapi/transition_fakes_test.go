@@ -40,6 +40,9 @@ func (r *rentals) Open(_ context.Context, q rental.TransitionRequest) (rental.Tr
 	} else if used {
 		return *r.byID[id].Transition, true, nil
 	}
+	if err := q.Admit(d); err != nil {
+		return rental.Transition{}, false, err
+	}
 	t := rental.Transition{
 		ID: uuid.New(), Booking: q.Booking, Kind: q.Kind, State: rental.TransitionOpen, By: q.Actor,
 		Step:      cmp.Or(r.step, rental.StepCommand),

@@ -19,7 +19,7 @@ type Rates struct {
 	Admin   int // requests a minute of an administrator
 	Bulk    int // vehicles a minute that an administrator names in orders to many
 	Client  int // requests a minute of a client
-	Card    int // cards an hour that a client tries to add, or makes its default
+	Card    int // cards an hour that a client tries to add, makes its default, or starts with
 }
 
 // of returns how many requests a minute an actor may make; zero: any number.
@@ -212,6 +212,17 @@ func (l *Limits) PassVehicle(c *Call, vehicle telematics.VehicleID, agency telem
 		limits = slices.Insert(limits, 0, l.clientsLimit(vehicle))
 	}
 	return l.countMore(c, limits...)
+}
+
+// PassStart counts the start of a rental as a card of its client: it tries the card anew, also one
+// that was just declined. It returns a *telematics.Error over the limit.
+func (l *Limits) PassStart(c *Call) error {
+	if l.Card == 0 || l.repeats(c.Ctx(), c) {
+		return nil
+	}
+	start := l.cardLimit(c.Actor)
+	start.sends, start.refusal = true, "Your limit of %d cards and starts an hour is used up; nothing was sent."
+	return l.countMore(c, start)
 }
 
 // countMore counts a request that has passed the limit of its actor against others.
