@@ -96,16 +96,19 @@ var renewInputs = `
 	returning vehicle_id, latitude, longitude
 	) select r.*, v.agency_id from renewed r join vehicles v on v.id = r.vehicle_id`
 
-// A vehicle is parked where it is when the ignition is off and it is not booked: at the first
-// position from after the ignition was turned off, or when a booking has ended.
+// A vehicle is parked where it is when the ignition is off, and neither a client nor staff has it:
+// at the first position from after the ignition was turned off, or when its booking or its
+// maintenance has ended, in which it may have been carried.
 const (
+	inHands = `(select vehicle_id from bookings where state = 'active'
+			union all select id from vehicles where status in ('maintenance', 'inactive'))`
 	unpark = `
-		update alert_inputs i set parked_latitude = null, parked_longitude = null
-		from bookings b where b.state = 'active' and b.vehicle_id = i.vehicle_id and i.parked_latitude is not null`
+		update alert_inputs set parked_latitude = null, parked_longitude = null
+		where parked_latitude is not null and vehicle_id in ` + inHands
 	park = `
 		update alert_inputs i set parked_latitude = latitude, parked_longitude = longitude
 		where parked_latitude is null and latitude is not null and located_at >= parked_at
-			and not exists (select from bookings b where b.state = 'active' and b.vehicle_id = i.vehicle_id)`
+			and i.vehicle_id not in ` + inHands
 )
 
 // position is where a vehicle is.

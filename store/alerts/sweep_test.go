@@ -482,6 +482,27 @@ func TestMoved_NotByABooking(t *testing.T) {
 	w.wants("moved_without_booking critical")
 }
 
+func TestMoved_NotInMaintenance(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.sweep()
+	for _, status := range []string{"maintenance", "inactive"} {
+		w.exec(`update vehicles set status = $1`, status)
+		w.sweep()
+		w.report(7, telematics.Longitude, 11.6) // carried to a workshop
+		w.sweep()
+		w.exec(`update vehicles set status = 'available'`)
+		w.sweep()
+		w.wants()
+		w.report(7, telematics.Longitude, 11.5)
+		w.sweep()
+		w.wants("moved_without_booking critical")
+		w.report(7, telematics.Longitude, 11.6)
+		w.sweep()
+		w.wants()
+	}
+}
+
 func TestMassAccess_IsOfTheAgencyThatHasAllTheVehicles(t *testing.T) {
 	w := newWorld(t)
 	w.access("eva", telematics.StatusRead, 100, 149)
