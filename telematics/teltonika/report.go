@@ -119,7 +119,8 @@ var (
 var alarms = map[string]string{"246": "towing", "247": "crash", "249": "jamming", "252": "unplugged"}
 
 // DecodeReport implements telematics.Dialect. A record has a time, because a unit buffers records
-// while offline. If it is not plausible, the values are dropped: they could replace newer ones.
+// while offline. If it is not plausible, the values are dropped: they could replace newer ones. An
+// alarm counts in any case: who cuts a unit's power may reset its clock, too.
 func (Dialect) DecodeReport(m telematics.Message, received time.Time) (telematics.Report, []telematics.Dropped, error) {
 	in, err := parse(m)
 	if err != nil {
@@ -132,11 +133,12 @@ func (Dialect) DecodeReport(m telematics.Message, received time.Time) (telematic
 	if len(d.said) == 0 {
 		return d.report, nil, nil
 	}
+	d.alarm()
 	at, ok := d.time()
 	if !ok || !telematics.IsPlausible(at, received) {
 		d.drop(
 			"ts", telematics.WrongTime,
-			"not a time in milliseconds, before 2020, or more than 5 minutes ahead; the record was not taken",
+			"not a time in milliseconds, before 2020, or more than 5 minutes ahead; the values were not taken",
 		)
 		d.dropped[len(d.dropped)-1].Said = at
 		return d.report, d.dropped, nil
@@ -149,7 +151,6 @@ func (Dialect) DecodeReport(m telematics.Message, received time.Time) (telematic
 	d.charging()
 	d.troubleCodes()
 	d.own()
-	d.alarm()
 	return d.report, d.dropped, nil
 }
 

@@ -142,6 +142,10 @@ func TestDecodeReport_HasTheAlarmThatCausedIt(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(r.Alarms, want) {
 			t.Errorf("%s: alarms %v, %v; want %v", elements, r.Alarms, err, want)
 		}
+		undated := message(`{"state":{"reported":{"ts":946684800000,"662":1` + elements + `}}}`)
+		if r, _, err = (Dialect{}).DecodeReport(undated, received); err != nil || !reflect.DeepEqual(r.Alarms, want) || len(r.Values) > 0 {
+			t.Errorf("%s, of 2000: alarms %v, values %v, %v; want %v and no values", elements, r.Alarms, r.Values, err, want)
+		}
 	}
 }
 
