@@ -44,10 +44,11 @@ func Trips(buckets []Bucket) (trips []Trip) {
 		first = -1
 	}
 	for i := 1; i < len(located); i++ {
-		b := located[i]
-		silent := b.LocatedAt.Sub(located[i-1].LocatedAt) > silence
-		away := !silent && located[last].Position.Metres(*b.Position) > stands
+		b, before := located[i], located[i-1]
+		silent := b.LocatedAt.Sub(before.LocatedAt) > silence
 		fast := b.Speed != nil && b.Speed.Avg > telematics.MovingKmh
+		moves := !silent && !(isParked(before) && isParked(b))
+		away := moves && located[last].Position.Metres(*b.Position) > stands
 		if silent || !away && b.LocatedAt.Sub(located[last].LocatedAt) > stop {
 			end()
 		}
@@ -64,6 +65,12 @@ func Trips(buckets []Bucket) (trips []Trip) {
 	}
 	end()
 	return trips
+}
+
+// isParked reports whether a vehicle is said not to move, wherever its receiver believes to be: it
+// errs by hundreds of metres in a garage.
+func isParked(b Bucket) bool {
+	return b.Ignition != nil && !*b.Ignition && b.Speed != nil && b.Speed.Max <= telematics.MovingKmh
 }
 
 func newTrip(track []Bucket) Trip {

@@ -11,8 +11,8 @@ import (
 	"motorpool/telematics"
 )
 
-// buckets returns those of reports such as "8:00 100m 30km/h", whose places are so far to the north
-// of the first one.
+// buckets returns those of reports such as "8:00 100m 30km/h off", whose places are so far to the
+// north of the first one, and whose ignition is off.
 func buckets(t *testing.T, reports ...string) (all []Bucket) {
 	t.Helper()
 	for _, report := range reports {
@@ -20,10 +20,14 @@ func buckets(t *testing.T, reports ...string) (all []Bucket) {
 		clock, err := time.Parse("15:04:05", at)
 		require.NoError(t, err)
 		var metres, speed float64
+		rest, off := strings.CutSuffix(rest, " off")
 		n, _ := fmt.Sscanf(rest, "%fm %fkm/h", &metres, &speed)
 		b := Bucket{Begin: clock, LocatedAt: clock, Position: &telematics.Position{Latitude: 48 + metres/111_195, Longitude: 11.5}}
 		if n == 2 {
 			b.Speed = &Values{Min: speed, Avg: speed, Max: speed}
+		}
+		if off {
+			b.Ignition = new(bool)
 		}
 		all = append(all, b)
 	}
@@ -64,9 +68,21 @@ func TestTrips(t *testing.T) {
 			},
 			"08:00:00-08:10:00 1000m",
 		},
-		"a tunnel":  {[]string{"08:00:00 0m 50km/h", "08:01:00 900m 50km/h", "08:09:00 7000m 50km/h"}, "08:00:00-08:09:00 7000m"},
-		"a garage":  {[]string{"08:00:00 0m 0km/h", "18:00:00 300m 30km/h", "18:01:00 900m 50km/h"}, "18:00:00-18:01:00 600m"},
-		"not heard": {[]string{"08:00:00 0m 30km/h", "08:01:00 500m 30km/h", "12:00:00 90000m 0km/h"}, "08:00:00-08:01:00 500m"},
+		"a receiver that errs": {
+			[]string{
+				"08:00:00 0m 30km/h", "08:01:00 500m 0km/h off", "08:05:00 900m 0km/h off", "08:10:00 480m 0km/h off",
+				"08:15:00 800m 0km/h off", "08:20:00 500m 0km/h off",
+			},
+			"08:00:00-08:01:00 500m",
+		},
+		"a tow": {
+			[]string{"08:00:00 0m 0km/h off", "08:01:00 500m 30km/h off", "08:02:00 900m 30km/h off"},
+			"08:00:00-08:02:00 900m",
+		},
+		"a slow tow": {[]string{"08:00:00 0m off", "08:05:00 500m off"}, "08:00:00-08:05:00 500m"},
+		"a tunnel":   {[]string{"08:00:00 0m 50km/h", "08:01:00 900m 50km/h", "08:09:00 7000m 50km/h"}, "08:00:00-08:09:00 7000m"},
+		"a garage":   {[]string{"08:00:00 0m 0km/h", "18:00:00 300m 30km/h", "18:01:00 900m 50km/h"}, "18:00:00-18:01:00 600m"},
+		"not heard":  {[]string{"08:00:00 0m 30km/h", "08:01:00 500m 30km/h", "12:00:00 90000m 0km/h"}, "08:00:00-08:01:00 500m"},
 	} {
 		var got []string
 		for _, trip := range Trips(buckets(t, c.reports...)) {
