@@ -1,11 +1,16 @@
 package twins
 
 import (
+	"fmt"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
@@ -59,6 +64,44 @@ func TestImport_MovedUnitHasNoContact(t *testing.T) {
 	if err != nil || len(seen.Unknown) != 1 {
 		t.Errorf("Observe of a unit without a vehicle = %v, %v; want it unknown", seen.Unknown, err)
 	}
+}
+
+// What a new unit does not report, as an open door, would stay as the former one has reported it.
+func TestImport_AnotherUnitLeavesOnlyThePosition(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	file := demoFleet(t)
+	_, err := p.Import(t.Context(), file)
+	require.NoError(t, err)
+	report := func(unit telematics.Unit, values map[telematics.Field]any) {
+		t.Helper()
+		r := telematics.Report{At: time.Now(), Values: values}
+		seen, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: r.At, Report: &r}})
+		if err != nil || len(seen.Unknown) > 0 {
+			t.Fatalf("%+v, %v", seen, err)
+		}
+	}
+	for _, v := range file.Vehicles[:3] {
+		report(v.Unit, map[telematics.Field]any{
+			telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.DoorTrunk: "open", telematics.MileageKm: 7.0,
+		})
+	}
+	fields := func(of int) string {
+		t.Helper()
+		twin, err := p.Twin(t.Context(), file.Vehicles[of].ID)
+		require.NoError(t, err)
+		return fmt.Sprint(slices.Sorted(maps.Keys(twin.Snapshot)))
+	}
+	all := fields(0)
+	fleet := file.Vehicles
+	fleet[0].Unit, fleet[1].Unit = fleet[1].Unit, "another"
+	fleet[2].Color = "black"
+	_, err = p.Import(t.Context(), file)
+	require.NoError(t, err)
+	for of, want := range []string{"[location.latitude location.longitude]", "[location.latitude location.longitude]", all} {
+		assert.Equal(t, fields(of), want, "vehicle %d", fleet[of].ID)
+	}
+	report("another", map[telematics.Field]any{telematics.MileageKm: 8.0})
+	assert.Equal(t, fields(1), "[location.latitude location.longitude telemetry.mileage_km]", "reported by another unit")
 }
 
 func TestImport_SetsTheProtocolOfAUnit(t *testing.T) {

@@ -165,6 +165,9 @@ type unitFileRow struct {
 // importUnits returns the units that it has changed, some of them twice. It removes units that
 // move from their vehicles before it adds any, so that two can be swapped. It locks several units
 // in no order: no other transaction waits for one while it holds another.
+//
+// What was reported of a vehicle that gets another unit is forgotten, but for its position: where
+// the new one does not report a door, nothing else would ever close it.
 func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (changed []telematics.Unit, err error) {
 	rows := make([]unitFileRow, len(part))
 	for i, v := range part {
@@ -195,6 +198,12 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (c
 				actions = null, keys = null, firmware = '', gap_ms = null
 			where serial in (select serial from leaving)
 			returning serial`
+		forget = file + `
+			update snapshots s set updated_at = clock_timestamp(),
+				fields = (select coalesce(jsonb_object_agg(key, value), '{}') from jsonb_each(s.fields) where key like 'location.%')
+			from coming c
+			where s.vehicle_id = c.vehicle_id and not exists (select from units u where u.serial = c.serial and u.vehicle_id = c.vehicle_id)
+			returning c.serial`
 		add = file + `
 			insert into units (serial, vehicle_id, protocol, installation)
 			select serial, vehicle_id, protocol, installation from coming order by vehicle_id
@@ -202,7 +211,7 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (c
 			set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol, installation = excluded.installation
 			returning serial`
 	)
-	for _, query := range []string{remove, add} {
+	for _, query := range []string{remove, forget, add} {
 		var serials []telematics.Unit
 		if err := tx.SelectContext(ctx, &serials, query, records); err != nil {
 			return nil, err
