@@ -27,6 +27,24 @@ func TestFlood_OfReportsDropsNoOtherUnits(t *testing.T) {
 	}
 }
 
+// [TEL-5] A unit without a clock, or with one that is ahead, sends what it could not send before.
+func TestReports_WithoutATimeCountInTheirOrder(t *testing.T) {
+	for _, at := range []string{``, `"at":"1970-01-01T00:00:00Z",`, `"at":"2999-01-01T00:00:00Z",`} {
+		for _, locked := range []bool{true, false} {
+			inWorld(t, 1, func(w *world) {
+				for _, is := range []bool{!locked, locked, !locked, locked} {
+					w.brokers[0].Report(brokertest.Said(unit, fmt.Appendf(nil, `{%s"telemetry":{"is_locked":%t}}`, at, is), false))
+				}
+				time.Sleep(time.Second)
+				twin, err := w.Twin(w.Context(), car)
+				if is := twin.Snapshot.Flag(telematics.IsLocked); err != nil || is == nil || *is != locked {
+					t.Errorf("reports with %q: %+v, %v; want locked %t", at, twin.Snapshot, err, locked)
+				}
+			})
+		}
+	}
+}
+
 func TestReports_EachInAnotherProtocolIsCounted(t *testing.T) {
 	x := &tampering{}
 	x.observe = func(_ context.Context, observations []delivery.Observation) (delivery.Seen, error) {

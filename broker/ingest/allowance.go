@@ -36,6 +36,7 @@ type Sender struct {
 	at      time.Time // of tokens
 	waiting int
 	bytes   int
+	arrived time.Time // of the latest report that has no other time
 }
 
 // NewLimiter returns a limiter under which no unit has used its allowance.
@@ -86,6 +87,18 @@ func (s *Sender) Handled(size int) {
 	defer s.mu.Unlock()
 	s.waiting--
 	s.bytes -= size
+}
+
+// order returns when a report arrived that has no other time, in milliseconds: later than the one
+// before it. A unit that was offline sends several within a millisecond.
+func (s *Sender) order(arrived time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !arrived.After(s.arrived) && s.arrived.Sub(arrived) < maxEarly {
+		arrived = s.arrived.Add(time.Millisecond)
+	}
+	s.arrived = arrived
+	return arrived
 }
 
 // noisy counts the messages that were dropped since the last warning because their unit was beyond

@@ -146,6 +146,10 @@ func (in *Ingest) decodeReport(m *received) (telematics.Report, bool) {
 		in.health.readClock(m.Unit, said.Sub(m.at), m.at)
 	}
 	report.Bound(m.at)
+	if !report.Undated && report.At.Equal(report.Arrived) {
+		report.At = m.from.order(report.Arrived)
+		report.Arrived = report.At
+	}
 	if len(dropped) > 0 {
 		in.DropFields(m.Unit, dropped)
 		in.Logger.Debug(

@@ -29,6 +29,10 @@ const (
 	// is dropped: a unit that floods never is. Half: 4,096 units that flood in turns escape.
 	// Double: more memory.
 	maxSenders = 1 << 13
+	// By how much a report of a burst may be dated after its arrival: a millisecond for each
+	// message that a unit may send at one moment. Half: the last half of such a burst has no order.
+	// Double: where the clock was set back, reports are dated ahead for longer.
+	maxEarly = 512 * time.Millisecond
 	// Interval of log messages about units over their allowance, units named in each, and units
 	// counted meanwhile; choices for a readable log.
 	warnEvery = 10 * time.Second
