@@ -48,25 +48,26 @@ func Words(a Alert) string {
 	return line
 }
 
-// saw is how the fact that matters most to a rule is said; rules without one say enough.
-var saw = map[Rule]struct{ fact, form string }{
-	Battery12VLow:       {"volts", "%s V"},
-	EnergyLow:           {"percent", "%s %%"},
-	UnitClock:           {"ahead_s", "ahead by %s s"},
-	MovedWithoutBooking: {"metres", "%s m"},
-	LeftOpen:            {"open", "%s"},
-	ParkedForbidden:     {"area", "%s"},
-	Overdue:             {"reference", "%s"},
-	StartedNotOpened:    {"reference", "%s"},
-	ChargeFailed:        {"reference", "%s"},
-	UnitAlarm:           {"kind", "%s"},
-	TroubleCode:         {"codes", "%s"},
-	Lamp:                {"lamps", "%s"},
-	ServiceDue:          {"km", "in %s km"},
-	CommandUnknown:      {"action", "%s"},
-	CommandContradicted: {"action", "%s"},
-	UnitRejects:         {"action", "%s"},
-	MassAccess:          {"vehicles", "%s within an hour"},
+// saw is how the fact that matters most to a rule is said, and how where it is below zero; rules
+// without one say enough.
+var saw = map[Rule]struct{ fact, form, below string }{
+	Battery12VLow:       {fact: "volts", form: "%s V"},
+	EnergyLow:           {fact: "percent", form: "%s %%"},
+	UnitClock:           {"ahead_s", "ahead by %s s", "behind by %s s"},
+	MovedWithoutBooking: {fact: "metres", form: "%s m"},
+	LeftOpen:            {fact: "open", form: "%s"},
+	ParkedForbidden:     {fact: "area", form: "%s"},
+	Overdue:             {fact: "reference", form: "%s"},
+	StartedNotOpened:    {fact: "reference", form: "%s"},
+	ChargeFailed:        {fact: "reference", form: "%s"},
+	UnitAlarm:           {fact: "kind", form: "%s"},
+	TroubleCode:         {fact: "codes", form: "%s"},
+	Lamp:                {fact: "lamps", form: "%s"},
+	ServiceDue:          {"km", "in %s km", "overdue by %s km"},
+	CommandUnknown:      {fact: "action", form: "%s"},
+	CommandContradicted: {fact: "action", form: "%s"},
+	UnitRejects:         {fact: "action", form: "%s"},
+	MassAccess:          {fact: "vehicles", form: "%s within an hour"},
 }
 
 // seen returns what the rule saw; empty: its words say all.
@@ -79,8 +80,8 @@ func seen(a Alert) string {
 	if words := kinds[value]; a.Rule == UnitAlarm && words != "" {
 		return words
 	}
-	if past, is := strings.CutPrefix(value, "-"); is && a.Rule == ServiceDue {
-		return "overdue by " + past + " km"
+	if past, is := strings.CutPrefix(value, "-"); is && said.below != "" {
+		return fmt.Sprintf(said.below, past)
 	}
 	return fmt.Sprintf(said.form, value)
 }

@@ -25,8 +25,11 @@ func TestWords_NameTheVehicleTheRuleAndWhatItSaw(t *testing.T) {
 		"M-AB 1: moved without a booking (1250000 m)": {
 			Rule: MovedWithoutBooking, Plate: "M-AB 1", Facts: map[string]any{"metres": 1_250_000.0},
 		},
-		"M-AB 1: the clock of its unit is wrong (ahead by -1795859474.1 s)": {
+		"M-AB 1: the clock of its unit is wrong (behind by 1795859474.1 s)": {
 			Rule: UnitClock, Plate: "M-AB 1", Facts: map[string]any{"ahead_s": -1795859474.1},
+		},
+		"M-AB 1: the clock of its unit is wrong (ahead by 7.5 s)": {
+			Rule: UnitClock, Plate: "M-AB 1", Facts: map[string]any{"ahead_s": 7.5},
 		},
 		"M-AB 1: parked and free, but open": {Rule: LeftOpen, Plate: "M-AB 1", Facts: map[string]any{}},
 		"anna: opened or located many vehicles (51 within an hour)": {

@@ -19,13 +19,14 @@ function factsOf(facts: Facts, texts: Texts, locale: string): string {
     return of === null ? null : `${number(of, locale, digits)} ${unit}`;
   };
   const km = value('km');
+  const ahead = value('ahead_s');
   const said = [
     typeof facts.last_seen === 'string' ? words.heard(moment(facts.last_seen, locale, serverTime.now())) : null,
     measured('volts', 'V', 1),
     measured('percent', '%'),
     measured('metres', 'm'),
     km === null ? null : texts.vehiclePage[km < 0 ? 'overdueBy' : 'dueIn'](`${number(Math.abs(km), locale)} km`),
-    measured('ahead_s', 's'),
+    ahead === null ? null : texts.units[ahead < 0 ? 'behind' : 'ahead'](`${number(Math.abs(ahead), locale)} s`),
     value('vehicles') === null ? null : texts.selection.vehicles(value('vehicles') ?? 0),
     list('open', words.open),
     list('codes'),
