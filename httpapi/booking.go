@@ -89,7 +89,12 @@ func (b bookings) checkClock(ctx context.Context) error {
 	if b.clock == nil {
 		return nil
 	}
-	if err := b.clock(ctx); err != nil {
+	err := b.clock(ctx)
+	var server interface{ Unavailable() bool }
+	switch {
+	case errors.As(err, &server) && server.Unavailable(): // nothing is known of the clock
+		return err
+	case err != nil:
 		return &telematics.Error{Code: errorcode.ServiceUnavailable, Retryable: true, RetryAfter: request.RetryUnavailable, Cause: err,
 			Message: "The service's clock differs from the database's, so bookings cannot be changed now; nothing was changed. Try again."}
 	}

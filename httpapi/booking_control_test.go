@@ -190,6 +190,9 @@ func TestBooking_NotChangedByAWrongClock(t *testing.T) {
 		a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(fmt.Sprintf(`{"end_date":%q}`, now.Add(20*time.Hour).
 			Format(time.RFC3339)))).wants(503, "service_unavailable")
 	}
+	wrong = gone{}
+	a.post("/api/v1/admin/bookings/43/start").wants(503, "service_unavailable").
+		says("A server that this request needs is not available; try again.")
 	wrong = nil
 	a.post("/api/v1/admin/bookings/43/start").wants(200, "")
 }

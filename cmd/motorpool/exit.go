@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 )
 
@@ -42,7 +43,7 @@ func exitCode(err error) int {
 		return 0
 	case errors.As(err, &f):
 		return f.code
-	case unavailable.Is(err):
+	case unavailable.Is(err) && !pg.Refuses(err):
 		return exitUnavailable
 	}
 	return exitFailed

@@ -15,6 +15,8 @@ import (
 	"motorpool/broker/link"
 	"motorpool/store/agencykeys"
 	"motorpool/store/history"
+	"motorpool/store/pg"
+	"motorpool/store/redis"
 	"motorpool/store/twins"
 	"motorpool/telematics"
 )
@@ -128,8 +130,8 @@ func (c Config) Check() error {
 		checkRange("drain", c.Drain, 0, maxDrain),
 		checkRange("state-interval", c.StateInterval, time.Second, twins.MaxStateInterval),
 		checkRange("telemetry-retention", c.TelemetryRetention, 0, history.MaxDays),
-		serverURL("database-url", string(c.DatabaseURL), "postgres", "postgresql"),
-		serverURL("redis-url", string(c.RedisURL), "redis", "rediss"),
+		c.checkDatabaseURL(),
+		c.checkRedisURL(),
 		c.checkMQTT(),
 		checkRange("database-conns", c.DatabaseConns, 5, 1000),
 		checkRange("budget", c.Budget, telematics.MinBudget, telematics.MaxBudget),
@@ -172,6 +174,30 @@ func (c Config) checkFiles() error {
 	return errors.Join(signing, tokens, certificates)
 }
 
+// checkDatabaseURL returns also what the driver cannot read. It connects to no server.
+func (c Config) checkDatabaseURL() error {
+	if err := serverURL("database-url", string(c.DatabaseURL), "postgres", "postgresql"); err != nil {
+		return err
+	}
+	db, err := pg.New(pg.Config{URL: string(c.DatabaseURL)})
+	if err != nil {
+		return fmt.Errorf("--database-url: %w", err)
+	}
+	return db.Close()
+}
+
+// checkRedisURL likewise.
+func (c Config) checkRedisURL() error {
+	if err := serverURL("redis-url", string(c.RedisURL), "redis", "rediss"); err != nil {
+		return err
+	}
+	db, err := redis.New(redis.Config{URL: string(c.RedisURL)})
+	if err != nil {
+		return fmt.Errorf("--redis-url: %w", err)
+	}
+	return db.Close()
+}
+
 func (c Config) checkMQTT() error {
 	var schemes []string
 	seen := map[string]bool{}
@@ -180,6 +206,9 @@ func (c Config) checkMQTT() error {
 			return err
 		}
 		u, _ := url.Parse(node)
+		if u.Port() == "" {
+			return errNoMQTT
+		}
 		if seen[u.Host] {
 			return fmt.Errorf("--mqtt-url: %s is named twice", u.Host)
 		}
@@ -190,10 +219,12 @@ func (c Config) checkMQTT() error {
 		return errors.New("--mqtt-url: use the same scheme, tcp:// or ssl://, in all addresses")
 	}
 	if len(schemes) == 0 {
-		return errors.New("--mqtt-url: want tcp:// or ssl://host:port")
+		return errNoMQTT
 	}
 	return nil
 }
+
+var errNoMQTT = errors.New("--mqtt-url: want tcp:// or ssl://host:port")
 
 func (c Config) checkHealth() error {
 	if c.Health == "" {
@@ -219,7 +250,11 @@ func (c Config) sealer() (*agencykeys.Sealer, error) {
 func isURL(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") }
 
 func address(flag, value string) error {
-	if _, _, err := net.SplitHostPort(value); err != nil {
+	_, port, err := net.SplitHostPort(value)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
 		return fmt.Errorf("--%s: %q is not host:port", flag, value)
 	}
 	return nil

@@ -43,9 +43,22 @@ func TestMigrate_ManyInstancesConcurrently(t *testing.T) {
 }
 
 func TestMigrated_RefusesAnEmptyDatabase(t *testing.T) {
-	err := open(t, storetest.NewEmptyDatabase(t)).Migrated(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "version 0 and lacks migrations") {
-		t.Errorf("Migrated = %v, want version 0", err)
+	address := storetest.NewEmptyDatabase(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // of readiness
+	defer cancel()
+	for _, p := range []*instance{asRole(t, address, "app_without_schema"), open(t, address)} {
+		if err := p.Migrated(ctx); err == nil || !strings.Contains(err.Error(), "version 0 and lacks migrations") {
+			t.Errorf("Migrated = %v, want version 0", err)
+		}
+	}
+}
+
+func TestMigrated_NamesTheRightToReadTheVersion(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	err := asRole(t, storetest.NewDatabase(t), "app_without_rights").Migrated(ctx)
+	if err == nil || !strings.Contains(err.Error(), "permission denied for table goose_db_version") {
+		t.Errorf("Migrated = %v, want the missing right", err)
 	}
 }
 

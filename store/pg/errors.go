@@ -16,14 +16,19 @@ func Explain(err error) error {
 	switch {
 	case errors.Is(err, pq.ErrSSLNotSupported):
 		return fmt.Errorf("%w\nset up TLS at the server, or, where the network is private, add ?sslmode=disable to --database-url", err)
-	case unavailable.Is(err) && unavailable.IsCause(err), // not a key that opens no secret
-		refusal != nil && (refusal.Code.Class() == "28" || refusal.Code == "3D000"):
-		// The login was refused, or there is no such database.
-		return fmt.Errorf("%w\nis that the right database? see --database-url", err)
-	case refusal != nil && refusal.Code == "42501": // a right is missing
+	case refusal != nil && refusal.Code == unavailable.MissingRight:
 		return fmt.Errorf("%w\nrun it as the role that owns the tables: see --database-url", err)
+	case unavailable.Is(err) && unavailable.IsCause(err): // not a key that opens no secret
+		return fmt.Errorf("%w\nis that the right database? see --database-url", err)
 	}
 	return err
+}
+
+// Refuses reports whether Postgres refuses the login, the database or a right: an operator has to
+// correct that.
+func Refuses(err error) bool {
+	refusal := pq.As(err)
+	return refusal != nil && (refusal.Code.Class() == "28" || refusal.Code == "3D000" || refusal.Code == unavailable.MissingRight)
 }
 
 // Splits reports whether an error of a batch may be the fault of one request: a refused value, a

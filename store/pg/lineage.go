@@ -314,14 +314,13 @@ func (c *session) mark(ctx context.Context, newest Line) {
 }
 
 const (
-	insufficientRights = "42501"
-	undefinedFunction  = "42883"
-	undefinedTable     = "42P01"
-	notSupported       = "0A000"
+	undefinedFunction = "42883"
+	undefinedTable    = "42P01"
+	notSupported      = "0A000"
 )
 
 func isForbidden(refusal *pq.Error) bool {
-	return refusal.Code == insufficientRights || refusal.Code == undefinedFunction || refusal.Code == notSupported
+	return refusal.Code == unavailable.MissingRight || refusal.Code == undefinedFunction || refusal.Code == notSupported
 }
 
 // Watch keeps the newest line up to date with those of the other instances, and looks for servers

@@ -74,14 +74,24 @@ func (p *DB) Migrated(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pending, err := provider.HasPending(ctx)
-	if err == nil && pending {
-		var has, needs int64
-		if has, needs, err = provider.GetVersions(ctx); err == nil {
-			return fmt.Errorf("schema has version %d and lacks migrations up to version %d: run motorpool migrate", has, needs)
-		}
+	// Without its table, the library would make it, which the service's role may not.
+	var has, needs int64
+	var versioned, pending bool
+	err = p.Health.GetContext(ctx, &versioned, `select to_regclass('goose_db_version') is not null`)
+	if err == nil && versioned {
+		pending, err = provider.HasPending(ctx)
 	}
-	return unavailable.Wrap("read the version of the schema", err)
+	switch {
+	case err == nil && !versioned:
+		sources := provider.ListSources()
+		needs = sources[len(sources)-1].Version
+	case err == nil && pending:
+		has, needs, err = provider.GetVersions(ctx)
+	}
+	if err != nil || needs == 0 {
+		return unavailable.Wrap("read the version of the schema", err)
+	}
+	return fmt.Errorf("schema has version %d and lacks migrations up to version %d: run motorpool migrate", has, needs)
 }
 
 func newProvider(db *sql.DB) (*goose.Provider, error) {

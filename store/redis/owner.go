@@ -54,6 +54,10 @@ type notAdmitted struct{ error }
 
 func (e notAdmitted) Unwrap() error { return e.error }
 
+// NotAdmitted reports whether a call was refused before it reached Redis: see [Place.Admit], whose
+// caller logs why.
+func NotAdmitted(err error) bool { return errors.As(err, &notAdmitted{}) }
+
 // Admit lets calls through, or refuses them for a reason.
 func (p *Place) Admit(why error) {
 	if why != nil {

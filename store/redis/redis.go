@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -265,8 +264,7 @@ func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered
 			return
 		}
 		wait := firstPause
-		// Why a call is not admitted is logged where that is decided.
-		if refused := (notAdmitted{}); !errors.As(err, &refused) {
+		if !NotAdmitted(err) {
 			lost(err)
 			wait = pause.NextBackOff()
 		}

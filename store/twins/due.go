@@ -245,18 +245,27 @@ func isOffline(p telematics.PresenceStatus) bool {
 	return p == telematics.Offline || p == telematics.Standby
 }
 
-// runDue writes due states to Postgres, until the context ends.
+// runDue writes due states to Postgres, until the context ends. It logs the first of several
+// failures in a row.
 func (t *Twins) runDue(ctx context.Context) error {
 	every := min(dueEvery, max(t.stateInterval/idleChecks, time.Millisecond))
-	for ctx.Err() == nil {
+	for failed := false; ctx.Err() == nil; {
 		sleep(ctx, every)
-		for part := range t.dues.due {
-			var err error
-			_ = t.guard.Do("write due state", func() { err = t.writeDue(ctx, part) })
-			if err != nil && ctx.Err() == nil {
-				t.log.Warn("reported state that is due not written to postgres, retrying", "err", err)
-				break
-			}
+		err := t.writeDueParts(ctx)
+		if err != nil && !failed && !redis.NotAdmitted(err) && ctx.Err() == nil {
+			t.log.Warn("reported state that is due not written to postgres, retrying", "err", err)
+		}
+		failed = err != nil && !redis.NotAdmitted(err)
+	}
+	return nil
+}
+
+// writeDueParts writes the due states of all parts, until one fails.
+func (t *Twins) writeDueParts(ctx context.Context) (err error) {
+	for part := range t.dues.due {
+		_ = t.guard.Do("write due state", func() { err = t.writeDue(ctx, part) })
+		if err != nil {
+			return err
 		}
 	}
 	return nil

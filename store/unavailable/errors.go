@@ -73,10 +73,14 @@ func IsCause(err error) bool {
 // LockNotAvailable is the SQLSTATE of a lock that was not granted in time.
 const LockNotAvailable = "55P03"
 
+// MissingRight is the SQLSTATE of a right that the database's role does not have.
+const MissingRight = "42501"
+
 // isPostgresUnavailable decides by SQLSTATE.
 func isPostgresUnavailable(err *pq.Error) bool {
 	switch err.Code.Class() {
 	case "08", // connection
+		"28", // the login is refused
 		"40", // a deadlock, or another conflict with a concurrent transaction
 		"53", // too many connections, disk full, out of memory
 		"57", // cancelled by a timeout, shutting down, starting up
@@ -85,6 +89,8 @@ func isPostgresUnavailable(err *pq.Error) bool {
 	}
 	switch err.Code {
 	case "25006", // read only: a standby that is not promoted yet
+		"3D000",      // there is no such database
+		MissingRight, // until the role is granted it
 		LockNotAvailable:
 		return true
 	}

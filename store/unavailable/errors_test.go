@@ -39,6 +39,9 @@ func TestWrap_MarksErrorsOfUnavailableServers(t *testing.T) {
 		&pq.Error{Code: "57P03"}:                                 true, // cannot connect now
 		&pq.Error{Code: "57014"}:                                 true, // statement timeout
 		&pq.Error{Code: "25006"}:                                 true, // read only
+		&pq.Error{Code: "28P01"}:                                 true, // wrong password
+		&pq.Error{Code: "3D000"}:                                 true, // no such database
+		&pq.Error{Code: "42501"}:                                 true, // the role lacks a right
 		reply("LOADING Redis is loading the dataset in memory"):  true,
 		reply("CLUSTERDOWN Hash slot not served"):                true,
 		reply("ERR max number of clients reached"):               true,
@@ -47,7 +50,6 @@ func TestWrap_MarksErrorsOfUnavailableServers(t *testing.T) {
 		errors.New("a defect"):          false,
 		&pq.Error{Code: "23505"}:        false, // unique violation
 		&pq.Error{Code: "42601"}:        false, // syntax error
-		&pq.Error{Code: "28P01"}:        false, // wrong password
 		reply("WRONGTYPE Operation"):    false,
 		telematics.NoSuchVehicle(1):     false,
 		telematics.Unavailable("", nil): false,
