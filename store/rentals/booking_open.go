@@ -283,12 +283,20 @@ func identityOf(ctx context.Context, tx *sqlx.Tx, installation string, b rental.
 // insertBooking inserts a booking, and sets its id and its reference. The counter of the year stays
 // locked until the transaction ends, so that references have no gaps: it is the last lock that a
 // booking waits for.
+//
+// References jump where the server has started since the last one (see migration 70), and where a
+// dump was restored into a server that runs: the numbers of commands were raised since the last
+// booking. Which of two concurrent bookings comes first is not known then: both may jump.
 func insertBooking(ctx context.Context, tx *sqlx.Tx, b *rental.Booking) error {
 	year := b.Created.UTC().Year()
 	var n int64
 	err := tx.GetContext(ctx, &n, `
+		with lost as (
+			select exists (select from booking_numbers where server_start = pg_postmaster_start_time())
+				and raised_at > (select created_at from bookings order by id desc limit 1) as happened
+			from command_numbering)
 		insert into booking_numbers as n (year, last) values ($1, 1)
-		on conflict (year) do update set last = n.last + 1
+		on conflict (year) do update set last = n.last + 1 + case when (select happened from lost) then 100000 else 0 end
 		returning last`, year)
 	if err != nil {
 		return err

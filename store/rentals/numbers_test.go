@@ -2,11 +2,36 @@ package rentals
 
 import (
 	"testing"
+	"time"
 
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
+	"motorpool/rental"
 	"motorpool/store/storetest"
 )
+
+// A dump may be restored into a server that does not start again. An instance then finds another
+// sequence, and raises the numbers of commands.
+func TestNumbers_ReferencesJumpWhereADumpWasRestored(t *testing.T) {
+	w := newRentalWorld(t)
+	var hour float64
+	book := func() string {
+		t.Helper()
+		hour++
+		d, _, err := w.here.OpenBooking(t.Context(), rental.Draft{
+			Agency: 1, Client: "anna", Vehicle: 1, Start: time.Now().Add(time.Duration(hour) * time.Hour),
+			End: time.Now().Add(time.Duration(hour+1) * time.Hour), Pickup: 1, Dropoff: 2,
+		}, asks(operator, rental.BookingCreate, 0, time.Now().UTC()))
+		require.NoError(t, err)
+		return d.Reference[len("BK-2026-"):]
+	}
+	for _, want := range [][]string{{"00001", "00002", "00003"}, {"100004", "100005"}, {"200006"}} {
+		w.exec(`select raise_commands_seq(true)`)
+		for _, n := range want {
+			assert.Equal(t, book(), n, "the reference")
+		}
+	}
+}
 
 // A server that was restored, or promoted, has another start than the one that issued a number
 // last.
