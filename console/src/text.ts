@@ -18,3 +18,7 @@ export function clean<Value>(value: Value): Value {
   }
   return value;
 }
+
+/** Words by codes of the API. A code of a later version stands for itself: a tab can be older than the service. */
+export const coded = <Words extends object>(words: Words): Words =>
+  new Proxy(words, { get: (all, code) => Reflect.get(all, code) ?? (typeof code === 'string' ? code.replaceAll('_', ' ') : undefined) });

@@ -106,12 +106,16 @@ export async function call<Data, Meta = unknown>(
   return { data: envelope.data, meta: envelope.meta, message: envelope.message };
 }
 
+/** Then a request is given up, as on a connection that a sleep of the computer has cut; large fleets come slowly. */
+const answerWithin = 120_000;
+
 async function exchange<Data, Meta>(path: string, request: RequestInit): Promise<{ response: Response; envelope: Envelope<Data, Meta> }> {
   const sent = Date.now();
   let response: Response | undefined;
   let envelope: Envelope<Data, Meta>;
   try {
-    response = await fetch(`../${path}`, { ...request, credentials: 'same-origin' });
+    const signal = request.signal ?? AbortSignal.timeout(answerWithin);
+    response = await fetch(`../${path}`, { ...request, signal, credentials: 'same-origin' });
     envelope = response.status === 304 ? {} : clean(await response.json());
   } catch {
     throw new ApiError(response?.status ?? 0, 'no_answer', unreachable());

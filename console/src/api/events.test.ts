@@ -21,7 +21,7 @@ it('handles the events that follow one that fails, and then reads again', () => 
   expect(seen.at(-1)).toBe('status 4');
 });
 
-it('says of a silent connection since when it was silent, and of one that ended since now', async () => {
+it('says of a silent connection since when it was silent, also after a sleep, and of one that ended since now', async () => {
   vi.useFakeTimers();
   let stream: ReadableStreamDefaultController<Uint8Array> | undefined;
   vi.stubGlobal('addEventListener', () => {});
@@ -42,7 +42,21 @@ it('says of a silent connection since when it was silent, and of one that ended 
   stream?.close();
   await vi.advanceTimersByTimeAsync(0);
   expect(lost).toEqual([heard, undefined]);
+  await vi.advanceTimersByTimeAsync(2_000);
+  const slept = Date.now();
+  vi.setSystemTime(slept + 8 * 3_600_000);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(lost.slice(2)).toEqual([slept]);
   stop();
+
+  lost.splice(0);
+  vi.stubGlobal('fetch', (_: string, { signal }: RequestInit) =>
+    new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason))));
+  const began = Date.now();
+  const stopConnecting = follow({ connected: (yes, _, since) => yes || lost.push(since) } as Partial<Handlers> as Handlers);
+  await vi.advanceTimersByTimeAsync(26_000);
+  expect(lost).toEqual([began]);
+  stopConnecting();
   vi.useRealTimers();
   vi.unstubAllGlobals();
 });

@@ -50,6 +50,7 @@ export interface Handlers {
 
 // The service sends a ping every 15 s.
 const silentFor = 25_000;
+const tick = 1000;
 const retryAfter = 2000;
 
 /** Follows events until the returned function is called. */
@@ -68,6 +69,18 @@ async function run(handlers: Handlers, stopped: AbortSignal) {
     addEventListener('offline', end, { once: true });
     let why = '';
     let since: number | undefined;
+    let heard = serverTime.now();
+    let quiet = 0; // ticks
+    // Timers stand still while the computer sleeps, and the clock goes on.
+    const watch = setInterval(() => {
+      if (++quiet * tick <= silentFor && serverTime.now() - heard <= silentFor) return;
+      since = heard;
+      end();
+    }, tick);
+    const hear = () => {
+      heard = serverTime.now();
+      quiet = 0;
+    };
     try {
       const response = await fetch('../api/v1/admin/events', {
         headers: { Accept: 'text/event-stream', ...(last ? { 'Last-Event-ID': last } : {}) },
@@ -84,11 +97,12 @@ async function run(handlers: Handlers, stopped: AbortSignal) {
       } else {
         handlers.connected(true, '');
         if (!last) handlers.reset();
-        ({ last, since } = await readAll(response.body, last, handlers, end));
+        last = await readAll(response.body, last, handlers, hear);
       }
     } catch {
       // The connection ended: the network, or the service.
     } finally {
+      clearInterval(watch);
       stopped.removeEventListener('abort', end);
       removeEventListener('offline', end);
       connection.abort();
@@ -99,38 +113,23 @@ async function run(handlers: Handlers, stopped: AbortSignal) {
   }
 }
 
-/** Hands over events until the connection ends or is silent. Returns the position of the last one, and since when it was silent. */
-async function readAll(
-  body: ReadableStream<Uint8Array>,
-  last: string,
-  handlers: Handlers,
-  end: () => void,
-): Promise<{ last: string; since?: number }> {
+/** Hands over events until the connection ends, and calls hear for all that arrives. Returns the position of the last event. */
+async function readAll(body: ReadableStream<Uint8Array>, last: string, handlers: Handlers, hear: () => void): Promise<string> {
   const events = new EventReader();
   events.lastID = last;
   const decoder = new TextDecoder();
   const reader = body.getReader();
-  let since: number | undefined;
-  const watchFrom = (heard: number) =>
-    setTimeout(() => {
-      since = heard;
-      end();
-    }, silentFor);
-  let watch = watchFrom(serverTime.now());
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      clearTimeout(watch);
-      watch = watchFrom(serverTime.now());
+      hear();
       handleAll(events.read(decoder.decode(value, { stream: true })), handlers);
     }
   } catch {
     // Cut: what was read counts.
-  } finally {
-    clearTimeout(watch);
   }
-  return { last: events.lastID, since };
+  return events.lastID;
 }
 
 /** Hands over events. After one that could not be handled, what is shown is read again. */

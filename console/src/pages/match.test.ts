@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Command } from '../api/client';
+import { serverTime } from '../api/servertime';
 import { namesOf, parametersOf, passes, timeOf, vehiclesOf, type Filters } from './match';
 
 const command = {
@@ -61,4 +62,10 @@ it('a time of a filter is an instant, or one before now', () => {
   expect(timeOf('-7d', now)).toBe(now - 7 * 86_400_000);
   expect(timeOf('2026-01-02T10:00:00Z')).toBe(now);
   expect(timeOf('-7x')).toBeNaN();
+});
+
+it('counts hours from the time of the service, also where the clock of the browser is wrong', () => {
+  serverTime.offset = -3_600_000;
+  expect(Math.abs(timeOf('-1h') - (Date.now() - 2 * 3_600_000))).toBeLessThan(1000);
+  serverTime.offset = 0;
 });

@@ -1,4 +1,5 @@
 import type { Command } from '../api/client';
+import { serverTime } from '../api/servertime';
 import type { VehicleRow } from '../state/vehicleRow';
 
 /** The filters of a list, as they are in the address of the page. */
@@ -14,7 +15,7 @@ export interface Filters {
 export const filterNames = ['state', 'outcome', 'vehicle_id', 'actor', 'from', 'to'] as const;
 
 /** The instant of a filter: a time, or one before now, such as -1h or -7d. NaN: it is neither. */
-export function timeOf(value: string, now = Date.now()): number {
+export function timeOf(value: string, now = serverTime.now()): number {
   const before = /^-(\d{1,4})([hd])$/.exec(value);
   return before ? now - Number(before[1]) * (before[2] === 'h' ? 1 : 24) * 3_600_000 : Date.parse(value);
 }

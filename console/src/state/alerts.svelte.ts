@@ -36,7 +36,9 @@ export class Alerts {
   /** How many of each severity no one has seen. */
   unseen = $derived.by(() => {
     const count = { critical: 0, warning: 0, info: 0 };
-    for (const { severity, acknowledged_at } of this.#open.values()) if (acknowledged_at === null) count[severity]++;
+    // One of a later version has none: it is counted with the most severe, as it is shown.
+    const rank = (severity: Severity) => (severity in count ? severity : 'critical');
+    for (const { severity, acknowledged_at } of this.#open.values()) if (acknowledged_at === null) count[rank(severity)]++;
     return count;
   });
 

@@ -22,7 +22,7 @@ export interface Happening {
   state?: Charge['state'];
 }
 
-const requestOf = {
+const requestOf: Partial<Record<Charge['kind'], string[]>> = {
   start: ['booking.start', 'rental.start'],
   deposit: ['booking.start', 'rental.start'],
   extension: ['booking.extend'],
@@ -61,8 +61,9 @@ export function causeOf(charge: Charge, entries: Activity[]): Activity | undefin
   // The entry of a start is written at its end, and the charge at its beginning.
   const made = (e: Activity) => time(e.at) - (e.action === 'rental.start' ? (e.latency_ms ?? 0) : 0);
   const distance = (e: Activity) => Math.abs(made(e) - time(charge.created_at));
+  const requests = requestOf[charge.kind] ?? []; // of a later version it may be any
   return entries
-    .filter((e) => requestOf[charge.kind].includes(e.action) && isDone(e) && distance(e) <= sameWithin)
+    .filter((e) => requests.includes(e.action) && isDone(e) && distance(e) <= sameWithin)
     .sort((a, b) => distance(a) - distance(b))[0];
 }
 
@@ -126,7 +127,7 @@ export function bookingStory(booking: AdminBooking, entries: Activity[], command
     else add({ at: entry.at, subject, tone: entry.outcome === 'unknown' ? 'warn' : 'bad', kind: 'refused', entry });
   }
   for (const charge of booking.charges) {
-    const subject = subjectOf[charge.kind];
+    const subject = subjectOf[charge.kind] ?? 'payments';
     for (const { at, state } of triesOf(charge, entries)) add({ at, subject, tone: toneOf[state], kind: 'charge', charge, state });
     if (charge.state === 'declined' && charge.next_attempt_at)
       add({ at: charge.next_attempt_at, subject, tone: 'open', kind: 'next', charge });

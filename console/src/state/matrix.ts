@@ -39,7 +39,8 @@ export function rowsOf(bulk: BulkCommand, known: (id: string) => Command | undef
 
 function kindOf(command: Command | null, refused: boolean): Kind {
   if (command === null) return refused ? 'refused' : 'open';
-  return command.outcome ?? 'open';
+  const { outcome } = command;
+  return outcome === null ? 'open' : (kinds.find((kind) => kind === outcome) ?? 'unknown');
 }
 
 /** How many vehicles there are of each kind. */

@@ -6,6 +6,7 @@ import { unique } from '../unique';
 
 const pageSize = 50;
 const settleFor = 200; // while a person types
+const blankAfter = 500; // rows of the former filters are not shown for longer as those of the new ones
 const changesFor = 500; // of a large fleet many items change together
 const exportedPages = 100; // of 100 rows each
 
@@ -39,6 +40,8 @@ export class Pages<Item> {
     next &&= String(filters) === this.#shown; // a cursor leads on from rows of the same filters
     this.reading = true;
     this.#readsNext = next;
+    const isOther = () => reading === this.#readings && String(filters) !== this.#shown;
+    const slow = setTimeout(() => isOther() && this.#blank(), blankAfter);
     try {
       const { data, meta } = await this.#page(filters, pageSize, next ? this.cursor : null);
       if (reading !== this.#readings) return; // other filters were chosen meanwhile
@@ -51,13 +54,16 @@ export class Pages<Item> {
     } catch (error) {
       if (reading !== this.#readings) return;
       this.problem = error instanceof Error ? error.message : String(error);
-      if (String(filters) === this.#shown) return;
-      // Rows of other filters are not shown as those of these.
-      this.items = [];
-      this.cursor = this.readAt = null;
+      if (isOther()) this.#blank();
     } finally {
+      clearTimeout(slow);
       if (reading === this.#readings) this.reading = this.#readsNext = false;
     }
+  }
+
+  #blank() {
+    this.items = [];
+    this.cursor = this.readAt = null;
   }
 
   /**

@@ -41,6 +41,30 @@ it('does not show rows of other filters when a reading fails', async () => {
   expect([ids(list), list.cursor, list.readAt, list.problem]).toEqual([[], null, null, 'It failed.']);
 });
 
+it('does not show rows of other filters while a slow answer is awaited', async () => {
+  vi.useFakeTimers();
+  const list = new Pages<{ id: number }>('charges');
+  const first = list.read(filters('paid'));
+  answers[0]?.(200, [1, 2], 'more');
+  await first;
+  const [again, other] = [() => list.read(filters('paid')), () => list.read(filters('failed'))];
+  const second = again();
+  vi.advanceTimersByTime(1000);
+  expect(ids(list)).toEqual([1, 2]);
+  answers[1]?.(200, [1, 2], 'more');
+  await second;
+  const third = other();
+  vi.advanceTimersByTime(400);
+  expect(ids(list)).toEqual([1, 2]);
+  vi.advanceTimersByTime(200);
+  expect([ids(list), list.cursor, list.reading]).toEqual([[], null, true]);
+  answers[2]?.(200, [3]);
+  await third;
+  vi.advanceTimersByTime(1000);
+  expect(ids(list)).toEqual([3]);
+  vi.useRealTimers();
+});
+
 it('takes the answer of the newest reading alone', async () => {
   const list = new Pages<{ id: number }>('charges');
   const [old, newer] = [list.read(filters('paid')), list.read(filters('failed'))];

@@ -19,6 +19,11 @@ class Route {
     if (path === '/') this.fleet = location.hash;
   }
 
+  /** What the page is about: its path, and of a client who it is. Other parameters say how it is shown. */
+  get page(): string {
+    return this.path === '/client' ? `${this.path}?${this.parameters}` : this.path;
+  }
+
   /** The number in a path such as /vehicles/42; null: there is none. */
   number(prefix: string): number | null {
     const found = this.path.match(new RegExp(`^/${prefix}/(\\d{1,15})$`));

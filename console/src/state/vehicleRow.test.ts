@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { VehicleSummary } from '../api/client';
-import { decode, keepNewer, passes, sorted, withReport, withSummary, type VehicleRow } from './vehicleRow';
+import { passes, sorted } from './vehicleOrder';
+import { decode, keepNewer, withReport, withSummary, type VehicleRow } from './vehicleRow';
 
 const rows = {
   columns: [

@@ -70,6 +70,19 @@ it('acknowledges with a note, and follows events', async () => {
   expect(pages.errors).toEqual([]);
 });
 
+it('does not lock a vehicle whose row has just moved under the pointer', async () => {
+  await new Promise((done) => setTimeout(done, 600));
+  await pages.send('alert', { change: 'opened', alert: alert(9, { vehicle_id: 2, plate_number: 'M-IM 2102' }) });
+  await pages.until(() => document.querySelector(`[data-alert="${uuid(9)}"]`));
+  const button = document.querySelector(`[data-alert="${uuid(9)}"] .actions button`)!;
+  const click = () => button.dispatchEvent(new MouseEvent('click', { detail: 1, bubbles: true }));
+  click();
+  expect(location.hash).toBe('#/attention');
+  await new Promise((done) => setTimeout(done, 600));
+  click();
+  expect(location.hash).toBe('#/vehicles/2');
+});
+
 it('says that another person was faster, and what that one noted', async () => {
   document.querySelector<HTMLElement>(`[data-alert="${uuid(2)}"] [data-acknowledge]`)?.click();
   await pages.until(() => document.querySelector('dialog[open] input[name="note"]'));

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { afterEach, expect, it } from 'vitest';
 import type { BookedCharge } from '../api/client';
-import { doubled, openConsole, type Pages } from './service';
+import { at, doubled, openConsole, type Pages } from './service';
 
 let pages: Pages;
 afterEach(() => pages.close());
@@ -29,4 +29,24 @@ it('is led to from a booking and a charge, and sums what is owed by currency', a
   expect(pages.texts('tr[data-charge]')).toHaveLength(3);
   expect(pages.texts('main .bar span')).toEqual(['agency 1: Isar']);
   expect(pages.errors).toEqual([]);
+});
+
+it('shows nothing of one client as that of another', async () => {
+  localStorage.setItem('map', 'hidden');
+  const card = { id: 1, brand: 'visa', last_four: '4242', exp_month: 2, exp_year: 2030, is_default: true, created_at: at(0) };
+  let answer = () => {};
+  pages = await openConsole({
+    ...doubled,
+    halts: [],
+    'agencies/1/clients/anna/payment-methods': () => new Promise((resolve) => (answer = () => resolve([card]))),
+    'agencies/1/clients/ben/payment-methods': [],
+    charges: (path: string) => (path.includes('client=anna') ? [{ ...(doubled.charges as BookedCharge[])[0], state: 'failed' }] : []),
+  });
+  await pages.open('#/client?agency_id=1&client=anna', 'tr[data-charge]');
+  await pages.open('#/client?agency_id=1&client=ben', 'main h1');
+  expect([pages.texts('main h1'), pages.texts('tr[data-charge]')]).toEqual([['ben'], []]);
+  await pages.until(() => pages.texts('main li').includes('none'));
+  answer();
+  await new Promise((done) => setTimeout(done, 50));
+  expect(pages.texts('main li')).toEqual(['none']);
 });

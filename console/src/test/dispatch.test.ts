@@ -204,6 +204,26 @@ it('says why the unit failed next to the buttons, also to a person who comes bac
   );
 });
 
+it('has the agency that was to be halted again, before agencies are read', async () => {
+  sessionStorage.setItem('forms', JSON.stringify({ person: 'zoe', values: { halt: { where: '7', reason: 'fire' } } }));
+  pages.close();
+  session.me = null;
+  answers.agencies = () => new Promise(() => {});
+  pages = await openConsole(answers);
+  await pages.until(() => document.querySelector('dialog[open] select'));
+  expect(document.querySelector<HTMLSelectElement>('dialog[open] select')!.value).toBe('7');
+  expect(pages.texts('dialog[open] option')).toContain('agency 7');
+});
+
+it('says in a dialog that what is seen may be old', async () => {
+  await pages.press('h');
+  await pages.until(() => document.querySelector('dialog[open] form'));
+  expect(pages.texts('dialog[open]')[0]).not.toMatch(/Not live/);
+  stream.lost = { since: Date.now(), why: '' };
+  await pages.until(() => /Not live since .* What you see is of that time\./.test(pages.texts('dialog[open]')[0] ?? ''));
+  stream.lost = null;
+});
+
 it('has what was typed again after the session has ended', async () => {
   answers['bookings/1'] = booking(1);
   await pages.open('#/bookings/1', '[data-action="refund"]');

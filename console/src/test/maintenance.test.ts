@@ -28,6 +28,20 @@ afterEach(() => pages.close());
 
 const click = (action: string) => document.querySelector<HTMLElement>(`button[data-action="${action}"]`)!.click();
 
+it('has what was typed of this vehicle again, and nothing of another', async () => {
+  const typed = { reason: 'brakes', until: '' };
+  for (const [id, shown] of [[2, false], [1, true]] as const) {
+    pages.close();
+    session.me = null;
+    sessionStorage.setItem('forms', JSON.stringify({ person: 'zoe', values: { [`maintenance ${id}`]: typed } }));
+    pages = await openConsole(answers);
+    await pages.open('#/vehicles/1', 'button[data-action="maintenance"]');
+    await pages.until(() => session.me);
+    await new Promise((done) => setTimeout(done));
+    expect(document.querySelector<HTMLInputElement>('dialog[open] input[name="reason"]')?.value).toBe(shown ? 'brakes' : undefined);
+  }
+});
+
 it('sets a vehicle to maintenance with a reason and an end, and back', async () => {
   click('maintenance');
   await pages.until(() => document.querySelector('dialog[open] input[name="reason"]'));

@@ -1,4 +1,5 @@
 import type { Texts } from './en';
+import { coded } from '../text';
 import { de as refusals } from './refusals.de';
 
 // The reasons that the service gives itself.
@@ -179,14 +180,14 @@ export const de: Texts = {
         : `${n} davon ${n === 1 ? 'ist' : 'sind'} in Nutzung: ${names.join(', ')}${n > names.length ? ' …' : ''}.`,
     holdersUnknown: (message) => `Es ist nicht bekannt, wer sie hat: ${message}`,
     sending: 'Wird gesendet…',
-    kinds: {
+    kinds: coded({
       open: 'wartet auf Antwort',
       executed: 'ausgeführt',
       unknown: 'nicht bekannt',
       failed: 'versucht und gescheitert',
       not_executed: 'nicht ausgeführt',
       refused: 'abgelehnt, nichts gesendet',
-    },
+    }),
     columns: { result: 'Ergebnis', why: 'Warum, und was nun', now: 'Türen jetzt' },
     show: (kind, n) => `nur ${kind} zeigen (${n})`,
     showAll: 'Alle zeigen',
@@ -224,8 +225,8 @@ export const de: Texts = {
   },
   alerts: {
     states: { open: 'offen', cleared: 'vorbei' },
-    severities: { info: 'Hinweis', warning: 'Warnung', critical: 'kritisch' },
-    rules: {
+    severities: coded({ info: 'Hinweis', warning: 'Warnung', critical: 'kritisch' }),
+    rules: coded({
       battery_12v_low: '12-V-Batterie schwach',
       energy_low: 'Wenig Energie',
       silent: 'Meldet sich nicht',
@@ -247,7 +248,7 @@ export const de: Texts = {
       command_contradicted: 'Befehl widerlegt',
       unit_rejects: 'Einheit lehnt Befehle ab',
       mass_access: 'Eine Person, viele Fahrzeuge',
-    },
+    }),
     title: 'Zu tun',
     limits: 'Grenzwerte der Warnungen',
     severity: 'Dringlichkeit',
@@ -309,8 +310,8 @@ export const de: Texts = {
     position: 'Position',
     rented: 'Vermietet in 7 Tagen',
   },
-  status: { available: 'frei', booked: 'gebucht', in_use: 'in Nutzung', maintenance: 'Wartung', inactive: 'stillgelegt' },
-  contact: { online: 'online', standby: 'schläft', offline: 'offline', unknown: 'stumm' },
+  status: coded({ available: 'frei', booked: 'gebucht', in_use: 'in Nutzung', maintenance: 'Wartung', inactive: 'stillgelegt' }),
+  contact: coded({ online: 'online', standby: 'schläft', offline: 'offline', unknown: 'stumm' }),
   contactMeaning: {
     online: 'eine Meldung in den letzten zehn Minuten',
     standby: 'schläft, wie angekündigt; ein Befehl kann es wecken',
@@ -329,7 +330,7 @@ export const de: Texts = {
     days: (n) => `vor ${n} Tagen`,
     never: 'nie',
   },
-  actions: {
+  actions: coded({
     lock: 'Verriegeln',
     unlock: 'Entriegeln',
     'enable-driving': 'Fahren erlauben',
@@ -339,7 +340,7 @@ export const de: Texts = {
     attention: 'Blinken',
     'open-top-case': 'Topcase öffnen',
     'report-state': 'Melden',
-  },
+  }),
   synonyms: {
     lock: 'abschließen zuschließen absperren zusperren schließen zu',
     unlock: 'öffnen aufschließen aufsperren auf',
@@ -379,7 +380,7 @@ export const de: Texts = {
     live: 'Das Fahrzeug hat soeben geantwortet.',
     cache: 'Das Fahrzeug hat nicht geantwortet; dies ist der letzte bekannte Zustand.',
   },
-  state: {
+  state: coded({
     accepted: 'angenommen',
     sent: 'gesendet',
     received: 'in Arbeit',
@@ -388,7 +389,7 @@ export const de: Texts = {
     failed: 'versucht und gescheitert',
     expired: 'nie gesendet',
     unknown: 'nicht bekannt',
-  },
+  }),
   next: {
     succeeded: '',
     rejected: 'Das Fahrzeug hat nichts getan. Sein Grund sagt, was zu ändern ist.',
@@ -498,7 +499,7 @@ export const de: Texts = {
     'charge.fee': 'Zahlung einer Gebühr',
     'charge.refund': 'Erstattung',
   },
-  areaKinds: { operating: 'Mieten dürfen hier enden', no_parking: 'Hier endet keine Miete', end_only: 'Mieten enden nur hier' },
+  areaKinds: coded({ operating: 'Mieten dürfen hier enden', no_parking: 'Hier endet keine Miete', end_only: 'Mieten enden nur hier' }),
   client: {
     owes: 'Schuldet',
     nothing: 'Nichts.',
@@ -617,7 +618,7 @@ export const de: Texts = {
       rear_left: 'Fenster hinten links',
       rear_right: 'Fenster hinten rechts',
     },
-    values: {
+    values: coded({
       on: 'an',
       off: 'aus',
       open: 'offen',
@@ -630,10 +631,10 @@ export const de: Texts = {
       released: 'gelöst',
       fastened: 'angegurtet',
       unfastened: 'nicht angegurtet',
-    },
-    charging: { charging: 'lädt', disconnected: 'nicht angesteckt', fault: 'Ladefehler' },
-    gears: { P: 'Parken', R: 'rückwärts', N: 'Leerlauf', D: 'Fahren' },
-    signals: { strong: 'stark', moderate: 'mittel', weak: 'schwach', none: 'keines' },
+    }),
+    charging: coded({ charging: 'lädt', disconnected: 'nicht angesteckt', fault: 'Ladefehler' }),
+    gears: coded({ P: 'Parken', R: 'rückwärts', N: 'Leerlauf', D: 'Fahren' }),
+    signals: coded({ strong: 'stark', moderate: 'mittel', weak: 'schwach', none: 'keines' }),
     lamps: { service_due: 'Wartung fällig', tire_failure: 'Reifen\u00adpanne' },
     directions: ['Norden', 'Nordosten', 'Osten', 'Südosten', 'Süden', 'Südwesten', 'Westen', 'Nordwesten'],
     allClosed: 'alle geschlossen',
@@ -661,7 +662,7 @@ export const de: Texts = {
       unit: 'Telematikeinheit',
       protocol: 'Protokoll',
     },
-    powertrains: { combustion: 'Verbrenner', electric: 'elektrisch', plug_in_hybrid: 'Plug-in-Hybrid' },
+    powertrains: coded({ combustion: 'Verbrenner', electric: 'elektrisch', plug_in_hybrid: 'Plug-in-Hybrid' }),
     reported: (age) => `Gemeldet ${age}`,
     orders: {
       title: 'Aufträge',
@@ -793,9 +794,9 @@ export const de: Texts = {
       hours: (n) => `${n} h`,
       days: (n) => `${n} Tage`,
     },
-    signals: { strong: 'stark', moderate: 'mittel', weak: 'schwach', none: 'keines' },
+    signals: coded({ strong: 'stark', moderate: 'mittel', weak: 'schwach', none: 'keines' }),
     todo: 'Was zu tun ist:',
-    problems: {
+    problems: coded({
       any: 'irgendeines',
       never_seen: 'nie gehört',
       silent: 'stumm',
@@ -805,8 +806,8 @@ export const de: Texts = {
       rejects: 'abgelehnte Meldungen',
       reconnects: 'instabile Verbindung',
       signal: 'kein Signal',
-    },
-    facts: {
+    }),
+    facts: coded({
       never_seen: 'Nie gehört',
       silent: (age) => `Stumm, zuletzt gehört ${age}`,
       key: 'Ohne den Schlüssel, der Befehle signiert',
@@ -815,7 +816,7 @@ export const de: Texts = {
       rejects: (n) => (n === 1 ? '1 Meldung oder Wert abgelehnt' : `${n} Meldungen oder Werte abgelehnt`),
       reconnects: (n) => `${n}-mal neu verbunden`,
       signal: 'Kein Signal',
-    },
+    }),
     meanings: {
       never_seen: 'Die Einheit hat nichts gesendet, seit sie diesem Fahrzeug zugeordnet ist. Kein Befehl erreicht sie.',
       silent:
@@ -907,7 +908,7 @@ export const de: Texts = {
   bookings: {
     similar: 'Kunden mit diesem Teil im Namen:',
     title: 'Buchungen',
-    status: { upcoming: 'bevorstehend', active: 'laufend', completed: 'beendet', cancelled: 'storniert' },
+    status: coded({ upcoming: 'bevorstehend', active: 'laufend', completed: 'beendet', cancelled: 'storniert' }),
     columns: {
       reference: 'Buchung',
       vehicle: 'Fahrzeug',
@@ -918,7 +919,7 @@ export const de: Texts = {
       charged: 'Berechnet',
     },
     filters: { reference: 'Buchungsnummer', client: 'Kunde' },
-    payment: {
+    payment: coded({
       requires_action: 'wartet auf den Karteninhaber',
       failed: 'abgelehnt und offen',
       pending: 'offen',
@@ -927,7 +928,7 @@ export const de: Texts = {
       partially_refunded: 'teilweise erstattet',
       paid: 'bezahlt',
       not_charged: 'nicht berechnet',
-    },
+    }),
     paused: 'pausiert',
     needsStaff: 'zu klären',
     overdue: (minutes) =>
@@ -952,7 +953,7 @@ export const de: Texts = {
       tries: 'Anfragen',
       by: 'Von',
     },
-    kinds: { start: 'Miete', deposit: 'Kaution', extension: 'Verlängerung', end: 'Ende', fee: 'Gebühr', refund: 'Erstattung' },
+    kinds: coded({ start: 'Miete', deposit: 'Kaution', extension: 'Verlängerung', end: 'Ende', fee: 'Gebühr', refund: 'Erstattung' }),
     fees: {
       late_return: 'verspätete Rückgabe',
       cleaning: 'Reinigung',
@@ -965,7 +966,7 @@ export const de: Texts = {
     numbered: (kind, number) => `${kind} ${number}`,
     fee: (what, number) => (number === null ? `Gebühr: ${what}` : `Gebühr ${number}: ${what}`),
     refundOf: (what) => `Erstattung von: ${what}`,
-    state: {
+    state: coded({
       pending: 'noch nicht angefordert',
       unknown: 'Ergebnis nicht bekannt',
       requires_action: 'wartet auf den Karteninhaber',
@@ -976,7 +977,7 @@ export const de: Texts = {
       captured: 'von der Kaution einbehalten',
       released: 'freigegeben',
       waived: 'erlassen',
-    },
+    }),
     refunded: 'erstattet',
     refundFailed: 'zurückgekommen',
     meaning: {
@@ -1270,10 +1271,10 @@ export const de: Texts = {
   },
   rental: {
     title: 'Letzter Schritt der Miete',
-    kinds: { start: 'Beginn', pause: 'Pause', resume: 'Fortsetzung', end: 'Ende' },
-    states: { open: 'läuft', done: 'erledigt', failed: 'gescheitert, die Miete ist wie zuvor' },
+    kinds: coded({ start: 'Beginn', pause: 'Pause', resume: 'Fortsetzung', end: 'Ende' }),
+    states: coded({ open: 'läuft', done: 'erledigt', failed: 'gescheitert, die Miete ist wie zuvor' }),
     requested: (at, who) => `verlangt ${at} von ${who}`,
-    steps: {
+    steps: coded({
       check: 'Prüfung',
       pay: 'Zahlung',
       command: 'Befehl',
@@ -1281,8 +1282,8 @@ export const de: Texts = {
       book: 'Buchung',
       undo: 'Wieder verriegeln',
       refund: 'Zurückgeben',
-    },
-    stepStates: { pending: 'kommt noch', running: 'läuft', unknown: 'nicht bekannt', done: 'erledigt', failed: 'gescheitert' },
+    }),
+    stepStates: coded({ pending: 'kommt noch', running: 'läuft', unknown: 'nicht bekannt', done: 'erledigt', failed: 'gescheitert' }),
     waits: {
       pay: 'Gewartet wird auf die Zahlung und die Vormerkung der Kaution.',
       owner: 'Gewartet wird auf den Karteninhaber, der die Zahlung in der App bestätigen oder eine andere Karte wählen muss.',
@@ -1314,7 +1315,7 @@ export const de: Texts = {
     checksMet: (n) => `Rückgabeprüfung: alle ${n} Bedingungen waren erfüllt`,
     checksFailed: (n) => `Rückgabeprüfung: ${n === 1 ? '1 Bedingung ist' : `${n} Bedingungen sind`} nicht erfüllt`,
     checkColumns: { what: 'Was', expected: 'Erwartet', reported: 'Gemeldet' },
-    checks: {
+    checks: coded({
       fresh: 'Meldung',
       ignition: 'Zündung',
       parked: 'Geparkt',
@@ -1324,22 +1325,22 @@ export const de: Texts = {
       key: 'Schlüssel',
       charging_cable: 'Ladekabel',
       place: 'Ort',
-    },
+    }),
     said: (text) => replaced(text, said),
     place: (text) => replaced(text, places),
     ofAll: (n) => `Alle Schritte der Miete (${n})`,
     columns: { when: 'Verlangt', what: 'Was', result: 'Ergebnis', took: 'Zu Ende' },
   },
   price: {
-    lines: {
+    lines: coded({
       reservation: 'Reservierung',
       time: 'Zeit',
       pause: 'Pause',
       distance: 'Strecke',
       minimum: 'Bis zum Mindestpreis',
       tax: 'Steuer',
-    },
-    units: { minute: 'min', hour: 'h', day: 'd', km: 'km' },
+    }),
+    units: coded({ minute: 'min', hour: 'h', day: 'd', km: 'km' }),
     total: 'Zusammen',
     deposit: (amount) => `Dazu ${amount} Kaution.`,
     agreed: 'Für die vereinbarte Zeit. Das Ende der Miete berechnet, was benutzt wurde.',

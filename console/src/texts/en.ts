@@ -1,6 +1,7 @@
 // All texts of the console. Another language is another file of the same shape.
 import type { Action } from '../api/client';
 import type { Ordered } from '../state/actions';
+import { coded } from '../text';
 import { en as refusals } from './refusals';
 
 export const en = {
@@ -133,14 +134,14 @@ export const en = {
         : `${n} of them ${n === 1 ? 'is' : 'are'} in use: ${names.join(', ')}${n > names.length ? ' …' : ''}.`,
     holdersUnknown: (message: string) => `It is not known who has them: ${message}`,
     sending: 'Sending…',
-    kinds: {
+    kinds: coded({
       open: 'waiting for the answer',
       executed: 'done',
       unknown: 'not known',
       failed: 'tried and failed',
       not_executed: 'not done',
       refused: 'refused, nothing sent',
-    } as Record<string, string>,
+    }) as Record<string, string>,
     columns: { result: 'Result', why: 'Why, and what next', now: 'Doors now' },
     show: (kind: string, n: number) => `show only ${kind} (${n})`,
     showAll: 'Show all',
@@ -176,8 +177,8 @@ export const en = {
   },
   alerts: {
     states: { open: 'open', cleared: 'cleared' } as Record<string, string>,
-    severities: { info: 'info', warning: 'warning', critical: 'critical' } as Record<string, string>,
-    rules: {
+    severities: coded({ info: 'info', warning: 'warning', critical: 'critical' }) as Record<string, string>,
+    rules: coded({
       battery_12v_low: '12 V battery low',
       energy_low: 'Low on energy',
       silent: 'Silent',
@@ -199,7 +200,7 @@ export const en = {
       command_contradicted: 'Command contradicted',
       unit_rejects: 'Unit rejects commands',
       mass_access: 'One person, many vehicles',
-    } as Record<string, string>,
+    }) as Record<string, string>,
     title: 'Attention',
     limits: 'Alert limits',
     severity: 'Severity',
@@ -262,14 +263,14 @@ export const en = {
     position: 'Position',
     rented: 'Rented in 7 days',
   },
-  status: {
+  status: coded({
     available: 'available',
     booked: 'booked',
     in_use: 'in use',
     maintenance: 'maintenance',
     inactive: 'inactive',
-  } as Record<string, string>,
-  contact: { online: 'online', standby: 'asleep', offline: 'offline', unknown: 'silent' } as Record<string, string>,
+  }) as Record<string, string>,
+  contact: coded({ online: 'online', standby: 'asleep', offline: 'offline', unknown: 'silent' }) as Record<string, string>,
   contactMeaning: {
     online: 'a message within the last ten minutes',
     standby: 'asleep, as announced; a command may wake it',
@@ -288,7 +289,7 @@ export const en = {
     days: (n: number) => `${n} d ago`,
     never: 'never',
   },
-  actions: {
+  actions: coded({
     lock: 'Lock',
     unlock: 'Unlock',
     'enable-driving': 'Enable driving',
@@ -298,7 +299,7 @@ export const en = {
     attention: 'Flash lights',
     'open-top-case': 'Open top case',
     'report-state': 'Report',
-  } as Record<Action, string>,
+  }) as Record<Action, string>,
   /** Other words by which people look for actions. */
   synonyms: {
     lock: 'close',
@@ -339,7 +340,7 @@ export const en = {
     string,
     string
   >,
-  state: {
+  state: coded({
     accepted: 'accepted',
     sent: 'sent',
     received: 'the unit executes it',
@@ -348,7 +349,7 @@ export const en = {
     failed: 'tried and failed',
     expired: 'never sent',
     unknown: 'not known',
-  } as Record<string, string>,
+  }) as Record<string, string>,
   next: {
     succeeded: '',
     rejected: 'The vehicle did nothing. Its reason says what to change.',
@@ -465,7 +466,7 @@ export const en = {
     'charge.fee': 'Charge of a fee',
     'charge.refund': 'Refund',
   } as Record<string, string>,
-  areaKinds: { operating: 'Rentals may end here', no_parking: 'No rental ends here', end_only: 'Rentals end only here' },
+  areaKinds: coded({ operating: 'Rentals may end here', no_parking: 'No rental ends here', end_only: 'Rentals end only here' }),
   client: {
     owes: 'Owes',
     nothing: 'Nothing.',
@@ -585,7 +586,7 @@ export const en = {
       rear_left: 'window rear left',
       rear_right: 'window rear right',
     } as Record<string, string>,
-    values: {
+    values: coded({
       on: 'on',
       off: 'off',
       open: 'open',
@@ -598,10 +599,10 @@ export const en = {
       released: 'released',
       fastened: 'fastened',
       unfastened: 'not fastened',
-    },
-    charging: { charging: 'charging', disconnected: 'not plugged in', fault: 'charging fault' },
-    gears: { P: 'park', R: 'reverse', N: 'neutral', D: 'drive' },
-    signals: { strong: 'strong', moderate: 'moderate', weak: 'weak', none: 'none' },
+    }),
+    charging: coded({ charging: 'charging', disconnected: 'not plugged in', fault: 'charging fault' }),
+    gears: coded({ P: 'park', R: 'reverse', N: 'neutral', D: 'drive' }),
+    signals: coded({ strong: 'strong', moderate: 'moderate', weak: 'weak', none: 'none' }),
     lamps: { service_due: 'service due', tire_failure: 'tyre failure' } as Record<string, string>,
     directions: ['north', 'north-east', 'east', 'south-east', 'south', 'south-west', 'west', 'north-west'],
     allClosed: 'all closed',
@@ -629,7 +630,7 @@ export const en = {
       unit: 'Telematics unit',
       protocol: 'Protocol',
     },
-    powertrains: { combustion: 'combustion engine', electric: 'electric', plug_in_hybrid: 'plug-in hybrid' },
+    powertrains: coded({ combustion: 'combustion engine', electric: 'electric', plug_in_hybrid: 'plug-in hybrid' }),
     reported: (age: string) => `Reported ${age}`,
     orders: {
       title: 'Orders',
@@ -754,10 +755,10 @@ export const en = {
       hours: (n: string) => `${n} h`,
       days: (n: string) => `${n} d`,
     },
-    signals: { strong: 'strong', moderate: 'moderate', weak: 'weak', none: 'none' } as Record<string, string>,
+    signals: coded({ strong: 'strong', moderate: 'moderate', weak: 'weak', none: 'none' }) as Record<string, string>,
     todo: 'What to do:',
     /** What a problem is called in a filter. */
-    problems: {
+    problems: coded({
       any: 'any',
       never_seen: 'never heard',
       silent: 'silent',
@@ -767,9 +768,9 @@ export const en = {
       rejects: 'rejected messages',
       reconnects: 'unstable connection',
       signal: 'no signal',
-    } as Record<string, string>,
+    }) as Record<string, string>,
     /** What is the case with a unit. */
-    facts: {
+    facts: coded({
       never_seen: 'Never heard',
       silent: (age: string) => `Silent, last heard ${age}`,
       key: 'Lacks the key that signs commands',
@@ -778,7 +779,7 @@ export const en = {
       rejects: (n: number) => (n === 1 ? '1 message or value rejected' : `${n} messages or values rejected`),
       reconnects: (n: number) => `Reconnected ${n} times`,
       signal: 'No signal',
-    },
+    }),
     meanings: {
       never_seen: 'The unit has sent nothing since it was assigned to this vehicle. No command can reach it.',
       silent: 'The unit sent nothing for an hour, and did not announce sleep. Commands are refused, or end as not known.',
@@ -861,7 +862,7 @@ export const en = {
   bookings: {
     similar: 'Clients with that in their name:',
     title: 'Bookings',
-    status: { upcoming: 'upcoming', active: 'active', completed: 'completed', cancelled: 'cancelled' },
+    status: coded({ upcoming: 'upcoming', active: 'active', completed: 'completed', cancelled: 'cancelled' }),
     columns: {
       reference: 'Booking',
       vehicle: 'Vehicle',
@@ -872,7 +873,7 @@ export const en = {
       charged: 'Charged',
     },
     filters: { reference: 'Reference', client: 'Client' },
-    payment: {
+    payment: coded({
       requires_action: 'waits for the card’s owner',
       failed: 'refused, and owed',
       pending: 'open',
@@ -881,7 +882,7 @@ export const en = {
       partially_refunded: 'refunded in part',
       paid: 'paid',
       not_charged: 'not charged',
-    },
+    }),
     paused: 'paused',
     needsStaff: 'needs you',
     overdue: (minutes: number) =>
@@ -897,7 +898,7 @@ export const en = {
     title: 'Charges',
     groups: { attention: 'Need attention', open: 'In progress', held: 'Held', done: 'Done', all: 'All' },
     columns: { made: 'Made', booking: 'Booking', what: 'For', amount: 'Amount', state: 'State', card: 'Card', tries: 'Requests', by: 'By' },
-    kinds: { start: 'Rental', deposit: 'Deposit', extension: 'Extension', end: 'End', fee: 'Fee', refund: 'Refund' },
+    kinds: coded({ start: 'Rental', deposit: 'Deposit', extension: 'Extension', end: 'End', fee: 'Fee', refund: 'Refund' }),
     fees: {
       late_return: 'late return',
       cleaning: 'cleaning',
@@ -910,7 +911,7 @@ export const en = {
     numbered: (kind: string, number: number) => `${kind} ${number}`,
     fee: (what: string, number: number | null) => (number === null ? `Fee: ${what}` : `Fee ${number}: ${what}`),
     refundOf: (what: string) => `Refund of ${what}`,
-    state: {
+    state: coded({
       pending: 'not requested yet',
       unknown: 'result not known',
       requires_action: 'waits for the card’s owner',
@@ -921,7 +922,7 @@ export const en = {
       captured: 'captured from the deposit',
       released: 'released',
       waived: 'waived',
-    },
+    }),
     refunded: 'paid back',
     refundFailed: 'came back',
     meaning: {
@@ -1212,10 +1213,10 @@ export const en = {
   /** Starts, pauses, resumptions and ends of rentals. */
   rental: {
     title: 'Last step of the rental',
-    kinds: { start: 'Start', pause: 'Pause', resume: 'Resumption', end: 'End' },
-    states: { open: 'in progress', done: 'done', failed: 'failed, the rental is as before' },
+    kinds: coded({ start: 'Start', pause: 'Pause', resume: 'Resumption', end: 'End' }),
+    states: coded({ open: 'in progress', done: 'done', failed: 'failed, the rental is as before' }),
     requested: (at: string, who: string) => `requested ${at} by ${who}`,
-    steps: {
+    steps: coded({
       check: 'Check',
       pay: 'Payment',
       command: 'Command',
@@ -1223,8 +1224,8 @@ export const en = {
       book: 'Booking',
       undo: 'Lock again',
       refund: 'Give back',
-    },
-    stepStates: { pending: 'to come', running: 'in progress', unknown: 'not known', done: 'done', failed: 'failed' },
+    }),
+    stepStates: coded({ pending: 'to come', running: 'in progress', unknown: 'not known', done: 'done', failed: 'failed' }),
     waits: {
       pay: 'It waits for the payment, and for the hold of the deposit.',
       owner: 'It waits for the owner of the card, who has to confirm the payment in the app, or to choose another card.',
@@ -1252,7 +1253,7 @@ export const en = {
     checksMet: (n: number) => `Return check: all ${n} conditions were met`,
     checksFailed: (n: number) => (n === 1 ? 'Return check: 1 condition is not met' : `Return check: ${n} conditions are not met`),
     checkColumns: { what: 'What', expected: 'Expected', reported: 'Reported' },
-    checks: {
+    checks: coded({
       fresh: 'Report',
       ignition: 'Ignition',
       parked: 'Parked',
@@ -1262,7 +1263,7 @@ export const en = {
       key: 'Key',
       charging_cable: 'Charging cable',
       place: 'Place',
-    },
+    }),
     /** What the service says of a condition, and of that of a place, whose names stay as they are. */
     said: (text: string) => text,
     place: (text: string) => text,
@@ -1270,15 +1271,15 @@ export const en = {
     columns: { when: 'Requested', what: 'What', result: 'Result', took: 'Ended' },
   },
   price: {
-    lines: {
+    lines: coded({
       reservation: 'Reservation',
       time: 'Time',
       pause: 'Pause',
       distance: 'Distance',
       minimum: 'Up to the minimum',
       tax: 'Tax',
-    },
-    units: { minute: 'min', hour: 'h', day: 'd', km: 'km' },
+    }),
+    units: coded({ minute: 'min', hour: 'h', day: 'd', km: 'km' }),
     total: 'Together',
     deposit: (amount: string) => `And a deposit of ${amount}.`,
     agreed: 'For the agreed time. The end of the rental computes it from what was used.',
