@@ -72,12 +72,13 @@ it('shows the alert limits next to their defaults, and sends what differs from t
   const energy = (...limits: number[]) =>
     alertRule('energy_low', { levels: limits.map((limit, n) => ({ severity: ['info', 'warning'][n], limit })) });
   const access = (limit: number) => alertRule('mass_access', { levels: [{ severity: 'critical', limit }] });
-  const defaults = [alertRule('silent'), energy(20, 10), access(50)];
+  const defaults = [alertRule('silent'), energy(20, 10), access(50), alertRule('lamp')];
   const sent: unknown[] = [];
+  let others: unknown[] = []; // what another person has changed meanwhile
   await open({
     me: { ...me, agency_id: 1 },
     'agencies/1/alert-rules': (_: string, { method, body }: RequestInit) => {
-      const rules = method === 'PUT' ? JSON.parse(String(body)).rules : [energy(20, 15)];
+      const rules = method === 'PUT' ? JSON.parse(String(body)).rules : [energy(20, 15), ...others];
       if (method === 'PUT') sent.push(rules);
       if (rules.some((r: { levels: { limit: number }[] }) => r.levels[1]?.limit === 150))
         return new Envelope(422, {
@@ -85,7 +86,7 @@ it('shows the alert limits next to their defaults, and sends what differs from t
           errors: { 'rules[1].levels[1].limit': ['must be from 0 to 100 %'] },
         });
       const now = defaults.map((d) => rules.find((r: typeof d) => r.rule === d.rule) ?? d);
-      return new Envelope(200, { data: { rules: [...now.slice(0, 2), access(60)] }, meta: { defaults } });
+      return new Envelope(200, { data: { rules: [...now.slice(0, 2), access(60), now[3]] }, meta: { defaults } });
     },
   });
   const row = (rule: string) => `[data-rule="${rule}"]`;
@@ -107,8 +108,9 @@ it('shows the alert limits next to their defaults, and sends what differs from t
   await pages.until(() => pages.texts(`${row('energy_low')} .wrong`).includes('must be from 0 to 100 %'));
   type(limit, '12');
   type('energy_low.for_s', '1.5');
+  others = [alertRule('lamp', { enabled: false })];
   save();
   await pages.until(() => pages.texts('form [role="status"]').includes('Saved. It holds within seconds.'));
-  expect(sent[1]).toEqual([alertRule('silent', { enabled: false }), { ...energy(20, 12), for_s: 90 }]);
+  expect(sent[1]).toEqual([alertRule('silent', { enabled: false }), { ...energy(20, 12), for_s: 90 }, ...others]);
   expect([pages.texts('.wrong'), pages.errors]).toEqual([[], []]);
 });

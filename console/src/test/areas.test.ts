@@ -114,6 +114,20 @@ it('an area is changed, and removed after a question', async () => {
   await pages.until(() => pages.texts('section [role="status"]')[0] === 'The area centre is removed.');
 });
 
+it('a late answer replaces nothing that was chosen since', async () => {
+  await open();
+  let answer = () => {};
+  answers['agencies/1/areas/centre'] = () => new Promise((resolve) => (answer = () => resolve(area('centre', 'operating'))));
+  await click('Areas');
+  await click('centre');
+  await click('New area');
+  await pages.until(() => document.querySelector('form[data-editing=""]'));
+  await type('form input', 'harbour');
+  answer();
+  await new Promise((done) => setTimeout(done, 50));
+  expect(document.querySelector<HTMLInputElement>('form[data-editing=""] input')?.value).toBe('harbour');
+});
+
 it('a refusal is said, and what was typed stays', async () => {
   await open();
   answers['agencies/1/areas/harbour'] = null;

@@ -144,6 +144,19 @@ it('finds the charges of a booking by its reference', async () => {
   );
 });
 
+it('filters no other page by a booking that was found late', async () => {
+  let answer = () => {};
+  answers['bookings?reference='] = () => new Promise((resolve) => (answer = () => resolve([booking(1)])));
+  await pages.open('#/charges', '[data-charge]');
+  const input = [...document.querySelectorAll('label.filter')].find((l) => l.textContent?.trim() === 'Booking')!.querySelector('input')!;
+  input.value = 'bk-2026-00001';
+  input.dispatchEvent(new Event('change', { bubbles: true }));
+  await pages.open('#/activity', 'tbody tr');
+  answer();
+  await new Promise((done) => setTimeout(done, 50));
+  expect(location.hash).toBe('#/activity');
+});
+
 it('asks before it resumes: shows who halted, when and what is withheld, and sends why', async () => {
   halts.all = [halt];
   await tick();
