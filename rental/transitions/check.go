@@ -30,7 +30,8 @@ func (r *Runner) check(
 }
 
 // checkStart refuses what the vehicle would not do, before anything is charged. What may pass in
-// the meantime refuses nothing.
+// the meantime refuses nothing. A vehicle that cannot be locked and immobilised could never be
+// returned by its client.
 func (r *Runner) checkStart(
 	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin *telematics.Twin,
 ) error {
@@ -39,6 +40,10 @@ func (r *Runner) checkStart(
 	}
 	refusal := r.Cars.Refusal(ctx, twin, telematics.UnlockAndEnableDriving)
 	if refusal != nil && refusal.Code != telematics.TelematicsUnavailable {
+		return refusal
+	}
+	refusal = r.Cars.Refusal(ctx, twin, telematics.LockAndDisableDriving)
+	if refusal != nil && refusal.Code == telematics.CommandNotSupported {
 		return refusal
 	}
 	return checkDistance(q, d, twin)

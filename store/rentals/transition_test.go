@@ -40,6 +40,7 @@ type cars struct {
 	detail   string             // of each answer
 	answered *telematics.Report // likewise
 	refusal  *telematics.Error  // of what is not ordered yet
+	lacks    telematics.Action  // that they do not support
 	// busy is how many further orders are refused, because another command is in progress.
 	busy int
 }
@@ -166,7 +167,10 @@ func (c *cars) script(answer func(delivery.Order) telematics.State) {
 	c.answer = answer
 }
 
-func (c *cars) Refusal(context.Context, *telematics.Twin, telematics.Action) *telematics.Error {
+func (c *cars) Refusal(_ context.Context, _ *telematics.Twin, a telematics.Action) *telematics.Error {
+	if a == c.lacks {
+		return telematics.NotSupported(a)
+	}
 	return c.refusal
 }
 
@@ -785,6 +789,12 @@ func TestTransitions_StartThatWouldBeRefusedChargesNothing(t *testing.T) {
 	d.cars.refusal = telematics.Halted(telematics.Halt{Why: "a drill"})
 	if _, err := d.ask(rental.StartRental, ""); codeOf(err) != telematics.CommandsHalted {
 		t.Errorf("start: %v, want %s", err, telematics.CommandsHalted)
+	}
+	d.cars.refusal = nil
+	for _, d.cars.lacks = range []telematics.Action{telematics.UnlockAndEnableDriving, telematics.LockAndDisableDriving} {
+		if _, err := d.ask(rental.StartRental, ""); codeOf(err) != telematics.CommandNotSupported {
+			t.Errorf("start without %s: %v, want %s", d.cars.lacks, err, telematics.CommandNotSupported)
+		}
 	}
 	d.wants(rental.Upcoming, 0, 0)
 	assert.Equal(t, len(d.details().Charges), 0, "charges")
