@@ -380,7 +380,7 @@ func NoSuchTransition(id TransitionID) *telematics.Error {
 
 // HasMoved is the error for a transition of a booking that has another vehicle since it was read.
 func HasMoved() error {
-	return Forbids(BookingStateConflict, "The booking has moved to another vehicle; read it again, and go to that one.")
+	return Forbids(BookingStateConflict, "The booking has another vehicle by now; look which one it is, and start there.")
 }
 
 // NothingToOverride is the error for an override of what does not wait for its vehicle.
