@@ -78,7 +78,7 @@ func (w *testWorld) newRenter(ctx context.Context) (*renter, error) {
 	if c.token, err = w.Token(telematics.Actor{Subject: renterName, Role: telematics.Client, Agency: agency}); err != nil {
 		return nil, err
 	}
-	if c.at, err = w.serve(ctx, "MOTORPOOL_CLIENT_RATE=1000000", "MOTORPOOL_STRIPE_KEY="+w.PaymentsKey,
+	if c.at, err = w.serve(ctx, "MOTORPOOL_CLIENT_RATE=1000000", "MOTORPOOL_CARD_RATE=1000000", "MOTORPOOL_STRIPE_KEY="+w.PaymentsKey,
 		"MOTORPOOL_STRIPE_URL="+processor.URL(), "MOTORPOOL_STRIPE_WEBHOOK_SECRET="+w.WebhookSecret); err != nil {
 		return nil, err
 	}
