@@ -178,9 +178,9 @@ func printableJSON(v any) (printable any, changed bool) {
 // ignoredInSearches are blanks and hyphens, as they are in the normal form NFKD.
 const ignoredInSearches = " \t-\u00AD\u2010\u2012\u2013\u2014\u2015\u2212"
 
-// Clean returns a text as it is stored: printable, and with one spelling of Ü, so that equal texts
-// compare equal.
-func Clean(s string) string { return norm.NFC.String(Printable(s)) }
+// Clean returns a text as it is stored: printable, without spaces around it, and with one spelling
+// of Ü, so that texts that look equal compare equal.
+func Clean(s string) string { return strings.TrimSpace(norm.NFC.String(Printable(s))) }
 
 // Plain returns a text as searches compare it: plates and names are found however people write
 // them. Letter case, blanks, hyphens and the normal form of Unicode make no difference. Postgres

@@ -161,7 +161,8 @@ func TestChanges_OfAStatusAreThoseThatBookingsLeave(t *testing.T) {
 	}
 }
 
-// Ü may be one character or two, and is the same letter.
+// Ü may be one character or two, and is the same letter. A category with a space after it would
+// have no tariff.
 func TestChanges_TextsHaveOneSpelling(t *testing.T) {
 	p := withWholeFleet(t)
 	const composed, decomposed = "M\u00dc-A 1", "MU\u0308-A 1"
@@ -174,6 +175,16 @@ func TestChanges_TextsHaveOneSpelling(t *testing.T) {
 			t.Errorf("the same plate: changes %q", got)
 		}
 	}
+	for _, category := range []string{"compact ", "\\tcompact", " compact​ "} {
+		if got := change(t, p, `{"vehicles":[{"id":1,"category":"`+category+`","features":["`+" navigation"+`"]}]}`); got != nil {
+			t.Errorf("category %q: changes %q", category, got)
+		}
+	}
+	change(t, p, `{"agencies":[{"id":1,"tariffs":{"compact":{"per_hour":9}}}]}`)
+	if got := change(t, p, `{"agencies":[{"id":1,"tariffs":{" compact":{"per_hour":9}}}]}`); got != nil {
+		t.Errorf("the same tariff: changes %q", got)
+	}
+	refused(t, p, `{"vehicles":[{"id":1,"features":[" ","​"]}]}`, "vehicles[0].features[0]: empty", "vehicles[0].features[1]: empty")
 }
 
 func TestRate_IsThatOfTheFleetFile(t *testing.T) {
@@ -478,6 +489,41 @@ func TestImport_UnitsThatMove(t *testing.T) {
 		"vehicles[1].powertrain: missing; want one of [combustion electric plug_in_hybrid]",
 		"vehicles[1].plate_number: missing", "vehicles[1].capabilities: missing",
 	)
+}
+
+// A transaction of an import reads no more than what it writes: with the units of the whole file,
+// an import would take as long as the square of its vehicles.
+func TestImport_UnitsMoveBetweenItsTransactions(t *testing.T) {
+	p := withWholeFleet(t)
+	const last = importBatch + 1
+	file := func(first, end string) string {
+		var list []string
+		for id := 1; id <= last; id++ {
+			unit := map[int]string{1: first, last: end}[id]
+			list = append(list, fmt.Sprintf(`{"id":%d,"agency_id":1,"powertrain":"electric","plate_number":"M %[1]d",
+				"capabilities":["lock"],"hourly_rate":null%s}`, id, unit))
+		}
+		return `{"vehicles":[` + strings.Join(list, ",") + `]}`
+	}
+	change(t, p, file(`,"unit":"U1"`, `,"unit":"U2"`))
+	const teltonika = `,"protocol":"teltonika","installation":{"lock":"output 1 on","unlock":"output 1 off"}`
+	swapped := file(`,"unit":"U2","protocol":"v1","installation":null`, `,"unit":"U1"`+teltonika)
+	change(t, p, swapped)
+	for id, want := range map[telematics.VehicleID]telematics.Unit{1: "U2", last: "U1"} {
+		v, err := p.Record(t.Context(), id)
+		require.NoError(t, err)
+		assert.Equal(t, v.Unit, want, "the unit of vehicle %d", id)
+	}
+	if got := change(t, p, swapped); got != nil {
+		t.Errorf("the same file again changes %q", got)
+	}
+	changes, err := ReadFleetFile(strings.NewReader(swapped))
+	require.NoError(t, err)
+	on, err := readRecord(t.Context(), p.Pool, changes.only(FleetFile{Vehicles: []telematics.Vehicle{{ID: 1}}}))
+	require.NoError(t, err)
+	if len(on.vehicles) != 1 || len(on.units) != 1 {
+		t.Errorf("%d vehicles and %d units are read to write one", len(on.vehicles), len(on.units))
+	}
 }
 
 func TestReadFleetFile_Syntax(t *testing.T) {

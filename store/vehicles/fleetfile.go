@@ -90,11 +90,21 @@ func ReadFleetFile(r io.Reader) (FleetChanges, error) {
 	return c, nil
 }
 
-// claim notes the unit that a vehicle names, if it can be one: only then can it be looked up.
+// claim notes the unit that a vehicle names.
 func (c *FleetChanges) claim(vehicle *part) {
-	if unit, err := telematics.ParseSerial(peek[string](vehicle, "unit")); err == nil {
+	for _, unit := range units([]*part{vehicle}) {
 		c.claimed[unit] = telematics.VehicleID(vehicle.number)
 	}
+}
+
+// units returns the units that vehicles name, without what can be none: it cannot be looked up.
+func units(vehicles []*part) (named []telematics.Unit) {
+	for _, p := range vehicles {
+		if unit, err := telematics.ParseSerial(peek[string](p, "unit")); err == nil {
+			named = append(named, unit)
+		}
+	}
+	return named
 }
 
 // checkSyntax returns an error with the line of what is not JSON, not UTF-8, or a key that its

@@ -75,10 +75,13 @@ func (p *part) maintenance(is telematics.VehicleStatus, recorded telematics.Main
 	}
 	recorded.Reason = p.optionalText("reason", recorded.Reason)
 	recorded.Until = exact(p, "until", recorded.Until, time.Time{}, func(text string) (at time.Time, err error) {
-		if err = json.Unmarshal([]byte(text), &at); err != nil || !at.After(time.Now()) {
+		err = json.Unmarshal([]byte(text), &at)
+		at = at.UTC().Truncate(time.Second)
+		const lastYear = 9999 // of RFC 3339
+		if err != nil || !at.After(time.Now()) || at.Year() > lastYear {
 			err = errors.New("want a time to come, such as 2030-01-31T18:00:00Z")
 		}
-		return at.UTC().Truncate(time.Second), err
+		return at, err
 	})
 	return recorded
 }

@@ -171,7 +171,7 @@ func (p *part) text(key, recorded string) string {
 	if !read {
 		return s
 	}
-	if s = p.clean(key, s); strings.TrimSpace(s) == "" {
+	if s = p.clean(key, s); s == "" {
 		p.problem(key, "empty")
 	}
 	return s
@@ -186,7 +186,7 @@ func (p *part) texts(key string, recorded []string) []string {
 	}
 	for i, s := range list {
 		place := fmt.Sprintf("%s[%d]", key, i)
-		if printable[i] = p.clean(place, s); s == "" {
+		if printable[i] = p.clean(place, s); printable[i] == "" {
 			p.problem(place, "empty")
 		}
 	}

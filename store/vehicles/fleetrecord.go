@@ -3,7 +3,6 @@ package vehicles
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -47,7 +46,7 @@ func readRecord(ctx context.Context, db sqlx.QueryerContext, c FleetChanges) (re
 	if on.codes, err = readCodes(ctx, db, c.agencies); err != nil {
 		return record{}, err
 	}
-	on.units, err = readUnits(ctx, db, slices.Collect(maps.Keys(c.claimed)))
+	on.units, err = readUnits(ctx, db, units(c.vehicles))
 	return on, err
 }
 
