@@ -59,6 +59,9 @@ func (e exportActivity) Run(ctx context.Context) error {
 	if r.To, err = parseInstant("--to", e.To); err != nil {
 		return err
 	}
+	if !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To) {
+		return badUsage("--from: want a time before that of --to")
+	}
 	return e.with(func(postgres *pg.DB) error {
 		write := auditlog.New(postgres).Export
 		if e.Output == "csv" {

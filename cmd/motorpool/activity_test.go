@@ -33,6 +33,9 @@ func TestActivityExport_PrintsEntriesOfARange(t *testing.T) {
 	if _, err := export("--from", "yesterday"); exitCode(err) != exitUsage {
 		t.Errorf("--from yesterday: %v, want a usage error", err)
 	}
+	if _, err := export("--from", "2026-11-02", "--to", "2026-11-01"); exitCode(err) != exitUsage {
+		t.Errorf("--from after --to: %v, want a usage error", err)
+	}
 	if err := run(t.Context(),
 		[]string{"activity", "export", "--database-url", "postgres://127.0.0.1:1/none"}); exitCode(err) != exitUnavailable {
 		t.Errorf("without a database: %v, want unavailable", err)

@@ -130,7 +130,17 @@ func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Method+" "+r.URL.Path)
 		data := `{}`
-		switch r.URL.Query().Get("q") {
+		switch q := r.URL.Query(); q.Get("q") + q.Get("cursor") {
+		case "B 1", "B 17": // more than a page contain the text
+			data = `[{"id":8,"plate_number":"B 18"}],"meta":{"next_cursor":"7"}`
+			if q.Has("cursor") {
+				data = `[{"id":3,"plate_number":"B 1"}]`
+			}
+		case "A 1", "A 17":
+			data = `[{"id":8,"plate_number":"A 1"}],"meta":{"next_cursor":"7"}`
+			if q.Has("cursor") {
+				data = `[{"id":3,"plate_number":"A 1"}]`
+			}
 		case "M-IM 2101", "m-im 2101":
 			data = `[{"id":7,"plate_number":"M-IM 2101E"},{"id":1,"plate_number":"M-IM 2101"}]`
 		case "M-IM":
@@ -151,12 +161,16 @@ func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {
 			t.Errorf("%s: %q %v", plate, asked, err)
 		}
 	}
+	if _, err := output(t, "lock", "B 1"); err != nil || asked[len(asked)-1] != "POST /api/v1/admin/vehicles/3/control/lock" {
+		t.Errorf("a plate of the second page: %q %v", asked, err)
+	}
 	for plate, want := range map[string]struct {
 		code int
 		says string
 	}{
 		"M-IM":   {exitUsage, "similar: 7 (M-IM 2101E), 1 (M-IM 2101)"},
 		"B-XX 1": {exitUsage, "8 (B-XX 1), 9 (B-XX 1)"},
+		"A 1":    {exitUsage, "8 (A 1), 3 (A 1)"},
 		"none":   {exitRefused, "there is no vehicle"},
 		" ":      {exitUsage, "number or the plate"},
 	} {

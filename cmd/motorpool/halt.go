@@ -186,7 +186,7 @@ func (h halt) Run(ctx context.Context) error {
 	if err := h.check(); err != nil {
 		return err
 	}
-	if h.Why == "" {
+	if strings.TrimSpace(h.Why) == "" {
 		return badUsage("--why: say why; callers read it")
 	}
 	halting := h.throughService

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	auditlog "motorpool/store/activity"
 	"motorpool/store/storetest"
@@ -90,6 +92,27 @@ func TestImport_PrintsEachChange(t *testing.T) {
 	if _, err := output(t, "import", "-"); exitCode(err) != exitRefused {
 		t.Errorf("an import of half a file: exit code %d, %v", exitCode(err), err)
 	}
+}
+
+// What is printed before an import is often read by head, which ends it.
+func TestImport_OutlivesTheReaderOfItsOutput(t *testing.T) {
+	database := storetest.NewEmptyDatabase(t)
+	file := filepath.Join(t.TempDir(), "fleet.json")
+	require.NoError(t, os.WriteFile(file, []byte(smallFleet), 0o600))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	reader.Close()
+	command := exec.CommandContext(t.Context(), self, "import", file, "--database-url", database)
+	command.Stdout = writer
+	var ended *exec.ExitError
+	if err := command.Run(); !errors.As(err, &ended) || ended.ExitCode() != exitUnknown {
+		t.Errorf("it ended with %v, want exit code %d: its output is lost", err, exitUnknown)
+	}
+	var vehicles int
+	require.NoError(t, storetest.Open(t, database).Pool.Get(&vehicles, `select count(*) from vehicles`))
+	assert.Equal(t, vehicles, 1, "vehicles on record")
 }
 
 // The name of the account, or of --by, is in the audit log; a dry run leaves no entry.

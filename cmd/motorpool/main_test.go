@@ -19,10 +19,10 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// TestMain makes the test binary act as the service for tests that need it as a process: the killed
+// TestMain makes the test binary act as the program for tests that need it as a process: the killed
 // process is the code under test, with the race detector if the tests use it.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "serve" || os.Args[1] == "unit") {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		main()
 		return
 	}

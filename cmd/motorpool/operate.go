@@ -110,11 +110,44 @@ func (c command) Run(ctx context.Context) error {
 	return c.call(ctx, http.MethodGet, "commands/"+url.PathEscape(c.ID), nil)
 }
 
-// maxCandidates is how many vehicles are searched for a plate: a page of the service.
-const maxCandidates = 200
+// candidate is a vehicle that a text finds.
+type candidate struct {
+	ID    int64  `json:"id"`
+	Plate string `json:"plate_number"`
+}
+
+func (c candidate) String() string { return fmt.Sprintf("%d (%s)", c.ID, c.Plate) }
+
+const (
+	candidatesPage = 200    // the most that the service lists
+	maxCandidates  = 10_000 // fifty requests, of which an administrator has 600 a minute
+)
+
+// candidates returns all vehicles that a text finds.
+func (r remote) candidates(ctx context.Context, text string) (all []candidate, err error) {
+	query := url.Values{"limit": {strconv.Itoa(candidatesPage)}, "q": {text}}
+	for {
+		e, err := r.send(ctx, http.MethodGet, "vehicles?"+query.Encode(), nil)
+		if err != nil {
+			return nil, err
+		}
+		var page []candidate
+		if err := json.Unmarshal(e.Data, &page); err != nil {
+			return nil, fmt.Errorf("read vehicles: %w", err)
+		}
+		all = append(all, page...)
+		switch {
+		case e.Meta.NextCursor == "":
+			return all, nil
+		case len(all) >= maxCandidates:
+			return nil, badUsage("%q is a part of more than %d plates and names; give the number", text, maxCandidates)
+		}
+		query.Set("cursor", e.Meta.NextCursor)
+	}
+}
 
 // vehicleID returns the vehicle with a number, or with a plate. A plate must be the whole one,
-// however it is written: a command moves a car, so none is guessed.
+// however it is written, and that of one vehicle: a command moves a car, so none is guessed.
 func (r remote) vehicleID(ctx context.Context, name string) (int64, error) {
 	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
 		return id, nil
@@ -123,32 +156,32 @@ func (r remote) vehicleID(ctx context.Context, name string) (int64, error) {
 	if name == "" {
 		return 0, badUsage("want the number or the plate of a vehicle")
 	}
-	e, err := r.send(ctx, http.MethodGet, fmt.Sprintf("vehicles?limit=%d&q=%s", maxCandidates, url.QueryEscape(name)), nil)
+	found, err := r.candidates(ctx, name)
 	if err != nil {
 		return 0, err
 	}
-	var found []struct {
-		ID    int64  `json:"id"`
-		Plate string `json:"plate_number"`
-	}
-	if err := json.Unmarshal(e.Data, &found); err != nil {
-		return 0, fmt.Errorf("read vehicles: %w", err)
-	}
-	var exact []int64
-	var all, same []string
-	for _, v := range found {
-		candidate := fmt.Sprintf("%d (%s)", v.ID, v.Plate)
-		if all = append(all, candidate); telematics.Plain(v.Plate) == telematics.Plain(name) {
-			exact, same = append(exact, v.ID), append(same, candidate)
+	var exact []candidate
+	for _, c := range found {
+		if telematics.Plain(c.Plate) == telematics.Plain(name) {
+			exact = append(exact, c)
 		}
 	}
 	switch {
 	case len(exact) == 1:
-		return exact[0], nil
+		return exact[0].ID, nil
 	case len(exact) > 1:
-		return 0, badUsage("several vehicles have the plate %q: %s; give the number", name, strings.Join(same, ", "))
+		return 0, badUsage("several vehicles have the plate %q: %s; give the number", name, listed(exact))
 	case len(found) > 0:
-		return 0, badUsage("no vehicle has the plate %q; similar: %s", name, strings.Join(all[:min(len(all), 10)], ", "))
+		return 0, badUsage("no vehicle has the plate %q; similar: %s", name, listed(found))
 	}
 	return 0, refused("there is no vehicle with the plate %q", name)
+}
+
+// listed returns the first of some candidates.
+func listed(list []candidate) string {
+	names := make([]string, min(len(list), 10))
+	for i := range names {
+		names[i] = list[i].String()
+	}
+	return strings.Join(names, ", ")
 }

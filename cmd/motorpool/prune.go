@@ -22,6 +22,7 @@ const maxMonths = 1200 // a century, in months: Postgres has no date of 7,000 ye
 
 // Run uses the database, not the service, whose role may not remove history.
 func (p prune) Run(ctx context.Context) error {
+	outliveReader()
 	if p.KeepActivity < 0 || p.KeepActivity > maxMonths {
 		return badUsage("--keep-activity: want 0 to %d months", maxMonths)
 	}

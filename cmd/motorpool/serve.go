@@ -29,7 +29,7 @@ func (s serve) Run(ctx context.Context, reader *settings.Reader, unknown []setti
 		}
 		return badUsage("%w", err)
 	}
-	signal.Ignore(syscall.SIGPIPE) // a reader of the log that ends does not end the service
+	outliveReader()
 	lines := logger.NewWriter(os.Stderr)
 	defer lines.Close()
 	log := logger.New(lines, s.LogLevel, s.LogFormat)
@@ -92,6 +92,7 @@ type load struct {
 }
 
 func (l load) Run(ctx context.Context) error {
+	outliveReader()
 	changes, err := readFleetFile(ctx, l.File)
 	if err != nil {
 		return refused("%w\nnothing was changed", err)
@@ -120,11 +121,15 @@ func (l load) apply(ctx context.Context, postgres *pg.DB, changes vehicles.Fleet
 	}
 	counts, err := fleet.Apply(ctx, plan, telematics.OperatorAt(cmp.Or(l.By, account())))
 	if err != nil {
-		return err
+		return failure{exitUnknown, fmt.Errorf("%w\na part of the file may be written: import it again", err)}
 	}
 	fmt.Fprintln(stdout, counts)
 	return nil
 }
+
+// outliveReader makes the program go on when the reader of its output ends, such as head: else a
+// command that prints what it does before all is done would end there.
+func outliveReader() { signal.Ignore(syscall.SIGPIPE) }
 
 // prepare migrates the schema. A dry run only checks that it is up to date.
 func (l load) prepare(ctx context.Context, postgres *pg.DB) error {
