@@ -120,11 +120,13 @@ func (l load) apply(ctx context.Context, postgres *pg.DB, changes vehicles.Fleet
 		return nil
 	}
 	counts, err := fleet.Apply(ctx, plan, telematics.OperatorAt(cmp.Or(l.By, account())))
-	if err != nil {
-		return failure{exitUnknown, fmt.Errorf("%w\na part of the file may be written: import it again", err)}
+	switch {
+	case err == nil:
+		fmt.Fprintln(stdout, counts)
+	case ctx.Err() != nil, unavailable.Is(err), counts != vehicles.Imported{}:
+		err = failure{exitUnknown, fmt.Errorf("%w\na part of the file may be written: import it again", err)}
 	}
-	fmt.Fprintln(stdout, counts)
-	return nil
+	return err
 }
 
 // outliveReader makes the program go on when the reader of its output ends, such as head: else a

@@ -191,6 +191,12 @@ func (f *Fleet) importFile(
 		if err != nil {
 			return err
 		}
+		// Rates that an edit has set meanwhile; no edit does while this transaction runs.
+		for withdrawn := importBatch; withdrawn == importBatch && len(changing) > 0; {
+			if withdrawn, err = withdrawRates(ctx, tx, changing); err != nil {
+				return err
+			}
+		}
 		if all.Agencies, err = importAgencies(ctx, tx, part); err == nil {
 			all.Tariffs, err = importTariffs(ctx, tx, part, by)
 		}
