@@ -102,6 +102,8 @@ const (
 // A severity that is higher than that of the alert has to hold for the rule's time, too. What moves
 // to another agency has another alert: the former one must not see what becomes of it. So has what
 // is about another booking: that a person has seen the one says nothing of the other.
+//
+// A time that is yet to come is of a clock that was ahead: the condition has begun now.
 func (c condition) statement() string {
 	higher := fmt.Sprintf(rank+` > `+rank, "h.severity", "o.severity")
 	facts := `case when n.opens or n.rises`
@@ -118,12 +120,12 @@ func (c condition) statement() string {
 	), open as materialized (
 		select * from alerts where rule = $12 and cleared_at is null
 	), judged as materialized (
-		select o.id, o.severity, o.opened_at, o.worse_at, o.facts as known, h.holds, h.severity as is_now, h.facts,
+		select o.id, o.severity, o.since, o.opened_at, o.worse_at, o.facts as known, h.holds, h.severity as is_now, h.facts,
 			h.hold is null or o.opened_at is null and not h.holds as ended,
 			coalesce(o.opened_at is null and h.holds and o.since + h.hold * interval '1 second' <= ` + instant + `, false) as opens,
-			coalesce(h.holds and ` + higher + ` and coalesce(o.worse_at, ` + instant + `) + h.hold * interval '1 second' <= ` + instant + `,
+			coalesce(h.holds and ` + higher + ` and least(o.worse_at, ` + instant + `) + h.hold * interval '1 second' <= ` + instant + `,
 				false) as rises,
-			case when h.holds is null then o.worse_at when h.holds and ` + higher + ` then coalesce(o.worse_at, ` + instant + `)
+			case when h.holds is null then o.worse_at when h.holds and ` + higher + ` then least(o.worse_at, ` + instant + `)
 				end as worse_since
 		from open o left join holding h on ` + same + `
 	), compared as (
@@ -134,13 +136,14 @@ func (c condition) statement() string {
 		from judged
 	), next as materialized (
 		select n.* from compared n join alerts a on a.id = n.id
-		where n.ended or n.opens or n.severity_next <> n.severity or n.worse_next is distinct from n.worse_at` + also + `
+		where n.ended or n.opens or n.severity_next <> n.severity or n.worse_next is distinct from n.worse_at
+			or n.since > ` + instant + also + `
 		order by n.id
 		for update of a skip locked
 	), removed as (
 		delete from alerts a using next n where a.id = n.id and n.ended and n.opened_at is null
 	), changed as (
-		update alerts a set severity = n.severity_next, worse_at = n.worse_next,
+		update alerts a set severity = n.severity_next, worse_at = n.worse_next, since = least(a.since, ` + instant + `),
 			opened_at = case when n.opens then ` + instant + ` else a.opened_at end,
 			no = case when n.opens then nextval('alerts_no') else a.no end,
 			cleared_at = case when n.ended then ` + instant + ` end,

@@ -345,6 +345,24 @@ func TestSweep_SeverityRisesAfterItsTimeAndTheVoltageMustRecover(t *testing.T) {
 	w.wants()
 }
 
+func TestSweep_AClockThatWasAheadDelaysNoAlert(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.OnboardV, 12.1)
+	later := func(by time.Duration, volts float64, want ...string) {
+		t.Helper()
+		w.advance(by)
+		w.report(7, telematics.OnboardV, volts)
+		w.sweep()
+		w.wants(want...)
+	}
+	later(24*time.Hour, 12.1)
+	later(-24*time.Hour, 12.1)
+	later(10*time.Minute, 12.1, "battery_12v_low warning")
+	later(24*time.Hour, 11.7, "battery_12v_low warning")
+	later(-24*time.Hour, 11.7, "battery_12v_low warning")
+	later(10*time.Minute, 11.7, "battery_12v_low critical")
+}
+
 func TestSweep_WhatIsOfflineNeitherOpensNorIsCleared(t *testing.T) {
 	w := newWorld(t)
 	w.addCar(7, telematics.OnboardV, 12.1)
