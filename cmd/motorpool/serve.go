@@ -69,6 +69,9 @@ func (m migrate) Run(ctx context.Context) error {
 }
 
 func (m migrate) migrate(ctx context.Context, postgres *pg.DB) error {
+	if err := pg.Migrating(ctx, postgres); err != nil {
+		hint("motorpool: waits, for five minutes at most: %v", err)
+	}
 	version, err := postgres.Migrate(ctx)
 	if err != nil {
 		return err

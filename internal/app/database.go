@@ -243,6 +243,9 @@ func migrate(ctx context.Context, p *pg.DB, wanted bool, log *slog.Logger) error
 		return nil
 	}
 	for {
+		if err := pg.Migrating(ctx, p); err != nil {
+			log.Warn("schema migration waits for another one", "err", err)
+		}
 		version, err := p.Migrate(ctx)
 		if err == nil {
 			log.Info("schema is up to date", "version", version)

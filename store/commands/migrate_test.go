@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/lib/pq"
+	"github.com/pressly/goose/v3/lock"
 
 	"motorpool/broker/brokertest"
 	"motorpool/internal/require"
 	"motorpool/store/migrations"
+	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -50,6 +52,19 @@ func TestMigrated_RefusesAnEmptyDatabase(t *testing.T) {
 		if err := p.Migrated(ctx); err == nil || !strings.Contains(err.Error(), "version 0 and lacks migrations") {
 			t.Errorf("Migrated = %v, want version 0", err)
 		}
+	}
+}
+
+func TestMigrating_NamesTheSessionWithTheLock(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	require.NoError(t, pg.Migrating(t.Context(), p.DB))
+	other, err := p.Lists.Connx(t.Context())
+	require.NoError(t, err)
+	defer other.Close()
+	_, err = other.ExecContext(t.Context(), `select pg_advisory_lock($1)`, lock.DefaultLockID)
+	require.NoError(t, err)
+	if err := pg.Migrating(t.Context(), p.DB); err == nil || !strings.Contains(err.Error(), "holds the lock of migrations: backend ") {
+		t.Errorf("Migrating = %v, want the session", err)
 	}
 }
 

@@ -58,6 +58,19 @@ func (p *DB) Migrate(ctx context.Context) (version int64, err error) {
 	return version, unavailable.Wrap("read the version of the schema", err)
 }
 
+// Migrating returns an error that names the session for which Migrate would wait, such as one whose
+// program was frozen; nil: none is known.
+func Migrating(ctx context.Context, p *DB) error {
+	found, ok := p.findHolder(ctx, `
+		select '' as relation, `+holderColumns+` and l.locktype = 'advisory' and (l.classid, l.objid) = (0, $1)
+			and l.database = (select oid from pg_database where datname = current_database())
+		limit 1`, lock.DefaultLockID)
+	if !ok {
+		return nil
+	}
+	return found.error("the lock of migrations")
+}
+
 // MigrateTo brings an empty schema to an earlier version, for tests of migrations.
 func (p *DB) MigrateTo(ctx context.Context, version int64) error {
 	provider, err := newProvider(p.Pool.DB)
