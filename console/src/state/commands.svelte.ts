@@ -1,7 +1,19 @@
 // The commands that are known. Pages hand over what they have read of them, and events keep them current.
 import { SvelteMap } from 'svelte/reactivity';
 import { getPages, type Command } from '../api/client';
-import { isNewer } from './merge';
+
+const rank = { accepted: 0, sent: 1, received: 2 } as Record<string, number>;
+
+/** Whether one reading of a command is newer than another: events may overtake each other. */
+export function isNewer(read: Command, known: Command | undefined): boolean {
+  if (!known) return true;
+  if (read.completed_at !== known.completed_at) {
+    return known.completed_at === null || (read.completed_at !== null && read.completed_at > known.completed_at);
+  }
+  if (read.completed_at !== null) return true; // the same end, perhaps contradicted since
+  const [newer, older] = [rank[read.state] ?? 3, rank[known.state] ?? 3];
+  return newer > older || (newer === older && read.attempts >= known.attempts);
+}
 
 const held = 5000;
 

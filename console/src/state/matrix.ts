@@ -1,7 +1,7 @@
 // The results of a bulk: one row for each vehicle.
 import type { BulkCommand, Command } from '../api/client';
 import { unique } from '../unique';
-import { isNewer } from './merge';
+import { isNewer } from './commands.svelte';
 
 /** What may be believed about a vehicle; refused: nothing was sent. */
 export type Kind = 'open' | 'executed' | 'refused' | 'not_executed' | 'failed' | 'unknown';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Command, VehicleStatus } from '../api/client';
-import { isNewer, mergeStatus } from './merge';
+import { isNewer } from './commands.svelte';
+import { mergeStatus } from './merge';
 
 const command = (state: string, completed: string | null, attempts = 1) =>
   ({ state, completed_at: completed, attempts }) as Command;

@@ -1,4 +1,4 @@
-import type { Command, StatusMeta, VehicleStatus } from '../api/client';
+import type { StatusMeta, VehicleStatus } from '../api/client';
 import type { StatusChange } from '../api/events';
 
 /** A report is a sign of life. */
@@ -70,17 +70,4 @@ function manufacturers(known: Fields, changed: Fields): Fields {
   const { charging_status, dtcs_raw } = known;
   const all = { charging_status, dtcs_raw, ...changed };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined && value !== null));
-}
-
-const rank = { accepted: 0, sent: 1, received: 2 } as Record<string, number>;
-
-/** Whether one reading of a command is newer than another: events may overtake each other. */
-export function isNewer(read: Command, known: Command | undefined): boolean {
-  if (!known) return true;
-  if (read.completed_at !== known.completed_at) {
-    return known.completed_at === null || (read.completed_at !== null && read.completed_at > known.completed_at);
-  }
-  if (read.completed_at !== null) return true; // the same end, perhaps contradicted since
-  const [newer, older] = [rank[read.state] ?? 3, rank[known.state] ?? 3];
-  return newer > older || (newer === older && read.attempts >= known.attempts);
 }

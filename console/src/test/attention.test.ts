@@ -79,6 +79,7 @@ it('does not lock a vehicle whose row has just moved under the pointer', async (
   click();
   expect(location.hash).toBe('#/attention');
   await new Promise((done) => setTimeout(done, 600));
+  await pages.send('alert', { change: 'raised', alert: alert(9, { vehicle_id: 2, plate_number: 'M-IM 2102', facts: { open: ['lock'] } }) });
   click();
   expect(location.hash).toBe('#/vehicles/2');
 });
