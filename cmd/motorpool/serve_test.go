@@ -15,6 +15,12 @@ import (
 
 // The service runs without any of its servers, and logs its start and its end.
 func TestServe_LogsItsStartAndItsEnd(t *testing.T) {
+	for _, end := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(end.String(), func(t *testing.T) { endsInOrder(t, end) })
+	}
+}
+
+func endsInOrder(t *testing.T, end syscall.Signal) {
 	dir := t.TempDir()
 	private, err := output(t, "keys", "new")
 	require.NoError(t, err)
@@ -41,7 +47,7 @@ func TestServe_LogsItsStartAndItsEnd(t *testing.T) {
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		said = append(said, lines.Text())
 		if strings.Contains(lines.Text(), "serving http=127.0.0.1:") {
-			_ = service.Process.Signal(syscall.SIGTERM)
+			_ = service.Process.Signal(end)
 		}
 	}
 	all := strings.Join(said, "\n")
