@@ -71,12 +71,13 @@ func (e events) follow(ctx context.Context, vehicle int64, at *position) error {
 	if e.Event != "" {
 		query.Set("event", e.Event)
 	}
-	request, err := e.request(ctx, http.MethodGet, "events?"+query.Encode(), nil)
+	var headers []string
+	if at.last != "" {
+		headers = []string{"Last-Event-ID", at.last}
+	}
+	request, err := e.request(ctx, http.MethodGet, "events?"+query.Encode(), nil, headers...)
 	if err != nil {
 		return refusal{err}
-	}
-	if at.last != "" {
-		request.Header.Set("Last-Event-ID", at.last)
 	}
 	response, err := service.Do(request)
 	if err != nil {

@@ -104,4 +104,9 @@ func TestEvents_ResumeAfterTheLastEvent(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "has expired") || calls.Load() != 3 {
 		t.Errorf("%d requests, %v; want 3 and an expired token", calls.Load(), err)
 	}
+	// What no request can have is not tried for ever.
+	err = events{remote: remote{connection: connection{URL: server.URL, Token: "secret"}}, After: "7-0\n"}.Run(ctx)
+	if exitCode(err) != exitUsage || calls.Load() != 3 {
+		t.Errorf("an id with the end of a line: %d requests, %v", calls.Load()-3, err)
+	}
 }

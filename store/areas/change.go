@@ -115,61 +115,81 @@ func lock(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID) (map[string]
 	return found, err
 }
 
-// Write sets the areas of an agency that have a value, and removes those without one. Others stay.
-// What is as it should be stays, too, with its version. It returns how many it has changed. The
-// caller has locked the agency. Its error is a *telematics.Error with rental.AreaLimit where there
-// would be more than an agency may have.
-func Write(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID, changed map[string]*areas.Placed) (int, error) {
-	type record struct {
-		Name     string          `json:"name"`
-		Kind     rental.AreaKind `json:"kind"`
-		Geometry areas.Shape     `json:"geometry"`
-	}
-	var removed []string
-	set := []record{}
+// record is an area as it is written.
+type record struct {
+	Name     string          `json:"name"`
+	Kind     rental.AreaKind `json:"kind"`
+	Geometry areas.Shape     `json:"geometry"`
+}
+
+// records returns the areas that have a value, as JSON, and the names of all.
+func records(changed map[string]*areas.Placed) (set []byte, names []string, err error) {
+	list := []record{}
 	for name, area := range changed {
-		if area == nil {
-			removed = append(removed, name)
-			continue
+		names = append(names, name)
+		if area != nil {
+			list = append(list, record{name, area.Kind, area.Shape})
 		}
-		set = append(set, record{name, area.Kind, area.Shape})
 	}
-	records, err := json.Marshal(set)
+	set, err = json.Marshal(list)
+	return set, names, err
+}
+
+// CheckLimits returns a *telematics.Error with rental.AreaLimit where an agency would have more
+// than it may once some areas are changed, as by Write.
+func CheckLimits(ctx context.Context, db sqlx.QueryerContext, id telematics.AgencyID, changed map[string]*areas.Placed) error {
+	set, names, err := records(changed)
 	if err != nil {
-		return 0, err
-	}
-	var count int
-	err = tx.GetContext(ctx, &count, `
-		with removed as (
-			delete from areas where agency_id = $1 and name = any ($3) returning name
-		), written as (
-			insert into areas (agency_id, name, kind, geometry)
-			select $1, name, kind, geometry from jsonb_to_recordset($2::jsonb) as area (name text, kind text, geometry jsonb)
-			on conflict (agency_id, name) do update
-			set kind = excluded.kind, geometry = excluded.geometry, version = default, changed_at = default
-			where (areas.kind, areas.geometry) is distinct from (excluded.kind, excluded.geometry)
-			returning name
-		)
-		select (select count(*) from removed) + (select count(*) from written)`, id, records, pq.Array(removed))
-	if err != nil {
-		return 0, err
+		return err
 	}
 	var all struct {
 		Areas int `db:"areas"`
 		Bytes int `db:"bytes"`
 	}
-	if err := tx.GetContext(ctx, &all, `
+	if err := sqlx.GetContext(ctx, db, &all, `
 		select count(*) as areas, coalesce(sum(octet_length(geometry::text)), 0) as bytes
-		from areas where agency_id = $1`, id); err != nil {
-		return 0, err
+		from (
+			select geometry from areas where agency_id = $1 and name <> all ($3::text[])
+			union all
+			select geometry from jsonb_to_recordset($2::jsonb) as area (geometry jsonb)
+		) all_areas`, id, set, pq.Array(append([]string{}, names...))); err != nil {
+		return err
 	}
 	switch {
 	case all.Areas > areas.MaxAreas:
-		return 0, limit("An agency has at most %d areas: remove one first.", areas.MaxAreas)
+		return limit("An agency has at most %d areas: remove one first.", areas.MaxAreas)
 	case all.Bytes > areas.MaxTotal:
-		return 0, limit("All areas of an agency have at most %d bytes; these have %d: use fewer positions.", areas.MaxTotal, all.Bytes)
+		return limit("All areas of an agency have at most %d bytes; these have %d: use fewer positions.", areas.MaxTotal, all.Bytes)
 	}
-	return count, nil
+	return nil
+}
+
+// Write sets the areas of an agency that have a value, and removes those without one. Others stay.
+// What is as it should be stays, too, with its version. It returns how many it has changed. The
+// caller has locked the agency. Its error may be that of CheckLimits.
+func Write(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID, changed map[string]*areas.Placed) (count int, err error) {
+	if err := CheckLimits(ctx, tx, id, changed); err != nil {
+		return 0, err
+	}
+	set, names, err := records(changed)
+	if err != nil {
+		return 0, err
+	}
+	err = tx.GetContext(ctx, &count, `
+		with area as (
+			select * from jsonb_to_recordset($2::jsonb) as area (name text, kind text, geometry jsonb)
+		), removed as (
+			delete from areas where agency_id = $1 and name = any ($3) and name not in (select name from area) returning name
+		), written as (
+			insert into areas (agency_id, name, kind, geometry)
+			select $1, name, kind, geometry from area
+			on conflict (agency_id, name) do update
+			set kind = excluded.kind, geometry = excluded.geometry, version = default, changed_at = default
+			where (areas.kind, areas.geometry) is distinct from (excluded.kind, excluded.geometry)
+			returning name
+		)
+		select (select count(*) from removed) + (select count(*) from written)`, id, set, pq.Array(names))
+	return count, err
 }
 
 func limit(format string, args ...any) error {

@@ -106,6 +106,23 @@ func readAreas(ctx context.Context, db sqlx.QueryerContext, named []*part) (map[
 	return all, err
 }
 
+// tooManyAreas returns an error for each agency that would have more areas than it may.
+func (c FleetChanges) tooManyAreas(ctx context.Context, db sqlx.QueryerContext, file FleetFile) (problems []error, err error) {
+	for i, a := range file.Agencies {
+		if len(file.Areas[a.ID]) == 0 {
+			continue
+		}
+		err := stored.CheckLimits(ctx, db, a.ID, file.Areas[a.ID])
+		var limit *telematics.Error
+		if !errors.As(err, &limit) && err != nil {
+			return nil, err
+		} else if err != nil {
+			problems = append(problems, problem{c.agencies[i].place, "areas", limit.Message})
+		}
+	}
+	return problems, nil
+}
+
 // importAreas locks the agencies whose areas it writes, in the order of their ids.
 func importAreas(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	total := 0

@@ -1,7 +1,6 @@
 package vehicles
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -110,15 +109,17 @@ func TestFleetFile_HasAMostNumberOfAreas(t *testing.T) {
 	for i := range list {
 		list[i] = fmt.Sprintf(`"a%d": {"kind": "operating", "geometry": %s}`, i, triangle)
 	}
-	plan, err := tryPlan(p, t, withAreas("{"+strings.Join(list, ",")+"}"))
+	const tooMany = "agencies[0].areas: An agency has at most 1000 areas: remove one first."
+	refused(t, p, withAreas("{"+strings.Join(list, ",")+"}"), tooMany)
+	change(t, p, withAreas("{"+strings.Join(list[1:], ",")+"}"))
+	refused(t, p, withAreas("{"+list[0]+"}"), tooMany)
+	change(t, p, withAreas("{"+list[0]+`, "a1": null}`))
+	// Written by others since the plan.
+	plan, err := tryPlan(p, t, withAreas(`{"a0": null, "a1": {"kind": "operating", "geometry": `+triangle+`}}`))
 	require.NoError(t, err)
-	got, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva"))
-	if err == nil || !strings.Contains(err.Error(), "at most 1000 areas") {
+	storetest.Exec(t, p.Pool, `insert into areas (agency_id, name, kind, geometry) select 1, 'other', kind, geometry from areas limit 1`)
+	if got, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err == nil || !strings.Contains(err.Error(), "at most 1000") {
 		t.Errorf("imported %+v, %v", got, err)
-	}
-	var missing *telematics.Error
-	if list, err := stored.New(p.DB).List(t.Context(), 1, ""); len(list) != 0 || !errors.As(err, &missing) {
-		t.Errorf("of a refused file: %v, %v", list, err)
 	}
 }
 

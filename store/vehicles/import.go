@@ -106,6 +106,11 @@ func planOver(ctx context.Context, db sqlx.QueryerContext, changes FleetChanges)
 	if err != nil {
 		return FleetPlan{}, unavailable.Wrap("read what is in a currency that changes", err)
 	}
+	tooMany, err := changes.tooManyAreas(ctx, db, file)
+	if err != nil {
+		return FleetPlan{}, unavailable.Wrap("count areas", err)
+	}
+	problems = append(problems, tooMany...)
 	left, err := bookingsLeftBehind(ctx, db, file.Vehicles)
 	if err != nil {
 		return FleetPlan{}, unavailable.Wrap("read the bookings of vehicles that come to another agency", err)
