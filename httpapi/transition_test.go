@@ -172,7 +172,12 @@ func TestTransition_FailureIsAnError(t *testing.T) {
 	})
 	a.asClient(http.MethodPost, ownBooking+"/pause").wants(504, "command_timeout")
 	a.rentals.result = failsWith(&telematics.Error{Code: rental.PaymentRequired, Message: "Declined.", Reason: "insufficient_funds"})
-	a.asClient(http.MethodPost, ownBooking+"/start").wants(409, "payment_required")
+	a.asClient(http.MethodPost, ownBooking+"/start").wants(409, "payment_required").shows("insufficient_funds")
+	// Who has a stolen card must not learn that it was reported.
+	a.rentals.result = failsWith(&telematics.Error{Code: rental.PaymentRequired, Message: "Declined.", Reason: "stolen_card"})
+	a.asClient(http.MethodPost, ownBooking+"/start").wants(409, "payment_required").shows("generic_decline").hides("stolen")
+	a.asClient(http.MethodGet, ownBooking).wants(200, "").shows("generic_decline").hides("stolen")
+	a.get("/api/v1/admin/bookings/42").wants(200, "").shows("stolen_card")
 
 	a.rentals.refuse = &rental.ReturnRefusal{Checks: []rental.Check{
 		{Name: rental.CheckFresh, OK: true, Expected: "a report", Reported: "2 seconds ago"},

@@ -235,10 +235,18 @@ var secretRefusals = map[string]bool{
 	"fraudulent": true, "lost_card": true, "stolen_card": true, "pickup_card": true, "restricted_card": true, "merchant_blacklist": true,
 }
 
+// ReasonForClient returns the decline code that a client may read for one.
+func ReasonForClient(declineCode string) string {
+	if secretRefusals[declineCode] {
+		return plainRefusal
+	}
+	return declineCode
+}
+
 // Refusal returns the error for a client whose card was declined; it hides secret reasons.
 func (d Decline) Refusal() *telematics.Error {
-	if secretRefusals[d.Code] {
-		d.Code, d.Message = plainRefusal, "Your card was declined."
+	if code := ReasonForClient(d.Code); code != d.Code {
+		d.Code, d.Message = code, "Your card was declined."
 	}
 	return &telematics.Error{Code: CardDeclined, Reason: d.Code, Message: "The card was refused: " + d.Message}
 }
