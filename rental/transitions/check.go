@@ -9,8 +9,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// reportWithin is how long a vehicle has to report what a return is checked by. Half refuses
-// returns in bad cellular networks; double has a client wait for 16 s who cannot be helped.
+// reportWithin is how long a vehicle has to report what a return or a pause is checked by. Half
+// refuses them in bad cellular networks; double has a client wait for 16 s who cannot be helped.
 const reportWithin = 8 * time.Second
 
 // check checks what the vehicle must be like before a transition. What a vehicle reports for it is
@@ -22,6 +22,8 @@ func (r *Runner) check(
 	switch q.Kind {
 	case rental.StartRental:
 		return nil, r.checkStart(ctx, q, d, twin)
+	case rental.PauseRental:
+		return nil, r.checkPause(ctx, q, d, twin)
 	case rental.EndRental:
 		return r.checkReturn(ctx, q, d, twin)
 	default:
@@ -73,6 +75,36 @@ func checkDistance(q rental.TransitionRequest, d rental.BookingDetails, twin *te
 	return d.Terms.Rules.TooFarToStart(q.Position, position)
 }
 
+// checkPause refuses to pause a rental whose vehicle is being driven: its client would drive at the
+// price of pauses.
+func (r *Runner) checkPause(
+	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin *telematics.Twin,
+) error {
+	if !isOn(twin.Snapshot) || twin.Contact.Unreachable(q.Now) { // the command is refused
+		return nil
+	}
+	if r.askReport(ctx, q, d, twin); isOn(twin.Snapshot) {
+		return telematics.Conflict(telematics.Lock, telematics.IgnitionOn)
+	}
+	return nil
+}
+
+// askReport asks the vehicle for a report, adds that to twin, and returns its time; zero: none
+// came.
+func (r *Runner) askReport(
+	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin *telematics.Twin,
+) (at time.Time) {
+	receipt, err := r.Cars.Send(ctx, &delivery.Order{
+		Vehicle: d.VehicleID, Action: telematics.ReportState, Budget: reportWithin, Actor: q.Actor,
+		RequestID: q.Activity.RequestID, Booking: int64(d.ID),
+	})
+	if err == nil && receipt.Command != nil && receipt.Command.Reported != nil {
+		twin.Snapshot = telematics.Merge(twin.Snapshot, *receipt.Command.Reported)
+		at = receipt.Command.Completed
+	}
+	return at
+}
+
 func (r *Runner) checkReturn(
 	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin *telematics.Twin,
 ) ([]rental.Check, error) {
@@ -88,13 +120,8 @@ func (r *Runner) checkReturn(
 	}
 	if !back.IsFresh(r.Now()) {
 		// Where the vehicle does not report, the check says so.
-		receipt, err := r.Cars.Send(ctx, &delivery.Order{
-			Vehicle: d.VehicleID, Action: telematics.ReportState, Budget: reportWithin, Actor: q.Actor,
-			RequestID: q.Activity.RequestID, Booking: int64(d.ID),
-		})
-		if err == nil && receipt.Command != nil && receipt.Command.Reported != nil {
-			twin.Snapshot = telematics.Merge(twin.Snapshot, *receipt.Command.Reported)
-			back.State, back.Reported = twin.Snapshot, receipt.Command.Completed
+		if at := r.askReport(ctx, q, d, twin); !at.IsZero() {
+			back.State, back.Reported = twin.Snapshot, at
 		}
 	}
 	if position, known := back.State.Position(); known && r.Areas != nil {

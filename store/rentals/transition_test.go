@@ -39,6 +39,7 @@ type cars struct {
 	delay    func()
 	detail   string             // of each answer
 	answered *telematics.Report // likewise
+	state    *telematics.Report // that is reported when it is asked for; nil: nothing is
 	refusal  *telematics.Error  // of what is not ordered yet
 	lacks    telematics.Action  // that they do not support
 	// busy is how many further orders are refused, because another command is in progress.
@@ -76,8 +77,11 @@ func (c *cars) Send(ctx context.Context, o *delivery.Order) (delivery.Receipt, e
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.orders++
-	if o.Action == telematics.ReportState {
+	if o.Action == telematics.ReportState && c.state == nil {
 		return delivery.Receipt{}, telematics.UnitOffline(telematics.Contact{}, time.Now())
+	}
+	if o.Action == telematics.ReportState {
+		return delivery.Receipt{Command: &telematics.Command{Reported: c.state, Completed: time.Now()}}, nil
 	}
 	if c.busy > 0 {
 		c.busy--
@@ -404,6 +408,23 @@ func TestTransitions_AWholeRental(t *testing.T) {
 			t.Errorf("audit entries %v, want one of %s", entries, k)
 		}
 	}
+}
+
+// A pause is cheaper than to drive.
+func TestTransitions_ADrivenVehicleIsNotPaused(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.do(rental.StartRental)
+	d.cars.report(map[telematics.Field]any{telematics.Ignition: "on"})
+	if _, err := d.ask(rental.PauseRental, ""); codeOf(err) != telematics.VehicleStateConflict {
+		t.Errorf("pause: %v", err)
+	}
+	// It was switched off a moment ago.
+	d.cars.mu.Lock()
+	d.cars.state = &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.Ignition: "off"}}
+	d.cars.mu.Unlock()
+	d.do(rental.PauseRental)
+	d.wantsActions(telematics.UnlockAndEnableDriving, telematics.Lock)
 }
 
 func TestTransitions_ADeclinedCardStartsNothing(t *testing.T) {
