@@ -177,7 +177,7 @@ func TestChanges_TextsHaveOneSpelling(t *testing.T) {
 			t.Errorf("the same plate: changes %q", got)
 		}
 	}
-	for _, category := range []string{"compact ", "\\tcompact", " compact​ "} {
+	for _, category := range []string{"compact ", "\\tcompact", " compact\u200b "} {
 		if got := change(t, p, `{"vehicles":[{"id":1,"category":"`+category+`","features":["`+" navigation"+`"]}]}`); got != nil {
 			t.Errorf("category %q: changes %q", category, got)
 		}
@@ -186,7 +186,7 @@ func TestChanges_TextsHaveOneSpelling(t *testing.T) {
 	if got := change(t, p, `{"agencies":[{"id":1,"tariffs":{" compact":{"per_hour":9}}}]}`); got != nil {
 		t.Errorf("the same tariff: changes %q", got)
 	}
-	refused(t, p, `{"vehicles":[{"id":1,"features":[" ","​"]}]}`, "vehicles[0].features[0]: empty", "vehicles[0].features[1]: empty")
+	refused(t, p, `{"vehicles":[{"id":1,"features":[" ","\u200b"]}]}`, "vehicles[0].features[0]: empty", "vehicles[0].features[1]: empty")
 }
 
 func TestRate_IsThatOfTheFleetFile(t *testing.T) {

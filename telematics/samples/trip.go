@@ -47,7 +47,7 @@ func Trips(buckets []Bucket) (trips []Trip) {
 		b, before := located[i], located[i-1]
 		silent := b.LocatedAt.Sub(before.LocatedAt) > silence
 		fast := b.Speed != nil && b.Speed.Avg > telematics.MovingKmh
-		moves := !silent && !(isParked(before) && isParked(b))
+		moves := !silent && (!isParked(before) || !isParked(b))
 		away := moves && located[last].Position.Metres(*b.Position) > stands
 		if silent || !away && b.LocatedAt.Sub(located[last].LocatedAt) > stop {
 			end()
