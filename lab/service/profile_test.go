@@ -3,8 +3,10 @@ package service_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 
@@ -61,17 +63,21 @@ func TestProfiles_TraceHasAllStepsOfACommand(t *testing.T) {
 			}
 		}
 	})
-	status, taken := i.fetch(i.internal + "/debug/pprof/trace?seconds=1")
+	missing := delivery.Steps
+	var seen map[string]int
+	// A busy machine may end no command within a second.
+	for seconds := 1; len(missing) > 0 && seconds <= 16; seconds *= 2 {
+		status, taken := i.fetch(fmt.Sprintf("%s/debug/pprof/trace?seconds=%d", i.internal, seconds))
+		if status != http.StatusOK {
+			s.Fatalf("trace: %d", status)
+		}
+		seen = s.regions(taken)
+		missing = slices.DeleteFunc(slices.Clone(delivery.Steps), func(step string) bool { return seen[step] > 0 })
+	}
 	close(traced)
 	calls.Wait()
-	if status != http.StatusOK {
-		s.Fatalf("trace: %d", status)
-	}
-	seen := s.regions(taken)
-	for _, step := range delivery.Steps {
-		if seen[step] == 0 {
-			s.Errorf("the trace has no region %q, only %v", step, seen)
-		}
+	if len(missing) > 0 {
+		s.Errorf("the trace has no regions %q, only %v", missing, seen)
 	}
 }
 
