@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"regexp"
@@ -29,14 +28,14 @@ func (l *live) rentsAsTheExamplesDo() {
 		if err != nil {
 			l.Fatalf("%v: %v\n%s", example, err, said)
 		}
-		ended := regexp.MustCompile(`BK-\d{4}-(\d+) is completed`).FindSubmatch(said)
+		ended := regexp.MustCompile(`(BK-\S+) is completed`).FindSubmatch(said)
 		if ended == nil {
 			l.Fatalf("%v ends without a completed booking:\n%s", example, said)
 		}
-		var booking rented
-		path := "/api/v1/client/bookings/" + string(bytes.TrimLeft(ended[1], "0"))
-		if l.ask("GET", path, "CLIENT_TOKEN", "", &booking); booking.Status != "completed" {
-			l.Errorf("the booking of %v is %s", example, booking.Status)
+		var newest []rented
+		l.ask("GET", "/api/v1/client/bookings?limit=1", "CLIENT_TOKEN", "", &newest)
+		if len(newest) != 1 || newest[0].Reference != string(ended[1]) || newest[0].Status != "completed" {
+			l.Errorf("the newest booking after %v is %+v, want %s, completed", example, newest, ended[1])
 		}
 		l.Logf("%v rented a car in %v:\n%s", example, time.Since(began), said)
 	}

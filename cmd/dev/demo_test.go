@@ -21,6 +21,7 @@ import (
 // rented is a booking as administrators read it.
 type rented struct {
 	ID          int64
+	Reference   string
 	Status      string
 	Start       time.Time  `json:"start_date"`
 	End         time.Time  `json:"end_date"`
