@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -48,25 +49,25 @@ func Words(a Alert) string {
 	return line
 }
 
-// saw is how the fact that matters most to a rule is said, and how where it is below zero; rules
-// without one say enough.
+// saw is how the fact that matters most to a rule is said, and how where it is below zero; as it
+// is, if nothing says how. Rules without one say enough.
 var saw = map[Rule]struct{ fact, form, below string }{
 	Battery12VLow:       {fact: "volts", form: "%s V"},
 	EnergyLow:           {fact: "percent", form: "%s %%"},
 	UnitClock:           {"ahead_s", "ahead by %s s", "behind by %s s"},
 	MovedWithoutBooking: {fact: "metres", form: "%s m"},
-	LeftOpen:            {fact: "open", form: "%s"},
-	ParkedForbidden:     {fact: "area", form: "%s"},
-	Overdue:             {fact: "reference", form: "%s"},
-	StartedNotOpened:    {fact: "reference", form: "%s"},
-	ChargeFailed:        {fact: "reference", form: "%s"},
-	UnitAlarm:           {fact: "kind", form: "%s"},
-	TroubleCode:         {fact: "codes", form: "%s"},
-	Lamp:                {fact: "lamps", form: "%s"},
+	LeftOpen:            {fact: "open"},
+	ParkedForbidden:     {fact: "area"},
+	Overdue:             {fact: "reference"},
+	StartedNotOpened:    {fact: "reference"},
+	ChargeFailed:        {fact: "reference"},
+	UnitAlarm:           {fact: "kind"},
+	TroubleCode:         {fact: "codes"},
+	Lamp:                {fact: "lamps"},
 	ServiceDue:          {"km", "in %s km", "overdue by %s km"},
-	CommandUnknown:      {fact: "action", form: "%s"},
-	CommandContradicted: {fact: "action", form: "%s"},
-	UnitRejects:         {fact: "action", form: "%s"},
+	CommandUnknown:      {fact: "action"},
+	CommandContradicted: {fact: "action"},
+	UnitRejects:         {fact: "action"},
 	MassAccess:          {fact: "vehicles", form: "%s within an hour"},
 }
 
@@ -83,7 +84,7 @@ func seen(a Alert) string {
 	if past, is := strings.CutPrefix(value, "-"); is && said.below != "" {
 		return fmt.Sprintf(said.below, past)
 	}
-	return fmt.Sprintf(said.form, value)
+	return fmt.Sprintf(cmp.Or(said.form, "%s"), value)
 }
 
 // fact returns a value as text; empty for none.

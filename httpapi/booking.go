@@ -90,15 +90,11 @@ func (b bookings) checkClock(ctx context.Context) error {
 		return nil
 	}
 	err := b.clock(ctx)
-	var server interface{ Unavailable() bool }
-	switch {
-	case errors.As(err, &server) && server.Unavailable(): // nothing is known of the clock
+	if err == nil || request.IsUnavailable(err) { // nothing is known of the clock
 		return err
-	case err != nil:
-		return &telematics.Error{Code: errorcode.ServiceUnavailable, Retryable: true, RetryAfter: request.RetryUnavailable, Cause: err,
-			Message: "The service's clock differs from the database's, so bookings cannot be changed now; nothing was changed. Try again."}
 	}
-	return nil
+	return &telematics.Error{Code: errorcode.ServiceUnavailable, Retryable: true, RetryAfter: request.RetryUnavailable, Cause: err,
+		Message: "The service's clock differs from the database's, so bookings cannot be changed now; nothing was changed. Try again."}
 }
 
 // bookingRefused records that a booking was not changed, or that this is unknown. seen is zero if

@@ -98,7 +98,6 @@ func AsError(err error) *telematics.Error {
 	var known *telematics.Error
 	var fields *contract.FieldErrors
 	var routing *echo.HTTPError
-	var server interface{ Unavailable() bool }
 	switch {
 	case errors.As(err, &fields):
 		return &telematics.Error{Code: contract.ValidationFailed, Message: fields.Error()}
@@ -110,13 +109,19 @@ func AsError(err error) *telematics.Error {
 		return &telematics.Error{
 			Code: errorcode.MethodNotAllowed, Message: "Method not allowed: the Allow header lists the methods of this endpoint.",
 		}
-	case errors.As(err, &server) && server.Unavailable(), errors.Is(err, context.DeadlineExceeded):
+	case IsUnavailable(err), errors.Is(err, context.DeadlineExceeded):
 		return &telematics.Error{
 			Code: errorcode.ServiceUnavailable, Retryable: true, RetryAfter: RetryUnavailable, Cause: err, Message: signin.ServerNeeded,
 		}
 	default:
 		return telematics.Broken(err)
 	}
+}
+
+// IsUnavailable reports whether an error says that a server is unavailable.
+func IsUnavailable(err error) bool {
+	var server interface{ Unavailable() bool }
+	return errors.As(err, &server) && server.Unavailable()
 }
 
 func tooLarge(limit int64) *telematics.Error {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
@@ -130,8 +131,12 @@ func (c Config) Check() error {
 		checkRange("drain", c.Drain, 0, maxDrain),
 		checkRange("state-interval", c.StateInterval, time.Second, twins.MaxStateInterval),
 		checkRange("telemetry-retention", c.TelemetryRetention, 0, history.MaxDays),
-		c.checkDatabaseURL(),
-		c.checkRedisURL(),
+		checkServer("database-url", string(c.DatabaseURL), func(value string) (io.Closer, error) {
+			return pg.New(pg.Config{URL: value})
+		}, "postgres", "postgresql"),
+		checkServer("redis-url", string(c.RedisURL), func(value string) (io.Closer, error) {
+			return redis.New(redis.Config{URL: value})
+		}, "redis", "rediss"),
 		c.checkMQTT(),
 		checkRange("database-conns", c.DatabaseConns, 5, 1000),
 		checkRange("budget", c.Budget, telematics.MinBudget, telematics.MaxBudget),
@@ -174,26 +179,14 @@ func (c Config) checkFiles() error {
 	return errors.Join(signing, tokens, certificates)
 }
 
-// checkDatabaseURL returns also what the driver cannot read. It connects to no server.
-func (c Config) checkDatabaseURL() error {
-	if err := serverURL("database-url", string(c.DatabaseURL), "postgres", "postgresql"); err != nil {
+// checkServer returns also what a server's driver cannot read. It connects to none.
+func checkServer(flag, value string, open func(string) (io.Closer, error), schemes ...string) error {
+	if err := serverURL(flag, value, schemes...); err != nil {
 		return err
 	}
-	db, err := pg.New(pg.Config{URL: string(c.DatabaseURL)})
+	db, err := open(value)
 	if err != nil {
-		return fmt.Errorf("--database-url: %w", err)
-	}
-	return db.Close()
-}
-
-// checkRedisURL likewise.
-func (c Config) checkRedisURL() error {
-	if err := serverURL("redis-url", string(c.RedisURL), "redis", "rediss"); err != nil {
-		return err
-	}
-	db, err := redis.New(redis.Config{URL: string(c.RedisURL)})
-	if err != nil {
-		return fmt.Errorf("--redis-url: %w", err)
+		return fmt.Errorf("--%s: %w", flag, err)
 	}
 	return db.Close()
 }

@@ -124,7 +124,7 @@ type record struct {
 
 // records returns the areas that have a value, as JSON, and the names of all.
 func records(changed map[string]*areas.Placed) (set []byte, names []string, err error) {
-	list := []record{}
+	list, names := []record{}, []string{}
 	for name, area := range changed {
 		names = append(names, name)
 		if area != nil {
@@ -142,6 +142,10 @@ func CheckLimits(ctx context.Context, db sqlx.QueryerContext, id telematics.Agen
 	if err != nil {
 		return err
 	}
+	return checkLimits(ctx, db, id, set, names)
+}
+
+func checkLimits(ctx context.Context, db sqlx.QueryerContext, id telematics.AgencyID, set []byte, names []string) error {
 	var all struct {
 		Areas int `db:"areas"`
 		Bytes int `db:"bytes"`
@@ -152,7 +156,7 @@ func CheckLimits(ctx context.Context, db sqlx.QueryerContext, id telematics.Agen
 			select geometry from areas where agency_id = $1 and name <> all ($3::text[])
 			union all
 			select geometry from jsonb_to_recordset($2::jsonb) as area (geometry jsonb)
-		) all_areas`, id, set, pq.Array(append([]string{}, names...))); err != nil {
+		) all_areas`, id, set, pq.Array(names)); err != nil {
 		return err
 	}
 	switch {
@@ -168,10 +172,10 @@ func CheckLimits(ctx context.Context, db sqlx.QueryerContext, id telematics.Agen
 // What is as it should be stays, too, with its version. It returns how many it has changed. The
 // caller has locked the agency. Its error may be that of CheckLimits.
 func Write(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID, changed map[string]*areas.Placed) (count int, err error) {
-	if err := CheckLimits(ctx, tx, id, changed); err != nil {
-		return 0, err
-	}
 	set, names, err := records(changed)
+	if err == nil {
+		err = checkLimits(ctx, tx, id, set, names)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -251,11 +251,10 @@ func (t *Twins) runDue(ctx context.Context) error {
 	every := min(dueEvery, max(t.stateInterval/idleChecks, time.Millisecond))
 	for failed := false; ctx.Err() == nil; {
 		sleep(ctx, every)
-		err := t.writeDueParts(ctx)
-		if err != nil && !failed && !redis.NotAdmitted(err) && ctx.Err() == nil {
+		err, before := t.writeDueParts(ctx), failed
+		if failed = err != nil && !redis.NotAdmitted(err); failed && !before && ctx.Err() == nil {
 			t.log.Warn("reported state that is due not written to postgres, retrying", "err", err)
 		}
-		failed = err != nil && !redis.NotAdmitted(err)
 	}
 	return nil
 }

@@ -114,10 +114,11 @@ func (c FleetChanges) tooManyAreas(ctx context.Context, db sqlx.QueryerContext, 
 		}
 		err := stored.CheckLimits(ctx, db, a.ID, file.Areas[a.ID])
 		var limit *telematics.Error
-		if !errors.As(err, &limit) && err != nil {
-			return nil, err
-		} else if err != nil {
+		switch {
+		case errors.As(err, &limit):
 			problems = append(problems, problem{c.agencies[i].place, "areas", limit.Message})
+		case err != nil:
+			return nil, err
 		}
 	}
 	return problems, nil
