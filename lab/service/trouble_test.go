@@ -116,7 +116,7 @@ func TestStop_WaitsForOpenCalls(t *testing.T) {
 	s.drive(nil, slow(2*time.Second))
 	answered := make(chan reply, 1)
 	go func() { answered <- i.control(1, telematics.Lock) }()
-	s.eventually(5*time.Second, "the command was sent", func() bool { return i.metric("motorpool_publications_total") == 1 })
+	s.eventually(5*time.Second, "the command was sent", func() bool { return i.metric("motorpool_publications_total") >= 1 })
 	i.stop()
 	if r := <-answered; r.status != 200 {
 		t.Errorf("the open request ended with %d %s, want 200", r.status, r.Error.Code)
