@@ -1,5 +1,7 @@
 # One line each; `make help` prints them.
 GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+# What is compiled with -trimpath can be used by the next clone, too.
+export GOFLAGS := $(shell go env GOFLAGS 2>/dev/null) -trimpath
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
@@ -28,7 +30,7 @@ chaos: go ## break everything and check every law, five minutes (SEED=7 COMMANDS
 
 bench: go ## measure everything next to floors of the same run, 40 minutes (ROUNDS=1 SHORT=1: briefly, two minutes; one thing: ARGS="command --rounds 1", waiting, ingest, fleet; a million vehicles: ARGS=scale)
 	@.ci/servers
-	@go build -trimpath -ldflags "-s -w" -o bin/motorpool ./cmd/motorpool && go build -o bin/bench ./lab/bench
+	@go build -ldflags "-s -w" -o bin/motorpool ./cmd/motorpool && go build -o bin/bench ./lab/bench
 	@bin/bench $(or $(ARGS),all) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SHORT),--short) $(if $(findstring --binary,$(ARGS)),,--binary bin/motorpool)
 
 check: code contract console clients ## run what needs no server: format, vet, lint, architecture, language, contract, console, clients
@@ -57,7 +59,7 @@ lint: go ## run the linters alone
 	$(GOLANGCI) run ./... ./lab/...
 
 build: go ## build the programs into bin/
-	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/...
+	go build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/...
 
 # Older ones cannot read go.mod, and name a line of it instead of what is missing.
 .PHONY: go

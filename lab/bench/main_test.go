@@ -11,50 +11,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alecthomas/kong"
-
-	"motorpool/internal/app"
-	"motorpool/internal/logger"
 	"motorpool/internal/require"
-	"motorpool/internal/settings"
+	"motorpool/internal/world"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/measure"
 	"motorpool/lab/bench/report"
 	"motorpool/simulator/devstack"
 )
 
-// TestMain runs this binary as a job or as the service if the tests start it so.
+// TestMain runs this binary as a job if the test starts it so.
 func TestMain(m *testing.M) {
-	programs := map[string]func(context.Context, []string) error{load.Command: run, "serve": serve}
-	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
+	if len(os.Args) < 2 || os.Args[1] != load.Command {
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := programs[os.Args[1]](ctx, os.Args[1:])
+	err := run(ctx, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-func serve(ctx context.Context, args []string) error {
-	var command struct {
-		Serve app.Config `cmd:""`
-	}
-	var reader settings.Reader
-	parser, err := kong.New(&command, reader.Options("MOTORPOOL", app.HelpTexts)...)
-	if err != nil {
-		return err
-	}
-	if _, err := parser.Parse(args); err != nil {
-		return err
-	}
-	listeners, err := command.Serve.Listen()
-	if err != nil {
-		return err
-	}
-	return app.Serve(ctx, command.Serve, listeners, logger.New(os.Stderr, command.Serve.LogLevel, command.Serve.LogFormat))
 }
 
 // The figures are meaningless, but every experiment runs, no command and no report is lost, and no
@@ -63,7 +39,7 @@ func TestExperiments_MeasureEveryRatio(t *testing.T) {
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
 		devstack.NeedServer(t, server)
 	}
-	self, err := os.Executable()
+	binary, err := world.BuildProgram(t.Context(), "", t.TempDir(), false)
 	require.NoError(t, err)
 	all, err := everything(true)
 	require.NoError(t, err)
@@ -76,7 +52,7 @@ func TestExperiments_MeasureEveryRatio(t *testing.T) {
 	*all[3].(*measure.Fleet) = measure.Fleet{Vehicles: 40, Rate: 200, Duration: 4 * short, Instances: 2, StateInterval: time.Second}
 	*all[4].(*measure.Rental) = measure.Rental{Starts: 2}
 	*all[5].(*measure.Scale) = measure.Scale{Vehicles: 300, Connected: 60, Small: 20, History: 500, InFlight: 4, Duration: short}
-	setup := measure.Setup{Binary: self, Rounds: 1, Tiny: true}
+	setup := measure.Setup{Binary: binary, Rounds: 1, Tiny: true}
 	require.NoError(t, setup.OpenFiles())
 	results := &report.Results{Rounds: 1, Figures: map[string][]float64{}}
 	var mu sync.Mutex // guards results

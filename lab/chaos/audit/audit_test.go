@@ -543,7 +543,7 @@ func TestReport_ShowsTenViolationsOfALawAndCountsTheRest(t *testing.T) {
 // the time limit of go test.
 func TestCheck_JudgesAWholeRun(t *testing.T) {
 	w := &world{}
-	const vehicles, commands = 300, 60_000
+	const vehicles, commands = 300, 15_000
 	for n := range commands {
 		w.add(order{
 			vehicle: telematics.VehicleID(n%vehicles + 1), action: telematics.Lock, key: fmt.Sprint("key-", n),
