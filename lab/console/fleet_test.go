@@ -103,12 +103,6 @@ func (d *desk) holdsALargeFleet(t *testing.T) {
 	}
 	p := d.page(t, d.admin)
 	p.Expect("status of 503") // on a busy machine: the console reads again
-	began := time.Now()
-	p.Open("#/")
-	p.See("tr[data-vehicle]")
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("the first row is there after %v, want at most 10 s", took)
-	}
 	all, _ := fleetIDs(t, db, "true")
 	if len(all) < largeFleet {
 		t.Fatalf("%d vehicles, want at least %d", len(all), largeFleet)

@@ -389,6 +389,10 @@ type command struct {
 func (i *instance) get(path string, into any) reply {
 	i.Helper()
 	r := i.do(http.MethodGet, path)
+	for n := 0; n < 3 && r.Error.Code == "service_unavailable"; n++ { // as ask does
+		time.Sleep(5 * repeatAfter)
+		r = i.do(http.MethodGet, path)
+	}
 	if r.status == http.StatusOK && into != nil {
 		i.must(json.Unmarshal(r.Data, into))
 	}

@@ -213,9 +213,9 @@ var tripsOf = map[string]map[string]int{
 }
 
 // An administrator of an agency and a client send requests with limits on, one at a time. The trips
-// that an instance makes in the same time without requests are subtracted.
+// that an instance makes in the same time without requests are subtracted. No other test of the
+// package runs concurrently: on a busy machine trips are repeated.
 func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
-	t.Parallel()
 	s := realStack(t, 1)
 	r := s.rent()
 	trips := &tripCounter{count: map[string]int{}}
@@ -260,7 +260,7 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 			if maps.Equal(got, want) {
 				break
 			}
-			if tries == 3 {
+			if tries == 6 {
 				t.Errorf("%s makes the trips %v, want %v", name, got, want)
 				break
 			}

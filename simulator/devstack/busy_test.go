@@ -3,6 +3,7 @@ package devstack
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"testing"
 )
 
@@ -17,5 +18,11 @@ func TestOutput_KeepsTheFirstAndLastLinesOfABusyServer(t *testing.T) {
 	}
 	if !o.contains(fmt.Sprint("connection ", 10*keptLines-1)) {
 		t.Error("the last line is lost")
+	}
+}
+
+func TestRunning_CountsThisThread(t *testing.T) {
+	if n := running(); runtime.GOOS == "linux" && n < 1 {
+		t.Errorf("%d threads run, want at least this one", n)
 	}
 }

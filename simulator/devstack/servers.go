@@ -22,6 +22,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
 )
 
 // The names of the real servers, for Available and NeedServer.
@@ -56,10 +59,12 @@ type TB interface {
 }
 
 // NeedServer skips the test if a real server is not installed. With REQUIRE_SERVERS=1 the test
-// fails instead.
+// fails instead. Where the machine is busy, it first waits a while: a test that starts servers
+// concurrently with many others makes all of them late.
 func NeedServer(tb TB, server string) {
 	tb.Helper()
 	Need(tb, Available(server))
+	awaitTurn(tb.Name())
 }
 
 // Need skips or fails the test, as NeedServer does, if err is set: something that the test needs is
@@ -113,4 +118,42 @@ func findProgram(name string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s is not installed (Debian: apt-get install %s)", name, name)
+}
+
+const (
+	// busyPerCore is how many threads for each core may want to run when a test starts servers.
+	// Half: cores idle while tests wait for each other; double: deadlines pass on slow machines.
+	busyPerCore = 2
+	// turnWithin is when a test starts at the latest.
+	turnWithin = time.Minute
+	looks      = 5
+	lookEvery  = 100 * time.Millisecond
+)
+
+var hadTurn sync.Map // names of tests
+
+// awaitTurn returns when the machine has time for one more test with servers. Each test waits once.
+func awaitTurn(test string) {
+	if _, had := hadTurn.LoadOrStore(test, true); had {
+		return
+	}
+	for begin := time.Now(); time.Since(begin) < turnWithin; {
+		sum := 0
+		for range looks {
+			sum += running()
+			time.Sleep(lookEvery)
+		}
+		if sum <= looks*busyPerCore*runtime.NumCPU() {
+			return
+		}
+	}
+}
+
+// running returns how many threads run or want to run on this machine; 0: it is not known.
+func running() (n int) {
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		var minute, five, fifteen string
+		_, _ = fmt.Sscanf(string(text), "%s %s %s %d/", &minute, &five, &fifteen, &n)
+	}
+	return n
 }

@@ -80,10 +80,12 @@ func (r *round) injectFaults(ctx context.Context) error {
 		f.Times = -1
 		orders = append(orders, f)
 	}
-	// Each comes at least twice, so that a short round has all of them.
-	for _, f := range processorFaults {
-		f.Times, f.Percent = atLeast, certainPercent
-		orders = append(orders, f)
+	// Each comes at least twice, but first each once, so that a short round has all of them.
+	for range atLeast {
+		for _, f := range processorFaults {
+			f.Times, f.Percent = 1, certainPercent
+			orders = append(orders, f)
+		}
 	}
 	if err := r.processor.Break(orders...); err != nil {
 		return err
