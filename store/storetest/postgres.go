@@ -62,7 +62,8 @@ func Stop() { shared.server.stop() }
 // Postgres is a server for tests, with the database [Template].
 type Postgres struct {
 	*devstack.Postgres
-	Dir string // its folder, which the server's user can reach
+	Dir   string   // its folder, which the server's user can reach
+	admin *sqlx.DB // creates and drops databases
 }
 
 // Server returns the Postgres that the package's tests share.
@@ -98,6 +99,9 @@ func start(fsync bool) (p Postgres, err error) {
 		devstack.PostgresConfig{Dir: p.Dir, Fsync: fsync, Auth: auth, Settings: settings}); err != nil {
 		return p, err
 	}
+	if p.admin, err = sqlx.Open("postgres", p.URL()); err != nil {
+		return p, err
+	}
 	if err := p.create(Template, "template1"); err != nil {
 		return p, err
 	}
@@ -111,6 +115,9 @@ func start(fsync bool) (p Postgres, err error) {
 }
 
 func (p Postgres) stop() {
+	if p.admin != nil {
+		_ = p.admin.Close()
+	}
 	if p.Postgres != nil {
 		_ = p.Close() // a test may have killed it
 	}
@@ -130,16 +137,7 @@ func (p Postgres) Database(name string) string {
 }
 
 func (p Postgres) create(name, template string) error {
-	return p.exec(fmt.Sprintf(`create database %s template %s`, name, template))
-}
-
-func (p Postgres) exec(statement string) error {
-	admin, err := sqlx.Connect("postgres", p.URL())
-	if err != nil {
-		return err
-	}
-	defer admin.Close()
-	_, err = admin.Exec(statement)
+	_, err := p.admin.Exec(fmt.Sprintf(`create database %s template %s`, name, template))
 	return err
 }
 
@@ -148,7 +146,7 @@ func Drop(tb testing.TB, address string) {
 	tb.Helper()
 	u, err := url.Parse(address)
 	if err == nil {
-		err = shared.server.exec(fmt.Sprintf(`drop database %s with (force)`, strings.TrimPrefix(u.Path, "/")))
+		_, err = shared.server.admin.Exec(fmt.Sprintf(`drop database %s with (force)`, strings.TrimPrefix(u.Path, "/")))
 	}
 	if err != nil {
 		tb.Errorf("drop the test's database: %v", err)
