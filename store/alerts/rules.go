@@ -113,6 +113,10 @@ const latestCommand = `
 	order by c.seq desc limit 1`
 
 const (
+	// Most vehicles that report the distance light this lamp, too: service is due once.
+	serviceLamp = `'service_due'`
+	otherLamps  = `array_remove(i.lamps, ` + serviceLamp + `)`
+
 	reason = `'action', c.action, 'reason', nullif(c.reason, '')`
 	here   = `'position', jsonb_build_object('latitude', i.latitude, 'longitude', i.longitude)`
 )
@@ -236,10 +240,10 @@ var conditions = []condition{
 		from alerts a join vehicles v on v.id = a.vehicle_id join settings s on s.agency_id = v.agency_id
 		where a.rule = 'unit_alarm' and a.cleared_at is null and v.status <> 'inactive'`},
 	{rule: alerts.TroubleCode, live: true, sql: ofInputs(`i.codes <> '{}'`, `s.severity`, `true`, `'codes', to_jsonb(i.codes)`)},
-	{rule: alerts.Lamp, live: true, sql: ofInputs(`i.lamps <> '{}'`, `s.severity`, `true`, `'lamps', to_jsonb(i.lamps)`)},
+	{rule: alerts.Lamp, live: true, sql: ofInputs(otherLamps+` <> '{}'`, `s.severity`, `true`, `'lamps', to_jsonb(`+otherLamps+`)`)},
 	{rule: alerts.ServiceDue, sql: ofInputs(
-		`i.service_km < `+outermost+` and i.service_km < greatest(s.info, s.warning, s.critical)`,
-		graded(`i.service_km`, `<`), `true`, `'km', round(i.service_km::numeric)`)},
+		`(i.service_km < `+outermost+` and i.service_km < greatest(s.info, s.warning, s.critical) or `+serviceLamp+` = any (i.lamps))`,
+		`coalesce(`+graded(`i.service_km`, `<`)+`, s.severity)`, `true`, `'km', round(i.service_km::numeric)`)},
 	{rule: alerts.CommandUnknown, sql: ofCommands(
 		latestCommand, `c.state = 'unknown' and c.reason = '' and coalesce(c.assurance, 0) & 128 = 0`, reason)},
 	{rule: alerts.CommandContradicted, sql: ofCommands(

@@ -310,6 +310,23 @@ func TestSweep_OpensOncePerVehicleAndNamesIt(t *testing.T) {
 	}
 }
 
+// A vehicle that counts the distance to its service lights a lamp as well.
+func TestServiceDue_IsOneAlertByDistanceAndLamp(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.ServiceDueKm, -120.0, telematics.WarningLamps, []string{"service_due"})
+	w.addCar(8, telematics.WarningLamps, []string{"service_due", "abs"})
+	w.sweep()
+	w.sweep()
+	w.wants("lamp info", "service_due info", "service_due info")
+	if found := w.find(alerts.Query{Rule: alerts.Lamp}); len(found) != 1 || fmt.Sprint(found[0].Facts["lamps"]) != "[abs]" {
+		t.Errorf("lamps: %+v, want abs alone", found)
+	}
+	w.report(7, telematics.ServiceDueKm, 20000.0, telematics.WarningLamps, []string{})
+	w.report(8, telematics.WarningLamps, []string{"abs"})
+	w.sweep()
+	w.wants("lamp info")
+}
+
 func TestSweep_SeverityRisesAfterItsTimeAndTheVoltageMustRecover(t *testing.T) {
 	w := newWorld(t)
 	w.addCar(7, telematics.OnboardV, 12.1)
