@@ -153,8 +153,13 @@ var alertCases = []alertCase{
 	body(7, alerts.ServiceDue, func(b *simulator.Body) { b.ServiceDueKm = -10 }, func(b *simulator.Body) { b.ServiceDueKm = 9000 }),
 	{
 		8, []alerts.Rule{alerts.MovedWithoutBooking},
-		func(r *alertRound) { r.parked(); r.car.Change(func(b *simulator.Body) { b.Latitude += 0.003 }) },
-		func(r *alertRound) { r.car.Change(func(b *simulator.Body) { b.Latitude -= 0.003 }) },
+		func(r *alertRound) { // it is towed
+			r.parked()
+			r.car.Change(func(b *simulator.Body) { b.Latitude, b.SpeedKmh = b.Latitude+0.003, 2*telematics.MovingKmh })
+		},
+		func(r *alertRound) {
+			r.car.Change(func(b *simulator.Body) { b.Latitude, b.Longitude, b.SpeedKmh = 48.13, 11.5, 0 })
+		},
 	},
 	{
 		9, []alerts.Rule{alerts.UnitClock},

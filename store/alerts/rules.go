@@ -69,10 +69,18 @@ func graded(value, beyond string) string {
 // ofInputs returns a condition about what vehicles report. which selects those for which holds is
 // not certainly false, as cheaply as possible.
 func ofInputs(which, severity, holds, facts string) string {
+	return ofVehicles(which, severity, unlessStale(holds), `s.hold`, facts)
+}
+
+func unlessStale(holds string) string { return `case when not ` + stale + ` then ` + holds + ` end` }
+
+// ofVehicles is ofInputs that says itself what holds of a vehicle that is offline, and for how many
+// seconds the condition has to hold.
+func ofVehicles(which, severity, holds, hold, facts string) string {
 	return `
 	select v.agency_id, v.id as vehicle_id, '' as person, null::bigint as booking_id, null::uuid as command_id,
-		` + severity + ` as severity, case when not ` + stale + ` then ` + holds + ` end as holds,
-		null::timestamptz as since, s.hold, jsonb_build_object(` + facts + `) as facts
+		` + severity + ` as severity, ` + holds + ` as holds,
+		null::timestamptz as since, ` + hold + ` as hold, jsonb_build_object(` + facts + `) as facts
 	from alert_inputs i
 		join vehicles v on v.id = i.vehicle_id
 		join settings s on s.agency_id = v.agency_id
@@ -118,13 +126,21 @@ const (
 	otherLamps  = `array_remove(i.lamps, ` + serviceLamp + `)`
 
 	reason = `'action', c.action, 'reason', nullif(c.reason, '')`
-	here   = `'position', jsonb_build_object('latitude', i.latitude, 'longitude', i.longitude)`
+	here   = `'position', jsonb_build_object('latitude', i.latitude, 'longitude', i.longitude, 'at', i.located_at)`
 )
 
 var (
 	// metres is the distance of a vehicle from where it was parked; null: it is not known to be
 	// parked.
-	metres     = `(` + pg.Metres(`i.latitude`, `i.longitude`, `i.parked_latitude`, `i.parked_longitude`) + `)`
+	metres = `(` + pg.Metres(`i.latitude`, `i.longitude`, `i.parked_latitude`, `i.parked_longitude`) + `)`
+	// moves is whether a vehicle reported with its position, or since, that it moves.
+	moves = `exists (select from snapshots s where s.vehicle_id = v.id
+		and ` + number(telematics.SpeedKmh) + ` > ` + fmt.Sprint(telematics.MovingKmh) + `
+		and ` + reportedAt(telematics.SpeedKmh) + ` >= i.located_at)`
+	// unconfirmedFor is for how many seconds a condition about a position has to hold that no
+	// second report confirms: for twice the usual interval of reports.
+	unconfirmedFor = fmt.Sprintf(`least(greatest(2 * coalesce(u.gap_ms, %d) / 1000.0, %g), %g)`,
+		usualGap.Milliseconds(), confirmedWithin.Seconds(), telematics.OnlineFor.Seconds())
 	troubleFor = pg.Interval(telematics.UnitHealthFor)
 	troubles   = quoted(telematics.Rejected, telematics.Failed, telematics.Expired, telematics.Unknown)
 	opening    = quoted(telematics.Unlock, telematics.UnlockAndEnableDriving)
@@ -135,6 +151,22 @@ var (
 	)
 	located = quoted(telematics.StatusRead, telematics.HistoryRead)
 )
+
+// has returns the SQL of whether the vehicle v has an alert a of a rule, opened or not, of which
+// something is true.
+func has(rule alerts.Rule, is string) string {
+	return `exists (select from alerts a
+		where a.rule = '` + string(rule) + `' and a.vehicle_id = v.id and a.cleared_at is null and (` + is + `))`
+}
+
+// confirmed returns the SQL of for how many seconds a condition about the position of a vehicle has
+// to hold. A parked one that is elsewhere may be a single wrong position, until a later report, or
+// its speed, confirms it.
+func confirmed(rule alerts.Rule) string {
+	return `case when coalesce(` + metres + ` <= ` + fmt.Sprint(driftMetres) + `, true) or ` + moves + `
+			or ` + has(rule, `a.opened_at is not null or (a.facts->'position'->>'at')::timestamptz < i.located_at`) + `
+		then s.hold else greatest(s.hold, ` + unconfirmedFor + `) end`
+}
 
 func quoted[T ~string](words ...T) string {
 	list := make([]string, len(words))
@@ -187,25 +219,27 @@ var conditions = []condition{
 		where (c.ahead_ms > ` + fmt.Sprint(telematics.MaxClockAhead.Milliseconds()) +
 		` or c.ahead_ms < -` + fmt.Sprint(telematics.MaxClockBehind.Milliseconds()) + `)
 			and c.at > ` + instant + ` - ` + troubleFor + ` and v.status <> 'inactive'`},
-	{rule: alerts.MovedWithoutBooking, live: true, sql: ofInputs(
+	// A vehicle that goes silent after it has moved is not back.
+	{rule: alerts.MovedWithoutBooking, live: true, sql: ofVehicles(
 		metres+` > `+outermost+` / 2 and `+metres+` > least(s.info, s.warning, s.critical) / 2 and `+forClients+` and not `+inUse,
-		graded(metres, `>`), metres+` > least(s.info, s.warning, s.critical)`,
+		graded(metres, `>`),
+		`case when not `+stale+` or `+has(alerts.MovedWithoutBooking, `true`)+` then `+metres+` > least(s.info, s.warning, s.critical) end`,
+		confirmed(alerts.MovedWithoutBooking),
 		`'metres', round(`+metres+`), `+here+`,
 			'parked', jsonb_build_object('latitude', i.parked_latitude, 'longitude', i.parked_longitude)`) + `
 		union all` + ofInputs( // it is driven away: open until it is parked again
-		`i.parked_latitude is null and `+forClients+` and not `+inUse+`
-			and exists (select from alerts a where a.rule = 'moved_without_booking' and a.vehicle_id = v.id and a.cleared_at is null)`,
+		`i.parked_latitude is null and `+forClients+` and not `+inUse+` and `+has(alerts.MovedWithoutBooking, `true`),
 		`null`, `false`, here)},
 	{rule: alerts.IgnitionWithoutBooking, sql: ofInputs(
 		`i.ignition and `+forClients+` and not `+inUse, `s.severity`, `true`, here)},
 	{rule: alerts.LeftOpen, live: true, sql: ofInputs(
 		`i.ignition is false and (i.locked is false or i.opened <> '{}') and `+forClients+` and not `+inUse,
 		`s.severity`, `true`, `'open', to_jsonb(i.opened || case when i.locked is false then '{lock}'::text[] else '{}' end)`)},
-	{rule: alerts.OutsideArea, sql: ofInputs(
-		`i.outside and `+forClients+` and not `+inUse, `s.severity`, `true`, here)},
-	{rule: alerts.ParkedForbidden, sql: ofInputs(
+	{rule: alerts.OutsideArea, sql: ofVehicles(
+		`i.outside and `+forClients+` and not `+inUse, `s.severity`, unlessStale(`true`), confirmed(alerts.OutsideArea), here)},
+	{rule: alerts.ParkedForbidden, sql: ofVehicles(
 		`i.forbidden is not null and i.ignition is false and `+forClients+` and not `+inUse,
-		`s.severity`, `true`, `'area', i.forbidden, `+here)},
+		`s.severity`, unlessStale(`true`), confirmed(alerts.ParkedForbidden), `'area', i.forbidden, `+here)},
 	{rule: alerts.Overdue, sql: `
 		select b.agency_id, b.vehicle_id, '' as person, b.id as booking_id, null::uuid as command_id, s.severity, true as holds,
 			b.end_at as since, s.hold, jsonb_build_object('reference', b.reference, 'end', b.end_at) as facts

@@ -485,8 +485,7 @@ func TestMoved_ComparesWithThePositionSinceTheIgnitionIsOff(t *testing.T) {
 	w.report(7, telematics.Latitude, 48.1, telematics.Longitude, 11.53, telematics.LocatedAt, w.now)
 	w.sweep()
 	w.wants()
-	w.report(7, telematics.Longitude, 11.54)
-	w.sweep()
+	w.moves(11.54)
 	w.wants("moved_without_booking critical")
 	// It is driven away: the alert stays.
 	w.report(7, telematics.Ignition, "on", telematics.Longitude, 11.55)
@@ -498,6 +497,102 @@ func TestMoved_ComparesWithThePositionSinceTheIgnitionIsOff(t *testing.T) {
 	w.report(7, telematics.Ignition, "off", telematics.Latitude, 48.1, telematics.Longitude, 11.55)
 	w.sweep()
 	w.wants()
+}
+
+// locate reports where vehicle 7 is now.
+func (w *world) locate(longitude float64, values ...any) {
+	w.Helper()
+	w.report(7, append([]any{telematics.Latitude, 48.1, telematics.Longitude, longitude, telematics.LocatedAt, w.now}, values...)...)
+	w.sweep()
+}
+
+// moves reports twice where vehicle 7 is.
+func (w *world) moves(longitude float64) {
+	w.Helper()
+	w.locate(longitude)
+	w.advance(time.Minute)
+	w.locate(longitude)
+}
+
+// A receiver that errs once moves no vehicle.
+func TestMoved_OnceASecondReportConfirmsIt(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.sweep()
+	for range 2 {
+		w.advance(time.Minute)
+		w.locate(11.6)
+		w.sweep() // reads the same report again
+		w.wants()
+		w.advance(time.Minute)
+		w.locate(11.5)
+		w.wants()
+	}
+	w.advance(time.Minute)
+	w.locate(11.6)
+	w.advance(time.Minute)
+	w.locate(11.61)
+	w.wants("moved_without_booking critical")
+	if metres, _ := w.find(alerts.Query{})[0].Facts["metres"].(float64); metres < 8000 {
+		t.Errorf("moved by %v m, want the distance of the second report", metres)
+	}
+}
+
+// So it is with rules about areas.
+func TestAreas_OnceASecondReportConfirmsThePosition(t *testing.T) {
+	w := newWorld(t)
+	w.withPlaces()
+	w.set(alerts.Setting{Rule: alerts.OutsideArea, Levels: []alerts.Level{{Severity: alerts.Warning}}},
+		alerts.Setting{Rule: alerts.MovedWithoutBooking, Off: true, Levels: []alerts.Level{{Severity: alerts.Warning}}})
+	w.addCar(7)
+	w.sweep()
+	for longitude, want := range map[float64]string{11.7: "outside_area warning", 11.3: "parked_forbidden warning"} {
+		w.advance(time.Minute)
+		w.locate(longitude)
+		w.wants()
+		w.advance(time.Minute)
+		w.locate(11.5)
+		w.wants()
+		w.moves(longitude)
+		w.wants(want)
+		w.locate(11.5)
+		w.wants()
+	}
+}
+
+func TestMoved_OnceItsSpeedConfirmsIt(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.SpeedKmh, 0.0)
+	w.sweep()
+	w.advance(time.Minute)
+	w.locate(11.6, telematics.SpeedKmh, 4.0)
+	w.wants()
+	w.report(7, telematics.SpeedKmh, 40.0)
+	w.sweep()
+	w.wants("moved_without_booking critical")
+}
+
+// A vehicle that is carried away, and whose unit then falls silent, is still looked for.
+func TestMoved_WithoutASecondReportAfterTwiceTheUsualInterval(t *testing.T) {
+	for interval, after := range map[time.Duration]time.Duration{
+		10 * time.Second: 2 * time.Minute, 90 * time.Second: 3 * time.Minute, 8 * time.Minute: telematics.OnlineFor,
+	} {
+		w := newWorld(t)
+		w.addCar(7)
+		w.exec(`update units set gap_ms = $1`, interval.Milliseconds())
+		w.sweep()
+		w.locate(11.6)
+		w.exec(`update units set status = 'offline', changed_at = last_seen`)
+		w.advance(after - time.Second)
+		w.sweep()
+		w.wants()
+		w.advance(time.Second)
+		w.sweep()
+		w.wants("moved_without_booking critical")
+		w.advance(time.Minute)
+		w.sweep()
+		w.wants("moved_without_booking critical")
+	}
 }
 
 func TestMoved_NotByABooking(t *testing.T) {
@@ -512,8 +607,7 @@ func TestMoved_NotByABooking(t *testing.T) {
 	w.endBookings()
 	w.sweep()
 	w.wants()
-	w.report(7, telematics.Longitude, 11.7)
-	w.sweep()
+	w.moves(11.7)
 	w.wants("moved_without_booking critical")
 }
 
@@ -529,8 +623,7 @@ func TestMoved_NotInMaintenance(t *testing.T) {
 		w.exec(`update vehicles set status = 'available'`)
 		w.sweep()
 		w.wants()
-		w.report(7, telematics.Longitude, 11.5)
-		w.sweep()
+		w.moves(11.5)
 		w.wants("moved_without_booking critical")
 		w.report(7, telematics.Longitude, 11.6)
 		w.sweep()

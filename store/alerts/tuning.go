@@ -51,6 +51,13 @@ const (
 	storedWithin = telematics.OnlineFor/2 + time.Minute
 	// usualGap is the interval of reports of a unit of which it is not known.
 	usualGap = telematics.OnlineFor / 2
+	// confirmedWithin is for how long a condition about a position that no second report confirms
+	// has to hold, at least. Half: a wrong position opens an alert before the next report corrects
+	// it; double: a vehicle that is carried away and falls silent is looked for later.
+	confirmedWithin = 2 * time.Minute
+	// driftMetres is how far the positions of a parked vehicle are apart that need no confirmation,
+	// as in twins.urgentMetres.
+	driftMetres = 25
 	// deafAfter is after how many commands without a sign of reception a unit is deaf.
 	deafAfter = 3
 	// unknownFor is how long a charge may be unknown.
