@@ -2,6 +2,7 @@ package telematics
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -128,13 +129,16 @@ func (r *Report) makePrintable() {
 			}
 		}
 	}
-	for i := range r.Alarms {
-		r.Alarms[i].Kind, r.Alarms[i].Text = Printable(r.Alarms[i].Kind), Printable(r.Alarms[i].Text)
+	for i, a := range r.Alarms {
+		r.Alarms[i] = Alarm{Kind: cmp.Or(strings.Trim(Printable(a.Kind), " ."), unnamed), Text: Printable(a.Text)}
 	}
 	for i := range r.Answers {
 		r.Answers[i].makePrintable()
 	}
 }
+
+// unnamed is the kind of an alarm that its unit does not name: it is no less an alarm.
+const unnamed = "unnamed"
 
 func isNotPrintable(s string) bool { return Printable(s) != s }
 

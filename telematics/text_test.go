@@ -106,6 +106,28 @@ func TestMessage_TextsOfUnitsArePrintable(t *testing.T) {
 	}
 }
 
+// unnamedAlarm is a dialect whose message is an alarm of a kind.
+type unnamedAlarm struct {
+	telematics.Dialect
+	kind string
+}
+
+func (u unnamedAlarm) DecodeReport(telematics.Message, time.Time) (telematics.Report, []telematics.Dropped, error) {
+	return telematics.Report{Alarms: []telematics.Alarm{{Kind: u.kind, Text: "moved"}}}, nil, nil
+}
+
+// An alarm without a name, as of the topic notify/alert/ of an OVMS module, is one nevertheless.
+func TestMessage_AnAlarmHasAName(t *testing.T) {
+	for kind, want := range map[string]string{
+		"": "unnamed", " ": "unnamed", "..": "unnamed", "\x07\u200b": "unnamed", "vehicle.alert.": "vehicle.alert", "a.b": "a.b",
+	} {
+		r, _, _ := telematics.Message{Dialect: unnamedAlarm{kind: kind}}.DecodeReport(time.Time{})
+		if got := r.Alarms[0]; got.Kind != want || got.Text != "moved" {
+			t.Errorf("alarm %q is %+v, want the kind %s", kind, got, want)
+		}
+	}
+}
+
 func TestWords_AreOfPeople(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0:                              "0 ms",
