@@ -39,6 +39,7 @@ type Facts struct {
 	Methods []MethodID // of the client
 	// NotOpened reports that no client may open the vehicle, by a rule of its agency.
 	NotOpened bool
+	Lacking   bool   // the vehicle, a command that a rental Needs
 	Taken     bool   // by another booking in that time
 	Open      int    // upcoming and active bookings of the client
 	Owed      int    // payments of the client that were refused, or wait for the card's owner
@@ -57,7 +58,7 @@ const MaxLate = 5 * time.Minute
 //   - telematics.VehicleNotFound for a vehicle that is unknown, or another agency's: the message is
 //     the same,
 //   - VehicleNotAvailable for a vehicle that is withdrawn, has neither a tariff nor a rate, that its
-//     client could not open, or that is taken,
+//     client could not open or, where it books itself, not return, or that is taken,
 //   - MethodRequired for a client without a card, and MethodInvalid for a card that is not the
 //     client's,
 //   - BookingLimit and UnpaidLimit for a client that may not make another one itself.
@@ -146,6 +147,8 @@ func (d Draft) CheckVehicle(f Facts) error {
 	case f.NotOpened:
 		return NotAvailable("Clients cannot open the vehicle: its unit checks no expiry, and the agency does not allow that. " +
 			"Set best_effort_unlock of the agency to allow if you accept late openings, or choose another vehicle.")
+	case f.Lacking && d.Self: // staff begin and end a rental without the vehicle
+		return NotAvailable("Clients cannot open or return the vehicle by themselves; choose another one.")
 	case f.Taken:
 		return Taken()
 	}

@@ -170,6 +170,10 @@ func TestBook_RulesLimitWhatAClientBooksItself(t *testing.T) {
 			func(_ *rental.Draft, f *rental.Facts) { f.NotOpened = true }, rental.VehicleNotAvailable,
 			"Clients cannot open the vehicle; choose another one.",
 		},
+		"a vehicle that lacks a command of a rental": {
+			func(_ *rental.Draft, f *rental.Facts) { f.Lacking = true }, rental.VehicleNotAvailable,
+			"Clients cannot open or return the vehicle by themselves; choose another one.",
+		},
 	} {
 		d, f := draft()
 		d.Self, f.Terms.Rules = true, rules
@@ -187,11 +191,11 @@ func TestBook_RulesLimitWhatAClientBooksItself(t *testing.T) {
 		t.Errorf("at the limits: %v", err)
 	}
 	// They do not limit an administrator, and zero is no limit.
-	d.End, d.Self, f.Open, f.Owed = d.Start.Add(time.Minute), false, 9, 9
+	d.End, d.Self, f.Open, f.Owed, f.Lacking = d.Start.Add(time.Minute), false, 9, 9, true
 	if _, err := d.Book(start, f); err != nil {
 		t.Errorf("an administrator's booking: %v", err)
 	}
-	d.Self, f.Terms.Rules = true, rental.Rules{}
+	d.Self, f.Terms.Rules, f.Lacking = true, rental.Rules{}, false
 	if _, err := d.Book(start, f); err != nil {
 		t.Errorf("without rules: %v", err)
 	}

@@ -55,6 +55,7 @@ type Candidate struct {
 	Plan         *Plan
 	Connectivity telematics.PresenceStatus
 	NotOpened    bool // by a rule of its agency, no client may open it
+	Lacking      bool // a command that a rental Needs
 	Taken        bool // by another booking in that time
 	Energy       *int // percent, rounded down; nil: not reported
 	Range        *int // km, likewise
@@ -83,13 +84,13 @@ var criticalLamps = []string{
 }
 
 // Offer returns the offer of a candidate for a time. It returns false if the vehicle is another
-// agency's, withdrawn, without a price, taken, not online, cannot be opened by clients, has little
-// energy or a lit lamp of a critical fault, or is not what is wanted.
+// agency's, withdrawn, without a price, taken, not online, cannot be opened or returned by clients,
+// has little energy or a lit lamp of a critical fault, or is not what is wanted.
 func (q OfferQuery) Offer(c Candidate, t Terms, s Span) (Offer, bool) {
 	atLeast := func(is *int, least int) bool { return least == 0 || is != nil && *is >= least }
 	low := c.Energy != nil && *c.Energy < t.Rules.MinEnergyPercent
 	switch v := c.Vehicle; {
-	case v.AgencyID != q.Agency, v.Withdrawn(), c.Rate == nil && c.Plan == nil, c.Taken, c.NotOpened, low,
+	case v.AgencyID != q.Agency, v.Withdrawn(), c.Rate == nil && c.Plan == nil, c.Taken, c.NotOpened, c.Lacking, low,
 		c.Connectivity != telematics.Online,
 		slices.ContainsFunc(c.Lamps, func(lamp string) bool { return slices.Contains(criticalLamps, lamp) }),
 		q.Category != "" && q.Category != v.Category,

@@ -143,6 +143,9 @@ func (t Transition) Action() telematics.Action {
 	return telematics.Unlock
 }
 
+// Needs are the commands without which no rental can begin, or none can end.
+var Needs = []telematics.Action{telematics.UnlockAndEnableDriving, telematics.LockAndDisableDriving}
+
 // CommandKey returns the idempotency key of the present attempt: the command is ordered once,
 // whatever process orders it, and however often.
 func (t Transition) CommandKey() string {

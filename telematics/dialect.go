@@ -201,6 +201,11 @@ func (ds Dialects) Supports(v Vehicle, a Action) bool {
 	return ok && hasMessage(d, v.Installation, a)
 }
 
+// CanOrder reports whether a vehicle has a unit, and both and the unit's protocol have an action.
+func (ds Dialects) CanOrder(t Twin, a Action) bool {
+	return t.Unit != "" && t.Supports(a) && ds.Supports(t.Vehicle, a)
+}
+
 func hasMessage(d Dialect, i Installation, a Action) bool {
 	actions, err := d.Actions(i)
 	return err == nil && slices.Contains(actions, a)

@@ -150,7 +150,7 @@ var kinds = map[telematics.Code]kind{
 		"Repeat the request with the same key after `retry_after` seconds."},
 	rental.VehicleNotAvailable: {http.StatusConflict,
 		"The vehicle cannot be booked or handed over: it has another booking, is withdrawn, has neither a " +
-			"tariff nor a rate, or a rule keeps drivers from opening it.",
+			"tariff nor a rate, a rule keeps drivers from opening it, or it lacks a command that a rental needs.",
 		"Choose another vehicle or another time. `message` says what stands in the way; an operator mends what is not a booking."},
 	rental.BookingLimit: {http.StatusConflict,
 		"The client has as many upcoming and active bookings as the agency allows one that books itself.",

@@ -198,9 +198,11 @@ func NewVehicle(t telematics.Twin, rate *rental.Rate, c rental.Currency) Vehicle
 		Maintenance:  newMaintenance(t.Vehicle),
 		Installation: installation(t.Vehicle),
 		HourlyRate:   hourly, Deposit: deposit, Currency: c,
-		Promises:     newPromises(t.Vehicle),
-		Capabilities: Capabilities{Commands: controls(t), Refresh: canOrder(t, telematics.ReportState), Signals: signals(t)},
-		Keys:         t.Contact.Keys,
+		Promises: newPromises(t.Vehicle),
+		Capabilities: Capabilities{
+			Commands: controls(t), Refresh: dialects.Spoken.CanOrder(t, telematics.ReportState), Signals: signals(t),
+		},
+		Keys: t.Contact.Keys,
 	}
 }
 
@@ -239,11 +241,7 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 // unit.
 func controls(t telematics.Twin) []telematics.Action {
 	actions := slices.Clone(telematics.ControlActions)
-	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !canOrder(t, a) })
-}
-
-func canOrder(t telematics.Twin, a telematics.Action) bool {
-	return t.Unit != "" && t.Supports(a) && dialects.Spoken.Supports(t.Vehicle, a)
+	return slices.DeleteFunc(actions, func(a telematics.Action) bool { return !dialects.Spoken.CanOrder(t, a) })
 }
 
 // signals lists the fields for which the vehicle has ever reported a value, by their names in the

@@ -193,7 +193,7 @@ func readVehicle(ctx context.Context, db sqlx.QueryerContext, draft rental.Draft
 	if err != nil {
 		return err
 	}
-	if known := facts.Terms.Currency; known != "" && row.AgencyID == draft.Agency && row.Currency != known {
+	if known := facts.Terms.Currency; known != "" && telematics.AgencyID(row.AgencyID) == draft.Agency && row.Currency != known {
 		return errCurrencyChanged
 	}
 	return row.read(facts)
@@ -201,38 +201,24 @@ func readVehicle(ctx context.Context, db sqlx.QueryerContext, draft rental.Draft
 
 // selectPriced selects vehicles v with what decides about their price.
 const selectPriced = `
-	select v.id, v.agency_id, v.status, v.hourly_rate, v.deposit, coalesce(u.serial, '') as serial,
-		coalesce(u.protocol, '') as protocol, coalesce(u.installation, '{}') as installation, a.best_effort_unlock, a.currency, a.tax_ppm,
-		(` + tariffOf + `) as tariff
+	select v.id, v.agency_id, v.status, v.capabilities, v.hourly_rate, v.deposit, u.serial, u.protocol, u.installation, u.actions,
+		a.best_effort_unlock, a.currency, a.tax_ppm, (` + tariffOf + `) as tariff
 	from vehicles v
 		join agencies a on a.id = v.agency_id
 		left join units u on u.vehicle_id = v.id`
 
 type pricedRow struct {
-	ID         telematics.VehicleID     `db:"id"`
-	AgencyID   telematics.AgencyID      `db:"agency_id"`
-	Status     telematics.VehicleStatus `db:"status"`
-	HourlyRate *rental.Minor            `db:"hourly_rate"`
-	Deposit    rental.Minor             `db:"deposit"`
-
-	Unit         telematics.Unit     `db:"serial"`
-	Protocol     telematics.Protocol `db:"protocol"`
-	Installation []byte              `db:"installation"`
-	BestEffort   bool                `db:"best_effort_unlock"`
-	Currency     rental.Currency     `db:"currency"`
-	Tax          rental.TaxRate      `db:"tax_ppm"`
-
-	Plan []byte `db:"tariff"` // JSON; null: none
+	vehicles.Row
+	HourlyRate *rental.Minor   `db:"hourly_rate"`
+	Deposit    rental.Minor    `db:"deposit"`
+	Currency   rental.Currency `db:"currency"`
+	Tax        rental.TaxRate  `db:"tax_ppm"`
+	Plan       []byte          `db:"tariff"` // JSON; null: none
 }
 
 // read sets the facts about the vehicle.
 func (r pricedRow) read(facts *rental.Facts) error {
-	facts.Vehicle = telematics.Vehicle{ID: r.ID, AgencyID: r.AgencyID, Status: r.Status, Unit: r.Unit, Protocol: r.Protocol}
-	if len(r.Installation) > 0 {
-		if err := json.Unmarshal(r.Installation, &facts.Vehicle.Installation); err != nil {
-			return fmt.Errorf("installation of the unit of vehicle %d: %w", r.ID, err)
-		}
-	}
+	facts.Vehicle, facts.Lacking = r.Vehicle(), isLacking(&r.Row)
 	facts.NotOpened = !r.BestEffort && dialects.Spoken.OpensLate(facts.Vehicle, telematics.Unlock)
 	if r.HourlyRate != nil {
 		facts.Rate = &rental.Rate{Hourly: *r.HourlyRate, Deposit: r.Deposit}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"motorpool/rental"
@@ -180,6 +181,7 @@ func wholeNumber(json string) string {
 // first, so that all other data is read for them alone.
 var selectCandidates = `
 	select near.metres, near.lat as latitude, near.lon as longitude, v.hourly_rate, v.deposit, ` + vehicleColumns + `,
+		v.capabilities as "vehicle.capabilities", u.actions as "vehicle.actions",
 		u.serial as "vehicle.serial", u.protocol as "vehicle.protocol", u.installation as "vehicle.installation",
 		case when u.serial is not null then ` + vehicles.Connectivity(`$14`, `$15`) + ` end as connectivity,
 		` + wholeNumber(`s.fields->case v.powertrain
@@ -249,8 +251,8 @@ func (r candidateRow) candidate(m agencyOffer) (rental.Candidate, error) {
 	v := r.Vehicle.Vehicle()
 	c := rental.Candidate{
 		Vehicle: v, Plan: m.plan(v.Category), Taken: r.Taken, Connectivity: telematics.PresenceStatus(pg.Deref(r.Connectivity)),
-		NotOpened: !m.bestEffort && dialects.Spoken.OpensLate(v, telematics.Unlock),
-		Energy:    r.Energy, Range: r.Range, Position: r.Position, Metres: r.Metres,
+		NotOpened: !m.bestEffort && dialects.Spoken.OpensLate(v, telematics.Unlock), Lacking: isLacking(&r.Vehicle),
+		Energy: r.Energy, Range: r.Range, Position: r.Position, Metres: r.Metres,
 	}
 	if r.Rate != nil {
 		c.Rate = &rental.Rate{Hourly: *r.Rate, Deposit: r.Deposit}
@@ -261,6 +263,12 @@ func (r candidateRow) candidate(m agencyOffer) (rental.Candidate, error) {
 		}
 	}
 	return c, nil
+}
+
+// isLacking reports whether a vehicle lacks a command that a rental needs.
+func isLacking(r *vehicles.Row) bool {
+	t := telematics.Twin{Vehicle: r.Vehicle(), Contact: r.Contact()}
+	return slices.ContainsFunc(rental.Needs, func(a telematics.Action) bool { return !dialects.Spoken.CanOrder(t, a) })
 }
 
 // FreeTimes returns the parts of a time in which a vehicle has no booking; none for one that
@@ -280,7 +288,7 @@ func (p Bookings) freeTimes(ctx context.Context, d rental.Draft, within rental.S
 		err = d.CheckVehicle(facts)
 	}
 	refusal := (*telematics.Error)(nil)
-	if errors.As(err, &refusal) && refusal.Code == rental.VehicleNotAvailable || err == nil && facts.Vehicle.Unit == "" {
+	if errors.As(err, &refusal) && refusal.Code == rental.VehicleNotAvailable {
 		return []rental.Span{}, nil
 	}
 	if err != nil {

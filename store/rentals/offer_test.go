@@ -128,6 +128,12 @@ func TestFindOffers_LeavesOutWhatCannotBeRented(t *testing.T) {
 		"its unit opens it late": func(w *rentalWorld) {
 			w.exec(`update units set protocol = 'ovms', installation = '{"type": "NL", "pin": "4711"}' where vehicle_id = 1`)
 		},
+		"it cannot be returned": func(w *rentalWorld) {
+			w.exec(`update vehicles set capabilities = array_remove(capabilities, 'lock-and-disable-driving') where id = 1`)
+		},
+		"its unit declares that it cannot be handed over": func(w *rentalWorld) {
+			w.exec(`update units set actions = '{lock,unlock,lock-and-disable-driving}' where vehicle_id = 1`)
+		},
 	} {
 		w := newOfferWorld(t)
 		w.exec(`update agencies set best_effort_unlock = false`)
@@ -145,6 +151,10 @@ func TestFindOffers_LeavesOutWhatCannotBeRented(t *testing.T) {
 		"its booking is over": func(w *rentalWorld) {
 			w.book(draft(1, 0, 1))
 			w.exec(`update bookings set start_at = start_at - interval '1 day', end_at = end_at - interval '1 day'`)
+		},
+		"what its record lacks, its unit declares": func(w *rentalWorld) {
+			w.exec(`update vehicles set capabilities = '{}' where id = 1`)
+			w.exec(`update units set actions = '{unlock-and-enable-driving,lock-and-disable-driving}' where vehicle_id = 1`)
 		},
 		"a report without place": func(w *rentalWorld) { w.report(1, `{"location.latitude": {"v": "north"}}`) },
 	} {
@@ -252,8 +262,15 @@ func TestFreeTimes_AreThoseWithoutABooking(t *testing.T) {
 	if _, err := w.here.FreeTimes(t.Context(), 2, 1, within, noon); codeOf(err) != telematics.VehicleNotFound {
 		t.Errorf("another agency's vehicle: %v, want %s", err, telematics.VehicleNotFound)
 	}
-	w.exec(`update vehicles set status = 'inactive' where id = 1`)
-	if free, err := w.here.FreeTimes(t.Context(), 1, 1, within, noon); err != nil || len(free) != 0 {
-		t.Errorf("a withdrawn vehicle: free %v, %v; want never", free, err)
+	for what, change := range map[string]string{
+		"withdrawn":               `update vehicles set status = 'inactive'`,
+		"that cannot be returned": `update vehicles set capabilities = '{unlock-and-enable-driving}'`,
+		"without a unit":          `update units set vehicle_id = null`,
+	} {
+		w := newRentalWorld(t)
+		w.exec(change)
+		if free, err := w.here.FreeTimes(t.Context(), 1, 1, within, noon); err != nil || len(free) != 0 {
+			t.Errorf("a vehicle %s: free %v, %v; want never", what, free, err)
+		}
 	}
 }

@@ -93,7 +93,8 @@ func (p Bookings) FindFree(ctx context.Context, agency telematics.AgencyID, at r
 		if err := row.read(&facts); err != nil {
 			return nil, err
 		}
-		q, err := rental.Draft{Agency: row.AgencyID, Vehicle: row.ID, Start: at.From, End: at.To}.Quote(now, facts)
+		of := facts.Vehicle
+		q, err := rental.Draft{Agency: of.AgencyID, Vehicle: of.ID, Start: at.From, End: at.To}.Quote(now, facts)
 		if err == nil {
 			free = append(free, q.Booking)
 		}
