@@ -221,3 +221,32 @@ func TestWorld_KeepsItsDataRemovesItsFilesAndRestoresTheBookings(t *testing.T) {
 		t.Errorf("booking %s is for a vehicle that is booked", id)
 	}
 }
+
+// What a developer has changed comes first, also where the demo's record of a vehicle is refused.
+func TestWorld_StartsWithAVehicleThatIsBookedAtAnotherAgency(t *testing.T) {
+	t.Parallel()
+	dir, shared := t.TempDir(), onSharedPostgres(t)
+	first := begin(t, dir, shared)
+	first.must(http.MethodPatch, "/api/v1/admin/vehicles/8", "ADMIN_TOKEN", `{"agency_id":2}`)
+	start := time.Now().UTC().Truncate(time.Hour).Add(2 * time.Hour)
+	booked, err := json.Marshal(map[string]any{
+		"agency_id": 2, "client": "client-3", "vehicle_id": 8, "pickup_station_id": 4, "dropoff_station_id": 4,
+		"start_date": start, "end_date": start.Add(time.Hour),
+	})
+	require.NoError(t, err)
+	first.must(http.MethodPost, "/api/v1/admin/bookings", "ADMIN_TOKEN", string(booked))
+	first.must(http.MethodPatch, "/api/v1/admin/vehicles/10", "ADMIN_TOKEN", `{"color":"pink"}`)
+	require.NoError(t, first.stop())
+
+	again := begin(t, dir, shared)
+	var moved, other struct {
+		Agency int64 `json:"agency_id"`
+		Color  string
+	}
+	again.ask(http.MethodGet, "/api/v1/admin/vehicles/8", "ADMIN_TOKEN", "", &moved)
+	again.ask(http.MethodGet, "/api/v1/admin/vehicles/10", "ADMIN_TOKEN", "", &other)
+	if moved.Agency != 2 || other.Color == "pink" {
+		t.Errorf("vehicle 8 %+v, want it at agency 2; vehicle 10 %+v, want it as in the demo", moved, other)
+	}
+	again.whole("BOOKING_ACTIVE", "BOOKING_OTHER", "BOOKING_UPCOMING", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED")
+}

@@ -214,7 +214,7 @@ func (e *environment) importFleet(ctx context.Context, postgres *pg.DB) error {
 	if _, err := postgres.Migrate(ctx); err != nil {
 		return err
 	}
-	if _, err := vehicles.New(postgres).Import(ctx, e.fleet.record); err != nil {
+	if err := e.importVehicles(ctx, vehicles.New(postgres)); err != nil {
 		return err
 	}
 	// The embedded MQTT broker has no retained messages of the last run.
@@ -223,6 +223,26 @@ func (e *environment) importFleet(ctx context.Context, postgres *pg.DB) error {
 	}
 	_, err := twins.Store(ctx, postgres, e.fleet.lastReports())
 	return err
+}
+
+// importVehicles stores the record of the demo fleet. It leaves a vehicle as it is that the
+// developer has moved to another agency, and that is booked there: changes by the developer come
+// first.
+func (e *environment) importVehicles(ctx context.Context, fleet *vehicles.Fleet) error {
+	var refusal *telematics.Error
+	_, err := fleet.Import(ctx, e.fleet.record)
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	for _, v := range e.fleet.record.Vehicles { // the import has written all else
+		one := vehicles.FleetFile{Vehicles: []telematics.Vehicle{v}, Rates: e.fleet.record.Rates}
+		if _, err := fleet.Import(ctx, one); errors.As(err, &refusal) {
+			e.log.Warn("vehicle left as it is; start with an empty data folder to have that of the demo", "vehicle", v.ID, "err", err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // demoRetention is for how many days the history of the demo fleet is kept, as by default.
