@@ -95,6 +95,21 @@ it('says that another person was faster, and what that one noted', async () => {
   expect(field.value).toBe('the client was called');
 });
 
+it('stays open until the answer is there, so that it closes no other dialog', async () => {
+  let answer = () => {};
+  answers[`alerts/${uuid(2)}/acknowledge`] = () =>
+    new Promise((resolve) => (answer = () => resolve(new Envelope(503, { message: 'Later.' }))));
+  document.querySelector<HTMLElement>(`[data-alert="${uuid(2)}"] [data-acknowledge]`)?.click();
+  await pages.until(() => document.querySelector('dialog[open] form'));
+  const [dialog, form] = [document.querySelector('dialog[open]')!, document.querySelector('dialog[open] form')!];
+  form.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+  await pages.until(() => dialog.querySelector('fieldset')?.disabled); // with its button Cancel
+  expect([dialog.getAttribute('closedby'), dialog.dispatchEvent(new Event('cancel', { cancelable: true }))]).toEqual(['none', false]);
+  answer();
+  await pages.until(() => pages.texts('dialog[open] [role="alert"]').length === 1 && !dialog.querySelector('fieldset')?.disabled);
+  expect(dialog.dispatchEvent(new Event('cancel', { cancelable: true }))).toBe(true);
+});
+
 it('acknowledges several with one note, those of a vehicle next to each other', async () => {
   pages.close();
   const other = { vehicle_id: 2, plate_number: 'M-IM 2102' };

@@ -1,4 +1,5 @@
 // @vitest-environment happy-dom
+import { tick } from 'svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { at, booking, doubled, Envelope, openConsole, type Answers, type Pages } from './service';
 
@@ -106,6 +107,26 @@ it.each([
   set('pickup', '1');
   send();
   await pages.until(() => pages.texts('dialog[open] [role="alert"]').some((text) => says.test(text)));
+});
+
+it('asks about no other change until the answer to the first is there', async () => {
+  await pages.open('#/bookings/3', '[data-action="extend"]');
+  await click('extend');
+  let answer = () => {};
+  answers['bookings/3/extend'] = () => new Promise((resolve) => (answer = () => resolve(made)));
+  send();
+  const open = () => document.querySelector<HTMLDialogElement>('dialog[open]');
+  open()!.close();
+  await pages.until(() => pages.texts('main [role="status"]').includes('Sending…'));
+  const other = document.querySelector<HTMLElement>('[data-action="cancel"]')!;
+  expect(other.getAttribute('aria-disabled')).toBe('true');
+  other.click();
+  await tick();
+  expect(open()).toBeNull();
+  answers['bookings/3/extend'] = take;
+  answer();
+  await pages.until(() => other.getAttribute('aria-disabled') === 'false');
+  await click('cancel');
 });
 
 it('is extended, gets another vehicle, and is cancelled', async () => {
