@@ -7,9 +7,11 @@ import { at, doubled, openConsole, type Pages } from './service';
 let pages: Pages;
 const written: object[] = [];
 let isRead = true;
-const notes = (_: string, { method, body }: RequestInit) => {
+let answered = Promise.resolve();
+const notes = async (_: string, { method, body }: RequestInit) => {
   if (method === 'POST') written.unshift({ at: at(5), by: 'zoe', vehicle_id: 1, booking_id: null, ...JSON.parse(String(body)) });
   if (method === 'POST' && !isRead) throw new Error('lost');
+  if (method === 'POST') await answered;
   return method === 'POST' ? written[0] : written;
 };
 beforeEach(async () => {
@@ -17,6 +19,7 @@ beforeEach(async () => {
   sessionStorage.clear();
   written.length = 0;
   isRead = true;
+  answered = Promise.resolve();
   pages = await openConsole({ ...doubled, halts: [], 'vehicles/1/notes': notes, 'bookings/1/notes': notes });
 });
 afterEach(() => pages.close());
@@ -57,6 +60,29 @@ it('keeps what was typed for a person who comes back', async () => {
   await write('The spare key');
   expect(field().value).toBe('');
   await pages.until(() => !sessionStorage.getItem('note zoe vehicles/1'));
+});
+
+it('gives the focus back to its button', async () => {
+  await pages.open('#/vehicles/1', '[data-notes] textarea');
+  const button = document.querySelector<HTMLButtonElement>('[data-notes] form button')!;
+  button.focus();
+  await write('Scratched.');
+  await pages.until(() => !button.disabled && document.activeElement === button);
+});
+
+it('has nothing to add again where the page was left before the answer', async () => {
+  await pages.open('#/vehicles/1', '[data-notes] textarea');
+  field().value = 'Scratched.';
+  field().dispatchEvent(new Event('input', { bubbles: true }));
+  await tick();
+  let answer = () => {};
+  answered = new Promise((resolve) => (answer = resolve));
+  field().form!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+  await pages.open('#/bookings/1', '[data-notes="bookings/1"] textarea');
+  answer();
+  await pages.until(() => !sessionStorage.getItem('note zoe vehicles/1'));
+  await pages.open('#/vehicles/1', '[data-notes="vehicles/1"] li');
+  expect(field().value).toBe('');
 });
 
 it('goes on where the browser has no room to keep what is typed', async () => {
