@@ -1,7 +1,7 @@
 // What is wrong with a unit, in words.
 import type { Unit, UnknownUnit } from '../api/client';
 import { age, number } from '../format';
-import type { Column } from '../state/pages.svelte';
+import type { Column } from '../csv';
 import type { Texts } from '../texts/en';
 
 export type Problem = Unit['problems'][number];

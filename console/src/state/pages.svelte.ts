@@ -1,18 +1,12 @@
-// The pages of a list of the API, newest first, and the list as a file.
+// The pages of a list of the API, newest first.
 import { get } from '../api/client';
 import { serverTime } from '../api/servertime';
-import { csv, save } from '../csv';
 import { unique } from '../unique';
 
 const pageSize = 50;
 const settleFor = 200; // while a person types
 const blankAfter = 500; // rows of the former filters are not shown for longer as those of the new ones
 const changesFor = 500; // of a large fleet many items change together
-const exportedPages = 100; // of 100 rows each
-
-type Cell = string | number | boolean | null;
-/** A column of an exported list: a field of its items, or a name and what it holds. */
-export type Column<Item> = (keyof Item & string) | readonly [name: string, value: (item: Item) => Cell];
 
 export class Pages<Item> {
   items = $state.raw<Item[]>([]);
@@ -22,7 +16,7 @@ export class Pages<Item> {
   problem = $state('');
   /** When items were read, in the service's time; null: not yet. */
   readAt = $state<number | null>(null);
-  #path: string;
+  readonly path: string;
   #id: (item: Item) => unknown;
   #readings = 0;
   #readsNext = false;
@@ -30,7 +24,7 @@ export class Pages<Item> {
 
   /** The id of an item, if it has one. */
   constructor(path: string, id: (item: Item) => unknown = (item) => item) {
-    this.#path = path;
+    this.path = path;
     this.#id = id;
   }
 
@@ -43,7 +37,7 @@ export class Pages<Item> {
     const isOther = () => reading === this.#readings && String(filters) !== this.#shown;
     const slow = setTimeout(() => isOther() && this.#blank(), blankAfter);
     try {
-      const { data, meta } = await this.#page(filters, pageSize, next ? this.cursor : null);
+      const { data, meta } = await this.#page(filters, next ? this.cursor : null);
       if (reading !== this.#readings) return; // other filters were chosen meanwhile
       // An item that has moved since may be on two pages.
       this.items = unique(next ? [...this.items, ...data] : data, this.#id);
@@ -91,32 +85,15 @@ export class Pages<Item> {
     };
   }
 
-  /** Saves what passes the filters as a file. Returns how many rows it has, and whether there are more: it has the newest. */
-  async export(filters: URLSearchParams, file: string, columns: readonly Column<Item>[]): Promise<{ rows: number; more: boolean }> {
-    const rows: Item[] = [];
-    let cursor: string | null = null;
-    for (let n = 0; n < exportedPages && (n === 0 || cursor); n++) {
-      const { data, meta } = await this.#page(filters, 100, cursor);
-      rows.push(...data);
-      cursor = meta.next_cursor;
-    }
-    const names = columns.map((column) => (typeof column === 'string' ? column : column[0]));
-    save(
-      file,
-      csv([names, ...rows.map((row) => columns.map((column) => (typeof column === 'string' ? (row[column] as Cell) : column[1](row))))]),
-    );
-    return { rows: rows.length, more: cursor !== null };
-  }
-
   /** Whether the first page alone is shown. */
   get isFirst(): boolean {
     return this.items.length <= pageSize;
   }
 
-  #page(filters: URLSearchParams, limit: number, cursor: string | null) {
+  #page(filters: URLSearchParams, cursor: string | null) {
     const query = new URLSearchParams(filters);
-    query.set('limit', String(limit));
+    query.set('limit', String(pageSize));
     if (cursor) query.set('cursor', cursor);
-    return get<Item[], { next_cursor: string | null }>(`${this.#path}?${query}`);
+    return get<Item[], { next_cursor: string | null }>(`${this.path}?${query}`);
   }
 }

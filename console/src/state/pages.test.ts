@@ -1,8 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { save } from '../csv';
 import { Pages } from './pages.svelte';
-
-vi.mock('../csv', async (original) => ({ ...(await original<typeof import('../csv')>()), save: vi.fn() }));
 
 let answers: ((status: number, ids?: number[], cursor?: string | null) => void)[];
 beforeEach(() => {
@@ -74,24 +71,6 @@ it('takes the answer of the newest reading alone', async () => {
   answers[1]?.(200, [3]);
   await newer;
   expect([ids(list), list.problem, list.reading]).toEqual([[3], '', false]);
-});
-
-it.each([
-  [99, null, { rows: 100, more: false }],
-  [200, 'next', { rows: 100, more: true }],
-])('says whether a file has all rows: %d pages', async (pages, last, want) => {
-  vi.stubGlobal('fetch', vi.fn());
-  let n = 0;
-  vi.mocked(fetch).mockImplementation(
-    async () =>
-      ({
-        ok: true,
-        status: 200,
-        json: async () => ({ data: [{ id: ++n }], meta: { next_cursor: n > pages ? last : 'next' } }),
-      }) as Response,
-  );
-  expect(await new Pages<{ id: number }>('charges').export(filters('paid'), 'charges.csv', ['id'])).toEqual(want);
-  expect(vi.mocked(save).mock.lastCall?.[1].split('\n').filter(Boolean)).toHaveLength(101);
 });
 
 it('follows the first page, and no longer once more of them are shown', async () => {

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { selection } from '../state/selection.svelte';
-import { booking, command, doubled, openConsole, summary, type Answers, type Pages } from './service';
+import { at, booking, command, doubled, openConsole, summary, type Answers, type Pages } from './service';
 
 let pages: Pages;
 const open = async (answers: Answers) => {
@@ -79,6 +79,29 @@ it('sorts by each column, in the address', async () => {
   click('rented');
   await pages.until(() => ids().join() === '2,1,3,4,5,6,7,8,9,10,11,12'); // hours of the two that are in service
   expect(pages.texts('tr[data-vehicle] td.rented').slice(0, 3)).toEqual(['0.0 h', '12.5 h', '–']);
+});
+
+it('saves all rows that match, in their order, as a file', async () => {
+  const [files, names]: [Blob[], string[]] = [[], []];
+  vi.spyOn(URL, 'createObjectURL').mockImplementation((blob) => `blob:${files.push(blob as Blob)}`);
+  vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+    names.push(this.download);
+  });
+  await open({ vehicles: many(300).map((v) => (v.id === 200 ? { ...v, plate_number: '=1+1', unit: null } : v)) });
+  await pages.open('#/?sort=-id&q=M-IM', 'h1');
+  await pages.until(() => count() === '299 / 300');
+  document.querySelector<HTMLElement>('[data-export]')!.click();
+  await pages.open('#/?q=1%2B1', 'h1');
+  await pages.until(() => count() === '1 / 300');
+  document.querySelector<HTMLElement>('[data-export]')!.click();
+  vi.restoreAllMocks();
+  const [all, one] = await Promise.all(files.map(async (file) => (await file.text()).trim().split('\r\n')));
+  expect(names).toEqual(['vehicles.csv', 'vehicles.csv']);
+  expect([all!.length, all![1]!.split(',').slice(0, 2)]).toEqual([300, ['300', 'M-IM 300']]);
+  const stored = new Date(at(0)).toISOString();
+  expect(one!.slice(1)).toEqual([
+    `200,'=1+1,Opel Corsa,,1,available,electric,online,${stored},true,${stored},80,${stored},false,,,,`,
+  ]);
 });
 
 it('leads the keyboard through rows that are not in the document yet', async () => {
