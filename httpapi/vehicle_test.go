@@ -133,6 +133,8 @@ func TestVehicles_AreListedWithTheirStatus(t *testing.T) {
 		"telemetry.remaining_range_km", 410.0, "telemetry.charging_status", "disconnected",
 		"diagnostics.dtcs", []any{"P0420"}, "diagnostics.warning_lamps", []any{},
 	)
+	own := a.get("/api/v1/admin/vehicles/42").wants(200, "").at("capabilities", "commands")
+	same(t, r.at("capabilities", "commands"), own, "commands in the list and of the vehicle itself")
 }
 
 // A vehicle that is in touch may have reported its lock long ago: each value has its own time.

@@ -79,10 +79,16 @@ type Marker struct {
 	Location     Location          `json:"location"`
 	Telemetry    MarkerTelemetry   `json:"telemetry"`
 	Diagnostics  MarkerDiagnostics `json:"diagnostics"`
+	Capabilities MarkerCommands    `json:"capabilities"`
 	ReportedAt   MarkerTimes       `json:"reported_at"`
 	LockedAt     *string           `json:"locked_at"`
 	EnergyAt     *string           `json:"energy_at"`
 	Stored       bool              `json:"state_stored"`
+}
+
+// MarkerCommands are the control actions of the vehicle, as its Capabilities have them.
+type MarkerCommands struct {
+	Commands []telematics.Action `json:"commands"`
 }
 
 // UnitPresence is whether a unit is connected.
@@ -229,6 +235,7 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 			BatteryLevelPercent: known.Number(telematics.Battery), RemainingRangeKm: known.Number(telematics.RangeKm),
 			ChargingStatus: known.Text(telematics.Charging),
 		},
+		Capabilities: MarkerCommands{controls(t)},
 		Stored:      !t.Unstored,
 		ReportedAt:  newMarkerTimes(known),
 		LockedAt:    valueTime(telematics.IsLocked),

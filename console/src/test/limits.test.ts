@@ -175,6 +175,23 @@ it('takes the number of more than 20 vehicles, and says of all which are in use,
   await pages.until(() => pages.requests.includes('POST commands'));
 });
 
+it('offers what a selected vehicle has, and says how many have it not', async () => {
+  const scooter = { capabilities: { commands: ['lock' as const, 'open-top-case' as const] } };
+  await open({ vehicles: many(3).map((v) => (v.id === 2 ? { ...v, ...scooter } : v)) });
+  const isOff = (action: string) => document.querySelector(`.chosen [data-action="${action}"]`)?.getAttribute('aria-disabled') === 'true';
+  selection.set([1, 3], true);
+  await pages.until(() => isOff('open-top-case') && !isOff('lock'));
+  document.querySelector<HTMLElement>('.chosen [data-action="open-top-case"]')!.click();
+  await new Promise((done) => setTimeout(done));
+  expect(document.querySelector('dialog[open]')).toBeNull();
+  selection.set([2], true);
+  await pages.until(() => !isOff('open-top-case') && isOff('enable-driving'));
+  await order('open-top-case');
+  expect(pages.texts('dialog[open] li')).toEqual(['2 × The unit does not offer this.']);
+  const read = pages.requests.filter((r) => r.startsWith('GET vehicles?ids=') && r.includes('1,3'));
+  expect(read.length).toBeGreaterThan(0);
+});
+
 it('says that it is not known who has the vehicles', async () => {
   await open({ vehicles: many(2, { status: 'in_use' }), bookings: null });
   await pages.until(() => pages.texts('tr[data-vehicle]').length === 2);

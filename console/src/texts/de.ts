@@ -366,7 +366,7 @@ export const de: Texts = {
   cancel: 'Abbrechen',
   off: {
     refresh: 'Seine Einheit meldet nicht auf Anfrage. Sie meldet von selbst, und diese Seite zeigt es.',
-    capability: 'Die Einheit dieses Fahrzeugs bietet das nicht an.',
+    capability: 'Die Einheit bietet das nicht an.',
     noUnit: 'Dieses Fahrzeug hat keine Telematikeinheit.',
     halted: (reason) => `Befehle sind angehalten: ${reason}`,
     offline: 'Die Einheit ist offline. Ein Befehl würde abgelehnt; warten Sie, bis sie wieder online ist.',

@@ -326,7 +326,7 @@ export const en = {
   cancel: 'Cancel',
   off: {
     refresh: 'Its unit does not report when it is asked. It does at its own times, and this page shows it.',
-    capability: 'The unit of this vehicle does not offer this.',
+    capability: 'The unit does not offer this.',
     noUnit: 'This vehicle has no telematics unit.',
     halted: (reason: string) => `Commands are halted: ${reason}`,
     offline: 'The unit is offline. A command would be refused; wait until it is online again.',
