@@ -46,7 +46,7 @@ export default defineConfig({
   // A zone with summer time, whatever the computer has. Tests that draw pages are slow while the machine does other work.
   test: {
     include: ['src/**/*.test.ts'],
-    css: { include: [/tokens\.css/] },
+    css: { include: [/(tokens|style)\.css/] },
     env: { TZ: 'Europe/Berlin' },
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -1,6 +1,7 @@
 // The colours of tokens.css stand out from their ground, and each state and severity has a shape.
 import { expect, it } from 'vitest';
 import { severityShapes, stateShapes } from './shapes';
+import style from '../style.css?raw';
 import tokens from './tokens.css?raw';
 
 const values = Object.fromEntries([...tokens.matchAll(/--([\w-]+): ([^;]+);/g)].map(([, name, value]) => [name!, value!]));
@@ -40,4 +41,8 @@ it('each state and severity that has a colour has a shape', () => {
   const named = (prefix: string) => Object.keys(values).filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
   expect(Object.keys(stateShapes)).toEqual(named('state-'));
   expect(Object.keys(severityShapes)).toEqual(named('severity-'));
+});
+
+it('prints in light colours, whatever the theme is', () => {
+  expect(style).toMatch(/@media print \{\s*:root \{ color-scheme: light !important; \}/);
 });

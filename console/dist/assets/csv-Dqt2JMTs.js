@@ -1,0 +1,3 @@
+import{r as e}from"./text-DEtI664J.js";var t=/(^|[;\t\r\n])([\s"']*[=+\-@＝＋－＠])/g,n=`﻿`;function r(e){return n+e.map(e=>e.map(i).join(`,`)).join(`\r
+`)+`\r
+`}function i(n){let r=n==null?``:String(n);return typeof n==`string`&&(r=e(r).replace(t,`$1'$2`)),/[",\r\n]/.test(r)?`"${r.replaceAll(`"`,`""`)}"`:r}function a(e,t){let n=e=>t=>typeof t==`string`?e[t]:t[1](e);return r([e.map(e=>typeof e==`string`?e:e[0]),...t.map(t=>e.map(n(t)))])}function o(e,t){let n=document.createElement(`a`);n.href=URL.createObjectURL(new Blob([t],{type:`text/csv`})),n.download=e,n.click(),setTimeout(()=>URL.revokeObjectURL(n.href),1e4)}export{o as n,a as t};
