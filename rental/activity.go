@@ -7,7 +7,7 @@ const (
 	QuoteCreate        = "quote.create" // only a refusal is recorded
 	BookingCreate      = "booking.create"
 	BookingCancel      = "booking.cancel"
-	BookingLapse       = "booking.lapse" // reserved, and not started in time
+	BookingLapse       = "booking.lapse" // not started in time
 	BookingExtend      = "booking.extend"
 	BookingMove        = "booking.move" // to another vehicle
 	BookingStart       = "booking.start"

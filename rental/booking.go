@@ -19,7 +19,7 @@ const (
 	Upcoming  BookingState = "upcoming"  // the vehicle is reserved
 	Active    BookingState = "active"    // the client has the vehicle
 	Completed BookingState = "completed" // the client has returned the vehicle
-	Cancelled BookingState = "cancelled" // before it began
+	Cancelled BookingState = "cancelled" // before it began, or since it was not started in time
 )
 
 // BookingStates lists every state.
@@ -58,7 +58,7 @@ type Booking struct {
 	PausedFor     time.Duration // by earlier pauses
 	StartMetres   int64         // by the odometer; 0: not known
 	EndMetres     int64
-	ReservedUntil time.Time // when it lapses unless it is started; zero: it does not
+	ReservedUntil time.Time // when it lapses unless it is started; zero: at its end
 }
 
 // Reference returns the reference by which people name a booking: that of the nth booking made in a

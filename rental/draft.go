@@ -78,7 +78,7 @@ func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 		return Booking{}, errTooExpensive
 	}
 	if hold := f.Terms.Rules.HoldFor; d.Self && hold > 0 && !d.Start.After(now.Add(MaxLate)) {
-		b.ReservedUntil = truncateToMillis(now.Add(hold.Duration()))
+		b.ReservedUntil = truncateToMillis(earlier(now.Add(hold.Duration()), b.End))
 	}
 	return b, nil
 }

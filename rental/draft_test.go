@@ -210,6 +210,7 @@ func TestBook_KeepsABookingThatBeginsNowForATime(t *testing.T) {
 	}{
 		"begins now":                {true, 0, 15, start.Add(15 * time.Minute)},
 		"begins within 5 minutes":   {true, rental.MaxLate, 15, start.Add(15 * time.Minute)},
+		"ends before":               {true, 0, 600, start.Add(8 * time.Hour)},
 		"begins later":              {true, rental.MaxLate + time.Millisecond, 15, time.Time{}},
 		"the agency keeps for ever": {true, 0, 0, time.Time{}},
 		"an administrator's":        {false, 0, 15, time.Time{}},

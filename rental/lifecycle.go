@@ -262,15 +262,19 @@ func Move(d BookingDetails) (Change, error) {
 	return Change{Booking: b, Details: map[string]any{"from_vehicle_id": int64(d.VehicleID)}}, nil
 }
 
-// Lapse decides to cancel a reservation that was not started in the time for which it is kept. It
-// returns false where the booking is not one, or is kept still.
+// Lapse decides to cancel a booking that was not started until its end, or, of a reservation, in
+// the time for which it is kept. It returns false where the booking is kept still.
 func (d BookingDetails) Lapse(now time.Time) (Change, bool) {
-	if d.State != Upcoming || d.ReservedUntil.IsZero() || now.Before(d.ReservedUntil) {
+	until, field := d.End, "end_date"
+	if !d.ReservedUntil.IsZero() {
+		until, field = d.ReservedUntil, "reserved_until"
+	}
+	if d.State != Upcoming || now.Before(until) {
 		return Change{}, false
 	}
 	b := d.Booking
 	b.State = Cancelled
-	return Change{Booking: b, Details: map[string]any{"reserved_until": d.ReservedUntil.Format(time.RFC3339Nano)}}, true
+	return Change{Booking: b, Details: map[string]any{field: until.Format(time.RFC3339Nano)}}, true
 }
 
 func (d BookingDetails) whyNotCancelled(now time.Time) string {

@@ -25,7 +25,7 @@ type Booking struct {
 	Fees          []Fee               `json:"fees"`
 	CanCancel     bool                `json:"can_cancel"`
 	CanExtend     bool                `json:"can_extend"`
-	ReservedUntil *string             `json:"reserved_until"` // null: it does not lapse
+	ReservedUntil *string             `json:"reserved_until"` // null: at its end
 	Paused        bool                `json:"paused"`
 	Transition    *Transition         `json:"transition"` // the newest one; null: none
 	CreatedAt     string              `json:"created_at"`

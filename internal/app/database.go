@@ -264,13 +264,13 @@ func migrate(ctx context.Context, p *pg.DB, wanted bool, log *slog.Logger) error
 }
 
 const (
-	// lapseEvery is the interval of searches for reservations that lapse, and for maintenance that
-	// is over. Half: more queries; double: a vehicle is free again later.
+	// lapseEvery is the interval of searches for bookings that lapse, and for maintenance that is
+	// over. Half: more queries; double: a vehicle is free again later.
 	lapseEvery = 5 * time.Second
 	lapseBatch = 100
 )
 
-// lapse cancels reservations that were not started in time, and ends maintenance, repeatedly, until
+// lapse cancels bookings that were not started in time, and ends maintenance, repeatedly, until
 // the context ends.
 func lapse(ctx context.Context, db *pg.DB, lapsing func(rental.Booking), log *slog.Logger) error {
 	tick := time.NewTicker(lapseEvery)
@@ -284,11 +284,11 @@ func lapse(ctx context.Context, db *pg.DB, lapsing func(rental.Booking), log *sl
 		}
 		lapsed, err := rentals.Lapse(ctx, db, lapseBatch)
 		for _, b := range lapsed {
-			log.Info("reservation lapsed: it was not started in time", "booking", int64(b.ID), "vehicle", int64(b.VehicleID))
+			log.Info("booking lapsed: it was not started in time", "booking", int64(b.ID), "vehicle", int64(b.VehicleID))
 			lapsing(b)
 		}
 		if err != nil && ctx.Err() == nil {
-			log.Warn("reservations not cancelled that lapse", "err", err)
+			log.Warn("bookings not cancelled that lapse", "err", err)
 		}
 		for more := true; more && ctx.Err() == nil; {
 			more, err = rentals.EndMaintenance(ctx, db, lapseBatch)
@@ -316,7 +316,6 @@ func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 		{"notices of the payment processor", rentals.ForgetNotices},
 		{"quotes", rentals.ForgetQuotes},
 		{"used signatures", agencykeys.ForgetSignatures},
-		{"bookings that were never started", rentals.FreeVehicles},
 		{"unknown units", vehicles.ForgetUnknownUnits},
 		{"health of units", vehicles.ForgetHealth},
 		{"instances", instances.Forget},

@@ -95,7 +95,7 @@ func TestHousekeeping_InstanceClockAheadRemovesNothing(t *testing.T) {
 			func() (bool, error) { return vehicles.ForgetUnknownUnits(t.Context(), p.DB, 10) }},
 		{"notice", `select count(*) from processor_notices`, func() (bool, error) { return rentals.ForgetNotices(t.Context(), p.DB, 10) }},
 		{"booked vehicle", `select count(*) from vehicles where status = 'booked'`,
-			func() (bool, error) { return rentals.FreeVehicles(t.Context(), p.DB, 10) }},
+			func() (bool, error) { _, err := rentals.Lapse(t.Context(), p.DB, 10); return false, err }},
 	} {
 		_, err := what.forget()
 		require.NoError(t, err)
@@ -156,9 +156,6 @@ func TestHousekeeping_ClockThatHasLeaptRemovesNothing(t *testing.T) {
 	}
 	if _, err := idempotency.Forget(t.Context(), p.DB, 10); !errors.Is(err, pg.ErrClockLeapt) {
 		t.Errorf("Forget: %v, want %v", err, pg.ErrClockLeapt)
-	}
-	if _, err := rentals.FreeVehicles(t.Context(), p.DB, 10); !errors.Is(err, pg.ErrClockLeapt) {
-		t.Errorf("FreeVehicles: %v, want %v", err, pg.ErrClockLeapt)
 	}
 	if _, err := rentals.EndMaintenance(t.Context(), p.DB, 10); !errors.Is(err, pg.ErrClockLeapt) {
 		t.Errorf("EndMaintenance: %v, want %v", err, pg.ErrClockLeapt)

@@ -87,9 +87,8 @@ func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]re
 }
 
 // followBookings sets a vehicle's status by its bookings, in the transaction that changed one. A
-// withdrawn vehicle stays withdrawn, and a booking that was not picked up before its end does not
-// count.
-func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.VehicleID, now time.Time) error {
+// withdrawn vehicle stays withdrawn.
+func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.VehicleID) error {
 	_, err := tx.ExecContext(ctx, `
 		update vehicles v
 		set status = n.status
@@ -97,34 +96,47 @@ func followBookings(ctx context.Context, tx *sqlx.Tx, vehicle telematics.Vehicle
 			select case when bool_or(state = 'active') then 'in_use' when bool_or(state = 'upcoming') then 'booked'
 			else 'available' end as status
 			from bookings
-			where vehicle_id = $1 and (state = 'active' or state = 'upcoming' and end_at > $2)
+			where vehicle_id = $1 and state in ('upcoming', 'active')
 		) n
-		where v.id = $1 and v.status not in ('maintenance', 'inactive') and v.status <> n.status`,
-		vehicle, pg.Timestamp(now))
+		where v.id = $1 and v.status not in ('maintenance', 'inactive') and v.status <> n.status`, vehicle)
 	return err
 }
 
-// FreeVehicles makes vehicles available again whose bookings were not picked up until their end, up
-// to limit of them, and reports whether there may be others. The end is judged by Postgres's clock;
-// after a leap of that it returns pg.ErrClockLeapt.
-func FreeVehicles(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
-	more, err = changeDue(ctx, db, limit, `status = 'booked' and not exists (
-		select from bookings where vehicle_id = v.id and (state = 'active' or state = 'upcoming' and end_at > $1))`, followBookings)
-	return more, unavailable.Wrap("free vehicles that were not picked up", err)
-}
-
-// EndMaintenance returns vehicles to service whose maintenance is over, each with one audit log
-// entry at any number of instances. Limit, result and clock are those of FreeVehicles.
+// EndMaintenance returns vehicles to service whose maintenance is over, up to limit of them, each
+// with one audit log entry at any number of instances, and reports whether there may be others. The
+// time is Postgres's; after a leap of its clock it returns pg.ErrClockLeapt.
 func EndMaintenance(ctx context.Context, db *pg.DB, limit int) (more bool, err error) {
-	more, err = changeDue(ctx, db, limit, `status = 'maintenance' and maintenance_until <= $1`, endMaintenance)
-	return more, unavailable.Wrap("end the maintenance of vehicles", err)
+	var found []telematics.VehicleID
+	err = db.Within(ctx, func(tx *sqlx.Tx) error {
+		var now time.Time
+		if err := tx.GetContext(ctx, &now, `select now() where `+pg.Steady); errors.Is(err, sql.ErrNoRows) {
+			return pg.ErrClockLeapt
+		} else if err != nil {
+			return err
+		}
+		// The vehicles are locked first, so that followBookings sees a booking that is made
+		// meanwhile.
+		err := tx.SelectContext(ctx, &found, `
+			select id from vehicles where status = 'maintenance' and maintenance_until <= now()
+			order by id limit $1 for no key update skip locked`, limit)
+		if err != nil {
+			return err
+		}
+		for _, vehicle := range found {
+			if err := endMaintenance(ctx, tx, vehicle, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return err == nil && len(found) == limit, unavailable.Wrap("end the maintenance of vehicles", err)
 }
 
 func endMaintenance(ctx context.Context, tx *sqlx.Tx, vehicle telematics.VehicleID, now time.Time) error {
 	if _, err := tx.ExecContext(ctx, `update vehicles set status = 'available' where id = $1`, vehicle); err != nil {
 		return err
 	}
-	if err := followBookings(ctx, tx, vehicle, now); err != nil {
+	if err := followBookings(ctx, tx, vehicle); err != nil {
 		return err
 	}
 	var is struct {
@@ -140,36 +152,6 @@ func endMaintenance(ctx context.Context, tx *sqlx.Tx, vehicle telematics.Vehicle
 			"changes": []string{fmt.Sprintf("vehicle %d: status %s → %s", vehicle, telematics.Maintenance, is.Status)},
 		},
 	})
-}
-
-// changeDue changes vehicles v for which due holds, up to limit of them, in one transaction.
-func changeDue(
-	ctx context.Context, db *pg.DB, limit int, due string,
-	change func(context.Context, *sqlx.Tx, telematics.VehicleID, time.Time) error,
-) (more bool, err error) {
-	var found []telematics.VehicleID
-	err = db.Within(ctx, func(tx *sqlx.Tx) error {
-		var now time.Time
-		if err := tx.GetContext(ctx, &now, `select now() where `+pg.Steady); errors.Is(err, sql.ErrNoRows) {
-			return pg.ErrClockLeapt
-		} else if err != nil {
-			return err
-		}
-		// The vehicles are locked first, so that followBookings sees a booking that is made
-		// meanwhile.
-		err := tx.SelectContext(ctx, &found, `
-			select id from vehicles v where `+due+` order by id limit $2 for no key update skip locked`, pg.Timestamp(now), limit)
-		if err != nil {
-			return err
-		}
-		for _, vehicle := range found {
-			if err := change(ctx, tx, vehicle, now); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return err == nil && len(found) == limit, err
 }
 
 // changeAttempts is how often a transaction is tried that the database aborts in favour of others.

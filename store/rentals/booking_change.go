@@ -117,7 +117,7 @@ func writeChange(ctx context.Context, tx *sqlx.Tx, r rental.Request, before rent
 			return err
 		}
 		for _, vehicle := range slices.Compact([]telematics.VehicleID{before.VehicleID, c.Booking.VehicleID}) {
-			if err := followBookings(ctx, tx, vehicle, r.Now); err != nil {
+			if err := followBookings(ctx, tx, vehicle); err != nil {
 				return err
 			}
 		}

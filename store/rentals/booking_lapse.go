@@ -15,19 +15,22 @@ import (
 	"motorpool/telematics"
 )
 
-// Lapse cancels bookings that are not kept any longer for clients that have not started them, up
-// to limit of them, and returns them. One whose start is still open is left until that ends. It is
-// safe at any number of instances concurrently.
+// Lapse cancels bookings that were not started until their end, or as long as they were reserved,
+// up to limit of them, and returns them. One whose start is still open is left until that ends. It
+// is safe at any number of instances concurrently.
 //
 // The time is Postgres's. A leap of its clock cancels reservations too early: no money is lost.
+// Other bookings may be far ahead: they are left until the clock has been steady for some hours.
 func Lapse(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) {
 	var due []rental.BookingID
 	err := db.Pool.SelectContext(ctx, &due, `
 		select id from bookings b
-		where state = 'upcoming' and reserved_until <= now() and `+noOpenTransition+`
-		order by reserved_until limit $1`, limit)
+		where state = 'upcoming' and `+noOpenTransition+` and (reserved_until <= now()
+			-- over, by the index of bookings_no_overlap
+			or reserved_until is null and tstzrange(least(start_at, started_at), end_at) << tstzrange(now(), null) and `+pg.Steady+`)
+		order by coalesce(reserved_until, end_at) limit $1`, limit)
 	if err != nil {
-		return nil, unavailable.Wrap("read reservations that lapse", err)
+		return nil, unavailable.Wrap("read bookings that lapse", err)
 	}
 	var lapsed []rental.Booking
 	var failed []error
@@ -40,7 +43,7 @@ func Lapse(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) 
 		if err == nil && b != nil {
 			lapsed = append(lapsed, *b)
 		}
-		failed = append(failed, unavailable.Wrap("cancel a reservation that lapses", err))
+		failed = append(failed, unavailable.Wrap("cancel a booking that lapses", err))
 	}
 	return lapsed, errors.Join(failed...)
 }

@@ -10,23 +10,58 @@ import (
 	"motorpool/telematics"
 )
 
-func TestFreeVehicles_AfterABookingThatWasNotPickedUp(t *testing.T) {
+// A booking that its client has not started ends by itself, for nothing: also one of a vehicle that
+// is booked again, or in maintenance, and one whose start has failed.
+func TestLapse_CancelsWhatWasNotStartedUntilItsEnd(t *testing.T) {
 	w := newRentalWorld(t)
 	hours := time.Since(noon).Hours()
-	missed, ahead := draft(1, 1, 2), draft(2, hours+1, hours+2)
-	w.book(missed)
-	w.book(ahead)
-	w.book(draft(3, 1, 2))
+	missed, again := w.book(draft(1, 1, 2)), w.book(draft(1, hours+1, hours+2))
+	begun := w.book(draft(2, hours-1, hours+1))
+	withdrawn, taken := w.book(draft(3, 1, 2)), w.book(draft(4, 1, 2))
 	w.exec(`update vehicles set status = 'maintenance' where id = 3`)
-	taken := w.book(draft(4, 1, 2))
 	w.amend(rental.BookingStart, taken.ID, noon, beginAt(noon))
-	if more, err := FreeVehicles(t.Context(), w.here.DB, 10); more || err != nil {
-		t.Fatalf("FreeVehicles = %v, %v; want no more", more, err)
+	refunded := w.book(draft(2, 1, 2))
+	w.opens(refunded.ID, rental.StartRental, noon)
+	w.exec(`update charges set state = 'released', goal = 'release' where booking_id = $1`, int64(refunded.ID))
+
+	// By a clock that has leapt nothing is over.
+	w.exec(`update observed_clock set steady_since = now()`)
+	if got, err := Lapse(t.Context(), w.here.DB, 10); err != nil || len(got) != 0 {
+		t.Errorf("by a clock that has leapt: %v, %v; want none", got, err)
+	}
+	w.exec(`update observed_clock set steady_since = '-infinity'`)
+	got, err := Lapse(t.Context(), w.here.DB, 1)
+	if err != nil || len(got) != 1 {
+		t.Fatalf("Lapse of one = %v, %v", got, err)
+	}
+	if got, err := Lapse(t.Context(), w.here.DB, 10); err != nil || len(got) != 1 {
+		t.Fatalf("Lapse of the others = %v, %v; want one", got, err)
+	}
+	w.exec(`update transitions set state = 'failed', ended_at = now(), due_at = null`)
+	if got, err := Lapse(t.Context(), w.here.DB, 10); err != nil || len(got) != 1 || got[0].ID != refunded.ID {
+		t.Fatalf("once its start has failed: %v, %v; want booking %d", got, err, refunded.ID)
+	}
+	for id, want := range map[rental.BookingID]rental.BookingState{
+		missed.ID: rental.Cancelled, again.ID: rental.Upcoming, begun.ID: rental.Upcoming,
+		withdrawn.ID: rental.Cancelled, taken.ID: rental.Active, refunded.ID: rental.Cancelled,
+	} {
+		d, err := w.here.BookingDetails(t.Context(), id)
+		if err != nil || d.State != want {
+			t.Errorf("booking %d is %s, %v; want %s", id, d.State, err, want)
+		}
+		if p := d.Payment(); want == rental.Cancelled && (p.Status != rental.PaymentNotCharged || !p.Final) {
+			t.Errorf("booking %d: payment %+v", id, p)
+		}
 	}
 	for id, want := range map[telematics.VehicleID]telematics.VehicleStatus{
-		1: telematics.Available, 2: telematics.Booked, 3: telematics.Maintenance, 4: telematics.InUse,
+		1: telematics.Booked, 2: telematics.Booked, 3: telematics.Maintenance, 4: telematics.InUse,
 	} {
 		assert.Equal(t, w.status(id), want, "vehicle %d", id)
+	}
+	lines := w.lines(missed.ID)
+	if last := lines[len(lines)-1]; last.Action != rental.BookingLapse || last.Actor != rental.System() || last.Vehicle != 1 ||
+		last.Details["end_date"] != "2026-03-04T14:00:00Z" {
+		t.Errorf("audit log entry %+v", last)
 	}
 }
 
@@ -58,15 +93,6 @@ func TestEndMaintenance_ReturnsVehiclesToServiceOnce(t *testing.T) {
 	if n := w.count(`select count(*) from vehicles where maintenance_reason <> ''`); n != 2 {
 		t.Errorf("%d vehicles with a reason, want those in maintenance", n)
 	}
-}
-
-func TestAmend_BookingThatWasNotPickedUpLeavesTheVehicleStatus(t *testing.T) {
-	w := newRentalWorld(t)
-	w.book(draft(1, 1, 2))
-	next := w.book(draft(1, 3, 4))
-	w.amend(rental.BookingStart, next.ID, noon.Add(3*time.Hour), beginAt(noon.Add(3*time.Hour)))
-	w.amend(rental.BookingEnd, next.ID, noon.Add(4*time.Hour), finishAt(noon.Add(4*time.Hour)))
-	assert.Equal(t, w.status(1), telematics.Available, "the vehicle")
 }
 
 func TestLapse_CancelsWhatWasNotStartedInTime(t *testing.T) {
@@ -122,7 +148,7 @@ func TestLapse_CancelsWhatWasNotStartedInTime(t *testing.T) {
 		t.Errorf("audit log entry %+v", last)
 	}
 	// The start has ended, without the booking.
-	w.exec(`update transitions set state = 'failed', ended_at = now()`)
+	w.exec(`update transitions set state = 'failed', ended_at = now(), due_at = null`)
 	if got, err := Lapse(t.Context(), w.here.DB, 10); err != nil || len(got) != 1 || got[0].ID != starting.ID {
 		t.Errorf("once its start has failed: %v, %v; want booking %d cancelled", got, err, starting.ID)
 	}

@@ -97,7 +97,7 @@ func openBooking(
 	if err := keepKey(ctx, tx, r.Key, idempotency.Names{Booking: b.ID}); err != nil {
 		return rental.BookingDetails{}, false, err
 	}
-	if err := followBookings(ctx, tx, b.VehicleID, r.Now); err != nil {
+	if err := followBookings(ctx, tx, b.VehicleID); err != nil {
 		return rental.BookingDetails{}, false, err
 	}
 	asked := map[string]any{

@@ -214,13 +214,11 @@ func takeBack(ctx context.Context, tx *sqlx.Tx, job rental.Job) error {
 		return err
 	}
 	// An earlier extension that was refused, too, is the last one now.
-	if _, err := tx.ExecContext(ctx, `
+	_, err = tx.ExecContext(ctx, `
 		update charges set look_at = greatest(mend_by, clock_timestamp())
 		where booking_id = $1 and kind = 'extension' and mend_by is not null
-		and state in ('declined', 'failed', 'requires_action')`, job.Booking); err != nil {
-		return err
-	}
-	return followBookings(ctx, tx, d.VehicleID, now)
+		and state in ('declined', 'failed', 'requires_action')`, job.Booking)
+	return err
 }
 
 // defaultMethod is a client's default payment method; zero: there is none.

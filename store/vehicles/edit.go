@@ -95,7 +95,7 @@ func bookingsInMaintenance(ctx context.Context, tx *sqlx.Tx, id telematics.Vehic
 	var counts []int
 	err := tx.SelectContext(ctx, &counts, `
 		select (select count(*) from bookings b where b.vehicle_id = v.id and (b.state = 'active'
-			or b.state = 'upcoming' and b.end_at > now() and b.start_at < coalesce(v.maintenance_until, 'infinity')))
+			or b.state = 'upcoming' and b.start_at < coalesce(v.maintenance_until, 'infinity')))
 		from vehicles v where v.id = $1 and v.status = 'maintenance'`, id)
 	if err != nil || len(counts) == 0 {
 		return nil, err

@@ -242,7 +242,7 @@ func (c FleetChanges) revalued(
 		}
 		err := sqlx.GetContext(ctx, db, &open, `
 			select (select count(*) from bookings where agency_id = $1 and currency = $2
-					and (state = 'active' or state = 'upcoming' and end_at > now())) as bookings,
+					and state in ('upcoming', 'active')) as bookings,
 				(select count(*) from charges c join bookings b on b.id = c.booking_id
 					where b.agency_id = $1 and c.currency = $2
 						and (c.due_at is not null or c.state in ('pending', 'unknown', 'requires_action', 'authorized'))) as charges`,

@@ -41,7 +41,7 @@ type vehicleFileRow struct {
 const statusByBookings = `
 			select case b.state when 'active' then 'in_use' else 'booked' end
 			from bookings b
-			where b.vehicle_id = f.id and (b.state = 'active' or b.state = 'upcoming' and b.end_at > now())
+			where b.vehicle_id = f.id and b.state in ('upcoming', 'active')
 			order by b.state = 'active' desc
 			limit 1`
 
@@ -134,9 +134,8 @@ func (l leftBehind) String() string {
 		"end them, cancel them, or move them to another vehicle first", l.Active, l.Upcoming)
 }
 
-// bookingsLeftBehind returns those of the vehicles whose bookings would be left behind. A booking
-// that was not picked up counts while its start is still open. Changes of bookings lock their
-// vehicle: where the caller has, there are no others.
+// bookingsLeftBehind returns those of the vehicles whose bookings would be left behind. Changes of
+// bookings lock their vehicle: where the caller has, there are no others.
 func bookingsLeftBehind(ctx context.Context, db sqlx.QueryerContext, part []telematics.Vehicle) (list []leftBehind, err error) {
 	ids, agencies := make([]int64, len(part)), make([]int64, len(part))
 	for i, v := range part {
@@ -147,8 +146,6 @@ func bookingsLeftBehind(ctx context.Context, db sqlx.QueryerContext, part []tele
 		from unnest($1::bigint[], $2::bigint[]) as f (id, agency_id)
 			join vehicles v on v.id = f.id and v.agency_id <> f.agency_id
 			join bookings b on b.vehicle_id = v.id and b.agency_id <> f.agency_id and b.state in ('upcoming', 'active')
-		where b.state = 'active' or b.end_at > now()
-			or exists (select from transitions t where t.booking_id = b.id and t.state = 'open')
 		group by v.id
 		order by v.id`, pq.Array(ids), pq.Array(agencies))
 	return list, err

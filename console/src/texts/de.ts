@@ -458,7 +458,7 @@ export const de: Texts = {
     'quote.create': 'Preis angefragt',
     'booking.create': 'Buchung angelegt',
     'booking.cancel': 'Buchung storniert',
-    'booking.lapse': 'Reservierung verfallen',
+    'booking.lapse': 'Buchung verfallen',
     'booking.extend': 'Buchung verlängert',
     'booking.move': 'Buchung auf ein anderes Fahrzeug gelegt',
     'booking.start': 'Buchung begonnen',

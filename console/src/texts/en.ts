@@ -425,7 +425,7 @@ export const en = {
     'quote.create': 'Asked for a price',
     'booking.create': 'Made a booking',
     'booking.cancel': 'Cancelled a booking',
-    'booking.lapse': 'A reservation lapsed',
+    'booking.lapse': 'A booking lapsed',
     'booking.extend': 'Extended a booking',
     'booking.move': 'Moved a booking to another vehicle',
     'booking.start': 'Started a booking',
