@@ -73,7 +73,7 @@ func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 		rental.QuoteCreate, rental.BookingCreate, rental.BookingCancel, rental.BookingLapse,
 		rental.BookingExtend, rental.BookingMove, rental.BookingStart, rental.BookingEnd, rental.BookingFee,
 		rental.BookingRefund, rental.BookingCapture,
-		rental.TransitionCancel, rental.TransitionRepeat, rental.TransitionOverride,
+		rental.PauseEnd, rental.TransitionCancel, rental.TransitionRepeat, rental.TransitionOverride,
 		rental.MethodAdd, rental.MethodRemove, rental.MethodDefault, rental.MethodDropped,
 		rental.AgencyKeyAdd, rental.AgencyKeyRetire, rental.AgencyKeyRevoke,
 		rental.ChargeActivity(rental.StartCharge), rental.ChargeActivity(rental.DepositCharge),

@@ -15,9 +15,10 @@ const (
 	BookingFee         = "booking.fee"
 	BookingRefund      = "booking.refund"
 	BookingCapture     = "booking.deposit_capture"
-	TransitionCancel   = "rental.cancel"   // a client or administrator gives up a start
-	TransitionRepeat   = "rental.repeat"   // the command of a transition is to be ordered again
-	TransitionOverride = "rental.override" // an administrator does not wait for the vehicle
+	PauseEnd           = "rental.pause_end" // by itself: the vehicle is driven
+	TransitionCancel   = "rental.cancel"    // a client or administrator gives up a start
+	TransitionRepeat   = "rental.repeat"    // the command of a transition is to be ordered again
+	TransitionOverride = "rental.override"  // an administrator does not wait for the vehicle
 	MethodAdd          = "payment_method.add"
 	MethodRemove       = "payment_method.remove"
 	MethodDefault      = "payment_method.default"

@@ -264,15 +264,25 @@ func migrate(ctx context.Context, p *pg.DB, wanted bool, log *slog.Logger) error
 }
 
 const (
-	// lapseEvery is the interval of searches for bookings that lapse, and for maintenance that is
-	// over. Half: more queries; double: a vehicle is free again later.
+	// lapseEvery is the interval of searches for bookings that lapse, pauses of vehicles that are
+	// driven, and maintenance that is over. Half: more queries; double: a vehicle is free again
+	// later.
 	lapseEvery = 5 * time.Second
 	lapseBatch = 100
 )
 
-// lapse cancels bookings that were not started in time, and ends maintenance, repeatedly, until
-// the context ends.
-func lapse(ctx context.Context, db *pg.DB, lapsing func(rental.Booking), log *slog.Logger) error {
+// lapse cancels bookings that were not started in time, and ends pauses and maintenance,
+// repeatedly, until the context ends.
+func lapse(ctx context.Context, db *pg.DB, publish func(rental.Booking), log *slog.Logger) error {
+	note := func(activity string, changed []rental.Booking, err error) {
+		for _, b := range changed {
+			log.Info("booking was due to change", "activity", activity, "booking", int64(b.ID), "vehicle", int64(b.VehicleID))
+			publish(b)
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("bookings not changed that are due", "err", err)
+		}
+	}
 	tick := time.NewTicker(lapseEvery)
 	defer tick.Stop()
 	leapt := false // as of the last search
@@ -283,13 +293,9 @@ func lapse(ctx context.Context, db *pg.DB, lapsing func(rental.Booking), log *sl
 		case <-tick.C:
 		}
 		lapsed, err := rentals.Lapse(ctx, db, lapseBatch)
-		for _, b := range lapsed {
-			log.Info("booking lapsed: it was not started in time", "booking", int64(b.ID), "vehicle", int64(b.VehicleID))
-			lapsing(b)
-		}
-		if err != nil && ctx.Err() == nil {
-			log.Warn("bookings not cancelled that lapse", "err", err)
-		}
+		note(rental.BookingLapse, lapsed, err)
+		driven, err := rentals.EndPauses(ctx, db, lapseBatch)
+		note(rental.PauseEnd, driven, err)
 		for more := true; more && ctx.Err() == nil; {
 			more, err = rentals.EndMaintenance(ctx, db, lapseBatch)
 		}

@@ -15,6 +15,12 @@ import (
 	"motorpool/telematics"
 )
 
+// dueBooking is a booking that is to change by itself, because of what happened at a time.
+type dueBooking struct {
+	ID rental.BookingID `db:"id"`
+	At time.Time        `db:"at"`
+}
+
 // Lapse cancels bookings that were not started until their end, or as long as they were reserved,
 // up to limit of them, and returns them. One whose start is still open is left until that ends. It
 // is safe at any number of instances concurrently.
@@ -22,60 +28,85 @@ import (
 // The time is Postgres's. A leap of its clock cancels reservations too early: no money is lost.
 // Other bookings may be far ahead: they are left until the clock has been steady for some hours.
 func Lapse(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) {
-	var due []rental.BookingID
-	err := db.Pool.SelectContext(ctx, &due, `
-		select id from bookings b
+	lapsed, err := changeDue(ctx, db, rental.BookingLapse, limit, `
+		select id, coalesce(reserved_until, end_at) as at from bookings b
 		where state = 'upcoming' and `+noOpenTransition+` and (reserved_until <= now()
 			-- over, by the index of bookings_no_overlap
-			or reserved_until is null and tstzrange(least(start_at, started_at), end_at) << tstzrange(now(), null) and `+pg.Steady+`)
-		order by coalesce(reserved_until, end_at) limit $1`, limit)
-	if err != nil {
-		return nil, unavailable.Wrap("read bookings that lapse", err)
-	}
-	var lapsed []rental.Booking
-	var failed []error
-	for _, id := range due {
-		var b *rental.Booking
-		err := retryTransaction(ctx, db, func(tx *sqlx.Tx) (err error) {
-			b, err = lapse(ctx, tx, id)
-			return err
-		})
-		if err == nil && b != nil {
-			lapsed = append(lapsed, *b)
-		}
-		failed = append(failed, unavailable.Wrap("cancel a booking that lapses", err))
-	}
-	return lapsed, errors.Join(failed...)
+			or reserved_until is null and tstzrange(least(start_at, started_at), end_at) << tstzrange(now(), null) and `+pg.Steady+`)`,
+		func(d rental.BookingDetails, now, _ time.Time) (rental.Change, bool) { return d.Lapse(now) })
+	return lapsed, unavailable.Wrap("cancel bookings that lapse", err)
+}
+
+// EndPauses ends the pauses of rentals whose vehicles have reported since that their ignition is
+// on, up to limit of them, and returns the bookings. What a vehicle reported is that in Postgres,
+// which has it a second or two later. It is safe as Lapse is.
+func EndPauses(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) {
+	driven, err := changeDue(ctx, db, rental.PauseEnd, limit, `
+		select b.id, r.at
+		from bookings b
+			join snapshots s on s.vehicle_id = b.vehicle_id and s.fields->'telemetry.ignition'->>'v' = 'on'
+			cross join lateral (select to_timestamp((s.fields->'telemetry.ignition'->>'at')::float8 / 1000) as at) r
+		where b.state = 'active' and b.paused_at < r.at and `+noOpenTransition, rental.Drive)
+	return driven, unavailable.Wrap("end the pauses of vehicles that are driven", err)
 }
 
 // noOpenTransition is the SQL of whether nothing that changes the state of a booking b is open.
 const noOpenTransition = `not exists (select from transitions t where t.booking_id = b.id and t.state = 'open')`
 
-// lapse cancels a booking, and returns it; nil where it does not lapse by now.
-func lapse(ctx context.Context, tx *sqlx.Tx, id rental.BookingID) (*rental.Booking, error) {
-	if err := lockBooking(ctx, tx, id); err != nil {
+// changeDue changes the bookings that a query returns, up to limit of them, and returns those that
+// decide has changed. now is by Postgres's clock.
+func changeDue(
+	ctx context.Context, db *pg.DB, activity string, limit int, query string,
+	decide func(d rental.BookingDetails, now, at time.Time) (rental.Change, bool),
+) ([]rental.Booking, error) {
+	var due []dueBooking
+	if err := db.Pool.SelectContext(ctx, &due, query+` order by at limit $1`, limit); err != nil {
 		return nil, err
 	}
-	// The booking is locked: no start of it begins now.
+	var changed []rental.Booking
+	var failed []error
+	for _, is := range due {
+		var b *rental.Booking
+		err := retryTransaction(ctx, db, func(tx *sqlx.Tx) (err error) {
+			b, err = is.change(ctx, tx, activity, decide)
+			return err
+		})
+		if err == nil && b != nil {
+			changed = append(changed, *b)
+		}
+		failed = append(failed, err)
+	}
+	return changed, errors.Join(failed...)
+}
+
+// change changes a booking, and returns it; nil where it is not to change by now.
+func (is dueBooking) change(
+	ctx context.Context, tx *sqlx.Tx, activity string,
+	decide func(d rental.BookingDetails, now, at time.Time) (rental.Change, bool),
+) (*rental.Booking, error) {
+	if err := lockBooking(ctx, tx, is.ID); err != nil {
+		return nil, err
+	}
+	// The booking is locked: no transition of it begins now.
 	var now time.Time
-	err := tx.GetContext(ctx, &now, `select now() from bookings b where id = $1 and `+noOpenTransition, id)
+	err := tx.GetContext(ctx, &now, `select now() from bookings b where id = $1 and `+noOpenTransition, is.ID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	d, err := readDetails(ctx, tx, id, now)
+	d, err := readDetails(ctx, tx, is.ID, now)
 	if err != nil {
 		return nil, err
 	}
-	change, lapses := d.Lapse(now)
-	if !lapses {
+	change, isDue := decide(d, now, is.At)
+	if !isDue {
 		return nil, nil
 	}
 	by := rental.System()
-	err = writeChange(ctx, tx, rental.Request{Booking: id, Actor: by, Now: now, Activity: telematics.Activity{
-		At: now, Actor: by, Action: rental.BookingLapse, RequestID: uuid.New(),
+	err = writeChange(ctx, tx, rental.Request{Booking: is.ID, Actor: by, Now: now, Activity: telematics.Activity{
+		At: now, Actor: by, Action: activity, RequestID: uuid.New(),
 	}}, d, change)
 	return &change.Booking, err
 }

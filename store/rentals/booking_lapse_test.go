@@ -153,3 +153,62 @@ func TestLapse_CancelsWhatWasNotStartedInTime(t *testing.T) {
 		t.Errorf("once its start has failed: %v, %v; want booking %d cancelled", got, err, starting.ID)
 	}
 }
+
+// A client who drives a paused vehicle pays for that from the first report that its ignition is on,
+// by the vehicle's time, but not more than until now.
+func TestEndPauses_OfVehiclesThatAreDriven(t *testing.T) {
+	w := newRentalWorld(t)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	since := now.Add(-time.Hour)
+	reports := func(vehicle telematics.VehicleID, ignition string, at time.Time) {
+		w.exec(`insert into snapshots (vehicle_id, fields)
+			values ($1, jsonb_build_object('telemetry.ignition', jsonb_build_object('v', $2::text, 'at', $3::bigint)))
+			on conflict (vehicle_id) do update set fields = excluded.fields`, int64(vehicle), ignition, at.UnixMilli())
+	}
+	rented := map[telematics.VehicleID]rental.BookingID{}
+	for vehicle := telematics.VehicleID(1); vehicle <= 4; vehicle++ {
+		d := draft(vehicle, 0, 0)
+		d.Start, d.End = since.Add(-time.Hour), now.Add(time.Hour)
+		made, _, err := w.here.OpenBooking(t.Context(), d, asks(operator, rental.BookingCreate, 0, d.Start))
+		require.NoError(t, err)
+		rented[vehicle] = made.ID
+		w.amend(rental.BookingStart, made.ID, d.Start, beginAt(d.Start))
+		if vehicle != 4 { // that one is not paused
+			w.amend("", made.ID, since, func(d rental.BookingDetails) (rental.Change, error) { return d.Pause(since) })
+		}
+	}
+	reports(1, "off", now)
+	reports(2, "on", since) // before it was locked
+	reports(4, "on", now)
+	sweeps := func(want ...telematics.VehicleID) []rental.Booking {
+		t.Helper()
+		got, err := EndPauses(t.Context(), w.here.DB, 10)
+		vehicles := []telematics.VehicleID{}
+		for _, b := range got {
+			vehicles = append(vehicles, b.VehicleID)
+		}
+		require.NoError(t, err)
+		assert.EqualSlices(t, vehicles, want, "vehicles that are driven")
+		return got
+	}
+	sweeps()
+	w.opens(rented[1], rental.EndRental, now) // it ends the pause itself, or fails
+	reports(1, "on", since.Add(20*time.Minute))
+	reports(2, "on", since.Add(30*time.Minute))
+	reports(3, "on", now.Add(5*time.Hour)) // its clock is ahead
+	got := sweeps(2, 3)
+	if is := got[0]; is.PausedFor != 30*time.Minute || !is.PausedSince.IsZero() || is.State != rental.Active {
+		t.Errorf("vehicle 2: paused for %v, since %v", is.PausedFor, is.PausedSince)
+	}
+	if is := got[1]; is.PausedFor < time.Hour || is.PausedFor > time.Hour+time.Since(now) {
+		t.Errorf("vehicle 3: paused for %v, want until now", is.PausedFor)
+	}
+	reports(2, "on", since.Add(40*time.Minute))
+	sweeps()
+	w.exec(`update transitions set state = 'failed', ended_at = now(), due_at = null`)
+	sweeps(1)
+	lines := w.lines(rented[2])
+	if last := lines[len(lines)-1]; last.Action != rental.PauseEnd || last.Actor != rental.System() || last.Vehicle != 2 {
+		t.Errorf("audit log entry %+v", last)
+	}
+}
