@@ -86,7 +86,7 @@ type Config struct {
 	Publish func(rental.BookingDetails, rental.Transition)
 
 	Batch   int           // due transitions that are leased together. Defaults to 32.
-	Lease   time.Duration // of a transition. Defaults to 1 min.
+	Lease   time.Duration // of a transition. Defaults to 30 s.
 	Every   time.Duration // between two queries for due transitions. Defaults to 1 s.
 	Budget  time.Duration // of a command. Defaults to telematics.DefaultBudget.
 	Waits   Waits         // Defaults to DefaultWaits.
@@ -112,7 +112,7 @@ type Runner struct {
 
 // New assembles a runner.
 func New(c Config) *Runner {
-	c.Batch, c.Lease, c.Every = cmp.Or(c.Batch, 32), cmp.Or(c.Lease, time.Minute), cmp.Or(c.Every, time.Second)
+	c.Batch, c.Lease, c.Every = cmp.Or(c.Batch, 32), cmp.Or(c.Lease, leaseFor), cmp.Or(c.Every, time.Second)
 	c.Waits = cmp.Or(c.Waits, DefaultWaits)
 	c.Budget, c.Logger = cmp.Or(c.Budget, telematics.DefaultBudget), cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {

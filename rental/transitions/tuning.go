@@ -48,6 +48,11 @@ var DefaultWaits = Waits{
 	Staff: 5 * time.Minute, Broken: 5 * time.Second,
 }
 
+// leaseFor is how long a transition is its worker's, from each write: for longer than a payment or
+// a command takes. Half: a slow worker loses it, and a start fails. Double: a start whose worker
+// has died fails, since nothing opens after Waits.OpenWithin.
+const leaseFor = 30 * time.Second
+
 // payHere is for how long the worker of a start itself waits for the payment: most processors
 // answer within it. Half writes the row more often; double keeps its lease for longer.
 const payHere = 10 * time.Second

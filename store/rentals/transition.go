@@ -118,17 +118,22 @@ func (p Transitions) RequestedWith(ctx context.Context, key *telematics.Idempote
 // OpenTransition locks the booking, calls decide, and writes the transition with the change, in one
 // transaction: a booking has at most one open transition, and decide refuses another. An override
 // has an audit log entry in it. The caller has the transition's lease. It reports true, and changes
-// nothing, where an earlier request with the same idempotency key has opened one.
+// nothing, where an earlier request with the same idempotency key has opened one. Where the
+// connection ends before the answer of the commit, it looks whether the transition is there.
 //
 // It fails with rental.BookingNotFound for a booking that does not exist, or is hidden from the
 // actor, and with the errors of decide.
 func (p Transitions) OpenTransition(
 	ctx context.Context, r rental.Request, t rental.Transition, lease time.Duration, decide rental.Decision,
 ) (replayed bool, err error) {
-	err = retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
+	open := func(tx *sqlx.Tx) (err error) {
 		replayed, err = openTransition(ctx, tx, r, t, lease, decide)
 		return err
-	})
+	}
+	err = retryTransaction(ctx, p.DB, open)
+	if unavailable.IsCause(err) && !unavailable.Is(err) {
+		err = retryTransaction(ctx, p.DB, open)
+	}
 	return replayed && err == nil, unavailable.Wrap("open transition", err)
 }
 
@@ -138,6 +143,9 @@ func openTransition(
 	before, err := lockedDetails(ctx, tx, r)
 	if err != nil {
 		return false, err
+	}
+	if before.Transition != nil && before.Transition.ID == t.ID {
+		return false, nil
 	}
 	if made, err := idempotency.Find(ctx, tx, r.Key); err != nil || made != nil {
 		return made != nil, err

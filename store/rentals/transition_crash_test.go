@@ -1,14 +1,21 @@
 package rentals
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/transitions"
 	"motorpool/simulator/sandbox"
@@ -122,6 +129,84 @@ func (m *mortal) Send(ctx context.Context, o *delivery.Order) (delivery.Receipt,
 
 func (m *mortal) Command(ctx context.Context, id telematics.CommandID) (telematics.Command, error) {
 	return live(m, func() (telematics.Command, error) { return m.cars.Command(ctx, id) })
+}
+
+// lossy returns the address of a database behind a proxy. While lose is set, a connection ends
+// before the answer of its commit.
+func lossy(t *testing.T, address string) (through string, lose *atomic.Bool) {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	server := u.Host
+	proxy, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	u.Host, lose = proxy.Addr().String(), new(atomic.Bool)
+	go func() {
+		for {
+			client, err := proxy.Accept()
+			if err != nil {
+				return
+			}
+			there, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			lost := new(atomic.Bool)
+			pass := func(to, from net.Conn, before func([]byte) (ends bool)) {
+				defer to.Close()   //nolint:errcheck // the other side notices
+				defer from.Close() //nolint:errcheck // likewise
+				for buffer := make([]byte, 1<<16); ; {
+					n, err := from.Read(buffer)
+					if err != nil || before(buffer[:n]) {
+						return
+					}
+					if _, err := to.Write(buffer[:n]); err != nil {
+						return
+					}
+				}
+			}
+			go pass(there, client, func(query []byte) bool {
+				lost.Store(lost.Load() || bytes.Contains(query, []byte("COMMIT")) && lose.CompareAndSwap(true, false))
+				return false
+			})
+			go pass(client, there, func([]byte) bool { return lost.Load() })
+		}
+	}()
+	return u.String(), lose
+}
+
+// The connection ends after the transition is stored, before the answer. It goes on without another
+// worker, and is charged once.
+func TestOpenTransition_WhoseCommitHasNoAnswer(t *testing.T) {
+	w := newRentalWorld(t)
+	address, lose := lossy(t, w.address)
+	behind := openPatient(t, address)
+	for vehicle, key := range map[telematics.VehicleID]string{1: "", 2: "tap-1"} {
+		id := w.book(draft(vehicle, 1, 2)).ID
+		r := asks(anna, rental.TransitionActivity(rental.StartRental), id, noon.Add(time.Hour))
+		if key != "" {
+			r = named(r, key, key)
+		}
+		opened := rental.Transition{
+			ID: uuid.New(), Booking: id, Kind: rental.StartRental, State: rental.TransitionOpen, Step: rental.StepPay, By: anna,
+			Requested: r.Now, Lease: uuid.New(),
+		}
+		open := func() (bool, error) {
+			return Transitions{behind.DB}.OpenTransition(t.Context(), r, opened, time.Minute,
+				func(d rental.BookingDetails) (rental.Change, error) { return d.Open(r.Now, opened.Kind, r.Actor.Role) })
+		}
+		lose.Store(true)
+		if replayed, err := open(); err != nil || replayed || lose.Load() {
+			t.Errorf("key %q: replayed %v, %v; want it opened although an answer was lost", key, replayed, err)
+		}
+		is, err := w.here.BookingDetails(t.Context(), id)
+		if err != nil || is.Transition == nil || is.Transition.ID != opened.ID || is.Transition.Lease != opened.Lease ||
+			len(is.Charges) != 2 {
+			t.Errorf("key %q: transition %+v with %d charges, %v; want it with 2", key, is.Transition, len(is.Charges), err)
+		}
+	}
 }
 
 // by begins a transition at an instance, under a key.
