@@ -236,11 +236,11 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 			ChargingStatus: known.Text(telematics.Charging),
 		},
 		Capabilities: MarkerCommands{controls(t)},
-		Stored:      !t.Unstored,
-		ReportedAt:  newMarkerTimes(known),
-		LockedAt:    valueTime(telematics.IsLocked),
-		EnergyAt:    valueTime(energy),
-		Diagnostics: MarkerDiagnostics{DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps)},
+		Stored:       !t.Unstored,
+		ReportedAt:   newMarkerTimes(known),
+		LockedAt:     valueTime(telematics.IsLocked),
+		EnergyAt:     valueTime(energy),
+		Diagnostics:  MarkerDiagnostics{DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps)},
 	}
 }
 
