@@ -37,7 +37,7 @@ export const summary = (id: number, change: Partial<VehicleSummary> = {}): Vehic
     charging_status: null,
   },
   diagnostics: { dtcs: ['P0420', 'P0420'], warning_lamps: ['abs', 'abs'] },
-  capabilities: { commands: ['lock', 'unlock', 'attention'] },
+  capabilities: { commands: ['lock', 'unlock', 'disable-driving', 'attention'] },
   reported_at: {
     speed_kmh: at(0),
     ignition: at(0),
