@@ -172,7 +172,7 @@ func TestBook_RulesLimitWhatAClientBooksItself(t *testing.T) {
 		},
 		"a vehicle that lacks a command of a rental": {
 			func(_ *rental.Draft, f *rental.Facts) { f.Lacking = true }, rental.VehicleNotAvailable,
-			"Clients cannot open or return the vehicle by themselves; choose another one.",
+			"Clients can neither open nor return the vehicle without staff; choose another one.",
 		},
 	} {
 		d, f := draft()

@@ -201,10 +201,10 @@ func (d BookingDetails) Resume(now time.Time) (Change, error) {
 	return Change{Booking: d.resumed(now)}, nil
 }
 
-// Drive decides that a pause has ended by itself: the vehicle has reported that its ignition is on,
-// at a time by its own clock, which may be ahead. It returns false where the rental is not paused
-// since before.
-func Drive(d BookingDetails, now, at time.Time) (Change, bool) {
+// EndPause decides that a pause has ended: the vehicle has reported that its ignition is on, at a
+// time by its own clock, which may be ahead. It returns false where the rental is not paused since
+// before.
+func EndPause(d BookingDetails, now, at time.Time) (Change, bool) {
 	if d.State != Active || d.PausedSince.IsZero() || !at.After(d.PausedSince) {
 		return Change{}, false
 	}

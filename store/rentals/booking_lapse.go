@@ -46,7 +46,7 @@ func EndPauses(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, err
 		from bookings b
 			join snapshots s on s.vehicle_id = b.vehicle_id and s.fields->'telemetry.ignition'->>'v' = 'on'
 			cross join lateral (select to_timestamp((s.fields->'telemetry.ignition'->>'at')::float8 / 1000) as at) r
-		where b.state = 'active' and b.paused_at < r.at and `+noOpenTransition, rental.Drive)
+		where b.state = 'active' and b.paused_at < r.at and `+noOpenTransition, rental.EndPause)
 	return driven, unavailable.Wrap("end the pauses of vehicles that are driven", err)
 }
 

@@ -131,7 +131,7 @@ func (p Transitions) OpenTransition(
 		return err
 	}
 	err = retryTransaction(ctx, p.DB, open)
-	if unavailable.IsCause(err) && !unavailable.Is(err) {
+	if unavailable.IsCause(err) && !unavailable.Is(err) { // the commit may have succeeded
 		err = retryTransaction(ctx, p.DB, open)
 	}
 	return replayed && err == nil, unavailable.Wrap("open transition", err)
