@@ -37,7 +37,7 @@ func TestFleetEdit_UnitsAreAssignedWhileTheServiceRuns(t *testing.T) {
 	s.must(err)
 	t.Cleanup(func() { _ = owner.Close() })
 	address := s.asRole(owner, fmt.Sprintf("editor_%d", time.Now().UnixNano()))
-	here := s.serve(unhurried, func(c *app.Config) { c.DatabaseURL, c.Migrate = app.Secret(address), false })
+	here := s.serve(unhurried, func(c *app.Config) { c.DatabaseURL = app.Secret(address) })
 	there := s.serve(unhurried)
 	s.drive(nil, healthy)
 	wants := func(vehicle, status int, code string) {

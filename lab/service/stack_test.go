@@ -85,6 +85,17 @@ func newDatabase(t *testing.T) string {
 	return address
 }
 
+// migrated brings the schema of a separate Postgres up to date, and returns its address.
+func migrated(t *testing.T, postgres *devstack.Postgres) string {
+	t.Helper()
+	db, err := pg.New(pg.Config{URL: postgres.URL()})
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Migrate(t.Context())
+	require.NoError(t, err)
+	return postgres.URL()
+}
+
 func newStack(t *testing.T, vehicles int, database string) *stack {
 	t.Helper()
 	var logged logBuffer
@@ -143,7 +154,7 @@ func frailStack(t *testing.T, vehicles int) *stack {
 	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(t.TempDir(), "postgres")})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = postgres.Discard() })
-	s := newStack(t, vehicles, postgres.URL())
+	s := newStack(t, vehicles, migrated(t, postgres))
 	s.postgres = postgres
 	return startReal(s)
 }
@@ -203,12 +214,10 @@ func (s *stack) newKey(name string, public bool) signing.Key {
 
 func (s *stack) record() {
 	s.Helper()
-	postgres, err := pg.New(pg.Config{URL: s.database})
+	db, err := pg.New(pg.Config{URL: s.database})
 	s.must(err)
-	defer postgres.Close()
-	_, err = postgres.Migrate(s.Context())
-	s.must(err)
-	_, err = vehicles.New(postgres).Import(s.Context(), s.fleet)
+	defer db.Close()
+	_, err = vehicles.New(db).Import(s.Context(), s.fleet)
 	s.must(err)
 }
 
@@ -234,11 +243,11 @@ func (s *stack) serve(change ...func(*app.Config)) *instance {
 // config returns the settings of an instance.
 func (s *stack) config() app.Config {
 	return app.Config{
-		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.database), DatabaseConns: 20,
+		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.database), DatabaseConns: 8,
 		RedisURL: app.Secret(s.redisURL), MQTTURL: []string{s.service}, MQTTUsername: mosquitto.ServiceUser,
 		MQTTPassword: servicePassword, SigningKeys: filepath.Join(s.dir, "signing.jwks"),
 		TokenKeys: filepath.Join(s.dir, "tokens.jwks"), TokenIssuer: "test", TokenAudience: "test",
-		Budget: telematics.DefaultBudget, Migrate: true, AllowUnsafePostgres: true, LogLevel: "warn", LogFormat: "text",
+		Budget: telematics.DefaultBudget, AllowUnsafePostgres: true, LogLevel: "warn", LogFormat: "text",
 		LogDropped: s.lines.Dropped, StateInterval: 2 * time.Second,
 	}
 }

@@ -20,7 +20,7 @@ func TestTariff_BookingsKeepTheVersionByWhichTheyAreMade(t *testing.T) {
 	r.must(err)
 	t.Cleanup(func() { _ = owner.Close() })
 	address := r.asRole(owner, fmt.Sprintf("tariffs_%d", time.Now().UnixNano()))
-	here := r.open(func(c *app.Config) { c.DatabaseURL, c.Migrate = app.Secret(address), false })
+	here := r.open(func(c *app.Config) { c.DatabaseURL = app.Secret(address) })
 	there := r.open()
 	anna := r.newCustomer()
 	anna.add(here, "pm_card_visa", true)

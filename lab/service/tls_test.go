@@ -37,7 +37,7 @@ func newSecuredStack(t *testing.T, vehicles int) *securedStack {
 	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(t.TempDir(), "postgres")})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = postgres.Discard() })
-	s := &securedStack{stack: newStack(t, vehicles, postgres.URL())}
+	s := &securedStack{stack: newStack(t, vehicles, migrated(t, postgres))}
 	s.postgres = postgres
 	s.authority = s.newAuthority("authority")
 	s.client, s.public = s.issue(s.authority, "motorpool"), s.issue(s.authority, "public")

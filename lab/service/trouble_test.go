@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/internal/app"
 	"motorpool/telematics"
 )
 
@@ -91,7 +90,7 @@ func TestStart_ConsumesNoMessagesBeforeTheSchemaIsMigrated(t *testing.T) {
 	var version int64
 	s.must(db.QueryRow(`delete from goose_db_version
 		where version_id = (select max(version_id) from goose_db_version) returning version_id`).Scan(&version))
-	early := s.serveUnready(func(c *app.Config) { c.Migrate = false })
+	early := s.serveUnready()
 	s.drive(nil, healthy)
 	for n := range 40 {
 		if r := running.control(n%4+1, telematics.Lock); r.status != 200 {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
+	"golang.org/x/sync/singleflight"
 
 	"motorpool/guard"
 	"motorpool/store/groupcommit"
@@ -87,6 +88,7 @@ type DB struct {
 	constants sync.Map      // settings that never change, by name
 
 	suitable atomic.Bool // Suitable has found no pooler
+	checking singleflight.Group
 
 	findsHolder sync.Mutex // held by the one call that looks for the holder of a lock
 }

@@ -165,14 +165,27 @@ func unsuitableError(why string) error { return fmt.Errorf("%w: %s", ErrUnsuitab
 // Suitable returns an ErrUnsuitable where a connection does not keep its session from one statement
 // to the next: with a pooler in transaction or statement mode, settings, locks and prepared
 // statements end up in the sessions of others. It opens two separate connections, and checks that
-// the mark that the first sets stays with it while the second is used. A server that was suitable
-// is not checked again.
+// the mark that the first sets stays with it while the second is used. Concurrent callers share one
+// check, and a server that was suitable is not checked again.
 func (p *DB) Suitable(ctx context.Context) error {
 	if p.suitable.Load() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, suitableWithin)
-	defer cancel()
+	// A caller whose context ends must not end the check for the others.
+	checked := p.checking.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), suitableWithin)
+		defer cancel()
+		return nil, p.checkSuitable(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return unavailable.Wrap("check the connection to postgres", ctx.Err())
+	case result := <-checked:
+		return result.Err
+	}
+}
+
+func (p *DB) checkSuitable(ctx context.Context) error {
 	db, err := p.WithoutTimeouts(ctx, 0)
 	if err != nil {
 		return err
