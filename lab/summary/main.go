@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,8 +22,10 @@ import (
 const (
 	// keptLines is how many of the last lines of a failing test, or package, are printed.
 	keptLines = 40
-	// repeatedLines is how many of them are repeated at the end.
-	repeatedLines = 12
+	// finalLines is how many of them are printed again at the end.
+	finalLines = 12
+	// mostLate is how many tests are repeated at most; more are not late by chance.
+	mostLate = 3
 )
 
 // event is a line of "go test -json" (go doc test2json).
@@ -42,9 +45,13 @@ type account struct {
 	output map[test][]string // last lines
 	// Leaves: tests without a failed subtest, and packages that failed without one.
 	failed []test
-	lines  []string       // go test's own, of packages and of what failed
+	wrong  bool           // something failed for another reason than time
+	lines  []line         // go test's own, of packages and of what failed
 	counts map[string]int // of tests, by action
 }
+
+// line is a line of a package.
+type line struct{ Package, Text string }
 
 func main() {
 	if len(os.Args) < 2 {
@@ -52,24 +59,68 @@ func main() {
 		os.Exit(2)
 	}
 	begin := time.Now()
-	command := exec.Command(os.Args[1], os.Args[2:]...)
+	a := newAccount(os.Stdout)
+	err := a.run(os.Args[1:])
+	if again := a.repetition(os.Args[1:]); err != nil && again != nil {
+		fmt.Printf("\nrepeated alone: %s\n", strings.Join(again, " "))
+		alone := newAccount(os.Stdout)
+		if err = alone.run(again); err == nil {
+			a.replace(alone)
+		}
+	}
+	notRun, _ := os.ReadFile(os.Getenv("NOT_RUN_FILE")) // none: everything ran
+	a.finish(time.Since(begin), string(notRun))
+	if err != nil {
+		if exited := (*exec.ExitError)(nil); !errors.As(err, &exited) {
+			fmt.Fprintln(os.Stderr, "summary:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+// run executes a go test.
+func (a *account) run(args []string) error {
+	command := exec.Command(args[0], args[1:]...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
 	if err == nil {
 		err = command.Start()
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "summary:", err)
-		os.Exit(1)
+		return err
 	}
-	a := newAccount(os.Stdout)
 	a.read(out)
-	err = command.Wait()
-	notRun, _ := os.ReadFile(os.Getenv("NOT_RUN_FILE")) // none: everything ran
-	a.finish(time.Since(begin), string(notRun))
-	if err != nil {
-		os.Exit(1)
+	return command.Wait()
+}
+
+// repetition returns the command that runs again what was late, one test at a time; nil: something
+// failed for another reason, or too much.
+func (a *account) repetition(args []string) []string {
+	if len(a.failed) == 0 || len(a.failed) > mostLate || a.wrong {
+		return nil
 	}
+	isPackage := func(arg string) bool { return strings.HasPrefix(arg, "./") }
+	again := append(slices.DeleteFunc(slices.Clone(args), isPackage), "-p", "1", "-parallel", "1")
+	var tests, packages []string
+	for _, t := range a.failed {
+		top, _, _ := strings.Cut(t.Test, "/")
+		tests, packages = append(tests, top), append(packages, t.Package)
+	}
+	again = append(again, "-run", "^("+strings.Join(tests, "|")+")$")
+	slices.Sort(packages)
+	return append(again, slices.Compact(packages)...)
+}
+
+// replace replaces what was late by its repetition.
+func (a *account) replace(alone *account) {
+	fmt.Fprintln(a.to, "\nlate, and passed when repeated alone:")
+	for _, t := range a.failed {
+		fmt.Fprintf(a.to, "  %s\n", t)
+		a.lines = slices.DeleteFunc(a.lines, func(l line) bool { return l.Package == t.Package })
+	}
+	a.lines = append(a.lines, alone.lines...)
+	a.counts["pass"] += a.counts["fail"]
+	a.counts["fail"], a.failed = 0, nil
 }
 
 func newAccount(to io.Writer) *account {
@@ -116,7 +167,7 @@ func (a *account) note(e event) {
 func (a *account) keep(t test, e event) {
 	words := strings.Fields(e.Output)
 	if t.Test == "" && len(words) > 1 && (words[0] == "ok" || words[0] == "FAIL" || words[0] == "?") {
-		a.lines = append(a.lines, e.Output)
+		a.lines = append(a.lines, line{t.Package, e.Output})
 		return
 	}
 	for _, noise := range []string{"=== RUN", "=== PAUSE", "=== CONT", "=== NAME"} {
@@ -130,6 +181,18 @@ func (a *account) keep(t test, e event) {
 // message matches a line that a test itself has written, or how its process crashed, rather than
 // the log of what it tests.
 var message = regexp.MustCompile(`^(\s*\w+_test\.go:\d+|panic|fatal error|FATAL|SIG[A-Z]+): `)
+
+// late matches a message of a test that waited in vain, or had a server that was not available.
+var late = regexp.MustCompile(
+	`^\s*\w+_test\.go:\d+: .*(waited [\w.]+ for: |after [\w.]+ (this has not happened|not): |deadline exceeded|: 503 )`,
+)
+
+// isLate reports whether each message of a test says so.
+func isLate(lines []string) bool {
+	said := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !message.MatchString(line) })
+	isOther := func(line string) bool { return !late.MatchString(line) }
+	return len(said) > 0 && !slices.ContainsFunc(said, isOther) && !strings.Contains(strings.Join(lines, ""), "DATA RACE")
+}
 
 // last returns the last of the lines. Messages, which tell why a test failed, are left out only
 // where there is nothing else to leave out.
@@ -155,11 +218,14 @@ func (a *account) fail(t test) {
 			a.output[t] = last(append(a.output[t], lines...), keptLines)
 		}
 	}
+	a.wrong = a.wrong || t.Test == "" || !isLate(a.output[t])
 	at := len(a.lines)
 	if t.Test == "" {
 		at = max(0, at-1) // the package's own line came before
 	}
-	a.lines = slices.Insert(a.lines, at, last(a.output[t], repeatedLines)...)
+	for i, text := range last(a.output[t], finalLines) {
+		a.lines = slices.Insert(a.lines, at+i, line{t.Package, text})
+	}
 	fmt.Fprintf(a.to, "\n--- failed: %s; its last lines:\n%s\n", t, strings.Join(a.output[t], ""))
 }
 
@@ -184,5 +250,7 @@ func (a *account) finish(took time.Duration, notRun string) {
 		a.to, "\n%d tests passed, %d failed, %d skipped; took %v\n\n", a.counts["pass"], a.counts["fail"],
 		a.counts["skip"], took.Round(time.Second),
 	)
-	fmt.Fprint(a.to, strings.Join(a.lines, ""))
+	for _, l := range a.lines {
+		fmt.Fprint(a.to, l.Text)
+	}
 }

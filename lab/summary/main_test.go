@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -79,5 +80,59 @@ func TestSummary_PrintsHowAPackageCrashed(t *testing.T) {
 	newAccount(&out).read(strings.NewReader(in.String()))
 	if !strings.Contains(out.String(), "SIGSEGV") || !strings.Contains(out.String(), "frame 99") {
 		t.Errorf("the summary does not tell how the package crashed:\n%s", out.String())
+	}
+}
+
+func TestSummary_RepeatsOnlyWhatWasLate(t *testing.T) {
+	const waited = "    a_test.go:7: after 1m0s not: see header\n"
+	args := []string{"go", "test", "-json", "-p", "2", "./lab/a", "./..."}
+	for name, c := range map[string]struct {
+		failed map[string]string // test: its output
+		want   string            // arguments of the repetition; empty: none
+	}{
+		"a wait":          {map[string]string{"TestA/x": waited}, "-run ^(TestA)$ motorpool/a"},
+		"a poll":          {map[string]string{"TestA": "    a_test.go:7: waited 30s for: rows\n"}, "-run ^(TestA)$ motorpool/a"},
+		"a server":        {map[string]string{"TestA": "    a_test.go:7: lock: 503 {Code:x}\n"}, "-run ^(TestA)$ motorpool/a"},
+		"a wrong result":  {map[string]string{"TestA": waited + "    a_test.go:9: 2 charges, want 1\n"}, ""},
+		"one of two":      {map[string]string{"TestA": waited, "TestB": "    a_test.go:9: 2 charges, want 1\n"}, ""},
+		"a race":          {map[string]string{"TestA": waited + "WARNING: DATA RACE\n"}, ""},
+		"a crash":         {map[string]string{"TestA": "panic: test timed out after 30m0s\n"}, ""},
+		"no message":      {map[string]string{"TestA": "exit status 1\n"}, ""},
+		"a whole package": {map[string]string{"": "a_test.go:7: deadline exceeded\n"}, ""},
+		"too many":        {map[string]string{"TestA": waited, "TestB": waited, "TestC": waited, "TestD": waited}, ""},
+	} {
+		a := newAccount(io.Discard)
+		for test, output := range c.failed {
+			for line := range strings.Lines(output) {
+				a.note(event{Action: "output", Package: "motorpool/a", Test: test, Output: line})
+			}
+			a.note(event{Action: "fail", Package: "motorpool/a", Test: test})
+		}
+		if got := strings.Join(a.repetition(args), " "); c.want == "" && got != "" ||
+			c.want != "" && got != "go test -json -p 2 -p 1 -parallel 1 "+c.want {
+			t.Errorf("%s: repeats with %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestSummary_NamesWhatWasLateAndPassedAlone(t *testing.T) {
+	var out strings.Builder
+	all, alone := newAccount(&out), newAccount(&out)
+	for _, e := range []event{
+		{Action: "pass", Package: "b", Test: "TestFine"}, {Action: "output", Package: "b", Output: "ok  \tb\t1s\n"},
+		{Action: "output", Package: "a", Test: "TestA/x", Output: "    a_test.go:7: after 1m0s not: see header\n"},
+		{Action: "fail", Package: "a", Test: "TestA/x"}, {Action: "fail", Package: "a", Test: "TestA"},
+		{Action: "output", Package: "a", Output: "FAIL\ta\t2s\n"}, {Action: "fail", Package: "a"},
+	} {
+		all.note(e)
+	}
+	for _, e := range []event{{Action: "pass", Package: "a", Test: "TestA"}, {Action: "output", Package: "a", Output: "ok  \ta\t1s\n"}} {
+		alone.note(e)
+	}
+	all.replace(alone)
+	all.finish(time.Minute, "")
+	if text := out.String(); !strings.Contains(text, "passed when repeated alone:\n  a TestA/x\n") ||
+		!strings.HasSuffix(text, "3 tests passed, 0 failed, 0 skipped; took 1m0s\n\nok  \tb\t1s\nok  \ta\t1s\n") {
+		t.Errorf("the account is\n%s", text)
 	}
 }
