@@ -191,8 +191,10 @@ var late = regexp.MustCompile(
 func isLate(lines []string) bool {
 	said := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !message.MatchString(line) })
 	isOther := func(line string) bool { return !late.MatchString(line) }
-	return len(said) > 0 && !slices.ContainsFunc(said, isOther) && !strings.Contains(strings.Join(lines, ""), "DATA RACE")
+	return len(said) > 0 && !slices.ContainsFunc(said, isOther)
 }
+
+func raced(lines []string) bool { return strings.Contains(strings.Join(lines, ""), "DATA RACE") }
 
 // last returns the last of the lines. Messages, which tell why a test failed, are left out only
 // where there is nothing else to leave out.
@@ -209,6 +211,7 @@ func last(lines []string, most int) []string {
 // of a package include the ones of tests that have not ended: of a crash, go test reports nothing
 // else.
 func (a *account) fail(t test) {
+	a.wrong = a.wrong || raced(a.output[t])
 	if slices.ContainsFunc(a.failed, t.contains) {
 		return
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -96,14 +97,16 @@ func TestSummary_RepeatsOnlyWhatWasLate(t *testing.T) {
 		"a wrong result":  {map[string]string{"TestA": waited + "    a_test.go:9: 2 charges, want 1\n"}, ""},
 		"one of two":      {map[string]string{"TestA": waited, "TestB": "    a_test.go:9: 2 charges, want 1\n"}, ""},
 		"a race":          {map[string]string{"TestA": waited + "WARNING: DATA RACE\n"}, ""},
+		"a race at last":  {map[string]string{"TestA": waited, "": "WARNING: DATA RACE\n"}, ""},
 		"a crash":         {map[string]string{"TestA": "panic: test timed out after 30m0s\n"}, ""},
 		"no message":      {map[string]string{"TestA": "exit status 1\n"}, ""},
 		"a whole package": {map[string]string{"": "a_test.go:7: deadline exceeded\n"}, ""},
 		"too many":        {map[string]string{"TestA": waited, "TestB": waited, "TestC": waited, "TestD": waited}, ""},
 	} {
 		a := newAccount(io.Discard)
-		for test, output := range c.failed {
-			for line := range strings.Lines(output) {
+		// The package ends last.
+		for _, test := range slices.Backward(slices.Sorted(maps.Keys(c.failed))) {
+			for line := range strings.Lines(c.failed[test]) {
 				a.note(event{Action: "output", Package: "motorpool/a", Test: test, Output: line})
 			}
 			a.note(event{Action: "fail", Package: "motorpool/a", Test: test})
