@@ -63,14 +63,9 @@ type TB interface {
 // concurrently with many others makes all of them late.
 func NeedServer(tb TB, server string) {
 	tb.Helper()
-	if _, ok := seen.Load(server); !ok {
-		Need(tb, Available(server))
-		seen.Store(server, true)
-	}
+	Need(tb, Available(server))
 	awaitTurn(tb.Name())
 }
-
-var seen sync.Map // servers that are installed
 
 // Need skips or fails the test, as NeedServer does, if err is set: something that the test needs is
 // missing.
