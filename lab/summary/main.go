@@ -182,9 +182,10 @@ func (a *account) keep(t test, e event) {
 // the log of what it tests.
 var message = regexp.MustCompile(`^(\s*\w+_test\.go:\d+|panic|fatal error|FATAL|SIG[A-Z]+): `)
 
-// late matches a message of a test that waited in vain, or had a server that was not available.
+// late matches a message of a test that waited in vain or too long, or had a server that was not
+// available.
 var late = regexp.MustCompile(
-	`^\s*\w+_test\.go:\d+: .*(waited [\w.]+ for: |after [\w.]+ (this has not happened|not): |deadline exceeded|: 503 )`,
+	`^\s*\w+_test\.go:\d+: .*(waited [\w.]+ for: |after [\w.]+ (this has not happened|not): |deadline exceeded|took [\w.]+, want|: 503 )`,
 )
 
 // isLate reports whether each message of a test says so.

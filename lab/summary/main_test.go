@@ -93,6 +93,7 @@ func TestSummary_RepeatsOnlyWhatWasLate(t *testing.T) {
 	}{
 		"a wait":          {map[string]string{"TestA/x": waited}, "-run ^(TestA)$ motorpool/a"},
 		"a poll":          {map[string]string{"TestA": "    a_test.go:7: waited 30s for: rows\n"}, "-run ^(TestA)$ motorpool/a"},
+		"a time":          {map[string]string{"TestA": "    a_test.go:7: took 479.6ms, want less\n"}, "-run ^(TestA)$ motorpool/a"},
 		"a server":        {map[string]string{"TestA": "    a_test.go:7: lock: 503 {Code:x}\n"}, "-run ^(TestA)$ motorpool/a"},
 		"a wrong result":  {map[string]string{"TestA": waited + "    a_test.go:9: 2 charges, want 1\n"}, ""},
 		"one of two":      {map[string]string{"TestA": waited, "TestB": "    a_test.go:9: 2 charges, want 1\n"}, ""},
