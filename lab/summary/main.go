@@ -195,8 +195,6 @@ func isLate(lines []string) bool {
 	return len(said) > 0 && !slices.ContainsFunc(said, isOther)
 }
 
-func raced(lines []string) bool { return strings.Contains(strings.Join(lines, ""), "DATA RACE") }
-
 // last returns the last of the lines. Messages, which tell why a test failed, are left out only
 // where there is nothing else to leave out.
 func last(lines []string, most int) []string {
@@ -212,7 +210,7 @@ func last(lines []string, most int) []string {
 // of a package include the ones of tests that have not ended: of a crash, go test reports nothing
 // else.
 func (a *account) fail(t test) {
-	a.wrong = a.wrong || raced(a.output[t])
+	a.wrong = a.wrong || strings.Contains(strings.Join(a.output[t], ""), "DATA RACE")
 	if slices.ContainsFunc(a.failed, t.contains) {
 		return
 	}

@@ -1,0 +1,51 @@
+package pg_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"motorpool/internal/require"
+	"motorpool/store/pg"
+	"motorpool/store/storetest"
+)
+
+// Each of them would open two connections, and wait for this server, which never answers.
+func TestSuitable_ConcurrentCallersShareOneCheck(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	opened := make(chan net.Conn, 100)
+	go func() {
+		defer close(opened)
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			opened <- conn
+		}
+	}()
+	db := storetest.OpenWith(t, pg.Config{URL: "postgres://u@" + listener.Addr().String() + "/d?sslmode=disable"})
+	ctx, cancel := context.WithCancel(t.Context())
+	const callers = 5
+	results := make(chan error, callers)
+	for range callers {
+		go func() { results <- db.Suitable(ctx) }()
+	}
+	conns := []net.Conn{<-opened}
+	time.Sleep(200 * time.Millisecond) // in which the others would connect
+	cancel()
+	for range callers {
+		if err := <-results; !errors.Is(err, context.Canceled) {
+			t.Errorf("Suitable = %v, want that its context ended", err)
+		}
+	}
+	require.NoError(t, listener.Close())
+	for conn := range opened {
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+	if len(conns) != 1 {
+		t.Errorf("%d connections for %d callers, want one", len(conns), callers)
+	}
+}
