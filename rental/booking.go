@@ -102,7 +102,8 @@ type BookingDetails struct {
 	Next    time.Time
 	InOther bool // the vehicle is in use by another booking now, or is being opened for it
 	Before  bool // another booking occupies the vehicle between now and the start of this one
-	// About the vehicle to which the booking is to move, in its time; zero: none was requested.
+	// About the vehicle to which the booking is to move, in its time; zero: none was requested. It
+	// is Lacking only where the present one is not.
 	MoveTo Facts
 }
 

@@ -148,11 +148,15 @@ func (d Draft) CheckVehicle(f Facts) error {
 		return NotAvailable("Clients cannot open the vehicle: its unit checks no expiry, and the agency does not allow that. " +
 			"Set best_effort_unlock of the agency to allow if you accept late openings, or choose another vehicle.")
 	case f.Lacking && d.Self: // staff begin and end a rental without the vehicle
-		return NotAvailable("Clients can neither open nor return the vehicle without staff; choose another one.")
+		return withoutCommands()
 	case f.Taken:
 		return Taken()
 	}
 	return nil
+}
+
+func withoutCommands() *telematics.Error {
+	return NotAvailable("Clients can neither open nor return the vehicle without staff; choose another one.")
 }
 
 // checkRules checks a booking that a client requests itself by the agency's rules.

@@ -240,7 +240,8 @@ func (d BookingDetails) Withdraw(now time.Time) (Change, error) {
 
 // Move decides to move a booking to the vehicle of MoveTo, at the agreed price. It fails with a
 // *telematics.Error where the booking has begun, or a payment of it was tried: its identity at the
-// processor has the vehicle. It also fails as Draft.CheckVehicle does.
+// processor has the vehicle. It also fails as Draft.CheckVehicle does, and where the client can do
+// less with the vehicle than with the former one.
 func Move(d BookingDetails) (Change, error) {
 	b, to := d.Booking, d.MoveTo.Vehicle.ID
 	switch {
@@ -257,6 +258,9 @@ func Move(d BookingDetails) (Change, error) {
 	}
 	if err := (Draft{Agency: d.Agency, Vehicle: to}).CheckVehicle(d.MoveTo); err != nil {
 		return Change{}, err
+	}
+	if d.MoveTo.Lacking {
+		return Change{}, withoutCommands()
 	}
 	b.VehicleID = to
 	return Change{Booking: b, Details: map[string]any{"from_vehicle_id": int64(d.VehicleID)}}, nil

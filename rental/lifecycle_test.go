@@ -517,6 +517,9 @@ func TestMove_ToAFreeVehicleOfTheAgency(t *testing.T) {
 			rental.VehicleNotAvailable, func(d *rental.BookingDetails) { d.MoveTo.Vehicle.Status = telematics.Inactive },
 		},
 		rental.Taken().Message: {rental.VehicleNotAvailable, func(d *rental.BookingDetails) { d.MoveTo.Taken = true }},
+		"Clients can neither open nor return the vehicle without staff; choose another one.": {
+			rental.VehicleNotAvailable, func(d *rental.BookingDetails) { d.MoveTo.Lacking = true },
+		},
 		"There is no vehicle 6.": {
 			telematics.VehicleNotFound, func(d *rental.BookingDetails) { d.MoveTo.Vehicle.AgencyID = 2 },
 		},

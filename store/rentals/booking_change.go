@@ -84,6 +84,11 @@ func decideMove(
 	if err := readTaken(ctx, tx, draft, r.Now, &d.MoveTo); err != nil {
 		return rental.Change{}, err
 	}
+	var present rental.Facts
+	if err := readVehicle(ctx, tx, rental.Draft{Vehicle: d.VehicleID}, "", &present); err != nil {
+		return rental.Change{}, err
+	}
+	d.MoveTo.Lacking = d.MoveTo.Lacking && !present.Lacking
 	change, err := decide(d)
 	if err == nil && change.Booking.VehicleID != d.VehicleID {
 		change.Booking.Identity, err = identityOf(ctx, tx, installation, change.Booking, d.Subject)

@@ -378,6 +378,21 @@ func TestAmend_RefusesToMoveABooking(t *testing.T) {
 	}
 }
 
+// A client who can start alone must be able to still. Where staff hand the vehicle over, they can
+// hand over another one.
+func TestAmend_MovesToAVehicleWithoutTheCommandsOfARental(t *testing.T) {
+	w := newRentalWorld(t)
+	booking := w.book(draft(1, 0, 8))
+	w.exec(`update units set actions = '{lock,unlock,lock-and-disable-driving}' where vehicle_id = 2`)
+	if d, err := w.move(booking.ID, 2, noon); codeOf(err) != rental.VehicleNotAvailable {
+		t.Errorf("moved to vehicle %d, %v; want %s", d.VehicleID, err, rental.VehicleNotAvailable)
+	}
+	w.exec(`update units set actions = '{lock}' where vehicle_id = 1`)
+	if d, err := w.move(booking.ID, 2, noon); err != nil || d.VehicleID != 2 {
+		t.Errorf("from one that lacks them: %+v, %v; want vehicle 2", d.Booking, err)
+	}
+}
+
 // Two bookings that change their vehicles wait for each other, and neither is lost.
 func TestAmend_MovesConcurrently(t *testing.T) {
 	w := newRentalWorld(t)
