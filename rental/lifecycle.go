@@ -157,8 +157,9 @@ func (d BookingDetails) isStartCharged() bool {
 }
 
 // TakeBack returns the booking without an extension that was not paid: with the end and the price
-// from before. It does not change one that was extended again since. Of one that has ended
-// meanwhile, it charges the time. It fails where the price cannot be computed.
+// from before, and as many extensions left. It does not change one that was extended again since.
+// Of one that has ended meanwhile, it charges the time. It fails where the price cannot be
+// computed.
 func (d BookingDetails) TakeBack(now time.Time, extension ChargeID) (Change, error) {
 	if owed := d.Price.Rental() - d.askedFor(); d.State == Completed && owed > 0 {
 		return Change{Booking: d.Booking, Charges: []Charge{d.charge(EndCharge, owed, now)}}, nil
@@ -170,7 +171,7 @@ func (d BookingDetails) TakeBack(now time.Time, extension ChargeID) (Change, err
 		return Change{Booking: d.Booking}, nil
 	}
 	b := d.Booking
-	b.End = d.End.Add(-d.Charges[i].Added)
+	b.End, b.Extensions = d.End.Add(-d.Charges[i].Added), d.Extensions-1
 	var err error
 	b.Price, err = d.over(b.End)
 	return Change{Booking: b}, err
