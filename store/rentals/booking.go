@@ -172,6 +172,19 @@ func retryTransaction(ctx context.Context, db *pg.DB, run func(*sqlx.Tx) error) 
 	return unavailable.Mark(err)
 }
 
+// retryLost is retryTransaction for a transaction that recognises what it has written: where the
+// connection ends before the answer of the commit, which may have succeeded, it runs once more.
+func retryLost(ctx context.Context, db *pg.DB, run func(tx *sqlx.Tx, again bool) error) error {
+	once := func(again bool) error {
+		return retryTransaction(ctx, db, func(tx *sqlx.Tx) error { return run(tx, again) })
+	}
+	err := once(false)
+	if unavailable.IsCause(err) && !unavailable.Is(err) {
+		err = once(true)
+	}
+	return err
+}
+
 // errKeyCame means that an idempotency key came into use after it was looked up.
 var errKeyCame = errors.New("the idempotency key came into use meanwhile")
 

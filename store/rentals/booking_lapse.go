@@ -67,8 +67,11 @@ func changeDue(
 	var failed []error
 	for _, is := range due {
 		var b *rental.Booking
-		err := retryTransaction(ctx, db, func(tx *sqlx.Tx) (err error) {
-			b, err = is.change(ctx, tx, activity, decide)
+		err := retryLost(ctx, db, func(tx *sqlx.Tx, again bool) error {
+			now, err := is.change(ctx, tx, activity, decide)
+			if now != nil || !again { // else it was changed, though the answer was lost
+				b = now
+			}
 			return err
 		})
 		if err == nil && b != nil {

@@ -126,14 +126,10 @@ func (p Transitions) RequestedWith(ctx context.Context, key *telematics.Idempote
 func (p Transitions) OpenTransition(
 	ctx context.Context, r rental.Request, t rental.Transition, lease time.Duration, decide rental.Decision,
 ) (replayed bool, err error) {
-	open := func(tx *sqlx.Tx) (err error) {
+	err = retryLost(ctx, p.DB, func(tx *sqlx.Tx, _ bool) (err error) {
 		replayed, err = openTransition(ctx, tx, r, t, lease, decide)
 		return err
-	}
-	err = retryTransaction(ctx, p.DB, open)
-	if unavailable.IsCause(err) && !unavailable.Is(err) { // the commit may have succeeded
-		err = retryTransaction(ctx, p.DB, open)
-	}
+	})
 	return replayed && err == nil, unavailable.Wrap("open transition", err)
 }
 
@@ -233,17 +229,18 @@ func writeTransition(
 
 // SettleTransition writes a transition with the change of its booking and an audit log entry, in
 // one transaction. It reports false, and writes nothing, where the lease was lost. decide may
-// change the transition, and be called more than once.
+// change the transition, and be called more than once. The lease ends with the write, which shows
+// that it is done where the connection ends before the answer of the commit.
 //
 // It fails with the errors of decide.
 func (p Transitions) SettleTransition(
 	ctx context.Context, t *rental.Transition, lease time.Duration, decide func(rental.BookingDetails) (rental.Settlement, error),
 ) (bool, error) {
 	written := false
-	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
+	err := retryLost(ctx, p.DB, func(tx *sqlx.Tx, again bool) error {
 		r := rental.Request{Booking: t.Booking, Actor: rental.System(), Now: time.Now()}
 		d, err := lockedDetails(ctx, tx, r)
-		if err != nil {
+		if err != nil || again && written && d.Transition.Lease != t.Lease {
 			return err
 		}
 		settled, err := decide(d)

@@ -209,6 +209,39 @@ func TestOpenTransition_WhoseCommitHasNoAnswer(t *testing.T) {
 	}
 }
 
+// The connection ends after a change is stored, before the answer. It is returned all the same, so
+// that its event is published.
+func TestRetryLost_WhatIsStoredIsReported(t *testing.T) {
+	w := newRentalWorld(t)
+	address, lose := lossy(t, w.address)
+	behind := openPatient(t, address)
+	lapses, ends := w.book(draft(1, 1, 2)), w.book(draft(2, 1, 2))
+	w.amend(rental.BookingStart, ends.ID, noon, beginAt(noon))
+	w.opens(ends.ID, rental.EndRental, noon)
+	lose.Store(true)
+	if got, err := Lapse(t.Context(), behind.DB, 10); err != nil || len(got) != 1 || got[0].ID != lapses.ID || lose.Load() {
+		t.Errorf("lapsed: %+v, %v; want booking %d although an answer was lost", got, err, lapses.ID)
+	}
+	d, err := w.here.BookingDetails(t.Context(), ends.ID)
+	require.NoError(t, err)
+	end, decided := *d.Transition, 0
+	lose.Store(true)
+	written, err := Transitions{behind.DB}.SettleTransition(t.Context(), &end, time.Minute,
+		func(d rental.BookingDetails) (rental.Settlement, error) {
+			decided++
+			c, _, err := d.Close(noon, 0)
+			end.Succeed(noon)
+			return rental.Settlement{Change: c}, err
+		})
+	if err != nil || !written || decided != 1 || end.State != rental.TransitionDone || lose.Load() {
+		t.Errorf("settled %v after %d decisions, %v; want true after one", written, decided, err)
+	}
+	if d, err := w.here.BookingDetails(t.Context(), ends.ID); err != nil || d.State != rental.Completed ||
+		d.Transition.State != rental.TransitionDone {
+		t.Errorf("booking %s, transition %+v, %v", d.State, d.Transition, err)
+	}
+}
+
 // by begins a transition at an instance, under a key.
 func (d *drive) by(at *transitions.Runner, kind rental.TransitionKind, key string) (rental.Transition, error) {
 	t, _, err := at.Open(d.t.Context(), rental.TransitionRequest{
