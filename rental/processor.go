@@ -183,7 +183,9 @@ const (
 	AboutIntent NoticeKind = "intent"
 	AboutRefund NoticeKind = "refund"
 	AboutCard   NoticeKind = "card"
-	AboutOther  NoticeKind = "other" // nothing that Motorpool stores
+	// The owner of a card disputes a payment, whose id is the object: only people can answer.
+	AboutDispute NoticeKind = "dispute"
+	AboutOther   NoticeKind = "other" // nothing that Motorpool stores
 )
 
 // ProcessorFailure is what is known after a failed call to the processor.

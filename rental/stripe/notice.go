@@ -49,7 +49,7 @@ func (p *Processor) Read(header http.Header, body []byte) (rental.Notice, error)
 // subject holds the fields that are read of an event's object.
 type subject struct {
 	ID     string          `json:"id"`
-	Intent json.RawMessage `json:"payment_intent"` // of a charge: an id, or the payment
+	Intent json.RawMessage `json:"payment_intent"` // of a charge or dispute: an id, or the payment
 }
 
 // classify returns the kind of an event and the id of its object; AboutOther if the event cannot be
@@ -65,6 +65,8 @@ func classify(event api.Event) (rental.NoticeKind, string) {
 		kind = rental.AboutIntent
 	case name == "charge.refunded": // its object is the charge, whose id is not stored
 		kind, object = rental.AboutIntent, intentID(s.Intent)
+	case strings.HasPrefix(name, "charge.dispute."):
+		kind, object = rental.AboutDispute, intentID(s.Intent)
 	case strings.HasPrefix(name, "refund."), strings.HasPrefix(name, "charge.refund."):
 		kind = rental.AboutRefund
 	case name == "payment_method.detached", name == "payment_method.updated", name == "payment_method.automatically_updated":

@@ -54,6 +54,8 @@ func TestRead_NamesTheChangedObject(t *testing.T) {
 		{"charge.refunded", `{"id":"ch_1","payment_intent":{"id":"pi_1"}}`, rental.AboutIntent, "pi_1"},
 		{"charge.refunded", `{"id":"ch_1","payment_intent":null}`, rental.AboutOther, ""},
 		{"charge.refund.updated", `{"id":"re_1"}`, rental.AboutRefund, "re_1"},
+		{"charge.dispute.created", `{"id":"dp_1","charge":"ch_1","payment_intent":"pi_1"}`, rental.AboutDispute, "pi_1"},
+		{"charge.dispute.closed", `{"id":"dp_1","charge":"ch_1","payment_intent":null}`, rental.AboutOther, ""},
 		{"refund.created", `{"id":"re_1"}`, rental.AboutRefund, "re_1"},
 		{"refund.failed", `{"id":"re_1"}`, rental.AboutRefund, "re_1"},
 		{"payment_method.detached", `{"id":"pm_1"}`, rental.AboutCard, "pm_1"},
