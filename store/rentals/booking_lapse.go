@@ -39,13 +39,23 @@ func Lapse(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) 
 
 // EndPauses ends the pauses of rentals whose vehicles have reported since that their ignition is
 // on, up to limit of them, and returns the bookings. What a vehicle reported is that in Postgres,
-// which has it a second or two later. It is safe as Lapse is.
+// which has it a second or two later, or, of a time without reception, in the telemetry history. It
+// is safe as Lapse is.
 func EndPauses(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) {
 	driven, err := changeDue(ctx, db, rental.PauseEnd, limit, `
 		select b.id, r.at
-		from bookings b
-			join snapshots s on s.vehicle_id = b.vehicle_id and s.fields->'telemetry.ignition'->>'v' = 'on'
-			cross join lateral (select to_timestamp((s.fields->'telemetry.ignition'->>'at')::float8 / 1000) as at) r
+		from bookings b cross join lateral (
+			select min(on_at) as at
+			from (
+				select to_timestamp((fields->'telemetry.ignition'->>'at')::float8 / 1000) as on_at from snapshots
+				where vehicle_id = b.vehicle_id and fields->'telemetry.ignition'->>'v' = 'on'
+				union all
+				select at + after * interval '1 s' from telemetry
+				where vehicle_id = b.vehicle_id and ignition
+					and at > b.paused_at + `+pg.Interval(telematics.MaxAhead)+` -- not from before, by a clock that is ahead
+			) reports
+			where on_at > b.paused_at
+		) r
 		where b.state = 'active' and b.paused_at < r.at and `+noOpenTransition, rental.EndPause)
 	return driven, unavailable.Wrap("end the pauses of vehicles that are driven", err)
 }

@@ -207,6 +207,17 @@ func TestEndPauses_OfVehiclesThatAreDriven(t *testing.T) {
 	sweeps()
 	w.exec(`update transitions set state = 'failed', ended_at = now(), due_at = null`)
 	sweeps(1)
+	// Reports of a time without reception, which are older than the state.
+	w.amend("", rented[4], since, func(d rental.BookingDetails) (rental.Change, error) { return d.Pause(since) })
+	reports(4, "off", now)
+	w.exec(`select keep_telemetry(2, 1)`)
+	on := map[time.Duration]bool{4 * time.Minute: true, 10 * time.Minute: false, 20 * time.Minute: true, 25 * time.Minute: true}
+	for at, on := range on {
+		w.exec(`insert into telemetry (vehicle_id, agency_id, at, after, ignition) values (4, 1, $1, 3, $2)`, since.Add(at), on)
+	}
+	if is := sweeps(4)[0]; is.PausedFor != 20*time.Minute+3*time.Second || !is.PausedSince.IsZero() {
+		t.Errorf("vehicle 4: paused for %v, since %v", is.PausedFor, is.PausedSince)
+	}
 	lines := w.lines(rented[2])
 	if last := lines[len(lines)-1]; last.Action != rental.PauseEnd || last.Actor != rental.System() || last.Vehicle != 2 {
 		t.Errorf("audit log entry %+v", last)
