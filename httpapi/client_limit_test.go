@@ -58,6 +58,17 @@ func TestLimit_DefaultCountsAsACard(t *testing.T) {
 	p.asClient(http.MethodPost, methods+"/"+first+"/default").wants(429, "rate_limited")
 }
 
+// An extension of a rental is charged immediately, and is taken back where the card is declined.
+func TestLimit_AnExtensionCountsAsACard(t *testing.T) {
+	a := newBookingAPI(t, limitedBy(&limiter{}, request.Rates{Card: 1}))
+	extend := func(hour string) *response {
+		return a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(`{"end_date":"2026-01-02T`+hour+`:00:00Z"}`))
+	}
+	extend("22").wants(200, "")
+	extend("23").wants(429, "rate_limited")
+	a.asClient(http.MethodGet, ownBooking+"/extend?end_date=2026-01-02T23:00:00Z").wants(200, "")
+}
+
 // A start tries the card again that was declined a moment ago.
 func TestLimit_AStartCountsAsACard(t *testing.T) {
 	a := newBookingAPI(t, limitedBy(&limiter{}, request.Rates{Card: 2}))

@@ -90,7 +90,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/client/bookings/{booking}/vehicle", vehicles.bookedVehicle, ofClient, recordedAs(telematics.StatusRead))
 	amend("/api/v1/client/bookings/{booking}/cancel", rental.BookingCancel, cancelBooking, ofClient)
 	r.get("/api/v1/client/bookings/{booking}/extend", bookings.previewExtension, ofClient)
-	amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient)
+	amend("/api/v1/client/bookings/{booking}/extend", rental.BookingExtend, extendBooking, ofClient, triesCard)
 	r.get("/api/v1/client/bookings/{booking}/payment-action", bookings.paymentAction, ofClient)
 	for _, action := range []telematics.Action{telematics.Lock, telematics.Unlock} {
 		r.post(

@@ -35,7 +35,7 @@ var HelpTexts = settings.Texts{
 	"vehicle_rate":  "Control commands a minute to one vehicle, from all callers together; 0: any number",
 	"refresh_rate":  "Times a minute that one vehicle's unit may be queried for its state, by all callers together; 0: any number",
 	"bulk_rate":     "Vehicles a minute that one administrator may name in bulk commands; 0: any number",
-	"card_rate":     "Cards an hour that one client may try to add, make its default or start with; 0: any number",
+	"card_rate":     "Cards an hour that one client may try to add, make its default, start or extend with; 0: any number",
 	"admin_streams": "Streams of events that one administrator may have open at an instance; 0: any number",
 	"alertmanager_url": "Alertmanagers that get the open alerts of vehicles, separated by commas, such as http://127.0.0.1:9093. See " +
 		"docs/vehicle-alerts.md (default none)",
