@@ -185,6 +185,25 @@ func retryLost(ctx context.Context, db *pg.DB, run func(tx *sqlx.Tx, again bool)
 	return err
 }
 
+// retryKeyed is retryLost for a request that finds what it has written by its idempotency key: what
+// it finds when it runs again is not an earlier request's. Without a key it is retryTransaction.
+func retryKeyed(
+	ctx context.Context, db *pg.DB, r rental.Request, run func(*sqlx.Tx) (found bool, err error),
+) (replayed bool, err error) {
+	if r.Key == nil {
+		return false, retryTransaction(ctx, db, func(tx *sqlx.Tx) error {
+			_, err := run(tx)
+			return err
+		})
+	}
+	err = retryLost(ctx, db, func(tx *sqlx.Tx, again bool) error {
+		found, err := run(tx)
+		replayed = found && !again
+		return err
+	})
+	return replayed, err
+}
+
 // errKeyCame means that an idempotency key came into use after it was looked up.
 var errKeyCame = errors.New("the idempotency key came into use meanwhile")
 

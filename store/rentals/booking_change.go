@@ -33,14 +33,14 @@ func (p Bookings) Amend(ctx context.Context, r rental.Request, decide rental.Dec
 			return rental.BookingDetails{}, false, err
 		}
 	}
-	err = retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
-		after, replayed, err = amend(ctx, tx, r, func(d rental.BookingDetails) (rental.Change, error) {
+	replayed, err = retryKeyed(ctx, p.DB, r, func(tx *sqlx.Tx) (found bool, err error) {
+		after, found, err = amend(ctx, tx, r, func(d rental.BookingDetails) (rental.Change, error) {
 			if r.MoveTo == 0 {
 				return decide(d)
 			}
 			return decideMove(ctx, tx, installation, d, r, decide)
 		})
-		return err
+		return found, err
 	})
 	if err != nil {
 		return rental.BookingDetails{}, false, unavailable.Wrap("change booking", err)

@@ -31,14 +31,13 @@ import (
 // another booking in that time.
 func (p Bookings) OpenBooking(ctx context.Context, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {
 	var made rental.BookingDetails
-	var replayed bool
 	installation, err := settings.Installation(ctx, p.DB)
 	if err != nil {
 		return rental.BookingDetails{}, false, err
 	}
-	err = retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
-		made, replayed, err = openBooking(ctx, tx, installation, draft, r)
-		return err
+	replayed, err := retryKeyed(ctx, p.DB, r, func(tx *sqlx.Tx) (found bool, err error) {
+		made, found, err = openBooking(ctx, tx, installation, draft, r)
+		return found, err
 	})
 	if err != nil {
 		return rental.BookingDetails{}, false, unavailable.Wrap("make booking", err)

@@ -19,6 +19,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/transitions"
 	"motorpool/simulator/sandbox"
+	"motorpool/store/settings"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -239,6 +240,31 @@ func TestRetryLost_WhatIsStoredIsReported(t *testing.T) {
 	if d, err := w.here.BookingDetails(t.Context(), ends.ID); err != nil || d.State != rental.Completed ||
 		d.Transition.State != rental.TransitionDone {
 		t.Errorf("booking %s, transition %+v, %v", d.State, d.Transition, err)
+	}
+}
+
+// A request with an idempotency key is done, and is no repetition, although the answer of its
+// commit was lost.
+func TestRetryKeyed_WhatIsStoredIsAnswered(t *testing.T) {
+	w := newRentalWorld(t)
+	address, lose := lossy(t, w.address)
+	behind := openPatient(t, address)
+	_, err := settings.Installation(t.Context(), behind.DB)
+	require.NoError(t, err)
+	book := named(asks(anna, rental.BookingCreate, 0, noon), "book", "book")
+	lose.Store(true)
+	made, replayed, err := behind.OpenBooking(t.Context(), draft(1, 1, 2), book)
+	if err != nil || replayed || made.ID == 0 || lose.Load() {
+		t.Fatalf("booking %d, replayed %v, %v; want it made although an answer was lost", made.ID, replayed, err)
+	}
+	begin := named(asks(operator, rental.BookingStart, made.ID, noon), "begin", "begin")
+	lose.Store(true)
+	begun, replayed, err := behind.Amend(t.Context(), begin, beginAt(noon))
+	if err != nil || replayed || begun.State != rental.Active || len(begun.Charges) != 2 || lose.Load() {
+		t.Errorf("booking %s with %d charges, replayed %v, %v; want it started", begun.State, len(begun.Charges), replayed, err)
+	}
+	if _, replayed, err := behind.Amend(t.Context(), begin, beginAt(noon)); err != nil || !replayed {
+		t.Errorf("the same request: replayed %v, %v", replayed, err)
 	}
 }
 
