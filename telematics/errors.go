@@ -17,7 +17,7 @@ const (
 	BulkNotFound          Code = "bulk_not_found"
 	StationNotFound       Code = "station_not_found"
 	AgencyNotFound        Code = "agency_not_found"
-	IDTaken               Code = "id_taken" // by a vehicle or station
+	IDTaken               Code = "id_taken" // by a vehicle or station; the code of an agency
 	VehicleHasNoUnit      Code = "vehicle_has_no_unit"
 	CommandNotSupported   Code = "command_not_supported"
 	VehicleStateConflict  Code = "vehicle_state_conflict"

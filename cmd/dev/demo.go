@@ -80,7 +80,8 @@ func (d *demo) create(ctx context.Context) ([]variable, error) {
 	for _, b := range demoBookings {
 		id, err := d.findOrCreate(ctx, b)
 		var refusal *telematics.Error
-		if errors.As(err, &refusal) {
+		var wrong *rental.FieldError
+		if errors.As(err, &refusal) || errors.As(err, &wrong) {
 			d.log.Warn(
 				"demo booking skipped; start with an empty data folder to create it", "variable", b.variable,
 				"vehicle", b.vehicle, "err", err,

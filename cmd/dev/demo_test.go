@@ -250,3 +250,37 @@ func TestWorld_StartsWithAVehicleThatIsBookedAtAnotherAgency(t *testing.T) {
 	}
 	again.whole("BOOKING_ACTIVE", "BOOKING_OTHER", "BOOKING_UPCOMING", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED")
 }
+
+// Nor does anything else stop the next start: a code that another agency has now, a station of
+// another agency, a vehicle that is booked there and has no unit any more.
+func TestWorld_StartsWhateverADeveloperHasChanged(t *testing.T) {
+	t.Parallel()
+	dir, shared := t.TempDir(), onSharedPostgres(t)
+	first := begin(t, dir, shared)
+	first.record(`update agencies set code = 'ISAR' where id = 1`)
+	first.record(`insert into agencies (id, code, name) values (77, 'MUC', 'Another one')`)
+	first.record(`update stations set agency_id = 2 where id = 1`)
+	first.must(http.MethodPost, "/api/v1/admin/bookings/"+first.env["BOOKING_OTHER"]+"/end", "ADMIN_TOKEN", "")
+	first.must(http.MethodPatch, "/api/v1/admin/vehicles/8", "ADMIN_TOKEN", `{"agency_id":2}`)
+	start := time.Now().UTC().Truncate(time.Hour).Add(2 * time.Hour)
+	booked, err := json.Marshal(map[string]any{
+		"agency_id": 2, "client": "client-3", "vehicle_id": 8, "pickup_station_id": 4, "dropoff_station_id": 4,
+		"start_date": start, "end_date": start.Add(time.Hour),
+	})
+	require.NoError(t, err)
+	first.must(http.MethodPost, "/api/v1/admin/bookings", "ADMIN_TOKEN", string(booked))
+	first.must(http.MethodPatch, "/api/v1/admin/vehicles/8", "ADMIN_TOKEN", `{"unit":null}`)
+	first.must(http.MethodPatch, "/api/v1/admin/vehicles/6", "ADMIN_TOKEN", `{"hourly_rate":null,"color":"pink"}`)
+	require.NoError(t, first.stop())
+
+	again := begin(t, dir, shared)
+	var changed struct{ Color string }
+	again.ask(http.MethodGet, "/api/v1/admin/vehicles/6", "ADMIN_TOKEN", "", &changed)
+	if changed.Color == "pink" {
+		t.Errorf("vehicle 6 is %+v, want it as in the demo", changed)
+	}
+	again.whole("BOOKING_ACTIVE", "BOOKING_UPCOMING", "BOOKING_OTHER_AGENCY", "BOOKING_COMPLETED")
+	if id, there := again.env["BOOKING_OTHER"]; there {
+		t.Errorf("booking %s begins at a station of another agency", id)
+	}
+}

@@ -118,11 +118,12 @@ func (p endpoints) await(ctx context.Context, condition string, holds func(conte
 
 func (p endpoints) serviceReady(ctx context.Context) bool { return world.Ready(ctx, p.internal) }
 
-// reporting reports whether all these vehicles are online and have a reported state.
-func reporting(ctx context.Context, postgres *pg.DB, ids []telematics.VehicleID) bool {
-	for _, id := range ids {
-		twin, err := vehicles.New(postgres).Twin(ctx, id)
-		if err != nil || twin.Contact.At(time.Now()) != telematics.Online || len(twin.Snapshot) == 0 {
+// reporting reports whether all these vehicles are online and have a reported state, but for those
+// that have another unit on record.
+func reporting(ctx context.Context, postgres *pg.DB, demo []telematics.Vehicle) bool {
+	for _, v := range demo {
+		twin, err := vehicles.New(postgres).Twin(ctx, v.ID)
+		if err != nil || twin.Unit == v.Unit && (twin.Contact.At(time.Now()) != telematics.Online || len(twin.Snapshot) == 0) {
 			return false
 		}
 	}

@@ -214,7 +214,7 @@ func (e *environment) importFleet(ctx context.Context, postgres *pg.DB) error {
 	if _, err := postgres.Migrate(ctx); err != nil {
 		return err
 	}
-	if err := e.importVehicles(ctx, vehicles.New(postgres)); err != nil {
+	if err := e.importRecord(ctx, vehicles.New(postgres)); err != nil {
 		return err
 	}
 	// The embedded MQTT broker has no retained messages of the last run.
@@ -225,19 +225,23 @@ func (e *environment) importFleet(ctx context.Context, postgres *pg.DB) error {
 	return err
 }
 
-// importVehicles stores the record of the demo fleet. It leaves a vehicle as it is that the
-// developer has moved to another agency, and that is booked there: changes by the developer come
-// first.
-func (e *environment) importVehicles(ctx context.Context, fleet *vehicles.Fleet) error {
+// importRecord stores the record of the demo fleet. What the developer has changed so that it is
+// refused stays as it is, such as a vehicle that is booked at another agency.
+func (e *environment) importRecord(ctx context.Context, fleet *vehicles.Fleet) error {
 	var refusal *telematics.Error
 	_, err := fleet.Import(ctx, e.fleet.record)
 	if !errors.As(err, &refusal) {
 		return err
 	}
-	for _, v := range e.fleet.record.Vehicles { // the import has written all else
-		one := vehicles.FleetFile{Vehicles: []telematics.Vehicle{v}, Rates: e.fleet.record.Rates}
-		if _, err := fleet.Import(ctx, one); errors.As(err, &refusal) {
-			e.log.Warn("vehicle left as it is; start with an empty data folder to have that of the demo", "vehicle", v.ID, "err", err)
+	agencies := e.fleet.record
+	agencies.Vehicles = nil
+	parts := []vehicles.FleetFile{agencies}
+	for _, v := range e.fleet.record.Vehicles {
+		parts = append(parts, vehicles.FleetFile{Vehicles: []telematics.Vehicle{v}, Rates: e.fleet.record.Rates})
+	}
+	for _, part := range parts {
+		if _, err := fleet.Import(ctx, part); errors.As(err, &refusal) {
+			e.log.Warn("left as it is on record; start with an empty data folder to have it as in the demo", "err", err)
 		} else if err != nil {
 			return err
 		}

@@ -102,16 +102,16 @@ func (f fleet) simulates(id telematics.VehicleID) bool { return !slices.Contains
 
 // reportingFirst returns the simulated vehicles that report immediately: not those that are
 // lost, or have a slow radio.
-func (e *environment) reportingFirst() []telematics.VehicleID {
-	var ids []telematics.VehicleID
+func (e *environment) reportingFirst() []telematics.Vehicle {
+	var first []telematics.Vehicle
 	for _, v := range e.fleet.record.Vehicles {
 		profile, ok := simulator.Demo(v.ID)
-		first := ok && profile.Gone == 0 && profile.Latency == nil || v.Protocol == ovms.Protocol || v.Protocol == teltonika.Protocol
-		if first && e.Latency != "cellular" && e.fleet.simulates(v.ID) {
-			ids = append(ids, v.ID)
+		reports := ok && profile.Gone == 0 && profile.Latency == nil || v.Protocol == ovms.Protocol || v.Protocol == teltonika.Protocol
+		if reports && e.Latency != "cellular" && e.fleet.simulates(v.ID) {
+			first = append(first, v)
 		}
 	}
-	return ids
+	return first
 }
 
 // provisionEvery is the interval at which the keys are read: shorter than the service takes to

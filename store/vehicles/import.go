@@ -392,6 +392,9 @@ func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 			payment_wait = excluded.payment_wait,
 			fee_limit = excluded.fee_limit, best_effort_unlock = excluded.best_effort_unlock`,
 		rows)
+	if refusal := pq.As(err); refusal != nil && refusal.Constraint == "agencies_code_unique" {
+		return 0, &telematics.Error{Code: telematics.IDTaken, Message: "Another agency has the code of one of these agencies.", Cause: err}
+	}
 	if err != nil {
 		return 0, err
 	}

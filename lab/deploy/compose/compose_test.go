@@ -3,6 +3,7 @@ package compose_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -213,6 +214,27 @@ func TestCompose_HandsTheServicesSecretsToAnOperatorToo(t *testing.T) {
 	want := "postgres://motorpool:pg1@postgres:5432/motorpool?sslmode=disable mq2 YWdlbmN5Lys9PQ=="
 	if err != nil || strings.TrimSpace(string(out)) != want {
 		t.Errorf("%s prints %s, %v; want %s", writes, out, err, want)
+	}
+}
+
+// What people have changed, such as by a booking of a vehicle that moved to another agency, may let
+// the import of the demo fleet be refused at the next start.
+func TestCompose_StartsWhereTheImportIsRefused(t *testing.T) {
+	script := strings.ReplaceAll(strings.Join(compose(t).Services["motorpool"].Command, ""), "$$", "$")
+	script = strings.ReplaceAll(script, "/secrets/env", "./env")
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "env"), nil, 0o600))
+	for code, want := range map[int]string{0: "serves", 3: "serves", 6: ""} {
+		program := fmt.Sprintf("#!/bin/sh\ncase $1 in import) exit %d;; serve) echo serves;; esac\n", code)
+		if err := os.WriteFile(filepath.Join(dir, "motorpool"), []byte(program), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+		command := exec.Command("sh", "-euc", script)
+		command.Dir, command.Env = dir, []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+		out, err := command.Output()
+		if got := strings.TrimSpace(string(out)); got != want || (err == nil) != (want != "") {
+			t.Errorf("after an import with exit code %d the container prints %q, %v; want %q", code, got, err, want)
+		}
 	}
 }
 
