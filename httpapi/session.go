@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/labstack/echo/v4"
+
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
@@ -175,6 +177,10 @@ func (s sessions) refuseOn(c *request.Call, p pages.Page, err error) error {
 	}
 	failure, status := c.Fail(err)
 	p.Message = failure.Message
+	if c.Request().Method == http.MethodGet && p.Action == "" && status == http.StatusServiceUnavailable {
+		// The browser repeats it.
+		c.SetHeader("Refresh", c.Response().Header().Get(echo.HeaderRetryAfter))
+	}
 	return s.page(c, status, p)
 }
 

@@ -117,6 +117,20 @@ func TestSession_StreamsEndWithIt(t *testing.T) {
 	}
 }
 
+func TestSignIn_APageForWhichAServerIsMissingRepeatsItself(t *testing.T) {
+	var signIn *signin.SignIn
+	a := newAPI(t, withSignIn(t, &signIn))
+	sessions := signIn.Store.(*signintest.Sessions)
+	link := "/auth/once?code=" + must(signIn.Offer(t.Context(), adminToken(), time.Minute))
+	sessions.Fail(1)
+	a.get(link, anonymous).answers(503).heads("Refresh", "10")
+	for target, status := range map[string]int{link: 200, "/auth/once?code=x": 401} {
+		if again := a.get(target, anonymous).answers(status).header.Get("Refresh"); again != "" {
+			t.Errorf("%s repeats itself after %s s", target, again)
+		}
+	}
+}
+
 func TestSignIn_AnswersABrowserWithAPage(t *testing.T) {
 	a, _ := newBrowserAPI(t)
 	for target, want := range map[string]string{

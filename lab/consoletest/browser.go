@@ -108,9 +108,16 @@ func SignIn(t *testing.T, link string) []*http.Cookie {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       time.Minute,
 	}
-	response, err := client.Get(link)
-	require.NoError(t, err)
-	_ = response.Body.Close()
+	var response *http.Response
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+		var err error
+		response, err = client.Get(link)
+		require.NoError(t, err)
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusServiceUnavailable || time.Now().After(deadline) {
+			break // on a busy machine a server may be missing for a moment
+		}
+	}
 	var session []*http.Cookie
 	for _, cookie := range response.Cookies() {
 		if cookie.MaxAge >= 0 {
