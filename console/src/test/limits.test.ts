@@ -104,6 +104,22 @@ it('saves all rows that match, in their order, as a file', async () => {
   ]);
 });
 
+it('prints all rows that match, and says of a fleet that is too large how many are left out', async () => {
+  await open({ vehicles: many(2345) });
+  await pages.until(() => count() === '2345 / 2345');
+  dispatchEvent(new Event('beforeprint'));
+  expect(listed()).toHaveLength(2000);
+  expect(pages.texts('table')[0]).toMatch(/and 345 more$/);
+  dispatchEvent(new Event('afterprint'));
+  await pages.until(() => listed().length < 60);
+  await pages.open('#/?q=unit-12', 'h1');
+  await pages.until(() => count() === '111 / 2345');
+  dispatchEvent(new Event('beforeprint'));
+  expect(listed()).toHaveLength(111);
+  expect(pages.texts('table')[0]).not.toContain('more');
+  expect(pages.requests.filter((r) => r.startsWith('GET vehicles?ids=') && r.split(',').length > 60)).toEqual([]);
+});
+
 it('leads the keyboard through rows that are not in the document yet', async () => {
   await open({ vehicles: many(500) });
   await pages.until(() => count() === '500 / 500');
