@@ -36,7 +36,13 @@ it.each([
   ['12.3456', 'IQD', null],
   ['12.505', 'EUR', null],
   ['12.5', 'JPY', null],
-  ['1.234,50', 'EUR', null],
+  ['1.234,50', 'EUR', 1234.5],
+  ['12.345,678', 'BHD', 12345.678],
+  ['1.234', 'EUR', null],
+  ['1.23,50', 'EUR', null],
+  ['1,234,50', 'EUR', null],
+  ['1234.567,50', 'EUR', null],
+  ['12,50 CHF', 'EUR', null],
   ['-1', 'EUR', null],
   ['', 'EUR', null],
   ['1e2', 'EUR', null],
@@ -52,6 +58,15 @@ it.each([
   expect(amountText(amount, currency, locale)).toBe(want);
   expect(parseAmount(want, currency)).toBe(amount);
 });
+
+it.each([
+  [1234567.5, 'EUR', 'de'],
+  [1234.5, 'EUR', 'en-GB'],
+  [1320.5, 'HUF', 'en'],
+  [12.345, 'BHD', 'de'],
+])('reads %s %s as pages in %s write it', (value, currency, locale) =>
+  expect(parseAmount(money(value, currency, locale), currency)).toBe(value),
+);
 
 it('has the decimals of the service, not of the browser', () => {
   expect(['EUR', 'HUF', 'JPY', 'BHD', 'IQD'].map(decimals)).toEqual([2, 2, 0, 3, 3]);

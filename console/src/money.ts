@@ -22,11 +22,14 @@ export const decimals = (currency: string): number => notTwo[currency] ?? 2;
 export const toMinor = (amount: number, currency: string) => Math.round(amount * 10 ** decimals(currency));
 export const fromMinor = (minor: number, currency: string) => minor / 10 ** decimals(currency);
 
-/** The amount that a person has typed, with a comma or a point; null: it is none of this currency. */
+// With the currency or without; thousands are apart only where the decimals follow: 1.234 alone could be either.
+const amountPattern = /^[\s\p{Sc}]*(\d{1,10}|\d{1,3}(?:\.\d{3})+(?=,)|\d{1,3}(?:,\d{3})+(?=\.))(?:[.,](\d+))?[\s\p{Sc}]*$/u;
+
+/** The amount that a person has typed, or copied, with a comma or a point; null: it is none of this currency. */
 export function parseAmount(text: string, currency: string): number | null {
-  const found = text.trim().match(/^(\d{1,10})(?:[.,](\d+))?$/);
+  const found = text.replace(currency, '').match(amountPattern);
   if (!found || (found[2] ?? '').length > decimals(currency)) return null;
-  return Number(`${found[1]}.${found[2] ?? '0'}`);
+  return Number(`${found[1]!.replace(/\D/g, '')}.${found[2] ?? '0'}`);
 }
 
 /** The text of an amount in a field, with all decimals and without the currency. */
