@@ -109,6 +109,22 @@ it('names the agency whose commands are halted', async () => {
   await pages.until(() => /\(agency 7: Isar Mobility\): .* 1 vehicle;/.test(pages.texts('.halt')[0] ?? ''));
 });
 
+it('reads on in the commands of the last day, and shows since when where a time is chosen', async () => {
+  const list = Array.from({ length: 3 }, (_, n) => command(n + 1, { requested_at: ago(n) }));
+  const next = [command(9, { requested_at: ago(60) })];
+  answers.commands = (path: string) => (path.includes('cursor=') ? next : Object.assign(list, { next: 'more' }));
+  await pages.open('#/commands?from=-24h', 'tr[data-command]');
+  await pages.until(() => [...document.querySelectorAll('button')].some((b) => b.textContent === 'Read more'));
+  await new Promise((done) => setTimeout(done, 5)); // the last day begins later
+  [...document.querySelectorAll('button')].find((b) => b.textContent === 'Read more')!.click();
+  await pages.until(() => pages.texts('tr[data-command]').length === 4);
+
+  [...document.querySelectorAll('button')].find((b) => b.textContent === 'from … to')!.click();
+  await tick();
+  const from = document.querySelector<HTMLInputElement>('input[type="datetime-local"]')!.value;
+  expect(Math.abs(Date.parse(from) - Date.now() + 86_400_000)).toBeLessThan(120_000);
+});
+
 it('asks which vehicle is meant where several have one plate', async () => {
   await pages.open('#/commands', 'input[list]');
   const input = document.querySelector<HTMLInputElement>('input[list]')!;
