@@ -45,7 +45,8 @@ export function passes(c: Command, f: Filters): boolean {
   );
 }
 
-const compact = (text: string) => text.replaceAll(/[\s-]/g, '').toLowerCase();
+/** A plate as people also write it: mim2101. */
+export const compact = (text: string) => text.replaceAll(/[\s-]/g, '').toLowerCase();
 
 type Named = Pick<VehicleRow, 'id' | 'plate'>;
 

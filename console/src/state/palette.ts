@@ -1,4 +1,5 @@
 // What the palette finds: vehicles, what may be done to them, pages and settings.
+import { compact } from '../pages/match';
 import type { Ordered } from './actions';
 import type { VehicleRow } from './vehicleRow';
 
@@ -63,7 +64,6 @@ export function bookingPage(query: string): string | null {
 }
 
 const wordsOf = (query: string) => query.toLowerCase().split(/\s+/).filter(Boolean);
-const compact = (text: string) => text.replaceAll(/[\s-]/g, '');
 const mean = (scores: number[]) => scores.reduce((a, b) => a + b, 0) / scores.length;
 
 function scoreAll(words: string[], text: string): number | null {

@@ -1,5 +1,6 @@
 // Which vehicles a list shows, and in which order.
 import { compareTexts } from '../format';
+import { compact } from '../pages/match';
 import { isLow, type VehicleRow } from './vehicleRow';
 
 /** Which vehicles are shown. Empty values do not restrict. */
@@ -24,7 +25,7 @@ export function passes(filter: Partial<Filter>): (row: VehicleRow) => boolean {
     (!filter.agency || row.agency === agency) &&
     (!filter.lock || row.locked === (filter.lock === 'locked')) &&
     (!filter.energy || (filter.energy === 'charging' ? row.charging === true : isLow(row))) &&
-    words.every((word) => row.text.includes(word));
+    words.every((word) => row.text.includes(word) || compact(row.plate).includes(compact(word)));
 }
 
 const statuses = ['available', 'booked', 'in_use', 'maintenance', 'inactive'];

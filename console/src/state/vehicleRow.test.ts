@@ -134,6 +134,9 @@ describe('filters', () => {
     [{ energy: 'low' }, false],
     [{ q: 'corsa M-im' }, true],
     [{ q: 'unit-42 golf' }, false],
+    [{ q: 'mim42' }, true],
+    [{ q: 'corsa M-IM42' }, true],
+    [{ q: 'mim43' }, false],
   ])('%j: %s', (filter, shown) => expect(passes(filter)(car)).toBe(shown));
   it('find low energy and a lock only where they are known', () => {
     expect(passes({ energy: 'low' })({ ...car, energy: 19 })).toBe(true);
