@@ -592,6 +592,13 @@ func (d *desk) showsEveryPage(t *testing.T) {
 		p.Press("Escape")
 		p.Gone("dialog[open]")
 	}
+	p.Open("#/")
+	p.Resize(1440, 900)
+	speak(p, "de")
+	if height := consoletest.Value[float64](p, `document.querySelector('.bar').offsetHeight`); height > 40 {
+		t.Errorf("the German bar of the fleet is %g px high in a window of 1440 px, want one row", height)
+	}
+	speak(p, "en")
 }
 
 // speak chooses a language, as the menu does.

@@ -59,7 +59,7 @@ var fleetFilters = []struct{ query, where string }{
 	{"lock=unlocked&status=available", "locked = 'false' and v.status = 'available'"},
 	{"energy=low", "energy::numeric < 20"},
 	{"q=m-lf 12 golf", "words like '%m-lf%' and words like '%12%' and words like '%golf%'"},
-	{"q=lf-77", "words like '%lf-77%' or v.plate_number like '%LF 77%'"}, // also of those without a unit
+	{"q=lf-77", "words like '%lf-77%' or v.plate_number like '%LF 77%'"},
 	{"q=mlf77", "v.plate_number like '%LF 77%'"},
 	{
 		"status=available&contact=online&agency=5&lock=locked&energy=low",

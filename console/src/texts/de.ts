@@ -434,7 +434,7 @@ export const de: Texts = {
     entries: 'Einträge',
     changes: 'nur Änderungen',
   },
-  exportCSV: 'Als CSV sichern',
+  exportCSV: 'CSV sichern',
   readMore: 'Mehr lesen',
   noCommandsFound: 'Kein Befehl passt. Entfernen Sie einen Filter.',
   noCommandsYet: 'Noch wurde kein Befehl gesendet. Öffnen Sie ein Fahrzeug und senden Sie einen:',

@@ -1,1 +1,0 @@
-import"./index-BnIr6-nN.js";import{$ as e,M as t,Mt as n,Z as r,jt as i,pt as a,tt as o,yt as s}from"./index.svelte-DCN6Jdv6.js";var c=o(`<a> </a>`);function l(o,l){n(l,!0);var u=c(),d=s(u,!0);a(e=>{t(u,`href`,`#/client?${e??``}`),r(d,l.client)},[()=>new URLSearchParams({agency_id:String(l.agency),client:l.client})]),e(o,u),i()}export{l as t};
