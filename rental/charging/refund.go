@@ -90,8 +90,12 @@ func (w *worker) createRefund(ctx context.Context) (rental.Result, error) {
 		return w.settleRefund(made), nil
 	}
 	switch w.failure("refund", err).Kind {
-	case rental.Refused, rental.NotKnown, rental.CardRefused, rental.TooSmall:
+	case rental.Refused, rental.NotKnown, rental.CardRefused:
 		return w.refundFailed(rental.CodeRefused), nil
+	case rental.TooSmall: // nothing is to be paid back
+		r := w.settled(rental.Paid)
+		r.DeclineCode = rental.CodeTooSmall
+		return w.withActivity(r), nil
 	case rental.WrongState:
 		return w.findRefund(ctx)
 	case rental.BrokenThere:

@@ -115,6 +115,26 @@ func TestRefund_FailsBeforeItsReplyCame(t *testing.T) {
 	})
 }
 
+// tooSmall is a processor that cannot refund so little.
+type tooSmall struct{ *rentaltest.Bank }
+
+func (tooSmall) Refund(context.Context, string, rental.RefundRequest) (rental.Refund, error) {
+	return rental.Refund{}, &rental.ProcessorError{Kind: rental.TooSmall}
+}
+
+func TestRefund_OfTooLittleIsOverWithoutOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(pays)
+		w.collect(func(c *charging.Config) { c.Processor = tooSmall{w.bank} })
+		refund := w.refundOf(client, w.paid(client), 1)
+		w.after(time.Hour)
+		w.wantState(refund, rental.Paid)
+		if is := w.is(refund); is.Settled != 0 || is.DeclineCode != rental.CodeTooSmall || !is.NextAttempt.IsZero() {
+			t.Errorf("the refund %+v, want nothing refunded, and no other attempt", is)
+		}
+	})
+}
+
 func TestRefund_NoMoreThanWasPaid(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)

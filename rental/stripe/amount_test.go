@@ -123,4 +123,6 @@ func TestAmounts_PartialRefundsDoNotExceedThePayment(t *testing.T) {
 			}
 		}
 	}
+	_, err := w.Refund(t.Context(), "least", rental.RefundRequest{Refund: uuid.New(), Intent: "pi_1", Amount: 9, Currency: "BHD"})
+	_ = w.failure(err, rental.TooSmall)
 }

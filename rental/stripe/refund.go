@@ -3,6 +3,7 @@ package stripe
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 	api "github.com/stripe/stripe-go/v85"
@@ -10,11 +11,17 @@ import (
 	"motorpool/rental"
 )
 
-// Refund refunds a part of a payment.
+var errRoundsToNothing = errors.New("it is less than can be refunded in its currency")
+
+// Refund refunds a part of a payment. It sends no request for an amount that rounds to nothing.
 func (p *Processor) Refund(ctx context.Context, key string, r rental.RefundRequest) (rental.Refund, error) {
+	amount := amountBack(r.Amount, r.Currency)
+	if amount == 0 {
+		return rental.Refund{}, &rental.ProcessorError{Kind: rental.TooSmall, Cause: errRoundsToNothing}
+	}
 	params := &api.RefundCreateParams{
 		PaymentIntent: api.String(r.Intent),
-		Amount:        api.Int64(amountBack(r.Amount, r.Currency)),
+		Amount:        api.Int64(amount),
 		Metadata:      map[string]string{metaCharge: r.Refund.String()},
 	}
 	params.SetIdempotencyKey(key)
