@@ -31,7 +31,7 @@ var arrows = map[string][]string{
 	"rental/areas":        {"rental", "telematics"},
 	"rental/charging":     {"guard", "rental", "telematics"},
 	"rental/transitions":  {"guard", "rental", "telematics", "telematics/delivery"},
-	"rental/wallet":       {"rental", "telematics"},
+	"rental/wallet":       {"guard", "rental", "telematics"},
 	"rental/rentaltest":   {"rental", "rental/stripe", "simulator/sandbox", "telematics"},
 	"rental/stripe":       {"rental", "telematics"}, "simulator/sandbox": {},
 	"broker": {
@@ -66,7 +66,7 @@ var arrows = map[string][]string{
 		"telematics", "telematics/v1", "telematics/delivery", "store/activity", "store/idempotency", "store/vehicles",
 		"store/pg", "store/groupcommit", "store/unavailable",
 	},
-	"store/activity":    {"telematics", "store/pg", "store/groupcommit", "store/unavailable"},
+	"store/activity":    {"guard", "telematics", "store/pg", "store/groupcommit", "store/unavailable"},
 	"store/alerts":      {"alerts", "guard", "telematics", "rental", "store/activity", "store/vehicles", "store/pg", "store/unavailable"},
 	"store/areas":       {"telematics", "rental", "rental/areas", "store/activity", "store/pg", "store/unavailable"},
 	"store/agencykeys":  {"telematics", "rental", "store/pg", "store/unavailable"},

@@ -100,6 +100,7 @@ type Broker struct {
 	started      sync.WaitGroup  // commands of Start in flight
 
 	lateSince atomic.Pointer[time.Time] // when the first late command was seen; nil: there is none
+	unswept   guard.Outage              // overdue commands cannot be read
 }
 
 // New assembles a broker and registers its metrics. It does no I/O before Run.

@@ -23,6 +23,7 @@ type eventPublisher struct {
 	queue   chan telematics.Event
 	gap     atomic.Bool // something was dropped since the log last took anything
 	full    atomic.Bool // likewise: because the queue was full
+	outage  guard.Outage
 }
 
 func newEventPublisher(c Config, metrics *metrics) *eventPublisher {
@@ -144,17 +145,14 @@ func (t *eventPublisher) append(ctx context.Context, batch []telematics.Event) {
 	for giveUp := time.Now().Add(eventRetryFor); ; {
 		missing, err := t.try(ctx, events)
 		t.metrics.eventsPublished.Add(float64(withoutResets(events) - withoutResets(missing)))
+		t.outage.Note(ctx, t.logger, "events not published", err)
 		if err == nil {
 			return
 		}
 		events = missing
 		if gap || ctx.Err() != nil || time.Now().After(giveUp) {
 			// With a gap, the log was unavailable or too slow before: no further attempt.
-			dropped := withoutResets(missing)
-			if dropped > 0 {
-				t.logger.Warn("events dropped, subscribers get a reset", "count", dropped, "err", err)
-			}
-			t.drop(dropped, notStored)
+			t.drop(withoutResets(missing), notStored)
 			return
 		}
 		select {

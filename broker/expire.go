@@ -36,8 +36,8 @@ func (b *Broker) sweepOnce(ctx context.Context, limit int) (next int) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	overdue, err := b.config.Commands.Overdue(ctx, b.now().Add(-ownerGrace), limit)
+	b.unswept.Note(ctx, b.config.Logger, "overdue commands not read", err)
 	if err != nil {
-		b.config.Logger.Warn("overdue commands not read, retrying", "err", err)
 		b.lateSince.Store(nil) // after an outage, owners have as much time again
 		return 0
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 )
 
@@ -40,11 +41,8 @@ func (h *halts) set(read telematics.Halts, at time.Time) {
 
 // watchHalts reads the halts every haltsEvery, until the context ends.
 func (b *Broker) watchHalts(ctx context.Context) error {
-	read := func() {
-		if err := b.readHalts(ctx); err != nil && ctx.Err() == nil {
-			b.config.Logger.Warn("halts not read, no command is sent until they are", "err", err)
-		}
-	}
+	var outage guard.Outage
+	read := func() { outage.Note(ctx, b.config.Logger, "halts not read, no command is sent", b.readHalts(ctx)) }
 	read()
 	return b.each(ctx, haltsEvery, "read halts", read)
 }

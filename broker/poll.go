@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 )
 
@@ -31,11 +32,10 @@ func (b *Broker) pollRecord(ctx context.Context) error {
 	poll := time.NewTicker(pollEvery / pollParts)
 	defer poll.Stop()
 	began, polled := time.Now(), 0 // parts since
-	var warned time.Time
+	var outage guard.Outage
 	read := func(of waiting) {
-		if err := b.readUpdates(ctx, of); err != nil && time.Since(warned) >= pollEvery {
-			warned = time.Now()
-			b.config.Logger.Warn("settled commands not read, retrying", "waiting", len(of.unanswered)+len(of.received), "err", err)
+		if len(of.unanswered)+len(of.received) > 0 || b.waiters.count() == 0 {
+			outage.Note(ctx, b.config.Logger, "settled commands not read", b.readUpdates(ctx, of))
 		}
 	}
 	for {

@@ -71,7 +71,7 @@ type Sender struct {
 	http    *http.Client
 	targets []*target
 	open    map[string]postable // by labels; as they were last read
-	unread  bool                // the last read failed
+	unread  guard.Outage
 	sent    *prometheus.CounterVec
 }
 
@@ -80,7 +80,7 @@ type target struct {
 	api    string
 	host   string
 	sent   map[string]sentAlert // by labels
-	failed bool                 // the last request
+	outage guard.Outage
 }
 
 type sentAlert struct {
@@ -154,42 +154,27 @@ func (s *Sender) look(ctx context.Context) {
 	reading, cancel := context.WithTimeout(ctx, s.http.Timeout)
 	defer cancel()
 	open, err := s.Open(reading)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return
-	case err != nil && !s.unread:
-		s.Logger.Warn("open alerts not read, the last ones stay at the alertmanager", "err", err)
-	case err == nil:
+	}
+	if s.unread.Note(ctx, s.Logger, "open alerts not read, the last ones stay at the alertmanager", err); err == nil {
 		s.open = map[string]postable{}
 		for _, a := range open {
 			p := s.postable(a)
 			s.open[key(p.Labels)] = p
 		}
 	}
-	s.unread = err != nil
 	if s.open == nil {
 		return // it was never read
 	}
 	var all sync.WaitGroup
 	for _, t := range s.targets {
 		all.Go(func() {
-			s.note(ctx, t, s.Guard.Try("send alerts", func() error { return s.update(ctx, t) }))
+			err := s.Guard.Try("send alerts", func() error { return s.update(ctx, t) })
+			t.outage.Note(ctx, s.Logger.With("alertmanager", t.host), "alertmanager unavailable, alerts are not sent", err)
 		})
 	}
 	all.Wait()
-}
-
-// note logs when an Alertmanager becomes unavailable, and when it is available again.
-func (s *Sender) note(ctx context.Context, t *target, err error) {
-	switch {
-	case ctx.Err() != nil:
-		return
-	case err != nil && !t.failed:
-		s.Logger.Warn("alertmanager unavailable, alerts are not sent", "alertmanager", t.host, "err", err)
-	case err == nil && t.failed:
-		s.Logger.Info("alertmanager available again", "alertmanager", t.host)
-	}
-	t.failed = err != nil
 }
 
 // update sends what an Alertmanager lacks: alerts that it was not sent, or not for Config.Repeat,

@@ -182,7 +182,7 @@ func TestSender_AnUnavailableAlertmanagerGetsAllLaterAndDelaysNoOther(t *testing
 		t.Errorf("got %v; the other %d requests", got, healthy.bodies)
 	}
 	text := w.log.String()
-	if strings.Count(text, "alertmanager unavailable") != 1 || strings.Count(text, "available again") != 1 ||
+	if strings.Count(text, "alertmanager unavailable") != 2 || strings.Count(text, "outage ended") != 1 ||
 		strings.Contains(text, "hush") {
 		t.Errorf("logged:\n%s", text)
 	}
@@ -191,7 +191,7 @@ func TestSender_AnUnavailableAlertmanagerGetsAllLaterAndDelaysNoOther(t *testing
 	}
 	broken.Close()
 	w.after(time.Hour)
-	if text := w.log.String(); strings.Count(text, "alertmanager unavailable") != 2 || strings.Contains(text, "hush") {
+	if text := w.log.String(); strings.Count(text, "outage began") != 2 || strings.Contains(text, "hush") {
 		t.Errorf("logged:\n%s", text)
 	}
 }
@@ -210,7 +210,7 @@ func TestSender_RepeatsTheLastAlertsWhileTheyCannotBeRead(t *testing.T) {
 	if got := r.take(); len(got) != 3 || !got[2].EndsAt.After(w.at) {
 		t.Errorf("sent %+v", got)
 	}
-	if n := strings.Count(w.log.String(), "not read"); n != 2 {
+	if n := strings.Count(w.log.String(), "outage began"); n != 2 {
 		t.Errorf("logged %d times:\n%s", n, &w.log)
 	}
 }

@@ -15,8 +15,7 @@ func (h *Handler) Conclude(ctx context.Context) {
 	ctx, cancel := h.step(ctx)
 	defer cancel()
 	unconfirmed, err := h.Commands.Unconfirmed(ctx, h.Now().Add(-concludeWithin), h.last, concludeBatchSize)
-	if err != nil {
-		h.Logger.Warn("unconfirmed commands not read, retrying", "err", err)
+	if h.outage.Note(ctx, h.Logger, "unconfirmed commands not read", err); err != nil {
 		return
 	}
 	var looking sync.WaitGroup

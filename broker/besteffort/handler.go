@@ -83,7 +83,8 @@ type Config struct {
 // Handler handles the commands of such units. It is safe for concurrent use, except Conclude.
 type Handler struct {
 	Config
-	last telematics.Command // that Conclude has checked; zero: it begins anew
+	last   telematics.Command // that Conclude has checked; zero: it begins anew
+	outage guard.Outage       // of Conclude
 
 	answersToNone, confirmedLate, contradicted prometheus.Counter
 }

@@ -106,11 +106,11 @@ func (in *Ingest) storeHealth(ctx context.Context) {
 	}
 	ctx, cancel := in.step(ctx)
 	defer cancel()
-	if err := in.Health.StoreHealth(ctx, drained); err != nil {
+	err := in.Health.StoreHealth(ctx, drained)
+	if in.outages.health.Note(ctx, in.Logger, "health of units not stored", err); err != nil {
 		for _, found := range drained {
 			in.health.note(found)
 		}
-		in.Logger.Warn("health of units not stored, retrying", "units", len(drained), "err", err)
 	}
 }
 

@@ -90,6 +90,7 @@ type Ingest struct {
 	latest       latestPresence
 	unknownUnits *unknownUnits
 	health       *health
+	outages      struct{ aged, health, unknownUnits guard.Outage }
 }
 
 // New assembles an Ingest and registers its metrics. It does no I/O before Run.
@@ -164,9 +165,7 @@ func (in *Ingest) publishAged(ctx context.Context) {
 	ctx, cancel := in.step(ctx)
 	defer cancel()
 	aged, err := in.Contacts.Aged(ctx)
-	if err != nil && ctx.Err() == nil {
-		in.Logger.Warn("silent vehicles not read, retrying", "err", err)
-	}
+	in.outages.aged.Note(ctx, in.Logger, "silent vehicles not read", err)
 	in.Changed(aged)
 }
 

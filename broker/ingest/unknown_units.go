@@ -82,8 +82,8 @@ func (in *Ingest) storeUnknownUnits(ctx context.Context) {
 	}
 	ctx, cancel := in.step(ctx)
 	defer cancel()
-	if err := in.UnknownUnits.StoreUnknownUnits(ctx, heard); err != nil {
+	err := in.UnknownUnits.StoreUnknownUnits(ctx, heard)
+	if in.outages.unknownUnits.Note(ctx, in.Logger, "unknown units not stored", err); err != nil {
 		in.unknownUnits.putBack(heard)
-		in.Logger.Warn("unknown units not stored, retrying", "count", len(heard), "err", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -137,10 +138,10 @@ func (c *catchUp) isCovered(ctx context.Context) bool {
 // readAll reads the retained presence of all units in the database.
 func (c *catchUp) readAll(ctx context.Context) error {
 	count, began, after := 0, time.Now(), telematics.Unit("")
+	var outage guard.Outage
 	for ctx.Err() == nil {
 		units, err := c.unitsAfter(ctx, after)
-		if err != nil {
-			c.config.Logger.Warn("units not read, retrying", "err", err)
+		if outage.Note(ctx, c.config.Logger, "units not read", err); err != nil {
 			pause(ctx, c.config.CatchUpAfter)
 			continue
 		}

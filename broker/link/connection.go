@@ -16,6 +16,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/google/uuid"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -83,17 +84,20 @@ func (l *Link) maintain(ctx context.Context, ln *connection, take func(telematic
 		backoff.WithMaxInterval(longestReconnect),
 		backoff.WithMaxElapsedTime(0), // never give up
 	)
+	var outage guard.Outage
 	for attempt := 0; ; attempt++ {
 		node := ln.nodes[attempt%len(ln.nodes)]
-		err := l.runConnection(ctx, ln, node, take, wait.Reset)
+		note := func(err error) {
+			outage.Note(ctx, l.config.Logger.With("connection", ln.name, "node", host(node)), "mqtt connection failed", err)
+		}
+		err := l.runConnection(ctx, ln, node, take, func() { wait.Reset(); note(nil) })
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		ln.why.Store(&err)
-		pause := wait.NextBackOff()
-		l.config.Logger.Warn("mqtt connection failed, retrying", "connection", ln.name, "node", host(node), "err", err, "retry_in", pause)
+		note(err)
 		select {
-		case <-time.After(pause):
+		case <-time.After(wait.NextBackOff()):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/broker"
+	"motorpool/guard"
 	"motorpool/rental"
 	"motorpool/store/agencykeys"
 	"motorpool/store/commands"
@@ -242,19 +243,19 @@ func migrate(ctx context.Context, p *pg.DB, wanted bool, log *slog.Logger) error
 	if !wanted {
 		return nil
 	}
+	var outage guard.Outage
 	for {
 		if err := pg.Migrating(ctx, p); err != nil {
 			log.Warn("schema migration waits for another one", "err", err)
 		}
 		version, err := p.Migrate(ctx)
-		if err == nil {
+		if outage.Note(ctx, log, "schema migration failed", err); err == nil {
 			log.Info("schema is up to date", "version", version)
 			return nil
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		log.Warn("schema migration failed, retrying", "err", err, "retry_in", "2s")
 		select {
 		case <-time.After(2 * time.Second):
 		case <-ctx.Done():
@@ -274,36 +275,30 @@ const (
 // lapse cancels bookings that were not started in time, and ends pauses and maintenance,
 // repeatedly, until the context ends.
 func lapse(ctx context.Context, db *pg.DB, publish func(rental.Booking), log *slog.Logger) error {
-	note := func(activity string, changed []rental.Booking, err error) {
+	note := func(activity string, changed []rental.Booking) {
 		for _, b := range changed {
 			log.Info("booking was due to change", "activity", activity, "booking", int64(b.ID), "vehicle", int64(b.VehicleID))
 			publish(b)
 		}
-		if err != nil && ctx.Err() == nil {
-			log.Warn("bookings not changed that are due", "err", err)
-		}
 	}
 	tick := time.NewTicker(lapseEvery)
 	defer tick.Stop()
-	leapt := false // as of the last search
+	var outage guard.Outage
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		lapsed, err := rentals.Lapse(ctx, db, lapseBatch)
-		note(rental.BookingLapse, lapsed, err)
-		driven, err := rentals.EndPauses(ctx, db, lapseBatch)
-		note(rental.PauseEnd, driven, err)
+		lapsed, notLapsed := rentals.Lapse(ctx, db, lapseBatch)
+		note(rental.BookingLapse, lapsed)
+		driven, notDriven := rentals.EndPauses(ctx, db, lapseBatch)
+		note(rental.PauseEnd, driven)
+		var err error
 		for more := true; more && ctx.Err() == nil; {
 			more, err = rentals.EndMaintenance(ctx, db, lapseBatch)
 		}
-		was := leapt
-		leapt = errors.Is(err, pg.ErrClockLeapt)
-		if err != nil && (!leapt || !was) && ctx.Err() == nil {
-			log.Warn("vehicles not returned to service whose maintenance is over", "err", err)
-		}
+		outage.Note(ctx, log, "bookings and maintenance not changed that are due", errors.Join(notLapsed, notDriven, err))
 	}
 }
 
@@ -326,6 +321,7 @@ func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 		{"health of units", vehicles.ForgetHealth},
 		{"instances", instances.Forget},
 	}
+	outages := make([]guard.Outage, len(outdated))
 	tick := time.NewTicker(forgetEvery)
 	defer tick.Stop()
 	for {
@@ -334,13 +330,13 @@ func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 			return nil
 		case <-tick.C:
 		}
-		for _, rows := range outdated {
+		for i, rows := range outdated {
 			for more := true; more && ctx.Err() == nil; {
 				var err error
 				if more, err = rows.forget(ctx, db, forgetBatch); errors.Is(err, pg.ErrClockLeapt) {
 					log.Debug("outdated rows not removed yet", "what", rows.what, "err", err)
-				} else if err != nil {
-					log.Warn("outdated rows not removed", "what", rows.what, "err", err)
+				} else {
+					outages[i].Note(ctx, log, "outdated "+rows.what+" not removed", err)
 				}
 			}
 		}

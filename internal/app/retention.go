@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"motorpool/guard"
 	"motorpool/store/commands"
 )
 
@@ -28,13 +29,11 @@ func newMovedGauge(registry *prometheus.Registry) prometheus.Gauge {
 // moveSettled moves commands that were settled long ago to the partitions of their months, until
 // the context ends.
 func moveSettled(ctx context.Context, record *commands.Store, moved prometheus.Gauge, log *slog.Logger) error {
+	var outage guard.Outage
 	for {
 		more, err := record.MoveSettled(ctx)
-		switch {
-		case err == nil:
+		if outage.Note(ctx, log, "settled commands not moved", err); err == nil {
 			moved.SetToCurrentTime()
-		case ctx.Err() == nil:
-			log.Warn("settled commands not moved", "err", err)
 		}
 		wait := moveEvery
 		if more {

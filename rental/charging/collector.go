@@ -145,6 +145,7 @@ func serve[T any](
 	}
 	tick := time.NewTicker(l.every)
 	defer tick.Stop()
+	var outage guard.Outage
 	for {
 		n := claim(ctx, free)
 		if n == 0 {
@@ -155,9 +156,7 @@ func serve[T any](
 			due, err = take(ctx, n)
 			return err
 		})
-		if err != nil && ctx.Err() == nil {
-			l.log.Warn("due jobs not read", "what", l.what, "err", err)
-		}
+		outage.Note(ctx, l.log, "due "+l.what+" not read", err)
 		for _, one := range due {
 			workers.Go(func() {
 				defer func() { free <- struct{}{} }()

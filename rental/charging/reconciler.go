@@ -84,6 +84,7 @@ func (r *Reconciler) CommitsMayBeLost() { wakeUp(r.lost) }
 func (r *Reconciler) Run(ctx context.Context) error {
 	next := time.NewTimer(r.After)
 	defer next.Stop()
+	var outage guard.Outage
 	for back := lostWithin; ; {
 		select {
 		case <-ctx.Done():
@@ -100,10 +101,10 @@ func (r *Reconciler) Run(ctx context.Context) error {
 			compared, wait, err = r.compare(ctx, back)
 			return err
 		})
+		outage.Note(ctx, r.Logger, "payments not compared with the processor's", err)
 		switch {
-		case err != nil && ctx.Err() == nil:
+		case err != nil:
 			wait = min(compareRetry, r.After)
-			r.Logger.Warn("payments not compared with the processor's, retrying", "err", err, "retry_in", wait)
 		case compared:
 			back = nightly
 		}

@@ -290,11 +290,10 @@ func (r *Runner) Run(ctx context.Context) error {
 	})
 	tick := time.NewTicker(r.Every)
 	defer tick.Stop()
+	var outage guard.Outage
 	for ctx.Err() == nil {
 		due, err := r.Store.TakeTransitions(ctx, r.Batch, r.Lease)
-		if err != nil && ctx.Err() == nil {
-			r.Logger.Warn("due transitions not read", "err", err)
-		}
+		outage.Note(ctx, r.Logger, "due transitions not read", err)
 		for _, t := range due {
 			r.start(t)
 		}

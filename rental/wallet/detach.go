@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"motorpool/guard"
 	"motorpool/rental"
 )
 
@@ -46,10 +47,9 @@ func (w *Wallet) detach(ctx context.Context, client rental.ClientID, token strin
 func (w *Wallet) Run(ctx context.Context) error {
 	tick := time.NewTicker(detachEvery)
 	defer tick.Stop()
+	var outage guard.Outage
 	for {
-		if err := w.detachDue(ctx); err != nil && ctx.Err() == nil {
-			w.Log.WarnContext(ctx, "removed cards not detached, retrying", "err", err)
-		}
+		outage.Note(ctx, w.Log, "removed cards not detached", w.detachDue(ctx))
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

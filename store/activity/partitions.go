@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"motorpool/guard"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 )
@@ -12,10 +13,9 @@ import (
 // KeepPartitions adds the partitions of the next months, again and again. It blocks until the
 // context ends, and returns nil.
 func KeepPartitions(ctx context.Context, db *pg.DB, log *slog.Logger) error {
+	var outage guard.Outage
 	for {
-		if err := addPartitions(ctx, db); err != nil && ctx.Err() == nil {
-			log.Warn("partitions of the audit log not added, retrying", "err", err, "retry_in", partitionsEvery)
-		}
+		outage.Note(ctx, log, "partitions of the audit log not added", addPartitions(ctx, db))
 		select {
 		case <-ctx.Done():
 			return nil

@@ -70,7 +70,7 @@ func (s *Store) gather(batch []alarm) []alarm {
 func (s *Store) keepWriting(ctx context.Context, batch []alarm) {
 	for {
 		err := s.writeAlarms(context.WithoutCancel(ctx), batch)
-		if err == nil {
+		if s.unwritten.Note(ctx, s.Logger, "alarms of units not written", err); err == nil {
 			return
 		}
 		if ctx.Err() != nil || !unavailable.Is(err) {
@@ -78,7 +78,6 @@ func (s *Store) keepWriting(ctx context.Context, batch []alarm) {
 			s.Logger.Warn("alarms of units lost", "count", len(batch), "err", err)
 			return
 		}
-		s.Logger.Warn("alarms of units not written, retrying", "count", len(batch), "err", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(alarmsRetry):

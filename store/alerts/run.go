@@ -53,11 +53,8 @@ func (s *Store) sweepOnce(ctx context.Context) {
 		err = s.countOpen(ctx)
 	}
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
-	switch {
-	case err == nil:
+	if s.unswept.Note(ctx, s.Logger, "alerts not evaluated", err); err == nil {
 		s.metrics.lastSweep.SetToCurrentTime()
-	case ctx.Err() == nil:
-		s.Logger.Warn("alerts not evaluated, retrying", "err", err)
 	}
 }
 

@@ -55,7 +55,9 @@ type Store struct {
 	metrics *metrics
 	now     *time.Time // nil: the time of Postgres. Tests set it.
 
-	alarms chan alarm
+	alarms    chan alarm
+	unwritten guard.Outage // alarms cannot be written
+	unswept   guard.Outage // rules cannot be evaluated
 
 	sweeping     sync.Mutex // guards the fields below
 	receives     time.Time  // since then messages of units arrive; zero: they do not

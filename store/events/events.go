@@ -193,7 +193,7 @@ var errLost = errors.New("the place in the log of events is lost")
 // is unavailable it retries; where some masters of a cluster are, it continues with the events of
 // the others.
 func (l *Log) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
-	l.db.Retry(ctx, func(ctx context.Context, answered func()) error {
+	l.db.Retry(ctx, notRead, func(ctx context.Context, answered func()) error {
 		for {
 			events, at, err := l.latest(ctx, recent)
 			if err != nil {
@@ -205,13 +205,11 @@ func (l *Log) Follow(ctx context.Context, recent int, begin, next func([]telemat
 				return err
 			}
 		}
-	}, l.notRead)
+	})
 	return nil
 }
 
-func (l *Log) notRead(err error) {
-	l.db.Log.Warn("events not read from redis, reconnecting", "err", err)
-}
+const notRead = "events not read from redis"
 
 // followFrom follows each stream from a place, until one has lost it.
 func (l *Log) followFrom(ctx context.Context, at place, next func([]telematics.Event)) error {
@@ -222,13 +220,13 @@ func (l *Log) followFrom(ctx context.Context, at place, next func([]telematics.E
 	pages := make(chan page)
 	for stream, from := range at {
 		following.Go(func() {
-			l.db.Retry(ctx, func(ctx context.Context, answered func()) error {
+			l.db.Retry(ctx, notRead, func(ctx context.Context, answered func()) error {
 				err := l.followStream(ctx, stream, &from, answered, pages)
 				if errors.Is(err, errLost) {
 					stop(err)
 				}
 				return err
-			}, l.notRead)
+			})
 		})
 	}
 	answered := map[int]bool{} // streams, since next was called with none

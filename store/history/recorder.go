@@ -37,6 +37,7 @@ type Recorder struct {
 	guard   *guard.Guard
 	sampler *samples.Sampler
 	metrics *metrics
+	outage  guard.Outage // of Flush
 }
 
 // NewRecorder assembles a recorder. Run writes the samples that Record collects.
@@ -110,20 +111,17 @@ func (r *Recorder) Run(ctx context.Context) error {
 // keepPartitions adds partitions before their days begin, and drops those that are too old, until
 // the context ends. It calls ready when the first ones exist.
 func (r *Recorder) keepPartitions(ctx context.Context, ready func()) error {
+	var outage guard.Outage
 	for {
 		again := keepEvery
 		added, dropped, err := r.Keep(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
+		if outage.Note(ctx, r.log, "telemetry partitions not updated", err); err != nil {
 			again = keepAgain
-			r.log.Warn("telemetry partitions not updated, retrying", "err", err)
-		case added+dropped > 0:
-			r.log.Info("telemetry partitions updated", "added", added, "dropped", dropped, "days", r.days)
-		}
-		if err == nil {
+		} else {
 			ready()
+		}
+		if added+dropped > 0 {
+			r.log.Info("telemetry partitions updated", "added", added, "dropped", dropped, "days", r.days)
 		}
 		select {
 		case <-time.After(again):
@@ -157,6 +155,9 @@ func (r *Recorder) Flush(ctx context.Context) {
 				err = r.write(ctx, drained[:n])
 			}
 		}
+		if !isRefused(err) {
+			r.outage.Note(ctx, r.log, "telemetry history not written to postgres", err)
+		}
 		switch {
 		case err == nil:
 			r.metrics.stored.Add(float64(n))
@@ -165,7 +166,6 @@ func (r *Recorder) Flush(ctx context.Context) {
 			r.log.Error("telemetry history refused by postgres", "samples", n, "err", err)
 		default:
 			r.sampler.PutBack(drained)
-			r.log.Warn("telemetry history not written to postgres, retrying", "samples", len(drained), "err", err)
 			return
 		}
 		if drained = drained[n:]; len(drained) > 0 {

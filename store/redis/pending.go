@@ -159,10 +159,8 @@ func (t *PendingTable) Wake(ctx context.Context, instance string, id telematics.
 // Listen calls wake for each hint to an instance, one after another, until the context ends. Hints
 // that come while Redis is unavailable are lost.
 func (t *PendingTable) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
-	t.db.Retry(ctx, func(ctx context.Context, subscribed func()) error {
+	t.db.Retry(ctx, "redis subscription lost", func(ctx context.Context, subscribed func()) error {
 		return t.listenOnce(ctx, instance, subscribed, wake)
-	}, func(err error) {
-		t.db.Log.Warn("redis subscription lost, reconnecting", "instance", instance, "err", err)
 	})
 	return nil
 }

@@ -252,20 +252,23 @@ func (db *DB) RunScript(
 }
 
 // Retry calls once repeatedly, with growing pauses, until the context ends. once returns when it
-// has lost Redis, and calls answered when Redis has replied, which resets the pauses. lost logs the
-// error of once.
-func (db *DB) Retry(ctx context.Context, once func(ctx context.Context, answered func()) error, lost func(error)) {
+// has lost Redis, and calls answered when Redis has replied, which resets the pauses. What is lost
+// is logged.
+func (db *DB) Retry(ctx context.Context, lost string, once func(ctx context.Context, answered func()) error) {
+	var outage guard.Outage
 	pause := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(firstPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0),
 	)
 	for {
-		err := db.Guard.Try("receive from redis", func() error { return once(ctx, pause.Reset) })
+		err := db.Guard.Try("receive from redis", func() error {
+			return once(ctx, func() { pause.Reset(); outage.Note(ctx, db.Log, lost, nil) })
+		})
 		if ctx.Err() != nil {
 			return
 		}
 		wait := firstPause
 		if !NotAdmitted(err) {
-			lost(err)
+			outage.Note(ctx, db.Log, lost, err)
 			wait = pause.NextBackOff()
 		}
 		select {

@@ -13,6 +13,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/guard"
 	"motorpool/store/redis"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -245,15 +246,14 @@ func isOffline(p telematics.PresenceStatus) bool {
 	return p == telematics.Offline || p == telematics.Standby
 }
 
-// runDue writes due states to Postgres, until the context ends. It logs the first of several
-// failures in a row.
+// runDue writes due states to Postgres, until the context ends.
 func (t *Twins) runDue(ctx context.Context) error {
 	every := min(dueEvery, max(t.stateInterval/idleChecks, time.Millisecond))
-	for failed := false; ctx.Err() == nil; {
+	var outage guard.Outage
+	for ctx.Err() == nil {
 		sleep(ctx, every)
-		err, before := t.writeDueParts(ctx), failed
-		if failed = err != nil && !redis.NotAdmitted(err); failed && !before && ctx.Err() == nil {
-			t.log.Warn("reported state that is due not written to postgres, retrying", "err", err)
+		if err := t.writeDueParts(ctx); !redis.NotAdmitted(err) {
+			outage.Note(ctx, t.log, "reported state that is due not written to postgres", err)
 		}
 	}
 	return nil

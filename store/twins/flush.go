@@ -91,6 +91,7 @@ func (t *Twins) runPostgres(ctx context.Context) error {
 // so that other statements run between them. There is no pause once Redis fails. What could not be
 // written stays queued. It returns how long the last batch took.
 func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Duration) {
+	var failed error
 	for batch := range slices.Chunk(t.queue.owed(), postgresBatch) {
 		select {
 		case <-time.After(pause(worked, share)):
@@ -102,7 +103,9 @@ func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Durat
 			return worked // the last flush is yet to come
 		}
 		began := time.Now()
-		for _, p := range isolate(t, "flush reported state to postgres", batch, func(part []*pending) { t.flushOwed(ctx, part) }) {
+		for _, p := range isolate(t, "flush reported state to postgres", batch, func(part []*pending) {
+			failed = cmp.Or(t.flushOwed(ctx, part), failed)
+		}) {
 			_, observed := t.queue.observation(p)
 			t.queue.setStored(p, observed, began)
 		}
@@ -110,39 +113,41 @@ func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Durat
 	}
 	for batch := range slices.Chunk(t.unresolved.drain(), postgresBatch) {
 		_ = t.guard.Do("flush reported state of units that were not looked up", func() {
-			for _, o := range t.store(ctx, batch) {
+			left, err := t.store(ctx, batch)
+			for _, o := range left {
 				_ = t.unresolved.add(o) // the next report replaces one that has no room any more
 			}
+			failed = cmp.Or(err, failed)
 		})
 	}
+	t.unstored.Note(ctx, t.log, "reported state not written to postgres", failed)
 	return worked
 }
 
-func (t *Twins) flushOwed(ctx context.Context, batch []*pending) {
+func (t *Twins) flushOwed(ctx context.Context, batch []*pending) error {
 	began := time.Now()
 	observations, counts := make([]observation, len(batch)), make([]int, len(batch))
 	for i, p := range batch {
 		observations[i], counts[i] = t.queue.observation(p)
 	}
-	left := t.store(ctx, observations)
+	left, err := t.store(ctx, observations)
 	for i, p := range batch {
 		if !slices.ContainsFunc(left, func(o observation) bool { return o.vehicle == p.vehicle }) {
 			t.queue.setStored(p, counts[i], began)
 		}
 	}
+	return err
 }
 
-// store returns the observations that were not written and must be retried.
-func (t *Twins) store(ctx context.Context, observations []observation) (left []observation) {
+// store returns the observations that were not written and must be retried, and why.
+func (t *Twins) store(ctx context.Context, observations []observation) (left []observation, err error) {
 	seen, left, err := t.stored.observe(ctx, observations) // reports change no presence
 	err = cmp.Or(err, t.stored.lockedError(ctx, seen))
-	switch {
-	case len(left) > 0:
-		t.log.Warn("reported state not written to postgres, retrying", "vehicles", len(left), "err", err)
-	case err != nil:
+	if err != nil && len(left) == 0 {
 		t.log.Error("reported state refused by postgres", "err", err)
+		err = nil
 	}
-	return left
+	return left, err
 }
 
 // runRedis flushes immediately while few reports come.

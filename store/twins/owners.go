@@ -10,6 +10,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/lib/pq"
 
+	"motorpool/guard"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"
@@ -160,15 +161,14 @@ func (o *owners) lookUp(ctx context.Context, units []telematics.Unit) (map[telem
 func (o *owners) watchMoves(ctx context.Context) error {
 	every := time.NewTicker(movesEvery)
 	defer every.Stop()
+	var outage guard.Outage
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-every.C:
 		}
-		if err := o.updateMoved(ctx); err != nil && ctx.Err() == nil && !o.breaker.IsOpen() {
-			o.breaker.Log.Warn("moved vehicles not read, retrying", "err", err)
-		}
+		outage.Note(ctx, o.breaker.Log, "moved vehicles not read", o.updateMoved(ctx))
 	}
 }
 

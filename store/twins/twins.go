@@ -85,6 +85,7 @@ type Twins struct {
 	redisFailed signal // Redis does not take a state that Postgres does not have
 
 	reading, writing *unavailable.Breaker // of Redis
+	unstored         guard.Outage         // what Redis does not take, Postgres does not, either
 
 	lookups *groupcommit.Batcher[delivery.Observation, lookedUp] // of awaited reports
 	// Observations that Redis did not take.
