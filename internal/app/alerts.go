@@ -37,6 +37,14 @@ func (t alarmingTwins) Observe(ctx context.Context, observations []delivery.Obse
 	return seen, err
 }
 
+// Run implements ingest.Twins.
+func (t alarmingTwins) Run(ctx context.Context, publish func([]telematics.Change)) error {
+	return t.Twins.Run(ctx, func(changes []telematics.Change) {
+		t.alerts.Alarmed(changes)
+		publish(changes)
+	})
+}
+
 // alertmanagers returns the Alertmanagers of the settings.
 func (c Config) alertmanagers() ([]*url.URL, error) {
 	if c.AlertmanagerURL == "" {

@@ -24,15 +24,17 @@ import (
 func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) error {
 	var loops sync.WaitGroup
 	for doing, run := range map[string]func(context.Context) error{
-		"flush to postgres": t.runPostgres, "flush to redis": func(ctx context.Context) error { return t.runRedis(ctx, publish) },
-		"write due states": t.runDue, "watch moves": t.owners.watchMoves,
+		"flush to postgres": func(ctx context.Context) error { return t.runPostgres(ctx, publish) },
+		"flush to redis":    func(ctx context.Context) error { return t.runRedis(ctx, publish) },
+		"write due states":  t.runDue,
+		"watch moves":       t.owners.watchMoves,
 	} {
 		loops.Go(func() { _ = t.guard.Keep(ctx, doing, run) })
 	}
 	loops.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.stored.Timeout())
 	defer cancel()
-	t.flushPostgres(last, 1) // what Redis has not taken in its last flush
+	t.flushPostgres(last, 1, publish) // what Redis has not taken in its last flush
 	if left := len(t.queue.owed()) + t.unresolved.size(); left > 0 {
 		t.log.Warn("reported state lost at shutdown, postgres write failed; the next reports replace it", "vehicles", left)
 	}
@@ -70,7 +72,7 @@ func isolate[T any](t *Twins, doing string, batch []T, flush func([]T)) (dropped
 
 // runPostgres flushes what Redis does not take: every FlushEvery, and immediately where that is
 // new.
-func (t *Twins) runPostgres(ctx context.Context) error {
+func (t *Twins) runPostgres(ctx context.Context, publish func([]telematics.Change)) error {
 	next := time.NewTimer(t.flushEvery)
 	defer next.Stop()
 	for {
@@ -82,15 +84,16 @@ func (t *Twins) runPostgres(ctx context.Context) error {
 		case <-t.redisFailed:
 			share = 1
 		}
-		worked := t.flushPostgres(ctx, share)
+		worked := t.flushPostgres(ctx, share, publish)
 		next.Reset(max(t.flushEvery, pause(worked, postgresShare)))
 	}
 }
 
 // flushPostgres writes what Redis does not take, in batches that take at most 1/share of the time,
 // so that other statements run between them. There is no pause once Redis fails. What could not be
-// written stays queued. It returns how long the last batch took.
-func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Duration) {
+// written stays queued. It publishes the alarms of units that were not looked up before. It returns
+// how long the last batch took.
+func (t *Twins) flushPostgres(ctx context.Context, share int, publish func([]telematics.Change)) (worked time.Duration) {
 	var failed error
 	for batch := range slices.Chunk(t.queue.owed(), postgresBatch) {
 		select {
@@ -113,7 +116,10 @@ func (t *Twins) flushPostgres(ctx context.Context, share int) (worked time.Durat
 	}
 	for batch := range slices.Chunk(t.unresolved.drain(), postgresBatch) {
 		_ = t.guard.Do("flush reported state of units that were not looked up", func() {
-			left, err := t.store(ctx, batch)
+			alarms, left, err := t.store(ctx, batch)
+			if len(alarms) > 0 && publish != nil {
+				publish(alarms)
+			}
 			for _, o := range left {
 				_ = t.unresolved.add(o) // the next report replaces one that has no room any more
 			}
@@ -130,7 +136,7 @@ func (t *Twins) flushOwed(ctx context.Context, batch []*pending) error {
 	for i, p := range batch {
 		observations[i], counts[i] = t.queue.observation(p)
 	}
-	left, err := t.store(ctx, observations)
+	_, left, err := t.store(ctx, observations)
 	for i, p := range batch {
 		if !slices.ContainsFunc(left, func(o observation) bool { return o.vehicle == p.vehicle }) {
 			t.queue.setStored(p, counts[i], began)
@@ -139,15 +145,16 @@ func (t *Twins) flushOwed(ctx context.Context, batch []*pending) error {
 	return err
 }
 
-// store returns the observations that were not written and must be retried, and why.
-func (t *Twins) store(ctx context.Context, observations []observation) (left []observation, err error) {
+// store returns the alarms of the observations that it has written, those that were not written and
+// must be retried, and why.
+func (t *Twins) store(ctx context.Context, observations []observation) (alarms []telematics.Change, left []observation, err error) {
 	seen, left, err := t.stored.observe(ctx, observations) // reports change no presence
 	err = cmp.Or(err, t.stored.lockedError(ctx, seen))
 	if err != nil && len(left) == 0 {
 		t.log.Error("reported state refused by postgres", "err", err)
 		err = nil
 	}
-	return left, err
+	return seen.Changes, left, err
 }
 
 // runRedis flushes immediately while few reports come.

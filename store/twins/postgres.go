@@ -19,6 +19,9 @@ type observation struct {
 	delivery.Observation
 	readings telematics.Snapshot // each with its own time
 	reports  int
+	// Raised by the unit, and when at the latest.
+	alarms  []telematics.Alarm
+	alarmed time.Time
 	// The vehicle that the readings are of, whose unit and protocol were looked up; zero: the
 	// present vehicle of the unit.
 	vehicle telematics.VehicleID
@@ -30,6 +33,7 @@ func newObservation(o delivery.Observation) observation {
 	merged.At = pg.FromTimestamp(pg.Timestamp(o.At)) // cut like stored times
 	if o.Report != nil {
 		merged.readings, merged.reports = telematics.Merge(nil, *o.Report), 1
+		merged.alarms, merged.alarmed = o.Report.Alarms, o.Report.At
 	}
 	return merged
 }
@@ -44,6 +48,11 @@ func (o observation) merge(other observation) observation {
 	}
 	other.reports += o.reports
 	other.readings = telematics.Join(o.readings, other.readings)
+	if len(o.alarms) > 0 {
+		all := slices.Concat(o.alarms, other.alarms)
+		other.alarms = all[:min(len(all), alarmsKept)]
+		other.alarmed = slices.MaxFunc([]time.Time{o.alarmed, other.alarmed}, time.Time.Compare)
+	}
 	return other
 }
 
@@ -52,6 +61,9 @@ func (o observation) merge(other observation) observation {
 func (o observation) since(moved time.Time) observation {
 	o.Observation, o.readings = owner{movedAt: moved}.of(o.Observation), maps.Clone(o.readings)
 	maps.DeleteFunc(o.readings, func(_ telematics.Field, r telematics.Reading) bool { return r.At.Before(moved) })
+	if o.alarmed.Before(moved) {
+		o.alarms = nil
+	}
 	return o
 }
 
@@ -265,7 +277,7 @@ func writeIn(ctx context.Context, tx *pg.Tx, observations []observation) (delive
 		seen.CountPresence(unit.contact, o.Observation)
 		unit.observe(o)
 		unit.spoke = unit.spoke || o.Presence != nil
-		unit.change.Alarms = append(unit.change.Alarms, alarmsOf(o.Observation)...)
+		unit.change.Alarms = append(unit.change.Alarms, o.alarms...)
 	}
 	maps.DeleteFunc(units, func(_ telematics.Unit, unit *observedUnit) bool { return !unit.observed })
 	now := time.Now()

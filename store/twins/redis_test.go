@@ -42,7 +42,7 @@ func flushedToPostgres(ctx context.Context, twins *Twins) {
 	for _, p := range twins.queue.take() {
 		twins.queue.putBack(p)
 	}
-	twins.flushPostgres(ctx, 1)
+	twins.flushPostgres(ctx, 1, nil)
 }
 
 // afterUpdate is a hook of Redis that loses the replies of pipelines with a script.
@@ -285,9 +285,9 @@ func TestFlushPostgres_LeavesRemainingStatesToTheLastFlush(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	twins.flushPostgres(ended, postgresShare)
+	twins.flushPostgres(ended, postgresShare, nil)
 	assert.Equal(t, len(twins.queue.owed()), 1, "vehicles are not flushed to postgres")
-	twins.flushPostgres(t.Context(), 1)
+	twins.flushPostgres(t.Context(), 1, nil)
 	kept, err := twins.vehicles.Twin(t.Context(), id)
 	if err != nil || kept.Snapshot[telematics.MileageKm].Value != 7.0 || twins.queue.size() != 0 {
 		t.Errorf("postgres has %v, %v; want mileage 7", kept.Snapshot, err)

@@ -80,6 +80,8 @@ const (
 	// Units that could not be looked up. Half: a larger fleet loses reports while Postgres is
 	// unavailable.
 	maxUnresolved = 1 << 17
+	// Alarms of such a unit. Half: of one that raises many, the later ones are lost.
+	alarmsKept = 32
 
 	// Units, with and without a vehicle, at about 250 bytes. Half: the units of a larger fleet are
 	// looked up for each report.

@@ -438,6 +438,33 @@ func TestCache_IsBoundedByItsSizeAndTheFleet(t *testing.T) {
 	}
 }
 
+// An alarm is raised once: one of a unit that could not be looked up waits for Postgres, also where
+// the unit reports again meanwhile.
+func TestTwins_AlarmOfAUnitThatWasNotLookedUpIsPublished(t *testing.T) {
+	var published publishedChanges
+	twins := newTwins(open(t, storetest.NewDatabase(t)), openRedis(t, storetest.StartMiniredis(t).URL()), 50*time.Millisecond)
+	id, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
+	twins.owners.breaker.Record(errors.New("postgres is unavailable"))
+	at := time.Now().Add(-time.Minute).Truncate(time.Millisecond)
+	for n, kind := range []string{"towing", "crash", ""} {
+		report := statusAt(at, n)
+		if kind != "" {
+			report.Alarms = []telematics.Alarm{{Kind: kind}}
+		}
+		observed(t, twins, unit, report)
+	}
+	assert.Equal(t, twins.unresolved.size(), 1, "units that were not looked up")
+	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, published.publish) })
+	storetest.Eventually(t, "the alarms are published", func() bool {
+		for _, change := range published.take() {
+			if change.Vehicle == id && len(change.Alarms) == 2 && change.Alarms[0].Kind == "towing" && change.Alarms[1].Kind == "crash" {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 func TestTwins_ListByConnectivityHasThatConnectivity(t *testing.T) {
 	twins := newTwins(open(t, storetest.NewDatabase(t)), openRedis(t, storetest.StartMiniredis(t).URL()), 0)
 	_, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
