@@ -23,13 +23,18 @@ const (
 	unlockFails = "Error: vehicle could not be unlocked"
 )
 
+// notRun begins the texts of a shell that has not run the line (ovms_command.cpp: OvmsCommandApp).
+var notRun = regexp.MustCompile(`^(Unrecognised command|Usage:|Error:)`)
+
 // digits may be the PIN: a shell that does not understand a line may print it.
 var digits = regexp.MustCompile(`[0-9]+`)
 
 // maxDetail is how much of an unknown text is kept as detail, in bytes.
 const maxDetail = 120
 
-// meaning returns the answer that a text of the module's shell stands for.
+// meaning returns the answer that a text of the module's shell stands for. A text that is neither
+// known nor an error, as one that was cut, shows nothing: the command may have been executed
+// [LAW-3].
 func meaning(text string) telematics.Answer {
 	switch text {
 	case locked, unlocked:
@@ -40,6 +45,9 @@ func meaning(text string) telematics.Answer {
 		return telematics.Answer{State: telematics.Rejected, Reason: telematics.Unsupported, Detail: text}
 	case lockFails, unlockFails:
 		return telematics.Answer{State: telematics.Failed, Detail: text}
+	}
+	if !notRun.MatchString(text) {
+		return telematics.Answer{State: telematics.Received}
 	}
 	return telematics.Answer{State: telematics.Failed, Detail: clean(digits.ReplaceAllString(text, "…"), maxDetail)}
 }

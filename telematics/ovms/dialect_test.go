@@ -171,6 +171,19 @@ func TestDecodeAnswer_NeedsACommand(t *testing.T) {
 	}
 }
 
+// The module may have executed a command whose answer was cut: a caller must not take it for one
+// that was not.
+func TestDecodeAnswer_TextThatIsCutIsNoFailure(t *testing.T) {
+	for _, text := range []string{"", "\n", "Vehicle", "Vehicle unlock", "Vehicle unlocked\nI (4711) housekeeping: low memory"} {
+		a, _, err := Dialect{}.DecodeAnswer(
+			telematics.Message{Subject: "client/motorpool/response/" + command, Payload: []byte(text)}, received,
+		)
+		if err != nil || a.State != telematics.Received || a.Command.String() != command {
+			t.Errorf("%q: %+v, %v; want received", text, a, err)
+		}
+	}
+}
+
 func order(i telematics.Installation, a telematics.Action) *telematics.Command {
 	return &telematics.Command{
 		ID: uuid.MustParse(command), Unit: "OV-1", Protocol: Protocol, Installation: i, Action: a,
