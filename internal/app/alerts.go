@@ -37,8 +37,10 @@ func (t alarmingTwins) Observe(ctx context.Context, observations []delivery.Obse
 	return seen, err
 }
 
-// Run implements ingest.Twins.
+// Run implements ingest.Twins. It writes the last alarms itself: it ends after the last report, and
+// so maybe after the alerts.
 func (t alarmingTwins) Run(ctx context.Context, publish func([]telematics.Change)) error {
+	defer t.alerts.WriteAlarms(context.WithoutCancel(ctx))
 	return t.Twins.Run(ctx, func(changes []telematics.Change) {
 		t.alerts.Alarmed(changes)
 		publish(changes)

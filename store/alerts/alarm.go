@@ -41,15 +41,20 @@ func (s *Store) runAlarms(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.DB.Timeout())
-			defer cancel()
-			for batch := s.gather(nil); len(batch) > 0 && last.Err() == nil; batch = s.gather(nil) {
-				s.keepWriting(last, batch)
-			}
+			s.WriteAlarms(context.WithoutCancel(ctx))
 			return nil
 		case first := <-s.alarms:
 			s.keepWriting(ctx, s.gather([]alarm{first}))
 		}
+	}
+}
+
+// WriteAlarms writes the alarms that wait. It blocks for no longer than one statement may take.
+func (s *Store) WriteAlarms(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.DB.Timeout())
+	defer cancel()
+	for batch := s.gather(nil); len(batch) > 0 && ctx.Err() == nil; batch = s.gather(nil) {
+		s.keepWriting(ctx, batch)
 	}
 }
 
