@@ -43,7 +43,7 @@ func calls(p *instance) map[string]func(context.Context) error {
 		"Migrated":        p.Migrated,
 		"Twin":            func(ctx context.Context) error { _, err := p.Twin(ctx, 1); return err },
 		"Twins":           func(ctx context.Context) error { _, err := p.Twins(ctx, telematics.VehicleQuery{}); return err },
-		"Stations":        func(ctx context.Context) error { _, err := p.Stations(ctx, 1); return err },
+		"ListStations":    func(ctx context.Context) error { _, err := p.ListStations(ctx, telematics.AgencyQuery{}); return err },
 		"Claim":           func(ctx context.Context) error { _, err := p.Claim(ctx, c); return err },
 		"StoreProgress":   func(ctx context.Context) error { return p.StoreProgress(ctx, []delivery.Note{noteOf(c.ID)}) },
 		"Updates":         func(ctx context.Context) error { _, err := p.Updates(ctx, []uuid.UUID{c.ID}, nil); return err },

@@ -62,7 +62,7 @@ func (i Imported) String() string {
 // transactions that are short enough for a claim to wait for them, and tries one again later that
 // would wait for others: as long as another transaction holds a row, Import goes on until the
 // context ends. Where it ends early, a part is written, and the next import of the file writes
-// the rest. A file that names an unknown agency changes nothing.
+// the rest.
 func (f *Fleet) Import(ctx context.Context, file FleetFile) (Imported, error) {
 	imported, err := f.importFile(ctx, file, nil, asItIs, "")
 	return imported, unavailable.Wrap("import fleet", err)
@@ -166,9 +166,6 @@ func (f *Fleet) importFile(
 		return Imported{}, err
 	}
 	defer db.Close()
-	if err := checkAgencies(ctx, db, file); err != nil {
-		return Imported{}, err
-	}
 	persist := func(run func(*sqlx.Tx) error) error {
 		for {
 			err := within(ctx, db, run)
@@ -301,37 +298,6 @@ func within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
 		return err
 	}
 	return tx.Commit()
-}
-
-// checkAgencies returns an error where a station or a vehicle has an agency that is neither in
-// the file nor in the database. Everything else is checked when the file is read.
-func checkAgencies(ctx context.Context, db *sqlx.DB, file FleetFile) error {
-	known := map[telematics.AgencyID]bool{}
-	for _, a := range file.Agencies {
-		known[a.ID] = true
-	}
-	var others []int64
-	for _, s := range file.Stations {
-		if !known[s.AgencyID] {
-			others = append(others, int64(s.AgencyID))
-		}
-	}
-	for _, v := range file.Vehicles {
-		if !known[v.AgencyID] {
-			others = append(others, int64(v.AgencyID))
-		}
-	}
-	if len(others) == 0 {
-		return nil
-	}
-	var unknown []int64
-	err := db.SelectContext(ctx, &unknown, `
-		select distinct id from unnest($1::bigint[]) as named (id) where not exists (select from agencies a where a.id = named.id)
-		order by id`, pq.Array(others))
-	if err == nil && len(unknown) > 0 {
-		err = fmt.Errorf("there are no agencies %v", unknown)
-	}
-	return err
 }
 
 // upsert runs a statement over rows and returns how many it changed.

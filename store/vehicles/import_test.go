@@ -1,11 +1,13 @@
 package vehicles
 
 import (
-	"reflect"
+	"slices"
 	"testing"
 
+	"motorpool/internal/assert"
+	"motorpool/internal/require"
 	"motorpool/store/storetest"
-	"motorpool/store/unavailable"
+	"motorpool/telematics"
 )
 
 func TestImport_RepeatedChangesNothing(t *testing.T) {
@@ -25,24 +27,10 @@ func TestImport_RepeatedChangesNothing(t *testing.T) {
 	if got, err := p.Import(t.Context(), FleetFile{}); err != nil || got != (Imported{}) {
 		t.Errorf("Import of an empty file = %+v, %v; want no change", got, err)
 	}
-	stations, err := p.Stations(t.Context(), 0)
-	if err != nil || !reflect.DeepEqual(stations, file.Stations) {
-		t.Errorf("Stations = %+v, %v; want %+v", stations, err, file.Stations)
-	}
-	if stations, err := p.Stations(t.Context(), 2); err != nil || !reflect.DeepEqual(stations, file.Stations[3:]) {
-		t.Errorf("Stations of agency 2 = %+v, %v", stations, err)
-	}
-}
-
-func TestImport_IsAtomic(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	file := demoFleet(t)
-	// An agency that does not exist, as if the file had not been checked.
-	file.Vehicles[9].AgencyID = 3
-	if got, err := p.Import(t.Context(), file); err == nil || got != (Imported{}) || unavailable.Is(err) {
-		t.Errorf("Import = %+v, %v; want an error and no change", got, err)
-	}
-	if stations, err := p.Stations(t.Context(), 0); err != nil || len(stations) > 0 {
-		t.Errorf("Stations = %v, %v; want none", stations, err)
+	for agency, want := range map[telematics.AgencyID][]telematics.Station{0: file.Stations, 2: file.Stations[3:]} {
+		stations, err := p.ListStations(t.Context(), telematics.AgencyQuery{Agency: agency})
+		require.NoError(t, err)
+		slices.Reverse(stations)
+		assert.DeepEqual(t, stations, want, "stations of agency %d", agency)
 	}
 }

@@ -362,12 +362,3 @@ type StationRow struct {
 }
 
 func (r StationRow) station() telematics.Station { return telematics.Station(r) }
-
-// Stations returns the stations of an agency, or of all for zero, by id.
-func (f *Fleet) Stations(ctx context.Context, agency telematics.AgencyID) ([]telematics.Station, error) {
-	stations, err := pg.List(ctx, f.db.Pool, StationRow.station, `
-		select id, agency_id, name, address, latitude, longitude from stations
-		where $1::bigint = 0 or agency_id = $1
-		order by id`, agency)
-	return stations, unavailable.Wrap("read stations", err)
-}

@@ -138,7 +138,7 @@ func (b *Book) ReadStations(ctx context.Context) error {
 }
 
 func (b *Book) loadStations(ctx context.Context) error {
-	all, err := b.Stations.Stations(ctx, 0)
+	all, err := b.Stations.ListStations(ctx, telematics.AgencyQuery{})
 	if err != nil {
 		return err
 	}

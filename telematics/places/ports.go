@@ -6,10 +6,9 @@ import (
 	"motorpool/telematics"
 )
 
-// Stations stores stations.
+// Stations lists stations; the zero value of a query: all of them.
 type Stations interface {
-	// Stations returns the stations of an agency; zero: of all agencies.
-	Stations(context.Context, telematics.AgencyID) ([]telematics.Station, error)
+	ListStations(context.Context, telematics.AgencyQuery) ([]telematics.Station, error)
 }
 
 // Geocoder returns the address of a position.

@@ -24,7 +24,7 @@ type world struct {
 	free     time.Time // when the next request may be sent
 }
 
-func (w *world) Stations(context.Context, telematics.AgencyID) ([]telematics.Station, error) {
+func (w *world) ListStations(context.Context, telematics.AgencyQuery) ([]telematics.Station, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.stations), w.err
