@@ -38,8 +38,8 @@ func (a activityList) Run(ctx context.Context) error {
 		query.Set("from", time.Now().Add(-a.Since).UTC().Format(time.RFC3339))
 	}
 	return a.print(ctx, "activity", query, []column{
-		{"AT", "at"}, {"ACTOR", "actor"}, {"ROLE", "role"}, {"AGENCY", "agency_id"}, {"VEHICLE", "vehicle_id"}, {"BOOKING", "booking_id"},
-		{"ACTION", "action"}, {"OUTCOME", "outcome"}, {"CODE", "code"}, {"NOTE", "note"},
+		"AT at", "ACTOR actor", "ROLE role", "AGENCY agency_id", "VEHICLE vehicle_id", "BOOKING booking_id",
+		"ACTION action", "OUTCOME outcome", "CODE code", "NOTE note",
 	})
 }
 

@@ -175,12 +175,7 @@ func (l listAgencyKeys) Run(ctx context.Context) error {
 		return err
 	}
 	columns := []column{
-		{"ID", "id"},
-		{"AGENCY", "agency_id"},
-		{"CODE", "agency_code"},
-		{"STATE", "state"},
-		{"UNTIL", "retires_at"},
-		{"CREATED", "created_at"},
+		"ID id", "AGENCY agency_id", "CODE agency_code", "STATE state", "UNTIL retires_at", "CREATED created_at",
 	}
 	if !l.Direct {
 		return suggestDirect(l.list(ctx, path, columns))

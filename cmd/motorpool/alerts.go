@@ -35,8 +35,8 @@ func (a alertList) Run(ctx context.Context) error {
 	set(query, "rule", a.Rule)
 	set(query, "agency_id", a.Agency)
 	return a.print(ctx, "alerts", query, []column{
-		{"ID", "id"}, {"OPENED", "opened_at"}, {"CLEARED", "cleared_at"}, {"SEVERITY", "severity"}, {"SUMMARY", "summary"},
-		{"HELD BY", "holder.client"}, {"SEEN BY", "acknowledged_by"}, {"NOTE", "note"},
+		"ID id", "OPENED opened_at", "CLEARED cleared_at", "SEVERITY severity", "SUMMARY summary",
+		"HELD BY holder.client", "SEEN BY acknowledged_by", "NOTE note",
 	})
 }
 
@@ -84,5 +84,5 @@ func (a alertRules) Run(ctx context.Context) error {
 		}
 		e.Data = data.Rules
 	}
-	return a.show(e, []column{{"RULE", "rule"}, {"ENABLED", "enabled"}, {"FOR (S)", "for_s"}, {"LEVELS", "levels"}})
+	return a.show(e, []column{"RULE rule", "ENABLED enabled", "FOR (S) for_s", "LEVELS levels"})
 }

@@ -120,16 +120,9 @@ func (r remote) showBulk(e envelope) error {
 		return err
 	}
 	e.Data = data.Items
-	return r.show(
-		e,
-		[]column{
-			{"VEHICLE", "vehicle_id"},
-			{"STATE", "command.state"},
-			{"COMMAND", "command.id"},
-			{"CODE", "error.code"},
-			{"MESSAGE", "message"},
-		},
-	)
+	return r.show(e, []column{
+		"VEHICLE vehicle_id", "STATE command.state", "COMMAND command.id", "CODE error.code", "MESSAGE message",
+	})
 }
 
 // bulkStatus shows the state of a command to many vehicles.

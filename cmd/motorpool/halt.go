@@ -368,17 +368,9 @@ func (h halts) Run(ctx context.Context) error {
 	if len(shown) > 0 {
 		message = "halts in force; an agency of - is all agencies:"
 	}
-	return h.show(
-		envelope{Message: message, Data: data},
-		[]column{
-			{"AGENCY", "agency_id"},
-			{"SINCE", "since"},
-			{"BY", "by"},
-			{"VEHICLES", "effect.vehicles"},
-			{"IN FLIGHT", "effect.in_flight"},
-			{"REASON", "reason"},
-		},
-	)
+	return h.show(envelope{Message: message, Data: data}, []column{
+		"AGENCY agency_id", "SINCE since", "BY by", "VEHICLES effect.vehicles", "IN FLIGHT effect.in_flight", "REASON reason",
+	})
 }
 
 // readHalts is listHalts from the database.

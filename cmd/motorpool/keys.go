@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"motorpool/httpapi/resource"
 	"motorpool/internal/keyfile"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -112,17 +113,8 @@ func (l listKeys) Run(ctx context.Context) error {
 	return table.Flush()
 }
 
-// keyHolders is the service's count of units by whether they hold a key.
-type keyHolders struct {
-	Holding      int      `json:"holding"`
-	Missing      int      `json:"missing"`
-	Unreported   int      `json:"unreported"`
-	MissingUnits []string `json:"missing_units"`
-}
-
 // holders requests from the service which units hold a key.
-func (r connection) holders(ctx context.Context, key string) (keyHolders, error) {
-	var holders keyHolders
+func (r connection) holders(ctx context.Context, key string) (holders resource.KeyHolders, err error) {
 	e, err := r.send(ctx, http.MethodGet, "units/keys?"+url.Values{"key": {key}}.Encode(), nil)
 	if err == nil {
 		err = json.Unmarshal(e.Data, &holders)
@@ -214,7 +206,8 @@ func (a activateKey) checkUnits(ctx context.Context) error {
 			fmt.Errorf(
 				"%d of the %d units that say which keys they have do not have %s, and would reject every command; the first: %s\n"+
 					"nothing was changed; provision them, or --force",
-				holders.Missing, said, a.ID, strings.Join(holders.MissingUnits, ", "),
+				holders.Missing, said, a.ID,
+				strings.Join(resource.List(holders.MissingUnits, func(u telematics.Unit) string { return string(u) }), ", "),
 			),
 		}
 	}

@@ -65,8 +65,8 @@ func (v vehicleList) Run(ctx context.Context) error {
 	set(query, "connectivity", v.Connectivity)
 	set(query, "agency_id", v.Agency)
 	return v.print(ctx, "vehicles", query, []column{
-		{"ID", "id"}, {"PLATE", "plate_number"}, {"AGENCY", "agency_id"}, {"BRAND", "brand"}, {"MODEL", "model"}, {"STATUS", "status"},
-		{"CONNECTIVITY", "connectivity.status"}, {"LAST SEEN", "connectivity.last_seen"}, {"LOCKED", "telemetry.is_locked"},
+		"ID id", "PLATE plate_number", "AGENCY agency_id", "BRAND brand", "MODEL model", "STATUS status",
+		"CONNECTIVITY connectivity.status", "LAST SEEN connectivity.last_seen", "LOCKED telemetry.is_locked",
 	})
 }
 
@@ -87,21 +87,9 @@ func (b bookings) Run(ctx context.Context) error {
 	set(query, "status", b.Status)
 	set(query, "agency_id", b.Agency)
 	return b.print(ctx, "bookings", query, []column{
-		{
-			"ID", "id",
-		},
-		{"REFERENCE", "reference"},
-		{"STATUS", "status"},
-		{"CLIENT", "client"},
-		{"VEHICLE", "vehicle.id"},
-		{"PLATE", "vehicle.plate_number"},
-		{
-			"START", "start_date",
-		},
-		{"END", "end_date"},
-		{"TOTAL", "pricing.total"},
-		{"CURRENCY", "pricing.currency"},
-		{"PAYMENT", "payment.status"},
+		"ID id", "REFERENCE reference", "STATUS status", "CLIENT client", "VEHICLE vehicle.id",
+		"PLATE vehicle.plate_number", "START start_date", "END end_date", "TOTAL pricing.total",
+		"CURRENCY pricing.currency", "PAYMENT payment.status",
 	})
 }
 
@@ -115,8 +103,7 @@ type unknownUnits struct {
 }
 
 func (u unknownUnits) Run(ctx context.Context) error {
-	return u.list(
-		ctx, fmt.Sprintf("units/unknown?limit=%d", u.Limit),
-		[]column{{"UNIT", "unit"}, {"FIRST SEEN", "first_seen"}, {"LAST SEEN", "last_seen"}, {"MESSAGES", "messages"}},
-	)
+	return u.list(ctx, fmt.Sprintf("units/unknown?limit=%d", u.Limit), []column{
+		"UNIT unit", "FIRST SEEN first_seen", "LAST SEEN last_seen", "MESSAGES messages",
+	})
 }

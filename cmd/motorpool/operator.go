@@ -188,15 +188,8 @@ func (l listOperators) Run(ctx context.Context) error {
 		return err
 	}
 	return l.print(text, []column{
-		{
-			"NAME", "name",
-		},
-		{"ROLE", "role"},
-		{"AGENCY", "agency_id"},
-		{"SCOPES", "scopes"},
-		{"STATE", "state"},
-		{"LINK UNTIL", "link_until"},
-		{"CREATED", "created_at"},
+		"NAME name", "ROLE role", "AGENCY agency_id", "SCOPES scopes", "STATE state", "LINK UNTIL link_until",
+		"CREATED created_at",
 	})
 }
 

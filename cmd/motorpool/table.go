@@ -71,7 +71,8 @@ func (p presentation) print(data json.RawMessage, columns []column) error {
 }
 
 // column is a column of a table: its head, and where its values are, as members joined by dots.
-type column struct{ head, path string }
+// "LAST SEEN connectivity.last_seen" is one.
+type column string
 
 // printTable prints an array with a row for each element, and an object with a row for each member.
 func printTable(to io.Writer, data json.RawMessage, columns []column) error {
@@ -92,15 +93,16 @@ func printTable(to io.Writer, data json.RawMessage, columns []column) error {
 }
 
 func printRows(table io.Writer, rows []any, columns []column) {
-	heads := make([]string, len(columns))
+	heads, paths := make([]string, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
-		heads[i] = c.head
+		at := strings.LastIndexByte(string(c), ' ')
+		heads[i], paths[i] = string(c[:at]), string(c[at+1:])
 	}
 	fmt.Fprintln(table, strings.Join(heads, "\t"))
 	for _, row := range rows {
 		cells := make([]string, len(columns))
-		for i, c := range columns {
-			cells[i] = cell(member(row, c.path))
+		for i, path := range paths {
+			cells[i] = cell(member(row, path))
 		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}

@@ -172,5 +172,5 @@ func (l listUnits) Run() error {
 	if err != nil {
 		return err
 	}
-	return l.print(text, []column{{"UNIT", "unit"}})
+	return l.print(text, []column{"UNIT unit"})
 }
