@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"database/sql"
@@ -152,7 +153,6 @@ type signedRequest struct {
 	nonce   string
 	signed  rental.SignedRequest
 	headers http.Header // headers of the request
-	twice   bool        // the signature header is sent twice
 	as      string      // replaces the signature header; empty: the correct one
 }
 
@@ -180,16 +180,8 @@ func (c customer) at(i *instance, method, target, body string, change ...func(*s
 	for _, f := range change {
 		f(&s)
 	}
-	header := s.as
-	if header == "" {
-		header = s.signed.Sign(s.key.ID, s.key.Secret, s.at, s.nonce).String()
-	}
-	if header != "-" {
-		request.Header.Add(rental.SignatureHeader, header)
-	}
-	if s.twice {
-		request.Header.Add(rental.SignatureHeader, header)
-	}
+	header := cmp.Or(s.as, s.signed.Sign(s.key.ID, s.key.Secret, s.at, s.nonce).String())
+	request.Header.Set(rental.SignatureHeader, header)
 	return ask(i.T, request)
 }
 
