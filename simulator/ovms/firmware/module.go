@@ -60,7 +60,6 @@ type Module struct {
 	sent      int  // when modified ones were; 0: send at the next tick
 	next      int  // index of the metric with which a transmission of all goes on; 0: complete
 	pending   []notification
-	waiting   bool // for the broker to have taken a notification of type data
 }
 
 // New returns a module without power.
@@ -102,7 +101,7 @@ func (m *Module) do(task func()) { m.tasks <- task }
 // Set lets the vehicle report a value.
 func (m *Module) Set(name string, value any) { m.do(func() { m.set(name, value) }) }
 
-// Notify raises a notification: type info, error, alert or data.
+// Notify raises a notification: type info, error or alert.
 func (m *Module) Notify(kind, subtype, text string) {
 	m.do(func() { m.notify(notification{kind, subtype, text}) })
 }
@@ -122,7 +121,7 @@ func (m *Module) hangUp() {
 }
 
 func (m *Module) lost(retry int) {
-	m.conn, m.mqtt, m.connected, m.waiting = nil, nil, false, false
+	m.conn, m.mqtt, m.connected = nil, nil, false
 	m.retryAt = m.now + retry
 	m.metrics.set("s.v3.connected", false)
 	m.metrics.set("s.v3.peers", 0)
@@ -186,7 +185,7 @@ func (m *Module) tick() {
 		m.subscribe()
 		m.transmitAll()
 	}
-	for _, kind := range []string{"info", "error", "alert", "data"} {
+	for _, kind := range []string{"info", "error", "alert"} {
 		m.sendPending(kind)
 	}
 	every := everyIdle
@@ -249,21 +248,6 @@ func (m *Module) incoming(topic, payload string) {
 				m.transmit(metric)
 			}
 		}
-	case "request/config":
-		if param, instance, ok := strings.Cut(strings.TrimSpace(payload), "/"); ok && param != "" && instance != "" {
-			m.publish("client/"+client+"/config/"+topicOf(param)+"/"+topicOf(instance), m.setting(param, instance), 0, false)
-		}
-	}
-}
-
-func (m *Module) setting(param, instance string) string {
-	switch param + "/" + instance {
-	case "vehicle/id":
-		return m.config.VehicleID
-	case "server.v3/user":
-		return m.config.User
-	default:
-		return ""
 	}
 }
 
@@ -289,10 +273,9 @@ func (m *Module) countClients() {
 	}
 }
 
-// publish does not wait. The token says when the broker has the message.
-func (m *Module) publish(below, payload string, qos byte, retain bool) paho.Token {
-	if !m.connected {
-		return &paho.DummyToken{}
+// publish does not wait.
+func (m *Module) publish(below, payload string, qos byte, retain bool) {
+	if m.connected {
+		m.mqtt.Publish(m.prefix+below, qos, retain, payload)
 	}
-	return m.mqtt.Publish(m.prefix+below, qos, retain, payload)
 }

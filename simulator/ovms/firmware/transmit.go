@@ -2,8 +2,6 @@ package firmware
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // transmit sends a metric, without QoS and retained: server, TransmitMetric.
@@ -113,43 +111,22 @@ func (m *Module) Signal(event string) { m.do(func() { m.signal(event) }) }
 type notification struct{ kind, subtype, text string }
 
 // notify sends a notification, or keeps it until there is a connection: server,
-// IncomingNotification. Those of type data go one by one, from a tick.
+// IncomingNotification.
 func (m *Module) notify(n notification) {
-	if m.connected && n.kind != "data" {
+	if m.connected {
 		m.send(n)
 		return
 	}
 	m.pending = append(m.pending, n)
 }
 
-// sendPending sends the oldest of a type. A message that is no data counts as delivered when it is
-// written.
+// sendPending sends the oldest of a type. It counts as delivered when it is written.
 func (m *Module) sendPending(kind string) {
-	at := slices.IndexFunc(m.pending, func(n notification) bool { return n.kind == kind })
-	if at < 0 || kind == "data" && m.waiting {
-		return
-	}
-	n := m.pending[at]
-	if kind != "data" {
+	if at := slices.IndexFunc(m.pending, func(n notification) bool { return n.kind == kind }); at >= 0 {
+		n := m.pending[at]
 		m.pending = slices.Delete(m.pending, at, at+1)
 		m.send(n)
-		return
 	}
-	// server, TransmitNotificationData and IncomingPubRec: with QoS 2, again after a reconnection.
-	m.waiting = true
-	text, _, _ := strings.Cut(n.text, "\n")
-	token, client := m.publish("notify/data/"+topicOf(n.subtype)+"/"+strconv.Itoa(at)+"/0", text, 2, false), m.mqtt
-	go func() {
-		if token.Wait(); token.Error() != nil {
-			return
-		}
-		m.do(func() {
-			if m.mqtt == client {
-				m.waiting = false
-				m.pending = slices.DeleteFunc(m.pending, func(p notification) bool { return p == n })
-			}
-		})
-	}()
 }
 
 // send publishes with QoS 1, never retained, and does not wait: server, TransmitNotificationAlert.
