@@ -2,7 +2,6 @@ package telematics
 
 import (
 	"maps"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -21,22 +20,6 @@ func TestMerge_NewerReadingReplacesAnOlderOne(t *testing.T) {
 	}
 	for _, order := range [][]Report{{older, newer}, {newer, older}, {newer, older, newer, older}} {
 		assert.DeepEqual(t, merged(order), want, "snapshot")
-	}
-}
-
-func TestMerge_ReadingsOfTheSameTimeMergeAlikeInAnyOrder(t *testing.T) {
-	values := []any{nil, "on", "off"}
-	var want Snapshot
-	for _, order := range permutations(len(values)) {
-		var reports []Report
-		for _, i := range order {
-			reports = append(reports, Report{At: now, Values: map[Field]any{Ignition: values[i]}})
-		}
-		got := merged(reports)
-		if want == nil {
-			want = got
-		}
-		assert.DeepEqual(t, got, want, "order %v: snapshot", order)
 	}
 }
 
@@ -67,52 +50,12 @@ func TestSnapshot_ZeroValueIsEmpty(t *testing.T) {
 	}
 }
 
-func TestMerge_ChangesNeitherArgument(t *testing.T) {
-	s := Snapshot{SpeedKmh: {Value: 50.0, At: now}}
-	r := Report{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 0.0, IsLocked: true}}
-	Merge(s, r)
-	if len(s) != 1 || s[SpeedKmh].Value != 50.0 || len(r.Values) != 2 {
-		t.Errorf("Merge changed its arguments: snapshot %v, report %v", s, r)
-	}
-}
-
-// [LAW-7] All orders of four overlapping reports, two of them of the same time.
-func TestMerge_AnyOrderOfReportsGivesTheSameSnapshot(t *testing.T) {
-	reports := []Report{
-		{At: now, Values: map[Field]any{SpeedKmh: 10.0, IsLocked: true, DTCs: []string{"P0420"}}},
-		{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 20.0, OEMData: map[string]any{"a": 1.0}}},
-		{At: now.Add(time.Second), Values: map[Field]any{SpeedKmh: 30.0, IsLocked: nil, OEMData: nil}},
-		{At: now.Add(time.Minute), Values: map[Field]any{DTCs: []string{}, LocatedAt: now}},
-	}
-	want := merged(reports)
-	for _, order := range permutations(len(reports)) {
-		shuffled := make([]Report, len(order))
-		for i, j := range order {
-			shuffled[i] = reports[j]
-		}
-		assert.DeepEqual(t, merged(shuffled), want, "order %v: snapshot", order)
-	}
-}
-
 func merged(reports []Report) Snapshot {
 	var s Snapshot
 	for _, r := range reports {
 		s = Merge(s, r)
 	}
 	return s
-}
-
-func permutations(n int) [][]int {
-	if n == 0 {
-		return [][]int{nil}
-	}
-	var all [][]int
-	for _, shorter := range permutations(n - 1) {
-		for i := range n {
-			all = append(all, slices.Insert(slices.Clone(shorter), i, n-1))
-		}
-	}
-	return all
 }
 
 func TestSnapshot_ReturnsAFieldInItsTypeOrNothing(t *testing.T) {
@@ -257,32 +200,6 @@ func TestReading_RecordsThatThereWasAValue(t *testing.T) {
 		}
 		if got := s[SpeedKmh]; got != c.want || got.Ever() != c.ever {
 			t.Errorf("%s: reading %+v, ever a value %v; want %+v, %v", name, got, got.Ever(), c.want, c.ever)
-		}
-	}
-}
-
-func TestMerge_OrderDoesNotMatterForOnce(t *testing.T) {
-	at := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
-	values := []any{nil, nil, 5.0, 6.0}
-	for range 500 {
-		var reports []Report
-		for range 6 {
-			values := map[Field]any{SpeedKmh: values[rand.IntN(len(values))], OilLife: values[rand.IntN(len(values))]}
-			reports = append(reports, Report{At: at.Add(time.Duration(rand.IntN(4)) * time.Second), Values: values})
-		}
-		var want Snapshot
-		for i := range 4 {
-			var got Snapshot
-			for _, r := range append(reports, reports[i]) {
-				got = Merge(got, r)
-			}
-			if i == 0 {
-				want = got
-			}
-			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("reports %v: snapshot %v, in another order %v", reports, got, want)
-			}
-			rand.Shuffle(len(reports), func(a, b int) { reports[a], reports[b] = reports[b], reports[a] })
 		}
 	}
 }
