@@ -8,92 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
-
-// shape reports whether a value has the type of section 2.2 of the interface.
-type shape func(any) bool
-
-func numberIn(low, high float64) shape {
-	return func(v any) bool { n, ok := v.(float64); return ok && n >= low && n <= high }
-}
-
-func wordOf(words ...string) shape {
-	return func(v any) bool { s, ok := v.(string); return ok && slices.Contains(words, s) }
-}
-
-func flag(v any) bool { _, ok := v.(bool); return ok }
-
-func null(v any) bool { return v == nil }
-
-func word(v any) bool { s, ok := v.(string); return ok && s != "" }
-
-// instant matches ISO 8601 in UTC with milliseconds.
-func instant(v any) bool {
-	s, _ := v.(string)
-	t, err := time.Parse("2006-01-02T15:04:05.000Z", s)
-	return err == nil && time.Since(t) < time.Hour && time.Until(t) < time.Minute
-}
-
-func wordsOrNone(v any) bool {
-	list, ok := v.([]any)
-	return ok && !slices.ContainsFunc(list, func(e any) bool { return !word(e) })
-}
-
-func object(v any) bool { _, ok := v.(map[string]any); return ok }
-
-func orNull(s shape) shape { return func(v any) bool { return v == nil || s(v) } }
-
-var openOrClosed, window = wordOf("open", "closed"), wordOf("open", "closed", "partially_open")
-
-// interfaceFields has the fields of section 2.2, with the values of a car that reports everything
-// it can.
-var interfaceFields = []struct {
-	name string
-	is   shape
-}{
-	{"vehicle_id", numberIn(1, 10)},
-	{"status", wordOf("available", "booked", "in_use", "maintenance", "inactive")},
-	{"location.latitude", numberIn(48, 49)},
-	{"location.longitude", numberIn(11, 12)},
-	{"location.heading", numberIn(0, 360)},
-	{"location.address", orNull(word)},
-	{"location.timestamp", instant},
-	{"telemetry.speed_kmh", numberIn(0, 400)},
-	{"telemetry.mileage_km", numberIn(1, 5_000_000)},
-	{"telemetry.ignition", wordOf("on", "off")},
-	{"telemetry.gear", wordOf("P", "R", "N", "D")},
-	{"telemetry.parking_brake", wordOf("engaged", "released")},
-	{"telemetry.fuel_level_percent", numberIn(0, 100)},
-	{"telemetry.battery_level_percent", numberIn(0, 100)},
-	{"telemetry.remaining_range_km", numberIn(0, 5000)},
-	{"telemetry.charging_status", wordOf("charging", "disconnected", "fault")},
-	{"telemetry.onboard_voltage_v", numberIn(5, 60)},
-	{"telemetry.is_locked", flag},
-	{"telemetry.is_engine_running", flag},
-	{"telemetry.doors.front_left", openOrClosed},
-	{"telemetry.doors.front_right", openOrClosed},
-	{"telemetry.doors.rear_left", openOrClosed},
-	{"telemetry.doors.rear_right", openOrClosed},
-	{"telemetry.doors.trunk", openOrClosed},
-	{"telemetry.windows.front_left", window},
-	{"telemetry.windows.front_right", window},
-	{"telemetry.windows.rear_left", window},
-	{"telemetry.windows.rear_right", window},
-	{"telemetry.sunroof", wordOf("open", "closed", "tilted")},
-	{"telemetry.seatbelts.driver", wordOf("fastened", "unfastened")},
-	{"telemetry.seatbelts.passenger", wordOf("fastened", "unfastened")},
-	{"telemetry.key_status", wordOf("in", "out")},
-	{"diagnostics.dtcs", wordsOrNone},
-	{"diagnostics.service_due_in_km", numberIn(-1_000_000, 1_000_000)},
-	{"diagnostics.oil_life_percent", numberIn(0, 100)},
-	{"diagnostics.warning_lamps", wordsOrNone},
-	{"connectivity.status", wordOf("online")},
-	{"connectivity.last_seen", instant},
-	{"connectivity.signal_quality", wordOf("strong", "moderate", "weak", "none")},
-	{"connectivity.firmware_version", word},
-	{"oem_data", object},
-}
 
 // demoPowertrains are the cars that show one powertrain each, with the fields that it cannot have.
 var demoPowertrains = []struct {
@@ -123,49 +42,39 @@ func leaves(prefix string, value any) map[string]any {
 	return found
 }
 
-func (l *live) status(id telematics.VehicleID) map[string]any {
+func (l *live) status(id telematics.VehicleID) map[string]any { return leaves("", l.statusBody(id)) }
+
+func (l *live) statusBody(id telematics.VehicleID) (data any) {
 	l.Helper()
-	var data any
 	r := l.call(http.MethodGet, fmt.Sprintf("vehicles/%d/status", id), "ADMIN_TOKEN")
 	if err := json.Unmarshal(r.Data, &data); err != nil || r.status != http.StatusOK {
 		l.Fatalf("status of vehicle %d: %d %v", id, r.status, err)
 	}
-	return leaves("", data)
+	return data
 }
 
+// showsEachPowertrain checks that the cars report everything that they can, as the contract has it.
 func (l *live) showsEachPowertrain() {
 	l.Helper()
-	var columns []map[string]any
+	document, err := openapi3.NewLoader().LoadFromFile("../../httpapi/openapi.yaml")
+	require.NoError(l, err)
+	contract := document.Components.Schemas["VehicleStatus"].Value
 	for _, car := range demoPowertrains {
-		var got map[string]any
+		var body any
 		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-			if got = l.status(car.id); got["telemetry.mileage_km"] != nil || time.Now().After(deadline) {
+			body = l.statusBody(car.id)
+			if leaves("", body)["telemetry.mileage_km"] != nil || time.Now().After(deadline) {
 				break
 			}
 		}
-		columns = append(columns, got)
-		if len(got) != len(interfaceFields) {
-			l.Errorf("vehicle %d has %d fields, the interface has %d: %v", car.id, len(got), len(interfaceFields), got)
+		if err := contract.VisitJSON(body); err != nil {
+			l.Errorf("vehicle %d (%s): %v", car.id, car.name, err)
 		}
-		for _, field := range interfaceFields {
-			value, present := got[field.name]
-			is := field.is
-			if slices.Contains(car.null, field.name) {
-				is = null
-			}
-			if !present || !is(value) {
-				l.Errorf("vehicle %d (%s): %s is %v (present: %v)", car.id, car.name, field.name, value, present)
+		for field, value := range leaves("", body) {
+			if (value == nil) != slices.Contains(car.null, field) && field != "location.address" {
+				l.Errorf("vehicle %d (%s): %s is %v", car.id, car.name, field, value)
 			}
 		}
-	}
-	l.Logf("| field | combustion | plug-in hybrid | electric |")
-	for _, field := range interfaceFields {
-		row := "| " + field.name
-		for _, column := range columns {
-			value, _ := json.Marshal(column[field.name])
-			row += " | " + string(value)
-		}
-		l.Logf("%s |", row)
 	}
 }
 

@@ -244,14 +244,14 @@ type boughtUnit struct {
 
 func (u boughtUnit) reportsAsDocumented(l *live) {
 	doc := documented(l.T, u.doc)
-	for _, field := range interfaceFields {
-		_, ok := doc[field.name]
-		own := slices.Contains(servicesOwn, field.name)
+	for field := range l.status(u.id) {
+		_, ok := doc[field]
+		own := slices.Contains(servicesOwn, field)
 		switch {
 		case !ok && !own:
-			doc[field.name] = nil // must be null
+			doc[field] = nil // must be null
 		case ok && own:
-			l.Errorf("%s lists %s, which does not come from the unit", u.doc, field.name)
+			l.Errorf("%s lists %s, which does not come from the unit", u.doc, field)
 		}
 	}
 	l.within("at first", u.id, doc, u.body, func(given) time.Duration { return time.Minute * unitPace })
