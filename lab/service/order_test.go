@@ -9,10 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/broker"
 	"motorpool/simulator"
-	"motorpool/store/commands"
-	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -104,36 +101,6 @@ func TestBulk_CommandsVehiclesConcurrently(t *testing.T) {
 	if bulk.Summary.Executed != fleet {
 		s.Errorf("the summary is %+v, want all vehicles to have executed it: %+v", bulk.Summary, bulk.Items)
 	}
-}
-
-func TestHalt_AppliesAtEveryInstance(t *testing.T) {
-	t.Parallel()
-	s := startStack(t, 2)
-	instances := []*instance{s.serve(), s.serve()}
-	s.drive(nil, healthy)
-	postgres, err := pg.New(pg.Config{URL: s.database})
-	s.must(err)
-	defer postgres.Close()
-	_, _, err = commands.HaltStore{
-		DB: postgres,
-	}.Halt(
-		s.Context(), telematics.Halt{Agency: 1, Why: "recall of the locks"}, telematics.OperatorAt("eva"),
-	)
-	s.must(err)
-	time.Sleep(broker.HaltWithin) // the documented limit
-	for _, i := range instances {
-		r := i.control(1, telematics.Lock)
-		if r.status != 503 || r.Error.Code != "commands_halted" || r.retryAfter != "60" ||
-			!strings.Contains(r.Message, "recall of the locks") {
-			s.Errorf("agency 1: %d %+v %s, want commands_halted", r.status, r.Error, r.Message)
-		}
-		if r := i.control(2, telematics.Lock); r.status != 200 {
-			s.Errorf("agency 2: %d %+v, want 200", r.status, r.Error)
-		}
-	}
-	_, err = commands.HaltStore{DB: postgres}.Resume(s.Context(), 1, "", telematics.OperatorAt("eva"))
-	s.must(err)
-	s.eventually(broker.HaltWithin, "the halt is lifted", func() bool { return instances[1].control(1, telematics.Lock).status == 200 })
 }
 
 func TestCommand_LostAnswerIsFoundInTheNextReport(t *testing.T) {
