@@ -85,24 +85,6 @@ func (s *stack) sendToRedis(command string) {
 	}
 }
 
-func TestEmptied_AUsedSignatureStaysUsedWhereRedisIsEmptied(t *testing.T) {
-	t.Parallel()
-	s := realStack(t, 1)
-	r := s.rent()
-	instances := []*instance{r.open(), r.serve(r.paid)}
-	c := r.newCustomer()
-	var captured signedRequest
-	add := func(i *instance, change func(*signedRequest)) answer {
-		return c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_visa"}`, change)
-	}
-	add(instances[0], func(s *signedRequest) { captured = *s }).wants(201, "")
-	replay := func(s *signedRequest) { s.at, s.nonce = captured.at, captured.nonce }
-	s.sendToRedis("FLUSHALL")
-	for _, i := range instances {
-		add(i, replay).wants(401, "agency_signature_replayed")
-	}
-}
-
 func TestReadiness_RedisThatRefusesWritesIsNotReady(t *testing.T) {
 	t.Parallel()
 	s := realStack(t, 1)

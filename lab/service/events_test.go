@@ -25,7 +25,6 @@ type streamed struct {
 	} `json:"command"`
 	Connectivity struct{ Status string } `json:"connectivity"`
 	Telemetry    map[string]any          `json:"telemetry"`
-	Reason       string                  `json:"reason"`
 	Alarm        struct{ Kind, Text string }
 }
 
@@ -36,7 +35,6 @@ type follower struct {
 	mu       sync.Mutex
 	streamed []streamed
 	last     string
-	ended    bool
 }
 
 // follow opens a stream of an instance, after a given event if any.
@@ -87,9 +85,6 @@ func (f *follower) read(lines *bufio.Scanner) {
 		}
 		f.mu.Unlock()
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ended = true
 }
 
 func (f *follower) lastID() string {
@@ -147,54 +142,4 @@ func TestEvents_OfOneInstanceAreStreamedByTheOther(t *testing.T) {
 	if own.has(func(e streamed) bool { return e.Vehicle == 2 }) {
 		s.Error("an agency received an event of another's vehicle")
 	}
-}
-
-func TestEvents_ReaderContinuesAtAnotherInstance(t *testing.T) {
-	t.Parallel()
-	s := startStack(t, 1)
-	here, there := s.serve(), s.serve()
-	s.drive(nil, healthy)
-	f := here.follow(here.admin, "")
-	here.stop()
-	if !f.has(func(e streamed) bool { return e.Event == "end" && e.Reason == "stopping" }) {
-		s.Error("the stream ended without an end event")
-	}
-	c := commandOf(s.T, there.control(1, telematics.Lock))
-	again := there.follow(there.admin, f.lastID())
-	s.eventually(
-		10*time.Second, "the missed events are streamed",
-		func() bool { return slices.Contains(again.statesOf(c.ID), "succeeded") },
-	)
-	if states := again.statesOf(c.ID); states[0] != "accepted" {
-		s.Errorf("the streamed states are %v, want accepted first", states)
-	}
-	if again.has(func(e streamed) bool { return e.Event == "reset" }) {
-		s.Error("a reset event although no event is missing")
-	}
-}
-
-func TestEvents_EmptiedRedisResetsTheReaders(t *testing.T) {
-	t.Parallel()
-	s := realStack(t, 1)
-	i := s.serve()
-	s.drive(nil, healthy)
-	f := i.follow(i.admin, "")
-	old := f.lastID()
-	s.must(s.redis.Kill())
-	s.must(s.redis.Restart())
-	s.eventually(20*time.Second, "a reset", func() bool { return f.has(func(e streamed) bool { return e.Event == "reset" }) })
-	var c command
-	s.eventually(10*time.Second, "commands are executed again", func() bool {
-		r := i.control(1, telematics.Lock)
-		if r.status == http.StatusOK {
-			c = commandOf(s.T, r)
-		}
-		return r.status == http.StatusOK
-	})
-	s.eventually(10*time.Second, "the stream continues", func() bool { return slices.Contains(f.statesOf(c.ID), "succeeded") })
-	again := i.follow(i.admin, old+"0")
-	s.eventually(
-		10*time.Second, "an old position leads to a reset",
-		func() bool { return again.has(func(e streamed) bool { return e.Event == "reset" }) },
-	)
 }

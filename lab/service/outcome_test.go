@@ -116,26 +116,3 @@ func TestCommand_AnswerAfterTheTimeoutIsStoredWithASecondEntry(t *testing.T) {
 		s.Errorf("the audit log has %+v, want executed after unknown", lines)
 	}
 }
-
-func TestOutcome_GarbageOnAnyTopicIsCountedAndNothingFails(t *testing.T) {
-	t.Parallel()
-	s := startStack(t, 2)
-	i := s.serve()
-	garbage := []string{"{", "null", "[]", `"text"`, `{"status":"dancing"}`, "\xff\xfe", `{"command_id":"x","status":"succeeded"}`}
-	for _, text := range garbage {
-		for _, channel := range []v1.Channel{v1.AckChannel, v1.TelemetryChannel, v1.PresenceChannel} {
-			s.whisper("car-2", channel, []byte(text))
-		}
-	}
-	n := int64(len(garbage))
-	s.eventually(5*time.Second, "all messages are counted", func() bool {
-		// An object without a known field is an empty report.
-		return i.metric(`motorpool_dropped_total{kind="answer", reason="malformed"}`) == n &&
-			i.metric(`motorpool_dropped_total{kind="presence", reason="malformed"}`) == n &&
-			i.metric(`motorpool_dropped_total{kind="report", reason="malformed"}`) == n-2
-	})
-	s.drive(nil, healthy)
-	if r := i.control(1, telematics.Lock); r.status != 200 {
-		s.Errorf("a command after garbage: %d %s", r.status, r.Error.Code)
-	}
-}
