@@ -59,11 +59,6 @@ func (c Config) alertmanagers() ([]*url.URL, error) {
 	return urls, nil
 }
 
-func (c Config) checkAlertmanager() error {
-	_, err := c.alertmanagers()
-	return err
-}
-
 // newAlertSender returns what sends open alerts to the Alertmanagers of the settings; nil: there
 // are none.
 func (s *service) newAlertSender() (*alertmanager.Sender, error) {

@@ -154,29 +154,31 @@ func (c Config) Check() error {
 		notEmpty("token-audience", c.TokenAudience),
 		c.checkClaims(),
 		c.checkOrigins(),
-		c.checkTrustedProxies(),
+		errorOf(c.trustedProxies()),
 		c.checkGeocoder(),
-		c.checkAlertmanager(),
+		errorOf(c.alertmanagers()),
 		c.checkOTLP(),
-		c.checkAgencySecretsKey(),
+		errorOf(c.sealer()),
 		c.checkStripe(),
 		c.checkSignIn(),
 		c.checkMapStyle(),
 		c.checkFiles(),
-		c.checkMaxConnections(),
+		errorOf(c.maxConnections()),
 	)
 }
 
+// errorOf returns the error of a call whose value is not needed.
+func errorOf[T any](_ T, err error) error { return err }
+
 func (c Config) checkFiles() error {
-	_, signing := c.signingKeys(slog.New(slog.DiscardHandler))
-	_, certificates := c.tls(slog.New(slog.DiscardHandler))
+	silent := slog.New(slog.DiscardHandler)
 	var tokens error
 	if isURL(c.TokenKeys) {
 		tokens = checkKeySource("token-keys", c.TokenKeys)
 	} else {
 		tokens = publicKeys("token-keys", c.TokenKeys)
 	}
-	return errors.Join(signing, tokens, certificates)
+	return errors.Join(errorOf(c.signingKeys(silent)), tokens, errorOf(c.tls(silent)))
 }
 
 // checkServer returns also what a server's driver cannot read. It connects to none.
@@ -224,11 +226,6 @@ func (c Config) checkHealth() error {
 		return nil
 	}
 	return address("health", c.Health)
-}
-
-func (c Config) checkAgencySecretsKey() error {
-	_, err := c.sealer()
-	return err
 }
 
 // sealer returns a sealer that has no key if none is set.

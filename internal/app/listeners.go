@@ -55,11 +55,6 @@ func listen(flag, address string) (net.Listener, error) {
 	return l, nil
 }
 
-func (c Config) checkTrustedProxies() error {
-	_, err := c.trustedProxies()
-	return err
-}
-
 // trustedProxies reads the networks and addresses of the setting. A network that holds every
 // address is refused: each caller could then choose its own.
 func (c Config) trustedProxies() ([]*net.IPNet, error) {
@@ -137,11 +132,6 @@ func (c Config) maxConnections() (int, error) {
 		return 0, fmt.Errorf("read the limit of open files: %w", err)
 	}
 	return connectionsWithin(c.MaxConnections, int(min(limit.Cur, mostConnections)), c.reserve())
-}
-
-func (c Config) checkMaxConnections() error {
-	_, err := c.maxConnections()
-	return err
 }
 
 // connectionsWithin returns the bound for a setting (0: as many as fit), a limit of open files and

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -123,9 +122,8 @@ func stripeURL(value string, live bool) error {
 		u.Scheme != "https" && u.Scheme != "http" {
 		return errors.New("--stripe-url: want https://host")
 	}
-	local := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 	switch {
-	case u.Scheme == "http" && !local:
+	case u.Scheme == "http" && !isLocal(u):
 		return errors.New("--stripe-url: http:// only to this machine: an attacker on the network could read the key; want https://")
 	case u.Scheme == "http" && live:
 		return fmt.Errorf("--stripe-url: the key moves real money, and %s is not Stripe", u.Host)
