@@ -599,6 +599,19 @@ func (d *desk) showsEveryPage(t *testing.T) {
 		t.Errorf("the German bar of the fleet is %g px high in a window of 1440 px, want one row", height)
 	}
 	speak(p, "en")
+	p.Resize(narrow, 780)
+	for path, names := range map[string]string{"#/": "tr[data-vehicle] .plate a", "#/bookings": "tr[data-booking] a"} {
+		p.Open(path)
+		p.See(names)
+		covering := consoletest.Value[[]string](p, fmt.Sprintf(`(() => {
+			for (const a of document.querySelectorAll('%s')) a.textContent = 'auth0|5f7c8ec7c33c6c004bbafe82';
+			return [...document.querySelectorAll('tbody :is(th, td)')]
+				.filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX === 'visible').map((e) => e.className);
+		})()`, names))
+		if len(covering) > 0 {
+			t.Errorf("%s: long names cover what is next to them, in cells of the classes %q", path, covering)
+		}
+	}
 }
 
 // speak chooses a language, as the menu does.
