@@ -99,7 +99,7 @@ func argument(of reflect.Type) reflect.Value {
 	case reflect.TypeFor[rental.IntentRequest]():
 		return reflect.ValueOf(rental.IntentRequest{Customer: "cus_1", Currency: "EUR"})
 	case reflect.TypeFor[rental.RefundRequest]():
-		return reflect.ValueOf(rental.RefundRequest{Intent: "pi_1", Currency: "EUR"})
+		return reflect.ValueOf(rental.RefundRequest{Intent: "pi_1", Amount: 1, Currency: "EUR"})
 	case reflect.TypeFor[rental.Currency]():
 		v.SetString("EUR")
 		return v
