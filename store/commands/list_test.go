@@ -3,9 +3,7 @@ package commands
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -221,23 +219,5 @@ func TestMigrate_BuildsTheIndexesOfPartitions(t *testing.T) {
 	}
 	if len(indexes) != 12 || valid != 12 { // three each for the table and three partitions
 		t.Errorf("indexes %q, want 12 valid ones", indexes)
-	}
-}
-
-// BenchmarkList measures a page with each combination of filters. MOTORPOOL_LISTED sets how many
-// commands there are.
-func BenchmarkList(b *testing.B) {
-	history, err := strconv.Atoi(os.Getenv("MOTORPOOL_LISTED"))
-	if err != nil {
-		history = 200_000
-	}
-	l := newListed(b, history, history/50, 10_000)
-	for name, q := range l.queries() {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				_, err := l.List(b.Context(), q)
-				require.NoError(b, err)
-			}
-		})
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"motorpool/httpapi"
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
-	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -298,35 +297,5 @@ func TestForgetHealth_RemovesOldEntries(t *testing.T) {
 		if err := p.Pool.Select(&left, query); err != nil || !slices.Equal(left, want) {
 			t.Errorf("%s: %v, %v; want %v", query, left, err, want)
 		}
-	}
-}
-
-// BenchmarkListUnits measures pages of 100,000 units: of all, and of those with problems.
-func BenchmarkListUnits(b *testing.B) {
-	db, err := pg.New(pg.Config{URL: storetest.NewDatabase(b), MaxConns: 8, Timeout: time.Minute})
-	require.NoError(b, err)
-	defer db.Close()
-	p := &fixture{db, New(db)}
-	fillFleet(b, p, 100_000, time.Now())
-	for _, statement := range []string{
-		`insert into unit_clocks select serial, 0, now() from units`,
-		`insert into unit_counts select serial, date_trunc('hour', now()) - n * interval '1 h', 'reconnect', 1, now()
-			from units, generate_series(0, 3) n`,
-		`insert into unit_counts select serial, date_trunc('hour', now()), 'malformed', 1, now() from units where vehicle_id % 1000 = 0`,
-		`analyze`,
-	} {
-		storetest.Exec(b, p.Pool, statement)
-	}
-	for name, q := range map[string]telematics.UnitQuery{
-		"page": {Page: telematics.Page{Limit: 51}}, "problems": {Problem: telematics.AnyProblem, Page: telematics.Page{Limit: 51}},
-		"rejects": {Problem: telematics.RejectedReports, Page: telematics.Page{Limit: 51}},
-	} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if units, err := p.ListUnits(b.Context(), q); err != nil || len(units) != 51 {
-					b.Fatal(len(units), err)
-				}
-			}
-		})
 	}
 }
