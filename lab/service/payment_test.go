@@ -8,9 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"motorpool/rental"
-	"motorpool/simulator/sandbox"
 )
 
 // amount returns the text of an amount of a charge; empty: none.
@@ -227,50 +224,4 @@ func TestFee_IsChargedOnceAndRefundedOnce(t *testing.T) {
 	if m["fee 1"].Refunded != 4550 || m["start 1"].Refunded != 13200 || len(m["start 1"].Refunds) != 2 || len(m["fee 1"].Refunds) != 1 {
 		r.Errorf("after the refunds the processor's ledger is %+v", m)
 	}
-}
-
-// A processor that gives no answer keeps the vehicle locked, until the agency's time for it is
-// over; a card that is then declined locks it again.
-func TestPayment_NoUnlockBeforeItsResult(t *testing.T) {
-	t.Parallel()
-	s := embeddedStack(t, 2)
-	r := s.rent()
-	r.fleet.Terms[1] = rental.Terms{Currency: "EUR", Tax: rental.FullTax / 10, PaymentWait: rental.DefaultPaymentWait}
-	r.record()
-	r.drive(nil, healthy)
-	i := r.open()
-	c := r.newCustomer()
-	c.add(i, "pm_card_chargeCustomerFail", false)
-	r.must(r.processor.Break(sandbox.Fault{Kind: sandbox.HangBefore, Path: "/v1/payment_intents/*/confirm", Times: -1}))
-	booking := c.book(i, 1, fromNow(time.Minute), "")
-	i.start(booking)
-	c.post(i, ownOf(booking)+"/control/lock", "").wants(200, "")
-	c.post(i, ownOf(booking)+"/control/unlock", "").
-		wants(409, "payment_pending").
-		has("error.retryable", "true", "error.retry_after", "2", "error.outcome", `"not_executed"`)
-	_, err := r.db.Exec(`update bookings set started_at = started_at - interval '10 minutes' where id = $1`, booking)
-	r.must(err)
-	c.post(i, ownOf(booking)+"/control/unlock", "").wants(200, "")
-	r.processor.Heal()
-	r.eventually(time.Minute, "the card is declined", func() bool { return i.charge(booking, "start")["state"] == "declined" })
-	c.post(i, ownOf(booking)+"/control/unlock", "").wants(409, "payment_required")
-}
-
-// An extension by seconds costs less than the processor takes.
-func TestPayment_ExtensionTooSmallToBeChargedIsNotOwed(t *testing.T) {
-	t.Parallel()
-	r := embeddedStack(t, 1).rent()
-	r.drive(nil, healthy)
-	i := r.open()
-	c := r.newCustomer()
-	c.add(i, "pm_card_visa", false)
-	booking := c.book(i, 1, fromNow(time.Minute), "")
-	i.start(booking)
-	c.awaitPayment(i, booking, "paid")
-	end, err := time.Parse(time.RFC3339, c.get(i, ownOf(booking)).wants(200, "").at("data.end_date").(string))
-	r.must(err)
-	c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, end.Add(72*time.Second).Format(time.RFC3339Nano))).wants(200, "")
-	r.eventually(10*time.Second, "the extension is waived", func() bool { return i.charge(booking, "extension")["state"] == "waived" })
-	c.awaitPayment(i, booking, "paid").has("data.can_extend", "true")
-	c.post(i, ownOf(booking)+"/control/unlock", "").wants(200, "")
 }
