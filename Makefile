@@ -28,7 +28,7 @@ chaos: go ## break everything and check every law, five minutes (SEED=7 COMMANDS
 	@go build -tags clockfault -o bin/motorpool-chaos ./cmd/motorpool && go build -o bin/chaos ./lab/chaos
 	@bin/chaos $(if $(findstring --race,$(ARGS))$(findstring --binary,$(ARGS)),,--binary bin/motorpool-chaos) $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
 
-bench: go ## measure everything next to floors of the same run, 40 minutes (ROUNDS=1 SHORT=1: briefly, two minutes; one thing: ARGS="command --rounds 1", waiting, ingest, fleet; a million vehicles: ARGS=scale)
+bench: go ## measure everything next to floors of the same run, an hour (ROUNDS=1 SHORT=1: briefly, two minutes; one thing: ARGS="command --rounds 1", waiting, ingest, fleet; a million vehicles: ARGS=scale)
 	@.ci/servers
 	@go build -ldflags "-s -w" -o bin/motorpool ./cmd/motorpool && go build -o bin/bench ./lab/bench
 	@bin/bench $(or $(ARGS),all) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SHORT),--short) $(if $(findstring --binary,$(ARGS)),,--binary bin/motorpool)

@@ -56,7 +56,7 @@ func EndPauses(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, err
 			) reports
 			where on_at > b.paused_at
 		) r
-		where b.state = 'active' and b.paused_at < r.at and `+noOpenTransition, rental.EndPause)
+		where b.state = 'active' and b.paused_at is not null and b.paused_at < r.at and `+noOpenTransition, rental.EndPause)
 	return driven, unavailable.Wrap("end the pauses of vehicles that are driven", err)
 }
 
