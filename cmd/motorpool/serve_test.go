@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -21,6 +22,9 @@ func TestServe_LogsItsStartAndItsEnd(t *testing.T) {
 }
 
 func endsInOrder(t *testing.T, end syscall.Signal) {
+	// Else the service would ignore what these tests do under nohup.
+	signal.Notify(make(chan os.Signal, 1), end)
+	defer signal.Reset(end)
 	dir := t.TempDir()
 	private, err := output(t, "keys", "new")
 	require.NoError(t, err)
