@@ -38,6 +38,7 @@ type TwinRecord struct {
 func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 	for name, run := range map[string]func(*testing.T, TwinRecord){
 		"EveryFieldOfAReportIsStored":            everyFieldIsStored,
+		"OlderReportOverwritesNothing":           olderReportOverwritesNothing,
 		"VehicleWithoutValuesHasNoSnapshot":      noReportNoSnapshot,
 		"NullClearsTheValue":                     nullClearsValue,
 		"PresenceChangesTheContact":              presenceChangesContact,
@@ -48,6 +49,7 @@ func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 		"UnknownUnitsAreReturnedOnce":            unknownUnitsAreReturned,
 		"OrderOfReportsDoesNotChangeTheSnapshot": orderDoesNotMatter,
 		"RepeatedReportsDoNotChangeTheSnapshot":  deliveryDoesNotMatter,
+		"BatchMayHaveManyReportsOfAUnit":         unitManyTimes,
 		"OnlyNewValuesAreChanges":                onlyNewValuesAreChanges,
 		"EveryAlarmIsAChange":                    eachAlarmIsAChange,
 		"MessageInAnotherProtocolIsIgnored":      otherProtocolIsIgnored,
@@ -142,6 +144,14 @@ func eachAlarmIsAChange(t *testing.T, r TwinRecord) {
 			t.Errorf("Observe = %+v, %v, want the alarm of vehicle %d", seen, err, id)
 		}
 	}
+}
+
+func olderReportOverwritesNothing(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	newer, older := instant.Truncate(time.Millisecond), instant.Truncate(time.Millisecond).Add(-time.Millisecond)
+	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Report: speedReport(newer, 50.0)})
+	observe(t, r.There, delivery.Observation{Unit: unit, At: instant.Add(time.Second), Report: speedReport(older, 30.0)})
+	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: newer}})
 }
 
 // formerSessionIsIgnored: a unit's clock goes back with each session. Another instance observes
@@ -294,6 +304,20 @@ func unknownUnitsAreReturned(t *testing.T, r TwinRecord) {
 	if seen, err := r.Here.Observe(t.Context(), nil); err != nil || len(seen.Unknown)+len(seen.Changes) > 0 {
 		t.Errorf("Observe of nothing = %+v, %v", seen, err)
 	}
+}
+
+func unitManyTimes(t *testing.T, r TwinRecord) {
+	id, unit := r.Vehicle()
+	at := instant.Truncate(time.Millisecond)
+	var seen []delivery.Observation
+	for i := range 10 {
+		seen = append(seen, delivery.Observation{
+			Unit: unit, At: instant.Add(time.Duration(i) * time.Second),
+			Report: speedReport(at.Add(time.Duration(i)*time.Second), float64(i)),
+		})
+	}
+	observe(t, r.Here, seen...)
+	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 9.0, At: at.Add(9 * time.Second)}})
 }
 
 func onlyNewValuesAreChanges(t *testing.T, r TwinRecord) {
