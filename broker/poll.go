@@ -34,9 +34,10 @@ func (b *Broker) pollRecord(ctx context.Context) error {
 	began, polled := time.Now(), 0 // parts since
 	var outage guard.Outage
 	read := func(of waiting) {
-		if len(of.unanswered)+len(of.received) > 0 || b.waiters.count() == 0 {
-			outage.Note(ctx, b.config.Logger, "settled commands not read", b.readUpdates(ctx, of))
+		if len(of.unanswered)+len(of.received) == 0 && b.waiters.count() > 0 {
+			return // nothing is read, so an outage goes on
 		}
+		outage.Note(ctx, b.config.Logger, "settled commands not read", b.readUpdates(ctx, of))
 	}
 	for {
 		select {

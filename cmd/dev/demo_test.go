@@ -222,19 +222,25 @@ func TestWorld_KeepsItsDataRemovesItsFilesAndRestoresTheBookings(t *testing.T) {
 	}
 }
 
-// What a developer has changed comes first, also where the demo's record of a vehicle is refused.
-func TestWorld_StartsWithAVehicleThatIsBookedAtAnotherAgency(t *testing.T) {
-	t.Parallel()
-	dir, shared := t.TempDir(), onSharedPostgres(t)
-	first := begin(t, dir, shared)
-	first.must(http.MethodPatch, "/api/v1/admin/vehicles/8", "ADMIN_TOKEN", `{"agency_id":2}`)
+// bookAtAnotherAgency moves vehicle 8 to agency 2, and books it there.
+func (l *live) bookAtAnotherAgency() {
+	l.Helper()
+	l.must(http.MethodPatch, "/api/v1/admin/vehicles/8", "ADMIN_TOKEN", `{"agency_id":2}`)
 	start := time.Now().UTC().Truncate(time.Hour).Add(2 * time.Hour)
 	booked, err := json.Marshal(map[string]any{
 		"agency_id": 2, "client": "client-3", "vehicle_id": 8, "pickup_station_id": 4, "dropoff_station_id": 4,
 		"start_date": start, "end_date": start.Add(time.Hour),
 	})
-	require.NoError(t, err)
-	first.must(http.MethodPost, "/api/v1/admin/bookings", "ADMIN_TOKEN", string(booked))
+	require.NoError(l, err)
+	l.must(http.MethodPost, "/api/v1/admin/bookings", "ADMIN_TOKEN", string(booked))
+}
+
+// What a developer has changed comes first, also where the demo's record of a vehicle is refused.
+func TestWorld_StartsWithAVehicleThatIsBookedAtAnotherAgency(t *testing.T) {
+	t.Parallel()
+	dir, shared := t.TempDir(), onSharedPostgres(t)
+	first := begin(t, dir, shared)
+	first.bookAtAnotherAgency()
 	first.must(http.MethodPatch, "/api/v1/admin/vehicles/10", "ADMIN_TOKEN", `{"color":"pink"}`)
 	require.NoError(t, first.stop())
 
@@ -261,14 +267,7 @@ func TestWorld_StartsWhateverADeveloperHasChanged(t *testing.T) {
 	first.record(`insert into agencies (id, code, name) values (77, 'MUC', 'Another one')`)
 	first.record(`update stations set agency_id = 2 where id = 1`)
 	first.must(http.MethodPost, "/api/v1/admin/bookings/"+first.env["BOOKING_OTHER"]+"/end", "ADMIN_TOKEN", "")
-	first.must(http.MethodPatch, "/api/v1/admin/vehicles/8", "ADMIN_TOKEN", `{"agency_id":2}`)
-	start := time.Now().UTC().Truncate(time.Hour).Add(2 * time.Hour)
-	booked, err := json.Marshal(map[string]any{
-		"agency_id": 2, "client": "client-3", "vehicle_id": 8, "pickup_station_id": 4, "dropoff_station_id": 4,
-		"start_date": start, "end_date": start.Add(time.Hour),
-	})
-	require.NoError(t, err)
-	first.must(http.MethodPost, "/api/v1/admin/bookings", "ADMIN_TOKEN", string(booked))
+	first.bookAtAnotherAgency()
 	first.must(http.MethodPatch, "/api/v1/admin/vehicles/8", "ADMIN_TOKEN", `{"unit":null}`)
 	first.must(http.MethodPatch, "/api/v1/admin/vehicles/6", "ADMIN_TOKEN", `{"hourly_rate":null,"color":"pink"}`)
 	require.NoError(t, first.stop())

@@ -74,7 +74,7 @@ var AlertsOf = map[string]alerts.Of{
 var Unprovoked = map[string]string{
 	"MotorpoolAbsent":                  "no fault ends all instances",
 	"MotorpoolAgencyKeyExpires":        "a date in the future",
-	"MotorpoolAlertsStale":             "needs a fault of four minutes: MotorpoolNotReady comes first",
+	"MotorpoolAlertsStale":             "needs four minutes, or instances that begin anew: other alerts come first",
 	"MotorpoolAnswerContradicts":       "no simulated unit executes what it has rejected: broker tests have such an answer",
 	"MotorpoolCertificateExpires":      "a date in the future",
 	"MotorpoolCertificateUnreadable":   "instances have no TLS here",

@@ -144,7 +144,7 @@ func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 			tb.Fatal(err)
 		}
 	}
-	report, dropped, err := v1.DecodeReport([]byte(benchReport), now)
+	report, dropped, err := v1.DecodeReport([]byte(fullReport), now)
 	if err != nil || len(dropped) > 0 {
 		tb.Fatal(dropped, err)
 	}
@@ -155,7 +155,7 @@ func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 	storetest.Exec(tb, p.Pool, `analyse`)
 }
 
-const benchReport = `{"at":"2026-01-02T10:00:00.250Z",
+const fullReport = `{"at":"2026-01-02T10:00:00.250Z",
  "location":{"latitude":48.1371,"longitude":11.5754,"heading":270,"timestamp":"2026-01-02T09:59:58Z"},
  "telemetry":{"speed_kmh":48.5,"mileage_km":15230.4,"ignition":"on","gear":"D","parking_brake":"released",
   "fuel_level_percent":61,"remaining_range_km":412.5,
