@@ -97,9 +97,14 @@ func isPostgresUnavailable(err *pq.Error) bool {
 	return false
 }
 
-// isRedisUnavailable decides by the first word of the error.
+// isRedisUnavailable decides by the first word of the error. Redis 6 has that of a call in a script
+// at the end: "ERR Error running script (…): @user_script: 5: -OOM command not allowed …".
 func isRedisUnavailable(err redis.Error) bool {
-	switch word, _, _ := strings.Cut(err.Error(), " "); word {
+	text := err.Error()
+	if _, met, ok := strings.Cut(text, ": -"); ok {
+		text = met
+	}
+	switch word, _, _ := strings.Cut(text, " "); word {
 	case "LOADING", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "OOM", "MISCONF", "NOREPLICAS", "BUSY":
 		return true
 	}

@@ -45,6 +45,10 @@ func TestWrap_MarksErrorsOfUnavailableServers(t *testing.T) {
 		reply("LOADING Redis is loading the dataset in memory"):  true,
 		reply("CLUSTERDOWN Hash slot not served"):                true,
 		reply("ERR max number of clients reached"):               true,
+		// Redis 6.2, in a script.
+		reply("ERR Error running script (f_7): @user_script:5: @user_script: 5: -OOM command not allowed when memory"): true,
+		reply("ERR Error running script (f_7): @user_script:5: @user_script: 5: -READONLY You can't write to it"):      true,
+		reply("ERR Error running script (f_7): @user_script:5: WRONGTYPE Operation"):                                   false,
 
 		context.Canceled:                false, // the caller left
 		errors.New("a defect"):          false,
