@@ -59,8 +59,7 @@ var AlertsOf = map[string]alerts.Of{
 	},
 	"two primaries": {
 		Must: "MotorpoolFormerPrimary",
-		// Instances begin anew, and one of them sweeps after up to 15 s; two minutes are 12 s here.
-		May: "MotorpoolInstanceDown MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolAlertsStale" + lost + alerts.Failing,
+		May:  "MotorpoolInstanceDown MotorpoolNotReady MotorpoolOutboxGrowing" + lost + alerts.Failing,
 	},
 
 	"commands damaged": {May: "MotorpoolCommandsFailing"},
@@ -74,7 +73,7 @@ var AlertsOf = map[string]alerts.Of{
 var Unprovoked = map[string]string{
 	"MotorpoolAbsent":                  "no fault ends all instances",
 	"MotorpoolAgencyKeyExpires":        "a date in the future",
-	"MotorpoolAlertsStale":             "needs four minutes, or instances that begin anew: other alerts come first",
+	"MotorpoolAlertsStale":             "needs four minutes: other alerts come first",
 	"MotorpoolAnswerContradicts":       "no simulated unit executes what it has rejected: broker tests have such an answer",
 	"MotorpoolCertificateExpires":      "a date in the future",
 	"MotorpoolCertificateUnreadable":   "instances have no TLS here",

@@ -343,8 +343,9 @@ func TestAlerts_OfEachRuleStayOverARestartOfEveryInstance(t *testing.T) {
 
 	i.stop()
 	i = s.serve(configure)
-	swept := func() bool { return i.metric("motorpool_alerts_swept_timestamp_seconds") > 0 }
-	i.eventually(30*time.Second, "alerts are evaluated again", swept)
+	swept := func() int64 { return i.metric("motorpool_alerts_swept_timestamp_seconds") }
+	began := swept()
+	i.eventually(30*time.Second, "alerts are evaluated again", func() bool { return swept() > began })
 	if again := i.openAlerts(); !slices.EqualFunc(again, opened, func(a, b listedAlert) bool { return a.ID == b.ID }) {
 		t.Errorf("open after the restart: %+v, want %+v", again, opened)
 	}

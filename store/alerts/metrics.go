@@ -32,7 +32,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"rule"}),
 		lastSweep: create.NewGauge(prometheus.GaugeOpts{
 			Name: "motorpool_alerts_swept_timestamp_seconds",
-			Help: "Time at which this instance last completed a sweep of all rules; 0: not yet.",
+			Help: "Time at which this instance last completed a sweep of all rules; before the first, of its start.",
 		}),
 		lost: create.NewCounter(prometheus.CounterOpts{
 			Name: "motorpool_alarms_lost_total",
@@ -43,6 +43,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		m.failures.WithLabelValues(string(c.rule))
 	}
 	m.setOpen(nil)
+	m.lastSweep.SetToCurrentTime()
 	return m
 }
 

@@ -655,6 +655,14 @@ func TestMassAccess_IsOfTheAgencyThatHasAllTheVehicles(t *testing.T) {
 	w.wants()
 }
 
+// Otherwise all instances together seem to have missed sweeps for half a century when they begin.
+func TestMetrics_AnInstanceThatBeginsHasMissedNoSweep(t *testing.T) {
+	begun := time.Unix(int64(testutil.ToFloat64(newMetrics(nil).lastSweep)), 0)
+	if since := time.Since(begun); since > time.Minute {
+		t.Errorf("the last sweep was %v ago, want the time of the start", since)
+	}
+}
+
 func TestChargeFailed_WhenItIsUnknownForAnHour(t *testing.T) {
 	w := newWorld(t)
 	w.addCar(7)
