@@ -266,6 +266,9 @@ func (s *Sender) postable(a alerts.Alert) postable {
 	if a.Vehicle != 0 {
 		p.Labels["vehicle"], p.Labels["plate"] = strconv.FormatInt(int64(a.Vehicle), 10), a.Plate
 	}
+	if a.Booking != 0 {
+		p.Labels["booking"] = strconv.FormatInt(a.Booking, 10)
+	}
 	if a.Person != "" {
 		p.Labels["person"] = a.Person
 	}

@@ -220,7 +220,7 @@ func TestSender_ManyAlertsAreSentInSeveralRequests(t *testing.T) {
 	w := newWorld(t, r)
 	for i := range 2*batch + 1 {
 		one := low
-		one.Vehicle += telematics.VehicleID(i)
+		one.Vehicle, one.Booking = telematics.VehicleID(1+i/2), int64(i%2)
 		w.list = append(w.list, one)
 	}
 	w.after(0)

@@ -107,7 +107,7 @@ var raise = `
 		where c.vehicle_id = alarm.vehicle_id and c.rule = '` + string(alerts.UnitAlarm) + `'
 		and c.cleared_at > ` + at(1) + ` - $6 * interval '1 second' and c.facts->'kinds' @> alarm.kinds)
 	order by vehicle_id
-	on conflict (rule, coalesce(vehicle_id, 0), person) where cleared_at is null do update
+	on conflict (rule, coalesce(vehicle_id, 0), person, coalesce(booking_id, 0)) where cleared_at is null do update
 	set facts = excluded.facts || jsonb_build_object('kinds',
 		(select jsonb_agg(distinct kind) from jsonb_array_elements((a.facts->'kinds') || (excluded.facts->'kinds')) as kind))
 	where not (a.facts->'kinds') @> (excluded.facts->'kinds') and jsonb_array_length(a.facts->'kinds') < $7

@@ -11,7 +11,7 @@ import (
 )
 
 // condition is the SQL of a rule: which vehicles or persons hold it now. It returns the columns of
-// holding, at most one row of a vehicle or person. Of a row, holds is
+// holding, at most one row of a vehicle or person, or of a booking. Of a row, holds is
 //
 //   - true: the condition is true;
 //   - false: it is not, but not so clearly that an open alert would be cleared;
@@ -255,7 +255,7 @@ var conditions = []condition{
 			and not exists (select from commands c where c.vehicle_id = b.vehicle_id and c.state = 'succeeded'
 				and c.action in (` + opening + `) and c.completed_at >= b.started_at)`},
 	{rule: alerts.ChargeFailed, live: true, sql: `
-		select distinct on (b.vehicle_id) b.agency_id, b.vehicle_id, '' as person, b.id as booking_id, null::uuid as command_id,
+		select distinct on (b.id) b.agency_id, b.vehicle_id, '' as person, b.id as booking_id, null::uuid as command_id,
 			s.severity, true as holds, null::timestamptz as since,
 			case c.state when 'failed' then s.hold else greatest(s.hold, ` + fmt.Sprint(unknownFor.Seconds()) + `) end as hold,
 			jsonb_build_object('reference', b.reference, 'charge', c.id, 'kind', c.kind, 'state', c.state,
@@ -266,7 +266,7 @@ var conditions = []condition{
 					where f.booking_id = c.booking_id and f.created_at > c.created_at and case c.kind
 						when 'refund' then f.refunds_charge_id = c.refunds_charge_id and f.state <> 'failed' else f.kind = 'fee' end))
 			and c.created_at > ` + instant + ` - interval '30 days'
-		order by b.vehicle_id, c.state, c.created_at desc, c.id`},
+		order by b.id, c.state, c.created_at desc, c.id`},
 	// It opens when the alarm comes, and stays until it is acknowledged.
 	{rule: alerts.UnitAlarm, sql: `
 		select v.agency_id, v.id as vehicle_id, '' as person, null::bigint as booking_id, null::uuid as command_id, s.severity,

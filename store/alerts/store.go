@@ -8,7 +8,8 @@
 // A sweep extracts what rules read from the snapshots that have changed since the last one
 // (inputs.go), and evaluates each rule in one statement (sweep.go). That a condition holds, and
 // since when, is a row of the table alerts from the beginning: so a restart of every instance
-// resets nothing. A unique index decides that there is one open alert of a rule and a vehicle.
+// resets nothing. A unique index decides that there is one open alert of a rule and a vehicle, or a
+// booking of it.
 //
 // Where a comment names no error, the error is the database's; unavailable.Is reports whether
 // Postgres could not be used.

@@ -163,7 +163,7 @@ func (c condition) statement() string {
 		) h
 		where not exists (select from open o where ` + same + `)
 		order by h.vehicle_id, h.person
-		on conflict (rule, coalesce(vehicle_id, 0), person) where cleared_at is null do nothing
+		on conflict (rule, coalesce(vehicle_id, 0), person, coalesce(booking_id, 0)) where cleared_at is null do nothing
 		returning id, case when opened_at is not null then 'opened' end as change
 	)
 	select id, change from (select * from changed union all select * from added) all_of_them where change is not null`
