@@ -16,24 +16,26 @@ import (
 	"motorpool/store/storetest"
 )
 
-func TestConnections_CommitDurablyDespiteSettingsOfRoleAndDatabase(t *testing.T) {
+func TestConnections_KeepTheirSettingsDespiteThoseOfRoleAndDatabase(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	admin := open(t, address)
 	var name, user string
 	require.NoError(t, admin.Pool.QueryRow(`select current_database(), current_user`).Scan(&name, &user))
-	for _, statement := range []string{
-		`alter database ` + name + ` set synchronous_commit = off`,
-		`alter role ` + user + ` in database ` + name + ` set synchronous_commit = off`,
+	for setting, value := range map[string]struct{ other, want string }{
+		"synchronous_commit":            {"off", "on"},
+		"default_transaction_isolation": {"serializable", "read committed"},
 	} {
-		storetest.Exec(t, admin.Pool, statement)
-	}
-	for named, address := range map[string]string{"unchanged": address, "off in the address": address + "&synchronous_commit=off"} {
-		p := open(t, address)
-		for pool, get := range map[string]func(any, string, ...any) error{"db": p.Pool.Get, "lists": p.Lists.Get,
-			"commands": p.Prepared.Pool.Get} {
-			var got string
-			if err := get(&got, `show synchronous_commit`); err != nil || got != "on" {
-				t.Errorf("address %s, pool %s: synchronous_commit is %q, %v; want on", named, pool, got, err)
+		for _, of := range []string{`alter database ` + name, `alter role ` + user + ` in database ` + name} {
+			storetest.Exec(t, admin.Pool, of+` set `+setting+` = '`+value.other+`'`)
+		}
+		for named, address := range map[string]string{"unchanged": address, "set in it": address + "&" + setting + "=" + value.other} {
+			p := open(t, address)
+			for pool, get := range map[string]func(any, string, ...any) error{"db": p.Pool.Get, "lists": p.Lists.Get,
+				"commands": p.Prepared.Pool.Get} {
+				var got string
+				if err := get(&got, `show `+setting); err != nil || got != value.want {
+					t.Errorf("address %s, pool %s: %s is %q, %v; want %s", named, pool, setting, got, err, value.want)
+				}
 			}
 		}
 	}

@@ -192,8 +192,8 @@ func (c Config) connector(
 		config.TargetSessionAttrs = cmp.Or(config.TargetSessionAttrs, pq.TargetSessionAttrsReadWrite)
 	}
 	// A commit is on disk, and on the synchronous standby where there is one, when it is
-	// acknowledged [LAW-1].
-	session := map[string]string{"timezone": "UTC", "synchronous_commit": "on"}
+	// acknowledged [LAW-1]. A statement that has waited for a row goes on with it as it is then.
+	session := map[string]string{"timezone": "UTC", "synchronous_commit": "on", "default_transaction_isolation": "read committed"}
 	maps.Copy(session, settings)
 	if timeout > 0 {
 		milliseconds := strconv.FormatInt(timeout.Milliseconds(), 10)
