@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 func TestParseValue_UnknownFieldIsRefused(t *testing.T) {
@@ -133,6 +135,16 @@ func TestParseValue_OtherValuesMustHaveTheirForm(t *testing.T) {
 		if v, err := ParseValue(c.field, json.RawMessage(c.json)); (err == nil) != c.sound {
 			t.Errorf("%s: %.60s is parsed as %v, %v; want it accepted: %t", c.field, c.json, v, err, c.sound)
 		}
+	}
+}
+
+// Cards and keys have ids of 56 and 64 bits.
+func TestParseValue_IntegersOfOEMDataKeepTheirDigits(t *testing.T) {
+	const said = `{"card":9007199254740993,"more":[-9223372036854775808,18446744073709551615,1.5,7]}`
+	v, err := ParseValue(OEMData, json.RawMessage(said))
+	require.NoError(t, err)
+	if text, err := json.Marshal(v); err != nil || string(text) != said {
+		t.Errorf("parsed as %s, %v; want %s", text, err, said)
 	}
 }
 

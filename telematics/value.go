@@ -179,29 +179,42 @@ func object(raw json.RawMessage) (any, error) {
 		return map[string]any{}, nil
 	}
 	var m map[string]any
-	if err := json.Unmarshal(raw, &m); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if err := decoder.Decode(&m); err != nil {
 		return nil, errors.New("not an object")
 	}
-	if !storable(m, maxDepth) {
-		return nil, outOfRange("nested deeper than %d, or holds a NUL", maxDepth)
+	if _, ok := storable(m, maxDepth); !ok {
+		return nil, outOfRange("nested deeper than %d, holds a NUL, or a number beyond 1.8e308", maxDepth)
 	}
 	return m, nil
 }
 
-// storable reports whether a JSON value can be stored: it has no NUL, which
-// Postgres refuses, and is nested at most depth levels, so that it exhausts no stack.
-func storable(v any, depth int) bool {
+// storable returns a JSON value with its numbers as float64, and reports whether it can be stored:
+// it has no NUL, which Postgres refuses, and is nested at most depth levels, so that it exhausts no
+// stack. An integer of up to 20 characters whose digits a float64 would lose stays a json.Number.
+func storable(v any, depth int) (_ any, ok bool) {
+	ok = true
 	switch v := v.(type) {
+	case json.Number:
+		n, err := v.Float64()
+		if len(v) <= 20 && !strings.ContainsAny(string(v), ".eE") && strconv.FormatFloat(n, 'f', -1, 64) != string(v) {
+			return v, true
+		}
+		return n, err == nil
 	case string:
-		return !strings.ContainsRune(v, 0)
+		return v, !strings.ContainsRune(v, 0)
 	case []any:
-		return depth > 0 && !slices.ContainsFunc(v, func(e any) bool { return !storable(e, depth-1) })
+		ok = depth > 0
+		for i := 0; ok && i < len(v); i++ {
+			v[i], ok = storable(v[i], depth-1)
+		}
 	case map[string]any:
 		for key, e := range v {
-			if depth == 0 || strings.ContainsRune(key, 0) || !storable(e, depth-1) {
-				return false
+			if ok = ok && depth > 0 && !strings.ContainsRune(key, 0); ok {
+				v[key], ok = storable(e, depth-1)
 			}
 		}
 	}
-	return true
+	return v, ok
 }
