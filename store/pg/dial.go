@@ -2,8 +2,11 @@ package pg
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"time"
+
+	"motorpool/store/unavailable"
 )
 
 // dialer opens connections that do not block forever when the server neither replies nor closes the
@@ -27,10 +30,38 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 	return d(ctx, network, address)
 }
 
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &newConn{Conn: conn}, nil
+}
+
+// newConn fails where the first reply is none of Postgres: the driver makes room for as much as the
+// length in it says, which is 1.4 GB for the "HTTP/" of a proxy.
+type newConn struct {
+	net.Conn
+	replied bool
+}
+
+// tlsHandshake is the first byte of TLS.
+const tlsHandshake = 0x16
+
+func (c *newConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	// A byte for the kind, and four for the length. The driver reads errors as text, too.
+	if !c.replied && n >= 5 && b[0] != 'E' && b[0] != tlsHandshake && (b[1] != 0 || b[2] != 0) {
+		return 0, unavailable.Mark(fmt.Errorf("it is no postgres: it replied %.20q", b[:n]))
+	}
+	c.replied = c.replied || n > 0
+	return n, err
+}
+
 // patientDialer opens connections whose reads and writes fail after patience.
 func patientDialer(patience time.Duration) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +91,7 @@ func (c patientConn) Write(b []byte) (int, error) {
 // mortalDialer opens connections that are closed when a context ends.
 func mortalDialer(until context.Context) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
+	"motorpool/store/unavailable"
 )
 
 // Each of them would open two connections, and wait for this server, which never answers.
@@ -47,5 +49,25 @@ func TestSuitable_ConcurrentCallersShareOneCheck(t *testing.T) {
 	}
 	if len(conns) != 1 {
 		t.Errorf("%d connections for %d callers, want one", len(conns), callers)
+	}
+}
+
+// The driver would make room for as much as the reply of a proxy says: "TTP/" bytes, 1.4 GB.
+func TestPing_AServerThatIsNoPostgresIsNamed(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			_, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+			_ = conn.Close()
+		}
+	}()
+	db := storetest.OpenWith(t, pg.Config{URL: "postgres://u@" + listener.Addr().String() + "/d?sslmode=disable"})
+	if err := db.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), `it is no postgres: it replied "HTTP/1.1`) {
+		t.Errorf("Ping = %v", err)
+	}
+	if err := db.Suitable(t.Context()); !unavailable.Is(err) {
+		t.Errorf("Suitable = %v, want that it is unavailable", err)
 	}
 }
