@@ -127,7 +127,7 @@ const (
 	// turnWithin is when a test starts at the latest.
 	turnWithin = 20 * time.Second
 	looks      = 5
-	lookEvery  = 100 * time.Millisecond
+	lookEvery  = 20 * time.Millisecond
 )
 
 var hadTurn sync.Map // names of tests
