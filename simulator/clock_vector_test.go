@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// These are the vectors for the time floor of docs/protocol.md. [CMD-9]
+// These are the vectors for the time floor of telematics/testdata/wire/README.md. [CMD-9]
 func TestFloor_Vectors(t *testing.T) {
 	const notValid = -1
 	type step struct {

@@ -11,8 +11,8 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// These are the vectors of docs/protocol.md that a unit executes one after another, with one
-// memory.
+// These are the vectors of telematics/testdata/wire/README.md that a unit executes one after
+// another, with one memory.
 func TestUnit_ExecutesTheSequenceOfVectors(t *testing.T) {
 	b := newBench(t)
 	ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))

@@ -93,8 +93,8 @@ func TestGolden_ForgeriesAreRefused(t *testing.T) {
 	}
 }
 
-// The test vectors of docs/protocol.md with other encodings of the golden lock: what is accepted
-// must be the lock.
+// The test vectors of telematics/testdata/wire/README.md with other encodings of the golden lock:
+// what is accepted must be the lock.
 func TestVerify_OtherEncodingOfALockIsTheLockOrRefused(t *testing.T) {
 	_, ring := goldenKeys(t)
 	parts := lockParts(t)
