@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Unit } from '../api/client';
 import { de } from '../texts/de';
 import { en } from '../texts/en';
+import { unitTexts } from '../texts/units';
 import { bySeverity, clockError, findings, problems, unitColumns, unitParameters, viewOf } from './units';
 
 const now = Date.parse('2026-01-02T10:00:00.000Z');
@@ -26,9 +27,11 @@ const unit: Unit = {
   problems: ['silent', 'commands', 'clock', 'rejects', 'reconnects', 'signal'],
 };
 
+const found = (of: Unit) => findings(of, now, en, unitTexts.en, 'en');
+
 describe('what is wrong with a unit', () => {
   it('is said with its numbers, the most severe first', () => {
-    expect(findings(unit, now, en, 'en').map((f) => f.fact)).toEqual([
+    expect(found(unit).map((f) => f.fact)).toEqual([
       'Silent, last heard 3 h ago',
       'Rejected 1 command',
       'Clock 72 s slow',
@@ -39,7 +42,7 @@ describe('what is wrong with a unit', () => {
   });
 
   it('names the reasons, also those of a later version', () => {
-    const reasons = (problem: string) => findings(unit, now, en, 'en').find((f) => f.problem === problem)?.reasons.map((r) => r.name);
+    const reasons = (problem: string) => found(unit).find((f) => f.problem === problem)?.reasons.map((r) => r.name);
     expect(reasons('rejects')).toEqual(['unknown value', 'of_tomorrow']);
     expect(reasons('commands')).toEqual(['from the future, by its clock']);
     expect(reasons('clock')).toEqual([]);
@@ -47,22 +50,23 @@ describe('what is wrong with a unit', () => {
 
   it('depends on which way a clock is wrong', () => {
     const meaning = (error_ms: number) =>
-      findings({ ...unit, clock: { error_ms, measured_at: '' } }, now, en, 'en').find((f) => f.problem === 'clock')?.meaning;
+      found({ ...unit, clock: { error_ms, measured_at: '' } }).find((f) => f.problem === 'clock')?.meaning;
     expect(meaning(-90_000)).toContain('from the future');
     expect(meaning(90_000)).toContain('expired');
   });
 
   it('has a meaning and something to do for each problem, in each language', () => {
-    for (const texts of [en, de]) {
-      for (const finding of findings({ ...unit, problems: [...problems] }, now, texts, 'en')) {
-        expect(finding.fact && finding.meaning && finding.todo && texts.units.problems[finding.problem], finding.problem).toBeTruthy();
+    for (const [texts, words] of [[en, unitTexts.en], [de, unitTexts.de]] as const) {
+      for (const finding of findings({ ...unit, problems: [...problems] }, now, texts, words, 'en')) {
+        expect(finding.fact && finding.meaning && finding.todo && words.problems[finding.problem], finding.problem).toBeTruthy();
       }
     }
   });
 });
 
 it('says how far a clock is off, unless that is what a report takes', () => {
-  expect([-1999, 1500, 2000, -7250, 45_000, -200_000, 3 * 3_600_000, -9 * 86_400_000].map((ms) => clockError(ms, en, 'en'))).toEqual([
+  const off = [-1999, 1500, 2000, -7250, 45_000, -200_000, 3 * 3_600_000, -9 * 86_400_000];
+  expect(off.map((ms) => clockError(ms, en, unitTexts.en, 'en'))).toEqual([
     'right',
     'right',
     '2.0 s fast',

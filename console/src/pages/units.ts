@@ -3,6 +3,7 @@ import type { Unit, UnknownUnit } from '../api/client';
 import { age, number } from '../format';
 import type { Column } from '../csv';
 import type { Texts } from '../texts/en';
+import type { UnitWords } from '../texts/units';
 
 export type Problem = Unit['problems'][number];
 export type Reject = Unit['rejects'][number];
@@ -46,29 +47,28 @@ export interface Finding {
   reasons: { name: string; reject: Reject }[];
 }
 
-export function findings(unit: Unit, now: number, texts: Texts, locale: string): Finding[] {
-  const words = texts.units;
+export function findings(unit: Unit, now: number, texts: Texts, words: UnitWords, locale: string): Finding[] {
   return unit.problems.map((problem) => ({
     problem,
-    fact: fact(problem, unit, now, texts, locale),
+    fact: fact(problem, unit, now, texts, words, locale),
     meaning: words.meanings[problem === 'clock' && (unit.clock?.error_ms ?? 0) < 0 ? 'clock_slow' : problem] ?? '',
     todo: words.todos[problem] ?? '',
     reasons: {
       rejects: unit.rejects.map((reject) => ({ name: words.rejects[reject.reason] ?? reject.reason, reject })),
-      commands: unit.rejected_commands.map((reject) => ({ name: words.rejections[reject.reason] ?? reject.reason, reject })),
+      commands: unit.rejected_commands.map((reject) => ({ name: texts.units.rejections[reject.reason] ?? reject.reason, reject })),
     }[problem as string] ?? [],
   }));
 }
 
-function fact(problem: Problem, unit: Unit, now: number, texts: Texts, locale: string): string {
-  const { facts } = texts.units;
+function fact(problem: Problem, unit: Unit, now: number, texts: Texts, words: UnitWords, locale: string): string {
+  const { facts } = words;
   switch (problem) {
     case 'silent':
       return facts.silent(age(unit.connectivity.last_seen, now, texts));
     case 'commands':
       return facts.commands(sum(unit.rejected_commands));
     case 'clock':
-      return facts.clock(clockError(unit.clock?.error_ms ?? 0, texts, locale));
+      return facts.clock(clockError(unit.clock?.error_ms ?? 0, texts, words, locale));
     case 'rejects':
       return facts.rejects(sum(unit.rejects));
     case 'reconnects':
@@ -85,8 +85,7 @@ const rightWithin = 2_000;
 const maybeRightWithin = 60_000;
 
 /** How far a clock is off: 1.2 s fast, at most 4 s slow, 3 h slow. */
-export function clockError(ms: number, texts: Texts, locale: string): string {
-  const words = texts.units;
+export function clockError(ms: number, { units }: Texts, words: UnitWords, locale: string): string {
   if (Math.abs(ms) < rightWithin) return words.clockRight;
   const seconds = Math.abs(ms) / 1000;
   const by =
@@ -97,8 +96,8 @@ export function clockError(ms: number, texts: Texts, locale: string): string {
         : seconds < 36 * 3600
           ? words.duration.hours(number(seconds / 3600, locale))
           : words.duration.days(number(seconds / 86400, locale));
-  if (ms > 0) return words.ahead(by);
-  return -ms > maybeRightWithin ? words.behind(by) : words.atMost(words.behind(by));
+  if (ms > 0) return units.ahead(by);
+  return -ms > maybeRightWithin ? units.behind(by) : words.atMost(units.behind(by));
 }
 
 const counts = (rejects: Reject[]) => rejects.map(({ reason, count }) => `${reason} ${count}`).join('; ');

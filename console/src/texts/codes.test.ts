@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { codeText, refusalOf, saidByUnit } from './codes';
 import { de } from './de';
 import { en } from './en';
+import { unitTexts } from './units';
 
 // What the contract (httpapi/openapi.yaml) has, as its types are generated from it.
 const [contract = ''] = Object.values(import.meta.glob<string>('../api/contract.d.ts', { query: '?raw', import: 'default', eager: true }));
@@ -21,8 +22,11 @@ it.each([['English', en], ['German', de]])('says each error code of the contract
 
 // Of keys of agencies, which have no page here, and shapes of JSON.
 const notShown = ['active', 'retiring', 'revoked', 'hold', 'capture', 'release', 'card', 'Feature', 'true'];
-it.each([['English', en], ['German', de]])('says each state, outcome, kind and level of the contract in %s', (_, texts) => {
-  const known = new Set(keys(texts));
+it.each([
+  ['English', [en, unitTexts.en]],
+  ['German', [de, unitTexts.de]],
+])('says each state, outcome, kind and level of the contract in %s', (_, texts) => {
+  const known = new Set(texts.flatMap(keys));
   const all = new Set(
     ['state', 'status', 'outcome', 'kind', 'level', 'signal_quality', 'problems', 'action', 'role', 'powertrain', 'payment_status'].flatMap(
       (name) => lists(name).flat(),

@@ -755,120 +755,8 @@ export const de: Texts = {
   },
   units: {
     title: 'Einheiten',
-    views: { trouble: 'Zu prüfen', all: 'Alle Einheiten', rejects: 'Abgelehnte Meldungen', unknown: 'Unbekannte Einheiten' },
-    search: 'Seriennummer, Kennzeichen, Firmware',
-    problem: 'Problem',
-    readAgain: 'Neu lesen',
-    asOf: (age) => `gelesen ${age}`,
-    columns: {
-      attention: 'Zu prüfen',
-      clock: 'Uhr',
-      signal: 'Signal',
-      firmware: 'Firmware',
-      reconnects: 'Neu verbunden',
-      rejected: 'Abgelehnt',
-      keys: 'Schlüssel',
-      unit: 'Einheit',
-      reason: 'Abgelehnt, weil',
-      count: 'Wie oft',
-      last: 'Zuletzt',
-      firstSeen: 'Zuerst gehört',
-      lastSeen: 'Zuletzt gehört',
-      messages: 'Meldungen',
-    },
-    day: 'Neue Verbindungen und Abgelehntes zählen für die letzten 24 Stunden.',
-    fine: 'nichts',
-    notKnown: 'nicht bekannt',
-    neverSaid: 'nie gemeldet',
-    noKeys: 'keine',
-    messages: (n) => (n === 1 ? '1 Meldung' : `${n} Meldungen`),
-    commands: (n) => (n === 1 ? '1 Befehl' : `${n} Befehle`),
-    times: (n, age) => `${n} ×, zuletzt ${age}`,
-    measured: (age) => `gemessen ${age}`,
-    clockRight: 'richtig',
     ahead: (by) => `${by} vor`,
     behind: (by) => `${by} nach`,
-    atMost: (off) => `höchstens ${off}`,
-    duration: {
-      seconds: (n) => `${n} s`,
-      minutes: (n) => `${n} min`,
-      hours: (n) => `${n} h`,
-      days: (n) => `${n} Tage`,
-    },
-    signals: coded({ strong: 'stark', moderate: 'mittel', weak: 'schwach', none: 'keines' }),
-    todo: 'Was zu tun ist:',
-    problems: coded({
-      any: 'irgendeines',
-      never_seen: 'nie gehört',
-      silent: 'stumm',
-      key: 'ohne Signierschlüssel',
-      commands: 'lehnt Befehle ab',
-      clock: 'falsche Uhr',
-      rejects: 'abgelehnte Meldungen',
-      reconnects: 'instabile Verbindung',
-      signal: 'kein Signal',
-    }),
-    facts: coded({
-      never_seen: 'Nie gehört',
-      silent: (age) => `Stumm, zuletzt gehört ${age}`,
-      key: 'Ohne den Schlüssel, der Befehle signiert',
-      commands: (n) => (n === 1 ? 'Hat 1 Befehl abgelehnt' : `Hat ${n} Befehle abgelehnt`),
-      clock: (off) => `Uhr geht ${off}`,
-      rejects: (n) => (n === 1 ? '1 Meldung oder Wert abgelehnt' : `${n} Meldungen oder Werte abgelehnt`),
-      reconnects: (n) => `${n}-mal neu verbunden`,
-      signal: 'Kein Signal',
-    }),
-    meanings: {
-      never_seen: 'Die Einheit hat nichts gesendet, seit sie diesem Fahrzeug zugeordnet ist. Kein Befehl erreicht sie.',
-      silent:
-        'Seit einer Stunde hat die Einheit nichts gesendet, und sie hat keinen Schlaf angekündigt. ' +
-        'Befehle werden abgelehnt oder enden als nicht bekannt.',
-      key: 'Die Einheit meldet, welchen Schlüsseln sie vertraut, und der jetzt signierende ist nicht dabei. Sie lehnt jeden Befehl ab.',
-      commands: 'Die Einheit hat Befehle erhalten und sich geweigert, sie auszuführen, aus den Gründen unten.',
-      clock:
-        'Nach ihrer vorgehenden Uhr kommen Befehle zu spät oder sind abgelaufen: Die Einheit lehnt sie ab. Ihre Meldungen wirken neuer, ' +
-        'als sie sind.',
-      clock_slow:
-        'Nach ihrer nachgehenden Uhr kommen Befehle aus der Zukunft: Die Einheit lehnt sie ab. ' +
-        'Ihre Meldungen wirken alt und zählen womöglich nicht.',
-      rejects: 'Die Einheit sendet ungültige Meldungen. Was nicht lesbar war, fehlt im Zustand des Fahrzeugs.',
-      reconnects: 'Die Verbindung bricht öfter als einmal in der Stunde ab. Befehle dauern dann länger oder enden als nicht bekannt.',
-      signal: 'Das zuletzt gemeldete Signal war zu schwach für eine dauerhafte Verbindung.',
-    },
-    todos: {
-      never_seen:
-        'Vergleichen Sie die Seriennummer mit der auf der Einheit. Prüfen Sie dann die Anmeldung beim MQTT-Broker (motorpool unit ' +
-        'list), die SIM-Karte und die Stromversorgung.',
-      silent:
-        'Öffnen Sie das Fahrzeug: Wo war es zuletzt, und wie stand es um die 12-V-Batterie? Eine Tiefgarage ohne Empfang erledigt sich ' +
-        'von selbst, eine leere Batterie oder eine abgelaufene SIM-Karte nicht.',
-      key: 'Bringen Sie ihr die öffentlichen Schlüssel (motorpool keys export), so wie der Hersteller es vorsieht. Sie meldet, ' +
-        'sobald sie sie hat.',
-      commands:
-        'Lesen Sie den Grund. Signatur und Adressat: Die Einheit hat falsche Schlüssel oder eine andere Seriennummer. Uhr: ' +
-        'Lassen Sie sie ihre Uhr stellen.',
-      clock:
-        'Lassen Sie die Einheit ihre Uhr von Satelliten oder Netz stellen: unter freiem Himmel parken oder neu starten. ' +
-        'Kommt es wieder vor, melden Sie es dem Hersteller.',
-      rejects:
-        'Meist ist es die Firmware: Aktualisieren Sie sie, oder nennen Sie dem Hersteller die Gründe. ' +
-        '«Anderes Protokoll» ist ein Fehler in der Flottendatei.',
-      reconnects:
-        'Prüfen Sie Antenne und Stecker. Zwei Einheiten mit derselben Seriennummer trennen einander: Suchen Sie nach einer zweiten.',
-      signal: 'Stellen Sie das Fahrzeug um, oder prüfen Sie die Antenne.',
-    },
-    rejects: {
-      malformed: 'unlesbare Meldung',
-      too_large: 'Meldung über 64 KiB',
-      retained: 'Meldung als «retained» gesendet',
-      over_allowance: 'zu viele Meldungen',
-      protocol_mismatch: 'anderes Protokoll als in der Flottendatei',
-      wrong_time: 'Zeit fehlt oder ist unmöglich',
-      wrong_type: 'Wert vom falschen Typ',
-      out_of_range: 'Wert außerhalb des Bereichs',
-      unknown_word: 'unbekannter Wert',
-      other: 'unvollständiger oder widersprüchlicher Wert',
-    },
     rejections: {
       bad_signature: 'Signatur ungültig: Sie hat andere Schlüssel',
       wrong_audience: 'an eine andere Seriennummer gerichtet',
@@ -880,30 +768,6 @@ export const de: Texts = {
       unsupported: 'sie kennt den Befehl nicht',
       state_conflict: 'der Zustand des Fahrzeugs verbietet es',
       interrupted: 'sie wurde unterbrochen und weiß nicht, was sie getan hat',
-    },
-    noTrouble: 'Keine Einheit ist zu prüfen.',
-    noTroubleMore:
-      'Hier stünden stumme Einheiten, falsche Uhren, abgelehnte Meldungen und Befehle, fehlende Schlüssel, ' +
-      'abgerissene Verbindungen und schlechtes Signal, jeweils mit dem, was zu tun ist.',
-    noRejects: 'In den letzten 24 Stunden wurde nichts abgelehnt.',
-    noUnits: 'Noch hat kein Fahrzeug eine Einheit. Nennen Sie Einheiten in der Flottendatei, und importieren Sie sie:',
-    noMatch: 'Keine Einheit passt. Entfernen Sie einen Filter.',
-    unknown: {
-      intro:
-        'Diese Einheiten senden Meldungen und gehören zu keinem Fahrzeug: Sie wurden eingebaut und nicht eingetragen, ' +
-        'oder hätten abgeschaltet werden sollen. Was sie melden, wird nicht aufbewahrt.',
-      none: 'Jede Einheit, die sendet, gehört zu einem Fahrzeug.',
-      noneMore: 'Eine Einheit, die eingebaut wird, bevor sie in der Flottendatei steht, erscheint hier mit ihrer Seriennummer.',
-      forbidden: 'Einheiten ohne Fahrzeug gehören zu keiner Agentur, also sieht sie nur, wer Administrator aller Agenturen ist.',
-      assign: 'Zuordnen',
-      title: (unit) => `Einheit ${unit}`,
-      find: 'Finden Sie heraus, in welchem Fahrzeug sie steckt: Die Seriennummer ist aufgedruckt.',
-      replaces: (unit) => `Sie ersetzt die Einheit ${unit}, die dann zu keinem Fahrzeug gehört.`,
-      protocol: 'Was sie spricht',
-      sameProtocol: 'was die Einheit des Fahrzeugs bisher sprach, sonst v1',
-      assigned: (unit) => `Die Einheit ${unit} ist zugeordnet:`,
-      mayNot: 'Nur Administratoren ordnen Einheiten zu.',
-      remove: 'Sie dürfte nicht da sein? Entziehen Sie ihr die Anmeldung; ihre Verbindung endet binnen einer Sekunde:',
     },
   },
   bookings: {

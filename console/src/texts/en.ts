@@ -713,115 +713,8 @@ export const en = {
   },
   units: {
     title: 'Units',
-    views: { trouble: 'Need attention', all: 'All units', rejects: 'Rejected messages', unknown: 'Unknown units' } as Record<
-      string,
-      string
-    >,
-    search: 'Serial, plate, firmware',
-    problem: 'Problem',
-    readAgain: 'Read again',
-    asOf: (age: string) => `read ${age}`,
-    columns: {
-      attention: 'Needs attention',
-      clock: 'Clock',
-      signal: 'Signal',
-      firmware: 'Firmware',
-      reconnects: 'Reconnects',
-      rejected: 'Rejected',
-      keys: 'Keys',
-      unit: 'Unit',
-      reason: 'Rejected because',
-      count: 'How often',
-      last: 'Last',
-      firstSeen: 'First heard',
-      lastSeen: 'Last heard',
-      messages: 'Messages',
-    },
-    day: 'Reconnects and what was rejected are those of the last 24 hours.',
-    fine: 'nothing',
-    notKnown: 'not known',
-    neverSaid: 'never said',
-    noKeys: 'none',
-    messages: (n: number) => (n === 1 ? '1 message' : `${n} messages`),
-    commands: (n: number) => (n === 1 ? '1 command' : `${n} commands`),
-    times: (n: number, age: string) => `${n} ×, last ${age}`,
-    measured: (age: string) => `measured ${age}`,
-    clockRight: 'right',
     ahead: (by: string) => `${by} fast`,
     behind: (by: string) => `${by} slow`,
-    atMost: (off: string) => `at most ${off}`,
-    duration: {
-      seconds: (n: string) => `${n} s`,
-      minutes: (n: string) => `${n} min`,
-      hours: (n: string) => `${n} h`,
-      days: (n: string) => `${n} d`,
-    },
-    signals: coded({ strong: 'strong', moderate: 'moderate', weak: 'weak', none: 'none' }) as Record<string, string>,
-    todo: 'What to do:',
-    /** What a problem is called in a filter. */
-    problems: coded({
-      any: 'any',
-      never_seen: 'never heard',
-      silent: 'silent',
-      key: 'lacks the signing key',
-      commands: 'rejects commands',
-      clock: 'wrong clock',
-      rejects: 'rejected messages',
-      reconnects: 'unstable connection',
-      signal: 'no signal',
-    }) as Record<string, string>,
-    /** What is the case with a unit. */
-    facts: coded({
-      never_seen: 'Never heard',
-      silent: (age: string) => `Silent, last heard ${age}`,
-      key: 'Lacks the key that signs commands',
-      commands: (n: number) => (n === 1 ? 'Rejected 1 command' : `Rejected ${n} commands`),
-      clock: (off: string) => `Clock ${off}`,
-      rejects: (n: number) => (n === 1 ? '1 message or value rejected' : `${n} messages or values rejected`),
-      reconnects: (n: number) => `Reconnected ${n} times`,
-      signal: 'No signal',
-    }),
-    meanings: {
-      never_seen: 'The unit has sent nothing since it was assigned to this vehicle. No command can reach it.',
-      silent: 'The unit sent nothing for an hour, and did not announce sleep. Commands are refused, or end as not known.',
-      key: 'The unit reports which keys it trusts, and the active signing key is not among them. It rejects every command.',
-      commands: 'The unit received commands and rejected them, for the reasons below.',
-      clock: 'Its clock is fast, so commands seem late or expired: the unit rejects them. Its reports seem newer than they are.',
-      clock_slow:
-        'Its clock is slow, so commands seem to come from the future: the unit rejects them. Its reports seem old, and may be ignored.',
-      rejects: 'The unit sends messages that are not valid. What could not be read is missing in the state of the vehicle.',
-      reconnects: 'The connection breaks more than once an hour. Commands that are sent meanwhile take longer, or end as not known.',
-      signal: 'The last reported signal was too weak for a connection to last.',
-    } as Record<string, string>,
-    todos: {
-      never_seen:
-        'Compare the serial with that on the unit. Then check its login at the MQTT broker (motorpool unit list), ' +
-        'its SIM card and its power.',
-      silent:
-        'Open the vehicle: where was it last, and how was its 12 V battery? A car park without reception resolves itself; ' +
-        'an empty battery or an expired SIM card does not.',
-      key: 'Bring it the public keys (motorpool keys export), with its maker’s configuration tool. It reports its keys when it has them.',
-      commands: 'Look up the reason. Signature and audience: the unit has wrong keys or another serial. Clock: let it set its clock.',
-      clock:
-        'Let the unit set its clock from satellites or the network: park it under the open sky, or restart it. If it happens again, ' +
-        'tell its maker.',
-      rejects: 'It is mostly the firmware: update it, or tell its maker the reasons. “Other protocol” is a mistake in the fleet file.',
-      reconnects: 'Check antenna and plug. Two units with the same serial disconnect each other: look for a second one.',
-      signal: 'Move the vehicle, or check the antenna.',
-    } as Record<string, string>,
-    /** Why something of a message was not taken. */
-    rejects: {
-      malformed: 'unreadable message',
-      too_large: 'message over 64 KiB',
-      retained: 'message published as retained',
-      over_allowance: 'too many messages',
-      protocol_mismatch: 'other protocol than in the fleet file',
-      wrong_time: 'time missing or impossible',
-      wrong_type: 'value of a wrong type',
-      out_of_range: 'value out of range',
-      unknown_word: 'unknown value',
-      other: 'incomplete or inconsistent value',
-    } as Record<string, string>,
     /** Why a unit rejected a command. */
     rejections: {
       bad_signature: 'signature not valid: it has other keys',
@@ -835,30 +728,6 @@ export const en = {
       state_conflict: 'the state of the vehicle does not allow it',
       interrupted: 'it was interrupted, and does not know what it did',
     } as Record<string, string>,
-    noTrouble: 'No unit needs attention.',
-    noTroubleMore:
-      'Silence, a wrong clock, rejected messages and commands, missing keys, lost connections and bad signal would be listed here, ' +
-      'each with what to do.',
-    noRejects: 'Nothing was rejected in the last 24 hours.',
-    noUnits: 'No vehicle has a unit yet. Name units in the fleet file, and import it:',
-    noMatch: 'No unit matches. Remove a filter.',
-    unknown: {
-      intro:
-        'These units send messages and belong to no vehicle: they were installed without a record, or should have been switched off. ' +
-        'Nothing that they report is kept.',
-      none: 'Every unit that sends messages belongs to a vehicle.',
-      noneMore: 'A unit that is installed before it is in the fleet file appears here, with its serial.',
-      forbidden: 'Units without a vehicle belong to no agency, so only an administrator of all agencies sees them.',
-      assign: 'Assign',
-      title: (unit: string) => `Unit ${unit}`,
-      find: 'Find out which vehicle it is in: the serial is printed on the unit.',
-      replaces: (unit: string) => `It replaces the unit ${unit}, which then belongs to no vehicle.`,
-      protocol: 'What it speaks',
-      sameProtocol: 'what the vehicle’s unit spoke before, else v1',
-      assigned: (unit: string) => `The unit ${unit} is assigned to`,
-      mayNot: 'Only an administrator assigns units.',
-      remove: 'It should not be there? Remove its login; its connection ends within a second:',
-    },
   },
   bookings: {
     similar: 'Clients with that in their name:',
