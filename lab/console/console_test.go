@@ -333,6 +333,17 @@ func (d *desk) needsNoMouse(t *testing.T) {
 	p.Press("Enter")
 	p.Gone("body[data-halted]")
 	p.See(`[data-action="lock"][aria-disabled="false"]`)
+	for _, key := range []string{"h", "?", "Control+k"} {
+		p.Open("#/units")
+		p.Press(key)
+		p.See("dialog[open] h2")
+		p.Do("history.back()")
+		p.Gone("dialog[open]")
+	}
+	p.Click("header [popovertarget]")
+	p.See(":popover-open")
+	p.Do("history.back()")
+	p.Gone(":popover-open")
 	p.Press("?")
 	p.See("dialog[open]", "halt commands")
 	p.Press("Escape", "g", "/")

@@ -17,6 +17,7 @@ class Route {
     this.path = path || firstPage;
     this.parameters = new URLSearchParams(query);
     if (path === '/') this.fleet = location.hash;
+    history.replaceState(true, ''); // so that Back differs from a link: it closes dialogs
   }
 
   /** What the page is about: its path, and of a client who it is. Other parameters say how it is shown. */
