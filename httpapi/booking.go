@@ -164,6 +164,9 @@ func asFields(err error) error {
 
 // describe names the state of a booking.
 func describe(d rental.BookingDetails) string {
+	if !d.PausedSince.IsZero() {
+		return fmt.Sprintf("The booking %s is paused.", d.Reference)
+	}
 	return fmt.Sprintf("The booking %s is %s.", d.Reference, d.State)
 }
 

@@ -53,6 +53,10 @@ func TestBooking_HasAllFieldsOfTheInterface(t *testing.T) {
 		t.Errorf("meta %v", r.body.Meta)
 	}
 	r.says("The booking BK-2026-00042 is active.")
+
+	a := newBookingAPI(t)
+	a.set(42, func(d *rental.BookingDetails) { d.PausedSince = d.ActualStart.Add(time.Minute) })
+	a.asClient(http.MethodGet, ownBooking).wants(200, "").says("The booking BK-2026-00042 is paused.")
 }
 
 func TestBooking_ByATariffHasItsLines(t *testing.T) {
