@@ -604,6 +604,11 @@ func (d *desk) showsEveryPage(t *testing.T) {
 		p.Gone("dialog[open]")
 	}
 	p.Open("#/")
+	p.See(`tr[data-vehicle="12"]`)
+	const cut = `[...document.querySelectorAll('th.plate')].filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent)`
+	if plates := consoletest.Value[[]string](p, cut); len(plates) > 0 {
+		t.Errorf("the plates %q, which have room next to the map, end with …", plates)
+	}
 	p.Resize(1440, 900)
 	speak(p, "de")
 	if height := consoletest.Value[float64](p, `document.querySelector('.bar').offsetHeight`); height > 40 {
