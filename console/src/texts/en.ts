@@ -477,7 +477,7 @@ export const en = {
     since: (day: string) => `since ${day}`,
   },
   trips: {
-    title: 'Trips by day (the activity log records who reads them)',
+    title: 'Trips by day (the audit log records who reads them)',
     day: 'Day',
     when: 'When',
     distance: 'Distance',
