@@ -543,6 +543,9 @@ func TestReadFleetFile_Syntax(t *testing.T) {
 		{vehicle(`"M 1", "installation": {"a": "1", "a": "2"}`), "read fleet file: line 2: a comes twice in its object"},
 		{`{"vehicles": [], "vehicles": []}`, "read fleet file: line 1: vehicles comes twice in its object"},
 		{`{} {}`, "read fleet file: something follows the JSON object"},
+		{"id;plate\n1;M 1", "read fleet file: want a JSON object; docs/fleet.md shows how to make one from a spreadsheet"},
+		{"1;M 1", "read fleet file: want a JSON object; docs/fleet.md shows how to make one from a spreadsheet"},
+		{"[{}]", "read fleet file: want a JSON object; docs/fleet.md shows how to make one from a spreadsheet"},
 	} {
 		if _, err := ReadFleetFile(strings.NewReader(c.text)); err == nil || err.Error() != c.want {
 			t.Errorf("%q: %v, want %s", c.text, err, c.want)

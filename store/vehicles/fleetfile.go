@@ -110,6 +110,9 @@ func units(vehicles []*part) (named []telematics.Unit) {
 // checkSyntax returns an error with the line of what is not JSON, not UTF-8, or a key that its
 // object has already.
 func checkSyntax(text []byte) error {
+	if utf8.Valid(text) && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+		return errors.New("want a JSON object; docs/fleet.md shows how to make one from a spreadsheet")
+	}
 	decoder := jsontext.NewDecoder(bytes.NewReader(text))
 	if _, err := decoder.ReadValue(); err != nil {
 		at := decoder.InputOffset()
