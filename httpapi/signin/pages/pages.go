@@ -55,10 +55,11 @@ var layout = template.Must(template.New("").Funcs(template.FuncMap{"style": func
 <main>
 <h1>{{with .Title}}{{$.T .}}{{else}}Motorpool{{end}}</h1>
 {{with .Message}}<p role="alert">{{$.T . $.Words}}</p>
-{{end}}{{if .Action}}<form method="post" action="{{.Action}}">
+{{end}}{{if .Action}}{{$focus := true}}<form method="post" action="{{.Action}}">
 {{range .Fields}}{{if eq .Type "hidden"}}<input type="hidden" name="{{.Name}}" value="{{.Value}}">
 {{else}}<label>{{$.T .Label}} <input name="{{.Name}}" type="{{.Type}}" value="{{.Value}}" autocomplete="{{.Complete}}"
-  autocapitalize="none" spellcheck="false" required{{if .Fixed}} readonly{{end}}></label>
+  autocapitalize="none" spellcheck="false" required{{if .Fixed}} readonly{{end}}
+  {{- if and $focus (not .Value)}} autofocus{{$focus = false}}{{end}}></label>
 {{end}}{{end}}<button>{{$.T .Button}}</button>
 </form>
 {{end}}{{with .Hint}}<p>{{.}}</p>
