@@ -88,7 +88,7 @@ func (b bookings) Run(ctx context.Context) error {
 	set(query, "agency_id", b.Agency)
 	return b.print(ctx, "bookings", query, []column{
 		"ID id", "REFERENCE reference", "STATUS status", "CLIENT client", "VEHICLE vehicle.id",
-		"PLATE vehicle.plate_number", "START start_date", "END end_date", "TOTAL pricing.total",
+		"PLATE vehicle.plate_number", "START start_date", "END end_date", "PRICE pricing.rental_total",
 		"CURRENCY pricing.currency", "PAYMENT payment.status",
 	})
 }

@@ -127,3 +127,14 @@ func TestTerminal_AllOutputGoesThroughIt(t *testing.T) {
 		}
 	}
 }
+
+func TestBookings_ShowThePriceWithoutTheDeposit(t *testing.T) {
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	t.Setenv("MOTORPOOL_URL", respondingWith(t, 200, `{"success":true,"message":"1 booking.","meta":{"next_cursor":null},
+		"data":[{"id":1,"pricing":{"rental_total":2.38,"deposit":200.00,"total":202.38,"currency":"EUR"}}]}`))
+	printed, _, failure := runTool(t, "bookings", "--output", "table")
+	require.NoError(t, failure)
+	if !strings.Contains(printed, "2.38") || strings.Contains(printed, "202.38") {
+		t.Errorf("printed %s, want the price of the rental", printed)
+	}
+}
