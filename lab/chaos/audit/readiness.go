@@ -23,6 +23,9 @@ const (
 	// tolerated is how many of a hundred commands may fail without a reason: messages are lost when
 	// an instance connects again.
 	tolerated = 5
+	// unseen is how long an outage may last that no check of an instance falls into: it checks
+	// itself each second.
+	unseen = time.Second
 	// judged is how many calls a judgement needs at least.
 	judged = 20
 )
@@ -46,8 +49,8 @@ func failed(c *Call) bool {
 
 // readyMeansAble checks that an instance that says for a while that it is ready, before a command
 // to a sound vehicle and after it, executes it or refuses it for its own sake. Exempt are calls
-// during a stall of the machine or a leap of all clocks, which no instance can notice, and those to
-// vehicles that another client has locked.
+// during a stall of the machine or a leap of all clocks, and those that failed within one second,
+// which no instance can notice, and those to vehicles that another client has locked.
 func readyMeansAble(chk *checker) {
 	for instance, ready := range chk.Ready {
 		calls, bad := map[int][]*Call{}, map[int][]*Call{} // by when they began
@@ -67,7 +70,7 @@ func readyMeansAble(chk *checker) {
 		}
 		for at, all := range calls {
 			chk.must(
-				len(all) < judged || len(bad[at])*100 <= len(all)*tolerated, requests(bad[at]),
+				len(all) < judged || len(bad[at])*100 <= len(all)*tolerated || beganWithin(unseen, bad[at]), requests(bad[at]),
 				"instance %d said that it was ready, and %d of %d commands to sound vehicles failed within %v from %s on: %v",
 				instance, len(bad[at]), len(all), readyNoticed, clock(all[0].Start), reasons(bad[at]),
 			)
@@ -106,6 +109,12 @@ func lockStopsNoOther(chk *checker) {
 			)
 		}
 	}
+}
+
+// beganWithin reports whether the first and the last of some calls began less than that apart.
+func beganWithin(d time.Duration, calls []*Call) bool {
+	order := func(a, b *Call) int { return a.Start.Compare(b.Start) }
+	return slices.MaxFunc(calls, order).Start.Sub(slices.MinFunc(calls, order).Start) < d
 }
 
 func within(i Interval, c *Call) bool { return c.Start.After(i.From) && c.End.Before(i.To) }

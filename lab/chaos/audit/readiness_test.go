@@ -89,6 +89,14 @@ func TestReadiness_CommandsThatFailAtAReadyInstanceAreFound(t *testing.T) {
 			refuse(calls, 1)
 		}},
 		{"one in twenty", "", "", func(e *Evidence, calls []*Call) { refuse(calls, judged) }},
+		{"refused for less than a second", "", "", func(e *Evidence, calls []*Call) {
+			e.Locks = nil
+			refuse(calls[5:8], 1)
+		}},
+		{"refused for more than a second", "ready means able", "4 of 20", func(e *Evidence, calls []*Call) {
+			e.Locks = nil
+			refuse(calls[5:9], 1)
+		}},
 		{"the machine stalls", "", "", func(e *Evidence, calls []*Call) {
 			e.Stalls = []Interval{{From: calls[0].Start, To: calls[0].Start.Add(time.Minute)}}
 			refuse(calls, 1)
