@@ -7,9 +7,13 @@ class Route {
   /** The fleet as it was last shown, with its filters. */
   fleet = $state('#/');
 
+  /** How far the page was scrolled when it was left, if Back or Forward led here; else 0. */
+  left = 0;
+
   constructor() {
     this.#read();
     addEventListener('hashchange', () => this.#read());
+    addEventListener('scrollend', () => history.replaceState({ y: scrollY }, ''));
   }
 
   #read() {
@@ -17,7 +21,8 @@ class Route {
     this.path = path || firstPage;
     this.parameters = new URLSearchParams(query);
     if (path === '/') this.fleet = location.hash;
-    history.replaceState(true, ''); // so that Back differs from a link: it closes dialogs
+    this.left = (history.state as { y: number } | null)?.y ?? 0;
+    history.replaceState({ y: this.left }, ''); // a link's entry has none, so that Back differs: it closes dialogs
   }
 
   /** What the page is about: its path, and of a client who it is. Other parameters say how it is shown. */
