@@ -50,7 +50,7 @@ func (p prune) pruneActivity(ctx context.Context, postgres *pg.DB) error {
 	if pruned.Others > 0 {
 		fmt.Fprintf(stdout, "removed %d audit log entries from the default partition\n", pruned.Others)
 	}
-	fmt.Fprintf(stdout, "the audit log begins with %s\n", pruned.Before.Format("2006-01-02"))
+	fmt.Fprintf(stdout, "the audit log is kept from %s on\n", pruned.Before.Format("2006-01-02"))
 	cleared, err := stored.Prune(ctx, postgres, pruned.Before, p.DryRun)
 	fmt.Fprintf(stdout, "%s %d cleared alerts\n", p.done(), cleared)
 	return err

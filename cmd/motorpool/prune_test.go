@@ -59,7 +59,7 @@ func TestPrune_AYear(t *testing.T) {
 		t.Errorf("--keep-activity 0: %s", got)
 	}
 	if got := prune("--keep-commands", "0"); !strings.Contains(got, "all commands are kept") ||
-		!strings.Contains(got, "the audit log begins with 20") || left() != 1400 {
+		!strings.Contains(got, "the audit log is kept from 20") || left() != 1400 {
 		t.Errorf("keep all: %s%d commands are left", got, left())
 	}
 	if got := prune("--keep-commands", "4", "--dry-run"); strings.Count(got, "would remove settled_commands_") != 10 || left() != 1400 {
