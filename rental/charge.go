@@ -45,8 +45,8 @@ const (
 	Authorized ChargeState = "authorized" // the deposit is held
 	Paid       ChargeState = "paid"       // the money has been paid; of a refund: paid back
 	Captured   ChargeState = "captured"   // the deposit was taken, in part or whole
-	// The deposit is not held any more, or never was; the extension was not paid, or the rental did
-	// not start: taken back.
+	// The deposit is not held any more, or never was; the payment was taken back: the rental did
+	// not start, the extension was not paid, or the deposit pays instead.
 	Released ChargeState = "released"
 	Waived   ChargeState = "waived" // too small for the processor; not owed
 )
@@ -78,8 +78,8 @@ func FinalChargeStates() []ChargeState {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(chargeStates)), func(s ChargeState) bool { return !s.IsFinal() })
 }
 
-// Goal is the intended result of a deposit. The start of a rental that did not begin, and an
-// extension of one that ended before it was paid, have the goal Release.
+// Goal is the intended result of a deposit. The start of a rental that did not begin, and payments
+// that an ended rental does not need, or has from its deposit, have the goal Release.
 type Goal string
 
 const (
@@ -102,7 +102,7 @@ type Charge struct {
 	// The amount that the processor has taken or refunded; of an authorized deposit: that is held.
 	Settled Minor
 
-	Goal          Goal  // of a deposit, or of a start or extension that is taken back; else empty
+	Goal          Goal  // of a deposit, or of a payment that is taken back; else empty
 	CaptureAmount Minor // with the goal capture
 
 	Refunds ChargeID // of a refund: the charge that it refunds
@@ -130,7 +130,7 @@ type Charge struct {
 }
 
 // MayBecome reports whether the charge may enter a state. A deposit is never Paid; only a deposit
-// is Authorized or Captured, and only a deposit, or a start or extension that is taken back,
+// is Authorized or Captured, and only a deposit, or a payment for time that is taken back,
 // Released. A refund needs no confirmation and is not Declined. A paid refund may still fail, days
 // later, when the card's bank returns the money; a failed one stays failed, since another refund
 // may have replaced it by then. It is not Waived.
@@ -144,7 +144,7 @@ func (c Charge) MayBecome(next ChargeState) bool {
 		c.Kind == RefundCharge && next == Waived,
 		c.Kind == DepositCharge && next == Paid,
 		c.Kind != DepositCharge && (next == Authorized || next == Captured),
-		c.Kind != DepositCharge && c.Kind != ExtensionCharge && c.Kind != StartCharge && next == Released:
+		c.Kind != DepositCharge && !c.Kind.paysTime() && next == Released:
 		return false
 	}
 	return c.State.MayBecome(next)
@@ -200,7 +200,7 @@ func (c Charge) isTaken() bool { return c.Kind.Pays() && c.State == Paid || c.St
 func (c Charge) ofClient() bool { return c.Kind != RefundCharge && c.Goal != Release }
 
 // CaptureDeposit decides to take a part of the held deposit, or all of it. That is possible once,
-// before the booking ends. It fails with a *FieldError, or with a *telematics.Error where none is
+// while it is held. It fails with a *FieldError, or with a *telematics.Error where none is
 // held, or less.
 func (d BookingDetails) CaptureDeposit(now time.Time, amount Minor, reason string) (Change, error) {
 	if amount <= 0 {

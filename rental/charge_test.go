@@ -39,7 +39,8 @@ func TestMayBecome_FromPending(t *testing.T) {
 	}
 	for kind, want := range map[rental.ChargeKind][]rental.ChargeState{
 		rental.StartCharge:     append([]rental.ChargeState{rental.Released}, pays...),
-		rental.ExtensionCharge: append([]rental.ChargeState{rental.Released}, pays...), rental.FeeCharge: pays, rental.EndCharge: pays,
+		rental.ExtensionCharge: append([]rental.ChargeState{rental.Released}, pays...), rental.FeeCharge: pays,
+		rental.EndCharge: append([]rental.ChargeState{rental.Released}, pays...),
 		rental.DepositCharge: {
 			rental.Pending, rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured,
 			rental.Released, rental.Waived,

@@ -157,13 +157,9 @@ func (d BookingDetails) isStartCharged() bool {
 }
 
 // TakeBack returns the booking without an extension that was not paid: with the end and the price
-// from before, and as many extensions left. It does not change one that was extended again since.
-// Of one that has ended meanwhile, it charges the time. It fails where the price cannot be
-// computed.
-func (d BookingDetails) TakeBack(now time.Time, extension ChargeID) (Change, error) {
-	if owed := d.Price.Rental() - d.askedFor(); d.State == Completed && owed > 0 {
-		return Change{Booking: d.Booking, Charges: []Charge{d.charge(EndCharge, owed, now)}}, nil
-	}
+// from before, and as many extensions left. It does not change one that was extended again since,
+// or has ended. It fails where the price cannot be computed.
+func (d BookingDetails) TakeBack(extension ChargeID) (Change, error) {
 	i := slices.IndexFunc(d.Charges, func(c Charge) bool { return c.ID == extension && c.Added > 0 })
 	if i < 0 || d.State != Active || slices.ContainsFunc(d.Charges, func(c Charge) bool {
 		return c.Kind == ExtensionCharge && c.Number > d.Charges[i].Number && c.State != Released
@@ -177,19 +173,22 @@ func (d BookingDetails) TakeBack(now time.Time, extension ChargeID) (Change, err
 	return Change{Booking: b}, err
 }
 
-// Finish decides to end the booking, early or late; the price stays as agreed, and is charged if
-// the start did not. The deposit is released, unless a part of it is to be captured: then the
-// processor releases the rest. It fails with a *telematics.Error where the booking is not active.
+// Finish decides to end the booking, early or late; the price stays as agreed, and what of it was
+// not charged yet is. SettleUp decides about the deposit. It fails with a *telematics.Error where
+// the booking is not active.
 func (d BookingDetails) Finish(now time.Time) (Change, error) {
 	if d.inTransition() {
 		return Change{}, d.errTransitionOpen()
 	}
 	d.Booking = d.resumed(now)
 	c, err := d.finish(now)
-	if owed := d.Price.Rental() - d.askedFor(); err == nil && !d.isStartCharged() && owed > 0 {
-		c.Charges = append(c.Charges, d.charge(EndCharge, owed, now))
+	if err != nil {
+		return Change{}, err
 	}
-	return c, err
+	if owed := d.owed(); owed > 0 {
+		c.Charges = []Charge{d.charge(EndCharge, owed, now)}
+	}
+	return d.andSettleUp(now, c), nil
 }
 
 func (d BookingDetails) finish(now time.Time) (Change, error) {
@@ -198,12 +197,60 @@ func (d BookingDetails) finish(now time.Time) (Change, error) {
 	}
 	b := d.Booking
 	b.State, b.ActualEnd = Completed, now
-	c := Change{Booking: b}
-	if deposit, ok := d.deposit(); ok && deposit.Goal == Hold && !deposit.State.IsFinal() {
-		deposit.Goal, deposit.NextAttempt = Release, now
-		c.Amended = []Charge{deposit}
+	return Change{Booking: b}, nil
+}
+
+// andSettleUp adds to the change that ends a rental what SettleUp decides after it.
+func (d BookingDetails) andSettleUp(now time.Time, c Change) Change {
+	d.Booking, d.Charges = c.Booking, slices.Concat(d.Charges, c.Charges)
+	c.Amended = SettleUp(d, now).Amended
+	return c
+}
+
+// SettleUp decides what becomes of the deposit of a rental that has ended, and of what the rental
+// owes. The deposit is held until each payment for the rental's time has a result, and then
+// released. Those that the client would have to mend are withdrawn, and the deposit pays for them;
+// what it does not cover is charged anew.
+func SettleUp(d BookingDetails, now time.Time) Change {
+	c := Change{Booking: d.Booking}
+	if d.State != Completed {
+		return c
 	}
-	return c, nil
+	deposit, _ := d.deposit()
+	owed, pays, open := d.owed(), deposit.capturable(), false
+	for _, p := range d.Charges {
+		if !p.Kind.paysTime() || p.State.IsFinal() {
+			continue
+		}
+		open = true
+		if pays > 0 && (p.isOwed() || p.waitsForOwner()) {
+			p.Goal, p.NextAttempt = Release, now
+			c.Amended = append(c.Amended, p)
+		}
+	}
+	if deposit.Goal == Hold && !deposit.State.IsFinal() && (!open || deposit.isRefused() || deposit.waitsForOwner()) {
+		deposit.Goal, deposit.NextAttempt = Release, now
+		if pays = min(pays, owed); pays > 0 {
+			deposit.Goal, deposit.CaptureAmount, deposit.By = Capture, pays, systemSubject
+			owed -= pays
+		}
+		c.Amended = append(c.Amended, deposit)
+	}
+	if owed > 0 && !open {
+		c.Charges = []Charge{d.charge(EndCharge, owed, now)}
+	}
+	return c
+}
+
+// owed returns what of the price was neither charged nor waived.
+func (d BookingDetails) owed() Minor {
+	owed := d.Price.Rental() - d.askedFor()
+	for _, c := range d.Charges {
+		if c.Kind.paysTime() && c.State == Waived {
+			owed -= c.Amount
+		}
+	}
+	return owed
 }
 
 // CanCancel reports whether the client may still cancel: the booking is upcoming, and the agency's

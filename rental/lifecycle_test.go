@@ -257,16 +257,16 @@ func TestTakeBack_RestoresEndAndPrice(t *testing.T) {
 	first := d.Charges[len(d.Charges)-1]
 	d = after(d, do(t)(d.Extend(start, d.End.Add(2*time.Hour))))
 	second := d.Charges[len(d.Charges)-1]
-	if c, err := d.TakeBack(start, first.ID); err != nil || c.Booking != d.Booking {
+	if c, err := d.TakeBack(first.ID); err != nil || c.Booking != d.Booking {
 		t.Errorf("the first of two extensions: %+v, %v; want no change", c, err)
 	}
-	c, err := d.TakeBack(start, second.ID)
+	c, err := d.TakeBack(second.ID)
 	b := c.Booking
 	if err != nil || b != once {
 		t.Fatalf("%+v, %v; want the booking before", b, err)
 	}
 	d.Booking, d.Charges[len(d.Charges)-1].State = b, rental.Released
-	c, err = d.TakeBack(start, first.ID)
+	c, err = d.TakeBack(first.ID)
 	if b = c.Booking; err != nil || b != before {
 		t.Errorf("%+v, %v; want the booking as agreed at first", b, err)
 	}

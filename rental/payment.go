@@ -50,7 +50,8 @@ type Payment struct {
 //     time is not charged yet.
 //   - not_charged: the booking is over, and nothing was ever charged.
 //   - pending: nothing was charged yet (the booking is upcoming), or a charge is open: it is still
-//     to be executed, or its result is unknown. A requested capture is open, too.
+//     to be executed, or its result is unknown. A requested capture is open, too, and so is a
+//     deposit that is held after the end.
 //   - refunded: the whole amount taken was refunded.
 //   - partially_refunded: a part of it was refunded.
 //   - paid.
@@ -60,7 +61,7 @@ type Payment struct {
 // ended the hold, it does not affect the status. A refund counts when it is paid: an open or failed
 // one changes nothing.
 //
-// PaidAt is when the last start, extension or fee charge was paid, in the last three states; else
+// PaidAt is when the last payment was made, or the deposit captured, in the last three states; else
 // zero.
 func (d BookingDetails) Payment() Payment {
 	p := Payment{Status: d.paymentStatus()}
@@ -76,7 +77,7 @@ func (d BookingDetails) Payment() Payment {
 		return p
 	}
 	for _, c := range d.Charges {
-		if c.Kind.Pays() && c.PaidAt.After(p.PaidAt) {
+		if c.isTaken() && c.PaidAt.After(p.PaidAt) {
 			p.PaidAt = c.PaidAt
 		}
 	}
@@ -96,7 +97,7 @@ func (d BookingDetails) paymentStatus() PaymentStatus {
 		return PaymentAuthorized
 	case !d.State.IsLive() && !some(Charge.counts):
 		return PaymentNotCharged
-	case some(Charge.isOpen), !some(Charge.counts):
+	case some(Charge.isOpen), !some(Charge.counts), !d.State.IsLive() && some(func(c Charge) bool { return c.capturable() > 0 }):
 		return PaymentPending
 	case back > 0 && back >= paid:
 		return PaymentRefunded

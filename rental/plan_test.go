@@ -372,7 +372,7 @@ func TestExtend_ByTheTariff(t *testing.T) {
 	extension.ID, extension.Number = rental.ChargeID{9}, 1
 	longer := d
 	longer.Booking, longer.Charges = c.Booking, append(d.Charges, extension)
-	if c, err := longer.TakeBack(start, extension.ID); err != nil || c.Booking.Price != d.Price || !c.Booking.End.Equal(d.End) {
+	if c, err := longer.TakeBack(extension.ID); err != nil || c.Booking.Price != d.Price || !c.Booking.End.Equal(d.End) {
 		t.Errorf("taken back %+v, %v; want %+v", c, err, d.Price)
 	}
 	// What the start did not charge, the extension does not.

@@ -221,10 +221,10 @@ func (b Booking) resumed(now time.Time) Booking {
 }
 
 // Close decides to end the rental, requested at a time, at its final price: what is owed in
-// addition is charged, what was paid in excess is refunded, and the deposit is released. metres is
-// the odometer; 0: not known. A price that is out of range stays as agreed. Where a payment that is
-// too much by now has no result, the change withdraws it; done is false: Close decides again once
-// it has one. It fails with a *telematics.Error where the booking is not active.
+// addition is charged, what was paid in excess is refunded, and SettleUp decides about the deposit.
+// metres is the odometer; 0: not known. A price that is out of range stays as agreed. Where a
+// payment that is too much by now has no result, the change withdraws it; done is false: Close
+// decides again once it has one. It fails with a *telematics.Error where the booking is not active.
 func (d BookingDetails) Close(requested time.Time, metres int64) (c Change, done bool, err error) {
 	end := requested
 	if d.ActualStart.After(end) {
@@ -254,7 +254,7 @@ func (d BookingDetails) Close(requested time.Time, metres int64) (c Change, done
 		}
 		c.Charges = append(c.Charges, back.Charges...)
 	}
-	return c, true, nil
+	return d.andSettleUp(end, c), true, nil
 }
 
 // withdraw returns the payments of the rental's time that are to be withdrawn, if too much was
@@ -278,11 +278,14 @@ func (k ChargeKind) paysTime() bool {
 	return k == StartCharge || k == ExtensionCharge || k == EndCharge
 }
 
-// askedFor returns what the charges for the rental's time come to. What staff gave back since was
-// asked for, and is not again; of a start that was taken back, only what was not refunded counts.
+// askedFor returns what the charges for the rental's time come to, and what the deposit pays of it.
+// What staff gave back since was asked for, and is not again; of a start that was taken back, only
+// what was not refunded counts.
 func (d BookingDetails) askedFor() (asked Minor) {
 	for _, c := range d.Charges {
 		switch {
+		case c.Kind == DepositCharge && c.Goal == Capture && c.By == systemSubject && c.State != Released:
+			asked += c.CaptureAmount
 		case !c.Kind.paysTime():
 		case c.Kind == StartCharge && c.Goal == Release:
 			asked += d.notReturned(c)

@@ -170,6 +170,32 @@ func TestDeposit_IsHeldCapturedInPartAndReleased(t *testing.T) {
 	c.awaitPayment(i, clean, "paid")
 }
 
+// The card that was good for the hold pays no extension: its client drives, and ends the rental.
+func TestDeposit_PaysAnExtensionThatTheCardDoesNot(t *testing.T) {
+	t.Parallel()
+	r := embeddedStack(t, 1).rent()
+	// Else the extension is taken back.
+	_, err := r.db.ExecContext(t.Context(), `update agencies set payment_wait = '10 minutes'`)
+	r.must(err)
+	i := r.open()
+	c := r.newCustomer()
+	c.add(i, "pm_card_visa", true)
+	when := fromNow(time.Minute)
+	booking := c.book(i, 1, when, "")
+	i.start(booking)
+	c.awaitPayment(i, booking, "paid")
+	c.add(i, "pm_card_chargeCustomerFail", true)
+	c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, when.to.Add(2*time.Hour).Format(time.RFC3339Nano))).wants(200, "")
+	c.awaitPayment(i, booking, "failed")
+	i.asAdmin(http.MethodPost, adminOf(booking)+"/end", "").wants(200, "")
+	r.eventually(20*time.Second, "the deposit pays", func() bool { return i.charge(booking, "deposit")["state"] == "captured" })
+	c.awaitPayment(i, booking, "paid").has("data.payment.charged", "165.00", "data.payment.held", "0.00", "data.payment.final", "true")
+	m := r.movements(booking)
+	if d, e := m["deposit 1"], m["extension 1"]; d.Captured != 3300 || d.Held != 0 || e.Captured != 0 || e.Status != "canceled" {
+		r.Errorf("the deposit %+v, the extension %+v; want 33.00 of the deposit", d, e)
+	}
+}
+
 func TestFee_IsChargedOnceAndRefundedOnce(t *testing.T) {
 	t.Parallel()
 	r := embeddedStack(t, 1).rent()

@@ -110,7 +110,12 @@ func lockBooking(ctx context.Context, tx *sqlx.Tx, id rental.BookingID) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `select from charges where booking_id = $1 order by id for no key update`, id)
+	return lockCharges(ctx, tx, id)
+}
+
+// lockCharges locks the charges of a booking that is locked.
+func lockCharges(ctx context.Context, tx *sqlx.Tx, of rental.BookingID) error {
+	_, err := tx.ExecContext(ctx, `select from charges where booking_id = $1 order by id for no key update`, of)
 	return err
 }
 

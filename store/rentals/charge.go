@@ -155,26 +155,30 @@ func oneIf(b bool) int {
 	return 0
 }
 
-// SettleCharge stores the result of a job, and releases the lease. It reports false, and stores
-// nothing, where the lease was lost.
+// SettleCharge stores the result of a job, and what follows from it for its booking, and releases
+// the lease. It reports false, and stores nothing, where the lease was lost.
 func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
 	err = pg.WithinLocks(ctx, p.DB, func(tx *sqlx.Tx) error {
 		// The client's row is locked first, in the order of all transactions: of this and a
-		// concurrent change of the default, the later one sees the other.
-		takesBack := job.Kind == rental.ExtensionCharge && r.State == rental.Released
-		if takesBack {
-			if err := lockBooking(ctx, tx, job.Booking); err != nil {
-				return err
-			}
-		}
+		// concurrent change of the default, the later one sees the other. So it is with the
+		// booking's row, and its end.
 		standing, err := defaultOf(ctx, tx, job, r)
 		if err != nil {
 			return err
+		}
+		if job.Kind != rental.RefundCharge {
+			if _, err := tx.ExecContext(ctx, `select from bookings where id = $1 for no key update`, job.Booking); err != nil {
+				return err
+			}
+			if err := lockCharges(ctx, tx, job.Booking); err != nil {
+				return err
+			}
 		}
 		held, mine, err := hold(ctx, tx, job.ID, job.Lease)
 		if err != nil || !mine {
 			return err
 		}
+		takesBack := job.Kind == rental.ExtensionCharge && r.State == rental.Released
 		if takesBack && job.Intent == "" && held.changed(job) { // nothing is cancelled yet
 			return dueAgain(ctx, tx, job.ID)
 		}
@@ -185,8 +189,8 @@ func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Resu
 		if err := writeOutcome(ctx, tx, job, r, held, standing); err != nil {
 			return err
 		}
-		if takesBack {
-			if err := takeBack(ctx, tx, job); err != nil {
+		if job.Kind != rental.RefundCharge {
+			if err := settleUp(ctx, tx, job, takesBack); err != nil {
 				return err
 			}
 		}
@@ -195,29 +199,34 @@ func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Resu
 	return ok && err == nil, unavailable.Wrap("settle a charge", err)
 }
 
-// takeBack gives a booking the end and the price that it had before an extension. The caller has
-// locked it.
-func takeBack(ctx context.Context, tx *sqlx.Tx, job rental.Job) error {
-	now := time.Now()
-	d, err := readDetails(ctx, tx, job.Booking, now)
+// settleUp writes what follows from the result of a charge for the other ones of its booking. The
+// caller has locked them.
+func settleUp(ctx context.Context, tx *sqlx.Tx, job rental.Job, takesBack bool) error {
+	r := rental.Request{Booking: job.Booking, Actor: rental.System(), Now: time.Now()}
+	d, err := readDetails(ctx, tx, r.Booking, r.Now)
+	if err == nil && takesBack {
+		err = takeBack(ctx, tx, d, job.ID)
+	}
 	if err != nil {
 		return err
 	}
-	c, err := d.TakeBack(now, job.ID)
+	return writeChange(ctx, tx, r, d, rental.SettleUp(d, r.Now))
+}
+
+// takeBack gives a booking the end and the price that it had before an extension.
+func takeBack(ctx context.Context, tx *sqlx.Tx, d rental.BookingDetails, extension rental.ChargeID) error {
+	c, err := d.TakeBack(extension)
 	if err != nil {
 		return err
 	}
 	if err := updateBooking(ctx, tx, c.Booking); err != nil {
 		return err
 	}
-	if err := insertCharges(ctx, tx, rental.System(), d, c.Charges); err != nil {
-		return err
-	}
 	// An earlier extension that was refused, too, is the last one now.
 	_, err = tx.ExecContext(ctx, `
 		update charges set look_at = greatest(mend_by, clock_timestamp())
 		where booking_id = $1 and kind = 'extension' and mend_by is not null
-		and state in ('declined', 'failed', 'requires_action')`, job.Booking)
+		and state in ('declined', 'failed', 'requires_action')`, d.ID)
 	return err
 }
 

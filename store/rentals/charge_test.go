@@ -93,7 +93,7 @@ func (m *market) setDefault(client rental.ClientID, method rental.Method) {
 }
 
 func (m *market) booking(client rental.ClientID) rental.BookingID {
-	return bookWith(m.t, m.p, m.vehicle, client, 0, rental.Completed)
+	return bookWith(m.t, m.p, m.vehicle, client, 0, rental.Cancelled)
 }
 
 func (m *market) add(client rental.ClientID, c rental.Charge) rental.Charge {

@@ -68,6 +68,7 @@ func TestExtension_TakenBackFreesTheVehicle(t *testing.T) {
 func TestExtension_TakenBackAfterTheEndIsChargedThen(t *testing.T) {
 	w := newRentalWorld(t)
 	d, extension := w.declinedExtension()
+	w.exec(`update charges set state = 'released', settled = 0 where kind = 'deposit'`)
 	w.exec(`update charges set mend_by = now(), look_at = now() where id = $1`, extension.ID)
 	job := w.takeOne()
 	w.amend(rental.BookingEnd, d.ID, noon, func(d rental.BookingDetails) (rental.Change, error) { return d.Finish(noon.Add(time.Hour)) })
@@ -76,6 +77,33 @@ func TestExtension_TakenBackAfterTheEndIsChargedThen(t *testing.T) {
 	last := is.Charges[len(is.Charges)-1]
 	if err != nil || last.Kind != rental.EndCharge || last.Amount != extension.Amount {
 		t.Errorf("the last charge %+v, %v; want %d at the end", last, err, extension.Amount)
+	}
+}
+
+// The deposit is held until the payments for the rental's time have a result, and pays what the
+// card does not. A card that comes meanwhile pays nothing twice.
+func TestDeposit_PaysWhatTheCardDoesNot(t *testing.T) {
+	w := newRentalWorld(t)
+	d, extension := w.declinedExtension()
+	w.amend(rental.BookingEnd, d.ID, noon, finishAt(noon.Add(time.Hour)))
+	_, _, err := w.here.SetDefault(t.Context(), w.clientOf("anna"), w.master, asks(anna, rental.MethodDefault, 0, noon).Activity, nil)
+	require.NoError(t, err)
+	job := w.takeOne()
+	if job.ID != extension.ID || job.Goal != rental.Release {
+		t.Fatalf("the job %+v, want the extension withdrawn", job)
+	}
+	w.settle(job, rental.Result{State: rental.Released})
+	job = w.takeOne()
+	if job.Kind != rental.DepositCharge || job.Goal != rental.Capture || job.CaptureAmount != extension.Amount {
+		t.Fatalf("the job %+v, want %d of the deposit", job, extension.Amount)
+	}
+	w.settle(job, rental.Result{State: rental.Captured, Settled: job.CaptureAmount, PaidAt: noon})
+	is, err := w.here.BookingDetails(t.Context(), d.ID)
+	if p := is.Payment(); err != nil || p.Status != rental.PaymentPaid || p.Charged != is.Price.Rental() || !p.Final {
+		t.Errorf("%+v, %v: %+v; want it paid", p, err, is.Charges)
+	}
+	if jobs, err := w.here.TakeCharges(t.Context(), 10, time.Minute); len(jobs) > 0 || err != nil {
+		t.Errorf("then due: %+v, %v", jobs, err)
 	}
 }
 

@@ -41,8 +41,10 @@ it.each([
   [{ kind: 'extension' }, 'The additional hours: the client (client-1) extended the booking to 20:00.'],
   [
     { kind: 'extension', state: 'released', decline_code: 'insufficient_funds' },
-    'Never charged: the extension was not paid in time, and was taken back.',
+    en.booking.why.takenBack,
   ],
+  [{ kind: 'start', state: 'released' }, en.booking.why.takenBack],
+  [{ kind: 'end', state: 'released' }, en.booking.why.takenBack],
   [{ kind: 'fee' }, 'Charged by zoe.'],
   [{ kind: 'refund', refund_of: 'x' }, 'Given back to Visa •••• 4242 by zoe.'],
   [{ kind: 'deposit', goal: 'hold', state: 'pending' }, 'To be held, not charged, since zoe started the booking.'],
@@ -66,7 +68,7 @@ it.each([
 
 it('says that a start failed', () => {
   const deposit = { kind: 'deposit', goal: 'release', state: 'released' } as const;
-  expect(why({ state: 'released' })).toBe('Not charged: the rental did not start.');
+  expect(why({ state: 'released' }, [], [], null)).toBe('Not charged: the rental did not start.');
   expect(why(deposit, entries, [{ kind: 'deposit', number: 2 }])).toBe('Not charged: the rental did not start.');
   expect(why(deposit, [], [], null)).toBe('Not charged: the rental did not start.');
 });

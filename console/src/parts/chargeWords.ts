@@ -53,27 +53,27 @@ export function whyOf(c: Charge, booking: AdminBooking, entries: Activity[], w: 
   const by = who(cause, c.kind === 'deposit' && c.goal !== 'hold' ? null : c, w.texts);
   switch (c.kind) {
     case 'start':
-      return c.state === 'released' ? why.notStarted : why.start(by);
+      return c.state !== 'released' ? why.start(by) : isOfFailedStart(c, booking) ? why.notStarted : why.takenBack;
     case 'extension': {
       if (c.state === 'released') return why.takenBack;
       const end = cause?.parameters?.end_date;
       return why.extension(by, typeof end === 'string' ? w.time(end) : '');
     }
     case 'end':
-      return why.end(by);
+      return c.state === 'released' ? why.takenBack : why.end(by);
     case 'fee':
       return why.fee(by);
     case 'refund':
       return why.refund(by, booking.charges.find((x) => x.id === c.refund_of)?.card ?? c.card ?? '');
     default:
-      if (c.goal === 'release' && ofFailedStart(c, booking)) return why.notStarted;
+      if (c.goal === 'release' && isOfFailedStart(c, booking)) return why.notStarted;
       return deposit(c, by, who(endOfDeposit(c, entries), c, w.texts), w);
   }
 }
 
-/** Whether a deposit was held for a start that failed: a booking has another one for each start. */
-const ofFailedStart = (c: Charge, { actual_start, charges }: AdminBooking): boolean =>
-  !actual_start || charges.some((x) => x.kind === 'deposit' && x.number > c.number);
+/** Whether a charge was of a start that failed: a booking has others for each start. */
+const isOfFailedStart = (c: Charge, { actual_start, charges }: AdminBooking): boolean =>
+  !actual_start || charges.some((x) => x.kind === c.kind && x.number > c.number);
 
 function deposit(c: Charge, by: string, last: string, w: Writing): string {
   const why = w.texts.booking.why;

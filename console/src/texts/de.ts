@@ -863,7 +863,7 @@ export const de: Texts = {
       paid: 'Das Geld ist geflossen; bei einer Erstattung zurück auf die Karte.',
       captured: 'Die Kaution wurde ganz oder teilweise einbehalten. Der Rest ist wieder frei.',
       released:
-        'Die Kaution ist wieder frei oder war nie vorgemerkt, oder die Verlängerung wurde zurückgenommen. Es ist kein Geld geflossen.',
+        'Die Kaution ist wieder frei oder war nie vorgemerkt, oder die Zahlung wurde zurückgenommen. Es ist kein Geld geflossen.',
       waived: 'Der Betrag ist kleiner, als der Zahlungsdienst annimmt. Niemand schuldet ihn.',
     },
     todo: {
@@ -945,7 +945,7 @@ export const de: Texts = {
       never: (who) => `Weder vorgemerkt noch berechnet: Die Buchung war vorher zu Ende, durch ${who}.`,
       notStarted: 'Nicht berechnet: Die Miete hat nicht begonnen.',
       lost: 'Nie berechnet: Der Zahlungsdienst oder die Bank hat die Vormerkung beendet.',
-      takenBack: 'Nie berechnet: Die Verlängerung wurde nicht rechtzeitig bezahlt und zurückgenommen.',
+      takenBack: 'Nie berechnet: nicht bezahlt. Es wurde zurückgenommen, oder die Kaution bezahlt es.',
       wanted: (who) => `Vorzumerken, nicht zu berechnen, seit dem Beginn der Buchung durch ${who}.`,
       twin: (other) => `${other} ist derselbe Betrag für dasselbe. Ist eines davon ein Fehler, erstatten Sie es.`,
     },

@@ -808,7 +808,7 @@ export const en = {
       authorized: 'The deposit is reserved on the card. No money has moved.',
       paid: 'The money has moved; of a refund, back to the card.',
       captured: 'A part of the deposit, or all of it, was taken. The rest is free again.',
-      released: 'The deposit is free again, or was never held; or the extension was taken back. No money has moved.',
+      released: 'The deposit is free again, or was never held; or the payment was taken back. No money has moved.',
       waived: 'The amount is below the processor’s minimum. It is not owed.',
     },
     todo: {
@@ -892,7 +892,7 @@ export const en = {
       never: (who: string) => `Neither held nor charged: ${who} ended the booking before.`,
       notStarted: 'Not charged: the rental did not start.',
       lost: 'Never charged: the processor or the bank ended the hold.',
-      takenBack: 'Never charged: the extension was not paid in time, and was taken back.',
+      takenBack: 'Never charged: it was not paid. It was taken back, or the deposit pays it.',
       wanted: (who: string) => `To be held, not charged, since ${who} started the booking.`,
       twin: (other: string) => `${other} is the same amount for the same. If one of them is a mistake, refund it.`,
     },

@@ -94,7 +94,9 @@ func (a *audit) booking(b BookingRow) {
 	count, paid := map[rental.ChargeKind]int{}, rental.Minor(0)
 	for _, c := range a.charges[b.ID] {
 		count[c.Kind]++
-		if c.Kind == rental.StartCharge || c.Kind == rental.ExtensionCharge {
+		// By no operation, the deposit is captured for what the card did not pay of the rental.
+		byItself := c.Kind == rental.DepositCharge && c.Reason == "" || c.Kind == rental.EndCharge
+		if c.Kind == rental.StartCharge || c.Kind == rental.ExtensionCharge || byItself {
 			for _, m := range a.moneyMoved(c) {
 				paid += rental.Minor(m.Captured)
 			}

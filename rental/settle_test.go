@@ -1,0 +1,139 @@
+package rental_test
+
+import (
+	"testing"
+	"time"
+
+	"motorpool/internal/assert"
+	"motorpool/rental"
+	"motorpool/telematics"
+)
+
+// endedByHold is a rental whose start only held the deposit, and that has ended: its price, 86.90,
+// is being charged.
+func endedByHold(t *testing.T, deposit rental.Minor) rental.BookingDetails {
+	t.Helper()
+	d := planned()
+	d.Price.Deposit = deposit
+	d.Terms.Rules = rental.DefaultRules
+	d.Terms.Rules.ChargeAtStart = rental.ChargeNothing
+	d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
+	settleAll(&d, start)
+	d = after(d, must(d.Activate(start, 0)))
+	c, done, err := d.Close(start.Add(8*time.Hour), 0)
+	if err != nil || !done || len(c.Charges) != 1 {
+		t.Fatalf("the end: %+v, %v, %v; want one charge", c, done, err)
+	}
+	if len(c.Amended) > 0 {
+		t.Fatalf("the end changes %+v; want the deposit held until the payment has a result", c.Amended)
+	}
+	return after(d, c)
+}
+
+// settlesUp gives a charge a state, and returns the booking with what follows from it.
+func settlesUp(d rental.BookingDetails, charge int, s rental.ChargeState, code string) rental.BookingDetails {
+	d.Charges = append([]rental.Charge{}, d.Charges...)
+	c := &d.Charges[charge]
+	c.State, c.DeclineCode = s, code
+	switch s {
+	case rental.Paid:
+		c.Settled, c.PaidAt = c.Amount, start
+	case rental.Captured:
+		c.Settled, c.PaidAt = c.CaptureAmount, start
+	case rental.Released:
+		c.Settled = 0
+	}
+	return after(d, rental.SettleUp(d, start.Add(9*time.Hour)))
+}
+
+const hold, end, rest = 0, 1, 2 // charges of endedByHold
+
+func TestSettleUp_ThePaidEndReleasesTheDeposit(t *testing.T) {
+	d := endedByHold(t, 10_000)
+	for _, s := range []rental.ChargeState{rental.Pending, rental.Unknown} {
+		if d = settlesUp(d, end, s, ""); d.Charges[hold].Goal != rental.Hold {
+			t.Errorf("%s: the deposit is %+v, want it held", s, d.Charges[hold])
+		}
+	}
+	assert.Equal(t, d.Payment().Status, rental.PaymentPending, "the payment")
+	d = settlesUp(d, end, rental.Paid, "")
+	assert.Equal(t, d.Charges[hold].Goal, rental.Release, "the deposit")
+	d = settlesUp(d, hold, rental.Released, "")
+	assert.Equal(t, len(d.Charges), 2, "charges")
+}
+
+func TestSettleUp_TheDepositPaysWhatTheCardDoesNot(t *testing.T) {
+	for state, code := range map[rental.ChargeState]string{
+		rental.Declined: "insufficient_funds", rental.Failed: "stolen_card", rental.RequiresAction: "authentication_required",
+	} {
+		d := settlesUp(endedByHold(t, 10_000), end, state, code)
+		if d.Charges[end].Goal != rental.Release || d.Charges[hold].Goal != rental.Hold {
+			t.Fatalf("%s: %+v; want the payment withdrawn first, since it may be made meanwhile", state, d.Charges)
+		}
+		assert.Equal(t, d.Payment().Status, rental.PaymentPending, "the payment meanwhile")
+		if paid := settlesUp(d, end, rental.Paid, ""); paid.Charges[hold].Goal != rental.Release {
+			t.Errorf("%s: made meanwhile, and the deposit is %+v; want it released", state, paid.Charges[hold])
+		}
+		d = settlesUp(d, end, rental.Released, code)
+		if c := d.Charges[hold]; c.Goal != rental.Capture || c.CaptureAmount != 8_690 || len(d.Charges) != 2 {
+			t.Fatalf("%s: %+v; want 86.90 of the deposit", state, d.Charges)
+		}
+		lapsed := settlesUp(d, hold, rental.Released, rental.CodeExpired)
+		if len(lapsed.Charges) != 3 || lapsed.Charges[rest].Amount != 8_690 || lapsed.Charges[rest].Kind != rental.EndCharge {
+			t.Errorf("%s: without the hold %+v; want it charged again", state, lapsed.Charges)
+		}
+		if again := settlesUp(lapsed, rest, rental.Declined, code); again.Charges[rest].Goal != "" || len(again.Charges) != 3 {
+			t.Errorf("%s: without the hold, declined again: %+v", state, again.Charges)
+		}
+		d = settlesUp(d, hold, rental.Captured, "")
+		if p := d.Payment(); len(d.Charges) != 2 || p.Status != rental.PaymentPaid || !p.Final || p.Charged != 8_690 || p.PaidAt.IsZero() {
+			t.Errorf("%s: %+v, %+v; want it paid", state, p, d.Charges)
+		}
+	}
+}
+
+func TestSettleUp_WhatTheDepositDoesNotCoverIsChargedAnew(t *testing.T) {
+	d := settlesUp(settlesUp(endedByHold(t, 5_000), end, rental.Declined, "insufficient_funds"), end, rental.Released, "")
+	if len(d.Charges) != 3 || d.Charges[hold].CaptureAmount != 5_000 || d.Charges[rest].Amount != 3_690 {
+		t.Fatalf("%+v; want 50.00 of the deposit, and 36.90 charged", d.Charges)
+	}
+	d = settlesUp(settlesUp(d, hold, rental.Captured, ""), rest, rental.Declined, "insufficient_funds")
+	if p := d.Payment(); len(d.Charges) != 3 || d.Charges[rest].Goal != "" || p.Status != rental.PaymentFailed || p.Charged != 5_000 {
+		t.Errorf("%+v, %+v; want 36.90 owed", p, d.Charges)
+	}
+}
+
+// What no card can mend is for the operator, who can capture as long as the hold lasts. A capture
+// by staff is for something else.
+func TestSettleUp_KeepsTheHoldForTheOperator(t *testing.T) {
+	d := settlesUp(endedByHold(t, 10_000), end, rental.Failed, rental.CodeRefused)
+	if c := d.Charges[hold]; c.Goal != rental.Hold || d.Limits().Capture != 10_000 {
+		t.Errorf("the deposit %+v; want it held", c)
+	}
+	d = endedByHold(t, 10_000)
+	d = after(d, must(d.CaptureDeposit(start, 2_000, "scratch")))
+	d = settlesUp(settlesUp(d, end, rental.Declined, "insufficient_funds"), hold, rental.Captured, "")
+	if d.Charges[hold].CaptureAmount != 2_000 || d.Charges[end].Goal != "" || len(d.Charges) != 2 {
+		t.Errorf("%+v; want the scratch captured, and the rental owed", d.Charges)
+	}
+	d = settlesUp(endedByHold(t, 10_000), end, rental.Waived, rental.CodeTooSmall)
+	if d.Charges[hold].Goal != rental.Release || len(d.Charges) != 2 {
+		t.Errorf("%+v; want nothing owed", d.Charges)
+	}
+}
+
+// An extension is refused, and the client ends the rental before it is taken back: its time was
+// driven.
+func TestSettleUp_ARefusedExtensionIsPaidByTheDeposit(t *testing.T) {
+	d := active(t)
+	d = after(d, do(t)(d.Extend(start, d.End.Add(time.Hour))))
+	d.Charges[2].State, d.Charges[2].DeclineCode = rental.Declined, "insufficient_funds"
+	d = after(d, do(t)(d.Finish(start.Add(9*time.Hour))))
+	if d.Charges[2].Goal != rental.Release || d.Charges[1].Goal != rental.Hold {
+		t.Fatalf("%+v; want the extension withdrawn, and the deposit held", d.Charges)
+	}
+	d = settlesUp(d, 2, rental.Released, "insufficient_funds")
+	if c := d.Charges[1]; c.Goal != rental.Capture || c.CaptureAmount != d.Charges[2].Amount || len(d.Charges) != 3 {
+		t.Errorf("%+v; want the deposit to pay %d", d.Charges, d.Charges[2].Amount)
+	}
+}
