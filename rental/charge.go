@@ -1,6 +1,7 @@
 package rental
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -251,12 +252,13 @@ type Fee struct {
 const feeLimitHours = 100
 
 // FeeLimit returns the highest single fee: the agency's limit, or one derived from the price, also
-// where the agency has another currency by now.
+// where the agency has another currency by now. Of a free vehicle without a deposit it is
+// MaxAmount.
 func (d BookingDetails) FeeLimit() Minor {
 	if d.Terms.FeeLimit > 0 && d.Terms.Currency == d.Price.Currency {
 		return d.Terms.FeeLimit
 	}
-	return feeLimitHours*d.Price.HourlyRate + d.Price.Deposit
+	return cmp.Or(feeLimitHours*d.Price.HourlyRate+d.Price.Deposit, MaxAmount)
 }
 
 // Fine decides to charge a fee, for any booking that is not upcoming, even a cancelled one. It

@@ -235,6 +235,8 @@ func TestFine_FeeAboveTheLimitIsRefused(t *testing.T) {
 			t.Errorf("a fee above the limit %d: error %v", c.limit, err)
 		}
 	}
+	d.Price, d.Terms.FeeLimit = rental.Price{Tariff: rental.Tariff{Currency: "EUR"}}, 0
+	do(t)(d.Fine(start, rental.Fee{Kind: "cleaning", Amount: 5_000})) // a free vehicle
 }
 
 // expensive is a booking that paid 132, an extension of 33 and a fee of 25.50: 190.50 in three
