@@ -41,6 +41,10 @@ var CheckNames = []CheckName{
 // once more for each return; double believes doors that were opened meanwhile.
 const FreshFor = 30 * time.Second
 
+// LocatedFor is how old the position may be by which a return is checked. Half refuses vehicles
+// that stand in an underground car park; double believes a place from which one was driven away.
+const LocatedFor = 10 * time.Minute
+
 // Return is what decides about the return of a vehicle.
 type Return struct {
 	Rules   Rules
@@ -51,14 +55,20 @@ type Return struct {
 	State      telematics.Snapshot
 	// When the vehicle last reported its state.
 	Reported time.Time
-	// The agency's areas at the vehicle's position, and the kind of those in which its rentals end;
-	// empty: it has none.
+	// The agency's areas at the vehicle's position, if that is known, and the kind of those in
+	// which its rentals end; empty: it has none.
 	Areas []Area
 	Ends  AreaKind
 }
 
 // IsFresh reports whether the report is new enough to check a return.
 func (r Return) IsFresh(now time.Time) bool { return now.Sub(r.Reported) <= FreshFor }
+
+// IsOutdated reports whether the position is too old to check a return.
+func (r Return) IsOutdated(now time.Time) bool {
+	at := r.State.Time(telematics.LocatedAt)
+	return at != nil && now.Sub(*at) > LocatedFor
+}
 
 // Check returns the conditions of the return that apply to the vehicle: what it never reports is
 // not asked of it.
@@ -81,7 +91,7 @@ func (r Return) Check(now time.Time) []Check {
 		telematics.WindowRearLeft, telematics.WindowRearRight, telematics.Sunroof))
 	add(r.checkText(CheckKey, telematics.KeyStatus, string(r.Rules.ReturnKey), r.Rules.ReturnKey != ""))
 	add(r.checkCable())
-	add(r.checkPlace())
+	add(r.checkPlace(now))
 	return checks
 }
 
@@ -159,10 +169,15 @@ func (r Return) checkCable() (Check, bool) {
 }
 
 // checkPlace checks where the vehicle stands. No vehicle may be left where parking is forbidden.
-func (r Return) checkPlace() (Check, bool) {
+func (r Return) checkPlace(now time.Time) (Check, bool) {
 	position, known := r.State.Position()
 	c := Check{Name: CheckPlace, Reported: "unknown"}
-	areaOf := func(k AreaKind) int { return slices.IndexFunc(r.Areas, func(a Area) bool { return a.Kind == k }) }
+	if r.IsOutdated(now) {
+		known, c.Reported = false, "located "+ago(now, *r.State.Time(telematics.LocatedAt))
+	}
+	areaOf := func(k AreaKind) int {
+		return slices.IndexFunc(r.Areas, func(a Area) bool { return known && a.Kind == k })
+	}
 	switch forbidden := areaOf(AreaNoParking); {
 	case forbidden >= 0:
 		c.Expected, c.Reported = "not where parking is forbidden", r.Areas[forbidden].Name

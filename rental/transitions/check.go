@@ -118,13 +118,13 @@ func (r *Runner) checkReturn(
 	if seen := twin.Contact.LastSeen; seen.Before(back.Reported) { // the vehicle's clock is ahead
 		back.Reported = seen
 	}
-	if !back.IsFresh(r.Now()) {
+	if !back.IsFresh(r.Now()) || back.IsOutdated(r.Now()) {
 		// Where the vehicle does not report, the check says so.
 		if at := r.askReport(ctx, q, d, twin); !at.IsZero() {
 			back.State, back.Reported = twin.Snapshot, at
 		}
 	}
-	if position, known := back.State.Position(); known && r.Areas != nil {
+	if position, _ := back.State.Position(); r.Areas != nil {
 		var err error
 		if back.Areas, back.Ends, err = r.Areas.At(ctx, d.Agency, position); err != nil {
 			return nil, err

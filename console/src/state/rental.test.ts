@@ -68,6 +68,7 @@ it.each([
     'Gang D, Parkbremse gelöst',
   ],
   ['fresh', 'a report of the last 30 s', '5 min ago', 'eine Meldung der letzten 30 s', 'vor 5 min'],
+  ['place', 'outside', 'located 3 h ago', 'außerhalb', 'Position von vor 3 h'],
   ['place', 'within 100 m of open air', '1240 m away', 'höchstens 100 m von open air', '1240 m entfernt'],
   [
     'place', 'in the area where rentals may end', 'outside', 'im Gebiet, in dem Mieten enden dürfen', 'außerhalb',

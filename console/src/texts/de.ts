@@ -40,6 +40,7 @@ const said: [RegExp, string][] = [
 ];
 const places: [RegExp, string][] = [
   [/^within (\d+) m of /, 'höchstens $1 m von '],
+  [/^located (.+) ago$/, 'Position von vor $1'],
   [/^(\d+) m away$/, '$1 m entfernt'],
   [/^in the area where rentals may end$/, 'im Gebiet, in dem Mieten enden dürfen'],
   [/^not where parking is forbidden$/, 'nicht, wo Parken verboten ist'],
