@@ -36,7 +36,7 @@ func (city) At(_ context.Context, _ telematics.AgencyID, at telematics.Position)
 // A position that is old is asked for. One that stays old, or that is not known, is in no area.
 func TestCheckReturn_ByAPositionOfLate(t *testing.T) {
 	now := time.Now()
-	reading := func(value any) telematics.Reading { return telematics.Reading{Value: value, At: now} }
+	reading := func(value any) telematics.Reading { return telematics.Reading{Value: value, At: now.Add(-time.Second)} }
 	for name, test := range map[string]struct {
 		latitude, located, after any
 		asked                    int

@@ -185,17 +185,18 @@ func retryLost(ctx context.Context, db *pg.DB, run func(tx *sqlx.Tx, again bool)
 	return err
 }
 
-// retryKeyed is retryLost for a request that finds what it has written by its idempotency key: what
-// it finds when it runs again is not an earlier request's. Without a key it is retryTransaction.
-func retryKeyed(
-	ctx context.Context, db *pg.DB, r rental.Request, run func(*sqlx.Tx) (found bool, err error),
-) (replayed bool, err error) {
+// keyed returns a request with an idempotency key. One without gets its own, by which it finds what
+// it has written.
+func keyed(r rental.Request) rental.Request {
 	if r.Key == nil {
-		return false, retryTransaction(ctx, db, func(tx *sqlx.Tx) error {
-			_, err := run(tx)
-			return err
-		})
+		r.Key = &telematics.IdempotencyKey{Agency: r.Actor.Agency, Subject: r.Actor.Subject, Key: uuid.NewString()}
 	}
+	return r
+}
+
+// retryKeyed is retryLost for a request that finds what it has written by its idempotency key: what
+// it finds when it runs again is not an earlier request's.
+func retryKeyed(ctx context.Context, db *pg.DB, run func(*sqlx.Tx) (found bool, err error)) (replayed bool, err error) {
 	err = retryLost(ctx, db, func(tx *sqlx.Tx, again bool) error {
 		found, err := run(tx)
 		replayed = found && !again

@@ -33,7 +33,8 @@ func (p Bookings) Amend(ctx context.Context, r rental.Request, decide rental.Dec
 			return rental.BookingDetails{}, false, err
 		}
 	}
-	replayed, err = retryKeyed(ctx, p.DB, r, func(tx *sqlx.Tx) (found bool, err error) {
+	r = keyed(r)
+	replayed, err = retryKeyed(ctx, p.DB, func(tx *sqlx.Tx) (found bool, err error) {
 		after, found, err = amend(ctx, tx, r, func(d rental.BookingDetails) (rental.Change, error) {
 			if r.MoveTo == 0 {
 				return decide(d)

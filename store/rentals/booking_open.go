@@ -35,7 +35,8 @@ func (p Bookings) OpenBooking(ctx context.Context, draft rental.Draft, r rental.
 	if err != nil {
 		return rental.BookingDetails{}, false, err
 	}
-	replayed, err := retryKeyed(ctx, p.DB, r, func(tx *sqlx.Tx) (found bool, err error) {
+	r = keyed(r)
+	replayed, err := retryKeyed(ctx, p.DB, func(tx *sqlx.Tx) (found bool, err error) {
 		made, found, err = openBooking(ctx, tx, installation, draft, r)
 		return found, err
 	})

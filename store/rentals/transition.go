@@ -266,9 +266,10 @@ func (p Transitions) SettleTransition(
 func (p Transitions) Wish(
 	ctx context.Context, r rental.Request, id rental.TransitionID, decide func(*rental.Transition) (activity string, err error),
 ) (t rental.Transition, replayed bool, err error) {
-	err = retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {
-		t, replayed, err = wish(ctx, tx, r, id, decide)
-		return err
+	r = keyed(r)
+	replayed, err = retryKeyed(ctx, p.DB, func(tx *sqlx.Tx) (found bool, err error) {
+		t, found, err = wish(ctx, tx, r, id, decide)
+		return found, err
 	})
 	return t, replayed && err == nil, unavailable.Wrap("change transition", err)
 }

@@ -243,28 +243,36 @@ func TestRetryLost_WhatIsStoredIsReported(t *testing.T) {
 	}
 }
 
-// A request with an idempotency key is done, and is no repetition, although the answer of its
-// commit was lost.
+// A request is done, and is no repetition, although the answer of its commit was lost.
 func TestRetryKeyed_WhatIsStoredIsAnswered(t *testing.T) {
 	w := newRentalWorld(t)
 	address, lose := lossy(t, w.address)
 	behind := openPatient(t, address)
 	_, err := settings.Installation(t.Context(), behind.DB)
 	require.NoError(t, err)
-	book := named(asks(anna, rental.BookingCreate, 0, noon), "book", "book")
-	lose.Store(true)
-	made, replayed, err := behind.OpenBooking(t.Context(), draft(1, 1, 2), book)
-	if err != nil || replayed || made.ID == 0 || lose.Load() {
-		t.Fatalf("booking %d, replayed %v, %v; want it made although an answer was lost", made.ID, replayed, err)
-	}
-	begin := named(asks(operator, rental.BookingStart, made.ID, noon), "begin", "begin")
-	lose.Store(true)
-	begun, replayed, err := behind.Amend(t.Context(), begin, beginAt(noon))
-	if err != nil || replayed || begun.State != rental.Active || len(begun.Charges) != 2 || lose.Load() {
-		t.Errorf("booking %s with %d charges, replayed %v, %v; want it started", begun.State, len(begun.Charges), replayed, err)
-	}
-	if _, replayed, err := behind.Amend(t.Context(), begin, beginAt(noon)); err != nil || !replayed {
-		t.Errorf("the same request: replayed %v, %v", replayed, err)
+	for vehicle, key := range map[telematics.VehicleID]string{1: "", 2: "tap"} {
+		under := func(r rental.Request, what string) rental.Request {
+			if key == "" {
+				return r
+			}
+			return named(r, key+what, what)
+		}
+		lose.Store(true)
+		made, replayed, err := behind.OpenBooking(t.Context(), draft(vehicle, 1, 2),
+			under(asks(anna, rental.BookingCreate, 0, noon), "book"))
+		if err != nil || replayed || made.ID == 0 || lose.Load() {
+			t.Fatalf("key %q: booking %d, replayed %v, %v; want it made although an answer was lost", key, made.ID, replayed, err)
+		}
+		begin := under(asks(operator, rental.BookingStart, made.ID, noon), "begin")
+		lose.Store(true)
+		begun, replayed, err := behind.Amend(t.Context(), begin, beginAt(noon))
+		if err != nil || replayed || begun.State != rental.Active || len(begun.Charges) != 2 || lose.Load() {
+			t.Errorf("key %q: booking %s with %d charges, replayed %v, %v; want it started",
+				key, begun.State, len(begun.Charges), replayed, err)
+		}
+		if _, replayed, err := behind.Amend(t.Context(), begin, beginAt(noon)); replayed != (key != "") || (err == nil) != replayed {
+			t.Errorf("key %q: the same request: replayed %v, %v", key, replayed, err)
+		}
 	}
 }
 
