@@ -1,5 +1,5 @@
-import { expect, it } from 'vitest';
-import { age, energy, moment, number, percent, took, zoneName } from './format';
+import { expect, it, vi } from 'vitest';
+import { age, energy, inputTime, instantOf, moment, number, percent, took, zoneName } from './format';
 import { de } from './texts/de';
 import { en } from './texts/en';
 
@@ -66,4 +66,15 @@ it('names the zone of a moment that has another one than now', () => {
   const summer = Date.parse('2026-07-15T12:00:00Z');
   const differs = new Date(winter).getTimezoneOffset() !== new Date(summer).getTimezoneOffset();
   expect(moment(summer, 'en-GB', winter).split(' ').length).toBe(differs ? 5 : 4);
+});
+
+it('means the second of a repeated hour once the first is over', () => {
+  vi.stubEnv('TZ', 'Europe/Berlin'); // clocks are set back from 3:00 to 2:00
+  const [first, second] = [Date.parse('2026-10-25T00:30:00Z'), Date.parse('2026-10-25T01:30:00Z')];
+  expect(inputTime(new Date(second))).toBe(inputTime(new Date(first)));
+  expect(instantOf('2026-10-25T02:30', first - 1).getTime()).toBe(first);
+  expect(instantOf('2026-10-25T02:30', first).getTime()).toBe(second);
+  expect(instantOf('2026-10-25T04:30', second).toISOString()).toBe('2026-10-25T03:30:00.000Z');
+  expect(instantOf('', now).getTime()).toBeNaN();
+  vi.unstubAllEnvs();
 });

@@ -72,6 +72,13 @@ export const lastTime = '9999-12-31T23:59';
 /** A time as a field of dates and times takes it: the browser's, to the minute. */
 export const inputTime = (at: Date): string => new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 
+/** The instant of such a field. Of an hour that comes twice, as clocks are set back, it is the first that is after a time. */
+export function instantOf(typed: string, after: number): Date {
+  const first = new Date(typed);
+  const second = new Date(first.getTime() + 3_600_000);
+  return first.getTime() <= after && inputTime(second) === typed ? second : first;
+}
+
 /** A value as it is, and a time as such. */
 export function localTime(value: string | number, locale: string, now = Date.now()): string | number {
   return typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? moment(value, locale, now, 'second') : value;
