@@ -75,7 +75,7 @@ func TestActivity_EachRecordedActionCanBeFiltered(t *testing.T) {
 		rental.BookingRefund, rental.BookingCapture,
 		rental.PauseEnd, rental.TransitionCancel, rental.TransitionRepeat, rental.TransitionOverride,
 		rental.MethodAdd, rental.MethodRemove, rental.MethodDefault, rental.MethodDropped,
-		rental.AgencyKeyAdd, rental.AgencyKeyRetire, rental.AgencyKeyRevoke,
+		rental.ChargeDispute, rental.AgencyKeyAdd, rental.AgencyKeyRetire, rental.AgencyKeyRevoke,
 		rental.ChargeActivity(rental.StartCharge), rental.ChargeActivity(rental.DepositCharge),
 		rental.ChargeActivity(rental.ExtensionCharge),
 		rental.ChargeActivity(rental.FeeCharge), rental.ChargeActivity(rental.RefundCharge),

@@ -182,13 +182,8 @@ func (w webhooks) stripe(c *request.Call) error {
 			"notice", notice.ID, "type", notice.Type, "live", notice.Live, "request_id", c.ID)
 		return c.Answer("The notice is of the other mode (test or live) than this installation; it was ignored.", nil)
 	}
-	switch notice.Kind {
-	case rental.AboutOther:
+	if notice.Kind == rental.AboutOther {
 		return c.Answer("The notice is about nothing that is recorded here; it was ignored.", nil)
-	case rental.AboutDispute:
-		w.log.WarnContext(c.Ctx(), "payment is disputed, answer its bank in the processor's dashboard",
-			"notice", notice.ID, "type", notice.Type, "intent", notice.Object, "request_id", c.ID)
-		return c.Answer("The notice of a dispute was logged.", nil)
 	}
 	ctx, cancel := c.Detached(w.readBudget)
 	defer cancel()

@@ -182,16 +182,6 @@ func TestWebhook_NoticeOfAnotherKindIsNotStored(t *testing.T) {
 	e.wants(t, 0, 0)
 }
 
-func TestWebhook_DisputeIsLogged(t *testing.T) {
-	e := &notices{}
-	a := newAPI(t, listening(e))
-	a.post(hook, noticed(event("evt_1", "charge.dispute.created", `{"id":"dp_1","payment_intent":"pi_1"}`))...).wants(200, "")
-	e.wants(t, 0, 0)
-	if log := a.log.String(); !strings.Contains(log, "payment is disputed") || !strings.Contains(log, "pi_1") {
-		t.Errorf("want a warning that names the payment\n%s", log)
-	}
-}
-
 func TestWebhook_UnstoredNoticeIsRefusedForARetry(t *testing.T) {
 	e := &notices{err: gone{}}
 	a := newAPI(t, listening(e))

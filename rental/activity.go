@@ -28,6 +28,7 @@ const (
 	AgencyKeyAdd       = "agency_key.add"
 	AgencyKeyRetire    = "agency_key.retire"
 	AgencyKeyRevoke    = "agency_key.revoke"
+	ChargeDispute      = "charge.dispute" // a card's owner disputes a payment, or it is decided
 	chargeActivity     = "charge."
 	systemSubject      = "motorpool"
 )

@@ -30,6 +30,8 @@ func (c *Collector) follow(ctx context.Context, n rental.Notice) error {
 	switch n.Kind {
 	case rental.AboutIntent, rental.AboutRefund:
 		return c.wake(ctx, n)
+	case rental.AboutDispute:
+		return c.dispute(ctx, n)
 	case rental.AboutCard:
 		c.metrics.handled.cardChecked.Inc()
 		return c.refreshCard(ctx, n.Object)
@@ -54,6 +56,25 @@ func (c *Collector) wake(ctx context.Context, n rental.Notice) error {
 	default:
 		c.metrics.handled.chargeChecked.Inc()
 		wakeUp(c.charges)
+	}
+	return nil
+}
+
+// dispute records that the owner of a card disputes a payment: only people can answer.
+func (c *Collector) dispute(ctx context.Context, n rental.Notice) error {
+	known, err := c.Ledger.Dispute(ctx, n.Object, telematics.Activity{
+		At: c.Now(), Actor: rental.System(), Action: rental.ChargeDispute, Outcome: telematics.Executed,
+		Details: map[string]any{"notice": n.Type},
+	})
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		c.metrics.handled.unknownObject.Inc()
+	default:
+		c.metrics.handled.chargeChecked.Inc()
+		c.Logger.Warn("payment is disputed, answer its bank in the processor's dashboard",
+			"notice", n.ID, "type", n.Type, "intent", n.Object)
 	}
 	return nil
 }

@@ -40,6 +40,24 @@ func TestNotice_AboutACardUpdatesTheRecord(t *testing.T) {
 	})
 }
 
+// Staff read it at the booking: only they can answer.
+func TestNotice_DisputeIsInTheAuditLog(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, _ := w.client(pays)
+		charge := w.add(client, rental.StartCharge)
+		c := w.collect(nil)
+		w.after(time.Minute)
+		w.wantState(charge, rental.Paid)
+		w.notify("1", rental.AboutDispute, w.is(charge).Intent)
+		w.notify("2", rental.AboutDispute, "pi_other")
+		w.after(time.Minute)
+		last := w.ledger.Entries()[len(w.ledger.Entries())-1]
+		if last.Action != rental.ChargeDispute || last.Booking != 1 || metric(t, c, unknownNotices) != 1 || w.notices.Open() != 0 {
+			t.Errorf("the last entry %+v, %d notices open", last, w.notices.Open())
+		}
+	})
+}
+
 // noCards is a processor whose payment methods are no cards.
 type noCards struct{ rental.Processor }
 

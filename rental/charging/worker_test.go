@@ -16,6 +16,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
+	"motorpool/telematics"
 )
 
 var errDead = errors.New("the process is dead")
@@ -129,6 +130,10 @@ func (m *mortal) WakeCharge(ctx context.Context, object string) (state rental.Ch
 		return s, err
 	})
 	return state, woken, err
+}
+
+func (m *mortal) Dispute(ctx context.Context, object string, entry telematics.Activity) (bool, error) {
+	return step(m, func() (bool, error) { return m.ledger.Dispute(ctx, object, entry) })
 }
 
 // mortalNotices are the notices as a mortal worker sees them.

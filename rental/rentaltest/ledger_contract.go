@@ -254,6 +254,15 @@ func finalCharge(t *testing.T, r ChargeRecord) {
 		t.Errorf("WakeCharge = %q, %v, %v", state, woken, err)
 	}
 	mustNotBeDue(t, r.Here, c.ID)
+	if known, err := r.There.Dispute(t.Context(), intent, dispute()); !known || err != nil {
+		t.Errorf("Dispute = %v, %v", known, err)
+	}
+	assert.Equal(t, len(r.Lines(c.Booking, "dispute")), 1, "entries about a dispute")
+}
+
+func dispute() telematics.Activity {
+	return telematics.Activity{At: time.Now(), Actor: rental.System(), Action: rental.ChargeDispute, Outcome: telematics.Executed,
+		Details: map[string]any{"notice": "charge.dispute.created"}}
 }
 
 func lookedAt(t *testing.T, r ChargeRecord) {
@@ -309,6 +318,9 @@ func nothingOfOurs(t *testing.T, r ChargeRecord) {
 		if state, woken, err := r.Here.WakeCharge(t.Context(), object); state != "" || woken || err != nil {
 			t.Errorf("WakeCharge(%q) = %q, %v, %v", object, state, woken, err)
 		}
+	}
+	if known, err := r.Here.Dispute(t.Context(), "pi_"+uuid.NewString(), dispute()); known || err != nil {
+		t.Errorf("Dispute = %v, %v", known, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,6 +17,7 @@ import (
 	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
+	"motorpool/telematics"
 )
 
 // Charges stores the charges that workers carry out. It is safe for concurrent use.
@@ -328,6 +330,24 @@ func mendFor(job rental.Job, r rental.Result) *int64 {
 // still be returned.
 func isOver(k rental.ChargeKind, s rental.ChargeState) bool {
 	return s.IsFinal() && k != rental.RefundCharge
+}
+
+// Dispute writes an audit log entry about the charge of a processor's object, which it adds. It
+// reports false where there is no charge.
+func (p Charges) Dispute(ctx context.Context, object string, entry telematics.Activity) (known bool, err error) {
+	var of []jobRow
+	err = p.DB.Pool.SelectContext(ctx, &of, `
+		select c.booking_id, c.kind, c.number, c.currency, c.amount, b.agency_id, b.vehicle_id
+		from charges c join bookings b on b.id = c.booking_id where c.intent = $1`, object)
+	for _, row := range of { // at most one
+		c := row.charge()
+		entry.Booking, entry.Agency, entry.Vehicle = row.BookingID, telematics.AgencyID(row.AgencyID), telematics.VehicleID(row.VehicleID)
+		maps.Copy(entry.Details, map[string]any{
+			"kind": row.Kind, "number": c.Number, "amount": c.Currency.Format(c.Amount), "currency": row.Currency,
+		})
+		err = p.DB.Within(ctx, func(tx *sqlx.Tx) error { return activity.Insert(ctx, tx, entry) })
+	}
+	return len(of) > 0, unavailable.Wrap("write the dispute of a charge", err)
 }
 
 // WakeCharge makes the charge of a processor's object due, unless no notice can change it any more.

@@ -500,6 +500,7 @@ export const de: Texts = {
     'charge.end': 'Zahlung am Ende der Miete',
     'charge.fee': 'Zahlung einer Gebühr',
     'charge.refund': 'Erstattung',
+    'charge.dispute': 'Anfechtung einer Zahlung',
   },
   areaKinds: coded({ operating: 'Mieten dürfen hier enden', no_parking: 'Hier endet keine Miete', end_only: 'Mieten enden nur hier' }),
   client: {

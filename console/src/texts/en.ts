@@ -466,6 +466,7 @@ export const en = {
     'charge.end': 'Charge at the end of a rental',
     'charge.fee': 'Charge of a fee',
     'charge.refund': 'Refund',
+    'charge.dispute': 'Dispute of a payment',
   } as Record<string, string>,
   areaKinds: coded({ operating: 'Rentals may end here', no_parking: 'No rental ends here', end_only: 'Rentals end only here' }),
   client: {

@@ -1,1 +1,0 @@
-import"./index-CMx0YV6v.js";import{$ as e,M as t,Mt as n,Nt as r,Z as i,pt as a,tt as o,yt as s}from"./index.svelte-ClRddWU8.js";var c=o(`<a> </a>`);function l(o,l){r(l,!0);var u=c(),d=s(u,!0);a(e=>{t(u,`href`,`#/client?${e??``}`),i(d,l.client)},[()=>new URLSearchParams({agency_id:String(l.agency),client:l.client})]),e(o,u),n()}export{l as t};
