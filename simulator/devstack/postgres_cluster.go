@@ -23,7 +23,7 @@ import (
 //	{Dir}/lock              held while a server runs, or is being prepared
 //	{Dir}/password          the superuser's
 //	{Dir}/cluster/data      the data; if the server's user cannot reach them there, then while the server runs:
-//	/var/tmp/motorpool-postgres-{hash of Dir}/data
+//	/var/tmp/motorpool-postgres-{hash of Dir}/data, or in the folder of temporary files that has Dir
 type cluster struct {
 	home     string // the folder inside Dir, where the data are kept while no server runs
 	root     string // the folder that belongs to the server's user; "" before there is one
@@ -304,10 +304,20 @@ func keptPassword(path string) (string, error) {
 // insideOf is where the cluster of a folder lies if the server's user can reach it.
 func insideOf(dir string) string { return filepath.Join(dir, "cluster") }
 
-// outsideOf is where the cluster of a folder lies that the server's user cannot reach. Not /tmp: it
-// may be emptied at boot.
+// outsideOf is where the cluster of a folder lies that the server's user cannot reach: /tmp may be
+// emptied at boot, so there are only those of folders that are in it.
 func outsideOf(dir string) string {
-	return fmt.Sprintf("/var/tmp/motorpool-postgres-%x", sha256.Sum256([]byte(dir)))[:len("/var/tmp/motorpool-postgres-")+16]
+	parent := "/var/tmp"
+	if temporary, err := realPath(os.TempDir()); err == nil && strings.HasPrefix(dir, temporary+"/") && isPublic(temporary) {
+		parent = temporary
+	}
+	hash := sha256.Sum256([]byte(dir))
+	return filepath.Join(parent, fmt.Sprintf("motorpool-postgres-%x", hash[:8]))
+}
+
+func isPublic(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.Mode()&os.ModeSticky != 0
 }
 
 func realPath(dir string) (string, error) {

@@ -143,6 +143,11 @@ func TestPostgres_DiscardRemovesEverything(t *testing.T) {
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
 	first := startPostgres(t, dir)
+	temporary, err := filepath.EvalSymlinks(os.TempDir())
+	require.NoError(t, err)
+	if !strings.HasPrefix(first.DataDir(), temporary) { // it may be in memory
+		t.Errorf("the data of a temporary folder are in %s, want them in %s", first.DataDir(), temporary)
+	}
 	mustExecute(t, first.URL(), `create table cars (id int)`)
 	require.NoError(t, first.Discard())
 	if _, err := os.Stat(filepath.Dir(first.DataDir())); !errors.Is(err, os.ErrNotExist) {
