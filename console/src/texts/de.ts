@@ -879,7 +879,7 @@ export const de: Texts = {
         'Bitten Sie den Kunden, eine andere Karte zu wählen: Sie wird sofort versucht. ' +
         'Hat der Zahlungsdienst die Anforderung abgelehnt, sehen Sie in das Protokoll des Dienstes und berechnen Sie sie als Gebühr. ' +
         'Bei einer Erstattung: Erstatten Sie noch einmal oder auf anderem Weg.',
-      authorized: 'Nichts: Das Ende der Buchung gibt sie frei. Nach einem Schaden behalten Sie vor dem Ende ein, was er kostet.',
+      authorized: 'Nichts: Sie ist frei, sobald die Buchung beendet und bezahlt ist. Behalten Sie vorher ein, was ein Schaden kostet.',
       paid: 'Nichts.',
       captured: 'Nichts.',
       released: 'Nichts.',

@@ -822,7 +822,7 @@ export const en = {
       failed:
         'Ask the client to choose another card: it is tried immediately. If the processor refused the request, ' +
         'see the log of the service, and charge it as a fee. Of a refund: refund it again, or pay it back in another way.',
-      authorized: 'Nothing: the end of the booking frees it. After a damage, capture what it costs before the end.',
+      authorized: 'Nothing: it is free once the booking has ended and is paid. Capture what a damage costs before.',
       paid: 'Nothing.',
       captured: 'Nothing.',
       released: 'Nothing.',
