@@ -95,7 +95,8 @@ const MinLength = time.Hour / 100
 
 // Extend decides to move the end, by MinLength at least. The current end changes nothing. The new
 // price is that of the whole time by the booking's tariff. An active booking is charged the
-// difference now if its start was charged, an upcoming one when it starts. It fails with a
+// difference now if its start was charged, and all of it where no hold lasts as long; an upcoming
+// one when it starts. It fails with a
 // *telematics.Error that says why it cannot be extended.
 func (d BookingDetails) Extend(now, end time.Time) (Change, error) { return d.extend(now, end, false) }
 
@@ -137,7 +138,11 @@ func (d BookingDetails) extend(now, end time.Time, late bool) (Change, error) {
 	}
 	b.End, b.Price, b.Extensions = end, price, b.Extensions+1
 	c := Change{Booking: b, Details: map[string]any{"end_date": end.Format(time.RFC3339Nano)}}
-	if more := price.Rental() - d.Price.Rental(); d.State == Active && d.paysAtStart() {
+	more, pays := price.Rental()-d.Price.Rental(), d.paysAtStart()
+	if !pays && end.Sub(d.ActualStart) > securedFor {
+		more, pays = max(0, price.Rental()-d.askedFor()), true
+	}
+	if d.State == Active && pays {
 		extension := d.charge(ExtensionCharge, more, now)
 		extension.Added = end.Sub(d.End)
 		c.Charges = []Charge{extension}

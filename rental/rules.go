@@ -65,7 +65,8 @@ type StartCharging string
 // What the start of a rental charges.
 const (
 	ChargeEstimate StartCharging = "estimate" // the price of the booked time
-	ChargeNothing  StartCharging = "nothing"  // only the deposit is held; without one, the estimate
+	// Only the deposit is held; without one, or for longer than a hold lasts, the estimate.
+	ChargeNothing StartCharging = "nothing"
 )
 
 // StartChargings lists all that a start may charge.

@@ -9,9 +9,8 @@ import (
 	"motorpool/telematics"
 )
 
-// endedByHold is a rental whose start only held the deposit, and that has ended: its price, 86.90,
-// is being charged.
-func endedByHold(t *testing.T, deposit rental.Minor) rental.BookingDetails {
+// heldOnly is a rental whose start only held the deposit.
+func heldOnly(t *testing.T, deposit rental.Minor) rental.BookingDetails {
 	t.Helper()
 	d := planned()
 	d.Price.Deposit = deposit
@@ -19,7 +18,41 @@ func endedByHold(t *testing.T, deposit rental.Minor) rental.BookingDetails {
 	d.Terms.Rules.ChargeAtStart = rental.ChargeNothing
 	d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
 	settleAll(&d, start)
-	d = after(d, must(d.Activate(start, 0)))
+	return after(d, must(d.Activate(start, 0)))
+}
+
+// A processor ends a hold after a week: what is rented for longer is charged, as a whole.
+func TestExtend_ForLongerThanAHoldLastsIsCharged(t *testing.T) {
+	d := heldOnly(t, 10_000)
+	d = after(d, do(t)(d.Extend(start, start.Add(5*24*time.Hour))))
+	assert.Equal(t, len(d.Charges), 1, "charges of five days")
+	before := d.Booking
+	d = after(d, do(t)(d.Extend(start, start.Add(7*24*time.Hour))))
+	if c := d.Charges[len(d.Charges)-1]; c.Kind != rental.ExtensionCharge || c.Amount != d.Price.Rental() {
+		t.Fatalf("seven days: %+v; want %d charged", c, d.Price.Rental())
+	}
+	back, err := d.TakeBack(d.Charges[1].ID)
+	if err != nil || back.Booking != before {
+		t.Errorf("not paid: %+v, %v; want the booking as before", back.Booking, err)
+	}
+	carryOut(&d.Charges[1], start)
+	d = after(d, do(t)(d.Extend(start, start.Add(8*24*time.Hour))))
+	if c := d.Charges[2]; c.Amount != d.Price.Rental()-d.Charges[1].Amount {
+		t.Errorf("another day: %+v", c)
+	}
+	long := planned()
+	long.End = start.Add(7 * 24 * time.Hour)
+	long.Terms.Rules.ChargeAtStart = rental.ChargeNothing
+	if c := do(t)(long.Open(start, rental.StartRental, telematics.Client)); len(c.Charges) != 2 {
+		t.Errorf("the start of seven days charges %+v; want the price, and the deposit held", c.Charges)
+	}
+}
+
+// endedByHold is a rental whose start only held the deposit, and that has ended: its price, 86.90,
+// is being charged.
+func endedByHold(t *testing.T, deposit rental.Minor) rental.BookingDetails {
+	t.Helper()
+	d := heldOnly(t, deposit)
 	c, done, err := d.Close(start.Add(8*time.Hour), 0)
 	if err != nil || !done || len(c.Charges) != 1 {
 		t.Fatalf("the end: %+v, %v, %v; want one charge", c, done, err)

@@ -82,11 +82,16 @@ func (d BookingDetails) mayEnd() error {
 	return nil
 }
 
+// securedFor is how long a rental may be for which only a deposit is held: a processor ends holds
+// after seven days, of some cards sooner. Half has those of a long weekend pay at the start; double
+// secures the second week by nothing.
+const securedFor = 6 * 24 * time.Hour
+
 // startCharges returns the charges of the start: the price of the booked time, or, by a tariff and
 // the agency's rules, only the hold of the deposit. There is always one of them.
 func (d BookingDetails) startCharges(now time.Time) []Charge {
 	var charges []Charge
-	if d.Plan == nil || d.Terms.Rules.ChargeAtStart != ChargeNothing || d.Price.Deposit == 0 {
+	if d.Plan == nil || d.Terms.Rules.ChargeAtStart != ChargeNothing || d.Price.Deposit == 0 || d.End.Sub(now) > securedFor {
 		charges = append(charges, d.charge(StartCharge, d.Price.Rental(), now))
 	}
 	if d.Price.Deposit > 0 {
