@@ -50,8 +50,8 @@ type Payment struct {
 //     time is not charged yet.
 //   - not_charged: the booking is over, and nothing was ever charged.
 //   - pending: nothing was charged yet (the booking is upcoming), or a charge is open: it is still
-//     to be executed, or its result is unknown. A requested capture is open, too, and so is a
-//     deposit that is held after the end.
+//     to be executed, or its result is unknown. A requested capture is open, too, and so is
+//     what SettleUp waits for.
 //   - refunded: the whole amount taken was refunded.
 //   - partially_refunded: a part of it was refunded.
 //   - paid.
@@ -85,6 +85,7 @@ func (d BookingDetails) Payment() Payment {
 }
 
 func (d BookingDetails) paymentStatus() PaymentStatus {
+	settlesUp := d.settlesUp()
 	d.Charges = d.lasting()
 	paid, back, _ := d.moved()
 	some := func(is func(Charge) bool) bool { return slices.ContainsFunc(d.Charges, is) }
@@ -97,7 +98,7 @@ func (d BookingDetails) paymentStatus() PaymentStatus {
 		return PaymentAuthorized
 	case !d.State.IsLive() && !some(Charge.counts):
 		return PaymentNotCharged
-	case some(Charge.isOpen), !some(Charge.counts), !d.State.IsLive() && some(func(c Charge) bool { return c.capturable() > 0 }):
+	case some(Charge.isOpen), !some(Charge.counts), settlesUp:
 		return PaymentPending
 	case back > 0 && back >= paid:
 		return PaymentRefunded
@@ -105,6 +106,14 @@ func (d BookingDetails) paymentStatus() PaymentStatus {
 		return PaymentPartiallyRefunded
 	}
 	return PaymentPaid
+}
+
+// settlesUp reports whether the rental has ended, and SettleUp waits: a payment has no result, or
+// is withdrawn.
+func (d BookingDetails) settlesUp() bool {
+	return d.State == Completed && slices.ContainsFunc(d.Charges, func(c Charge) bool {
+		return c.capturable() > 0 || c.Kind.paysTime() && c.Goal == Release && !c.State.IsFinal()
+	})
 }
 
 // lasting returns the charges without those of starts that were taken back. One whose refund has
