@@ -42,7 +42,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 // length in it says, which is 1.4 GB for the "HTTP/" of a proxy.
 type newConn struct {
 	net.Conn
-	replied bool
+	head []byte // of the reply: a byte for the kind, and four for the length
 }
 
 // tlsHandshake is the first byte of TLS.
@@ -50,11 +50,14 @@ const tlsHandshake = 0x16
 
 func (c *newConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	// A byte for the kind, and four for the length. The driver reads errors as text, too.
-	if !c.replied && n >= 5 && b[0] != 'E' && b[0] != tlsHandshake && (b[1] != 0 || b[2] != 0) {
-		return 0, unavailable.Mark(fmt.Errorf("it is no postgres: it replied %.20q", b[:n]))
+	c.head = append(c.head, b[:min(n, 5-len(c.head))]...)
+	switch h := c.head; {
+	case string(h) == "S", string(h) == "N": // the answer whether it speaks TLS; the reply follows
+		c.head = nil
+	case len(h) < 5, h[0] == 'E', h[0] == tlsHandshake: // the driver reads errors as text, too
+	case h[1] != 0 || h[2] != 0:
+		return 0, unavailable.Mark(fmt.Errorf("it is no postgres: its reply begins with %q", h))
 	}
-	c.replied = c.replied || n > 0
 	return n, err
 }
 
