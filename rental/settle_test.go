@@ -1,6 +1,7 @@
 package rental_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,26 @@ func heldOnly(t *testing.T, deposit rental.Minor) rental.BookingDetails {
 	d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
 	settleAll(&d, start)
 	return after(d, must(d.Activate(start, 0)))
+}
+
+// A hold that the processor waives secures nothing.
+func TestStartPayment_ADepositThatIsTooSmallIsNone(t *testing.T) {
+	d := planned()
+	d.Terms.Rules.ChargeAtStart = rental.ChargeNothing
+	d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
+	d.Charges[0].State, d.Charges[0].DeclineCode = rental.Waived, rental.CodeTooSmall
+	if p, why := d.StartPayment(), d.StartRefused().Message; p != rental.PaymentRefused || !strings.Contains(why, "Contact the agency") {
+		t.Errorf("the payment of the start is %v: %s", p, why)
+	}
+	if d.Price.Subtotal, d.Price.TaxDue = 0, 0; d.StartPayment() != rental.PaymentMade {
+		t.Error("a rental that costs nothing cannot start")
+	}
+	d = planned()
+	d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
+	d.Charges[0].State, d.Charges[1].State = rental.Paid, rental.Waived
+	if p := d.StartPayment(); p != rental.PaymentMade {
+		t.Errorf("with the price paid it is %v", p)
+	}
 }
 
 // A processor ends a hold after a week: what is rented for longer is charged, as a whole.

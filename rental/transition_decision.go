@@ -113,12 +113,13 @@ const (
 )
 
 // StartPayment returns how far the payment of the start has come. A deposit whose hold the
-// processor has ended counts as refused.
+// processor has ended counts as refused, and so does one that is too small for it, where nothing
+// else is charged.
 func (d BookingDetails) StartPayment() PaymentProgress {
-	progress := PaymentMade
-	for _, c := range d.startPayments() {
+	progress, payments := PaymentMade, d.startPayments()
+	for _, c := range payments {
 		switch {
-		case c.isRefused(), c.State == Released:
+		case c.isRefused(), c.State == Released, c.State == Waived && c.Kind == DepositCharge && len(payments) == 1 && d.Price.Rental() > 0:
 			return PaymentRefused
 		case c.isMade():
 		case c.State == RequiresAction:
@@ -338,10 +339,9 @@ func (d BookingDetails) StartRefused() *telematics.Error {
 	}
 	for _, c := range d.startPayments() {
 		switch {
-		case !c.isRefused():
-		case RemedyOf(c.DeclineCode) == ByClient:
+		case c.isOwed():
 			e.Reason = c.DeclineCode
-		default: // no other card helps
+		case c.isRefused(), c.State == Waived: // no other card helps
 			e.Message = "The payment could not be made; the rental did not start, and nothing is charged. Contact the agency."
 		}
 	}

@@ -78,7 +78,7 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(t, "events") {
 			now = now.Add(time.Duration(rapid.Int64Range(1, 100).Draw(t, "minutes")) * time.Minute)
 			if rapid.Bool().Draw(t, "extend") && d.CanExtend(now) {
-				d = after(d, must(d.Extend(now, d.End.Add(time.Hour))))
+				d = after(d, must(d.Extend(now, d.End.Add(time.Duration(rapid.Int64Range(1, 200).Draw(t, "hours"))*time.Hour))))
 				if rapid.Bool().Draw(t, "paid immediately") {
 					settleAll(&d, now)
 				}
