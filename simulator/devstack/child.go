@@ -51,6 +51,7 @@ type process struct {
 	pid     int
 	output  *output
 	serving atomic.Bool   // it is ready, and was not asked to end
+	frozen  bool          // guarded by the child's mutex
 	exited  chan struct{} // closed at its end
 	err     error         // how it ended; valid once exited is closed
 }
@@ -166,7 +167,9 @@ func (c *child) end() error {
 		return nil
 	}
 	p.serving.Store(false)
-	_ = p.thaw() // a frozen server handles no signal
+	if p.frozen { // it handles no signal
+		_ = p.thaw()
+	}
 	if err := syscall.Kill(p.pid, c.cfg.stop); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stop %s: %w", c.cfg.name, err)
 	}
@@ -239,6 +242,7 @@ func (p *process) failure() error {
 
 // freeze stops the process first, so that it forks no more, and then those that it forked.
 func (p *process) freeze() error {
+	p.frozen = true
 	if err := syscall.Kill(p.pid, syscall.SIGSTOP); err != nil {
 		return err
 	}
