@@ -22,8 +22,8 @@ var arrows = map[string][]string{
 	"telematics/dialects": {"telematics", "telematics/ovms", "telematics/teltonika", "telematics/v1"},
 	"telematics/ovms":     {"telematics"}, "telematics/v1": {"telematics"},
 	"telematics/teltonika": {"telematics"}, "simulator/teltonika": {"telematics", "simulator"},
-	"telematics/signing": {"telematics"}, "metrics": {}, "tracing": {},
-	"guard": {}, "metrics/metricstest": {"metrics"}, "mosquitto": {},
+	"telematics/signing": {"telematics"}, "tracing": {},
+	"guard": {}, "mosquitto": {},
 	"console": {"httpapi/accept"}, "deploy": {}, "deploy/haproxy": {},
 	"deploy/kustomize": {}, "deploy/prometheus": {}, "deploy/systemd": {},
 	"operators": {"telematics"}, "rental": {"telematics"}, "alerts": {"telematics"},
@@ -128,12 +128,12 @@ var homes = map[string][]string{
 	"github.com/Rhymond/go-money":        {"rental"}, "github.com/peterstace/simplefeatures/": {"rental/areas"},
 	"github.com/stripe/stripe-go/": {"rental/stripe"},
 	"github.com/prometheus/client_golang/": {
-		"alerts/alertmanager", "guard", "metrics", "metrics/metricstest", "broker", "broker/besteffort", "broker/ingest", "store/pg",
+		"alerts/alertmanager", "guard", "internal/metricstest", "broker", "broker/besteffort", "broker/ingest", "store/pg",
 		"store/alerts", "store/history", "store/redis", "store/twins", "httpapi/connections", "httpapi/health", "httpapi/signin",
 		"httpapi/stream", "rental/charging", "rental/transitions", "telematics/places", "internal/app",
 	},
 	// app: client_golang uses these two.
-	"github.com/prometheus/common/": {"metrics", "internal/app"},
+	"github.com/prometheus/common/": {"internal/metricstest", "internal/app"},
 	"github.com/prometheus/procfs":  {"internal/app"},
 	"go.opentelemetry.io/":          {"tracing", "internal/app"},
 }

@@ -31,8 +31,8 @@ var unguarded = map[string]string{
 
 // notService are folders without code of the running service.
 var notService = []string{
-	"simulator/", "console/", "mosquitto/", "deploy/", "metrics/", "cmd/dev/", "cmd/simulate/", "lab/",
-	"internal/world/", "broker/brokertest/", "broker/link/linktest/", "rental/rentaltest/", "store/storetest/",
+	"simulator/", "console/", "mosquitto/", "deploy/", "cmd/dev/", "cmd/simulate/", "lab/",
+	"broker/brokertest/", "broker/link/linktest/", "rental/rentaltest/", "store/storetest/",
 }
 
 var guarded = regexp.MustCompile(`(?i)(guard|panics)\.(Do|Try|Keep)\(`)

@@ -10,8 +10,8 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/internal/assert"
+	"motorpool/internal/metricstest"
 	"motorpool/internal/require"
-	"motorpool/metrics/metricstest"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )

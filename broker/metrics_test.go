@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/internal/assert"
+	"motorpool/internal/metricstest"
 	"motorpool/internal/require"
-	"motorpool/metrics"
 	"motorpool/telematics"
 )
 
@@ -23,7 +23,7 @@ func TestMetrics_OfACommand(t *testing.T) {
 		}()
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")
-		values, gatherErr := metrics.Gather(w.brokers[0].Metrics().(prometheus.Gatherer))
+		values, gatherErr := metricstest.Gather(w.brokers[0].Metrics().(prometheus.Gatherer))
 		require.NoError(t, gatherErr)
 		for sample, want := range map[string]float64{
 			`motorpool_commands_total{action="lock", outcome="executed", protocol="v1"}`:       1,
@@ -53,7 +53,7 @@ func TestMetrics_OfTheOutboxAndTheClock(t *testing.T) {
 		w.Break(nil, "Settle")
 		time.Sleep(2 * time.Second)
 		assert.Equal(t, metric(t, w.brokers[0], `motorpool_outbox_items{kind="settlement"}`), 0, "settlements in the outbox")
-		values, gatherErr := metrics.Gather(w.brokers[0].Metrics().(prometheus.Gatherer))
+		values, gatherErr := metricstest.Gather(w.brokers[0].Metrics().(prometheus.Gatherer))
 		if offset := values["motorpool_clock_offset_seconds"]; gatherErr != nil || offset < 0.89 || offset > 0.91 {
 			t.Errorf("the clock offset is %v s, error %v; want 0.9 s", offset, gatherErr)
 		}

@@ -18,8 +18,8 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/httpapi/connections"
+	"motorpool/internal/metricstest"
 	"motorpool/internal/require"
-	"motorpool/metrics/metricstest"
 )
 
 // measured is a bounded listener with its metrics.

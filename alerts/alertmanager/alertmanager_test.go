@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/alerts"
+	"motorpool/internal/metricstest"
 	"motorpool/internal/require"
-	"motorpool/metrics/metricstest"
 	"motorpool/telematics"
 )
 

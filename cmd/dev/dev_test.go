@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/cmd/dev/folder"
 	"motorpool/internal/app"
 	"motorpool/internal/require"
-	"motorpool/internal/world"
 	"motorpool/simulator/devstack"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -83,7 +83,7 @@ func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 	l.stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() { require.NoError(t, l.stop()) })
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if l.env = world.ReadEnv(filepath.Join(dir, envFile)); l.env != nil {
+		if l.env = folder.ReadEnv(filepath.Join(dir, envFile)); l.env != nil {
 			return l
 		}
 		if time.Now().After(deadline) {

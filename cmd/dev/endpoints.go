@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"motorpool/cmd/dev/folder"
 	"motorpool/httpapi/signin"
 	"motorpool/internal/app"
-	"motorpool/internal/world"
 	"motorpool/mosquitto"
 	"motorpool/store/pg"
 	"motorpool/store/redis"
@@ -58,7 +58,7 @@ func (e *environment) endpoints(s servers, l app.Listeners) (endpoints, error) {
 		}
 		p.env = append(p.env, variable{one.token, token})
 	}
-	keys, err := filepath.Abs(e.Path(world.SigningFile))
+	keys, err := filepath.Abs(e.Path(folder.SigningFile))
 	if err != nil {
 		return endpoints{}, err
 	}
@@ -110,13 +110,13 @@ func (p endpoints) value(name string) string {
 
 // await waits until a condition holds.
 func (p endpoints) await(ctx context.Context, condition string, holds func(context.Context) bool) error {
-	if err := world.Eventually(ctx, readyWithin, condition, holds); err != nil {
+	if err := folder.Eventually(ctx, readyWithin, condition, holds); err != nil {
 		return fmt.Errorf("%w; see the log above, and %s/readyz", err, p.internal)
 	}
 	return nil
 }
 
-func (p endpoints) serviceReady(ctx context.Context) bool { return world.Ready(ctx, p.internal) }
+func (p endpoints) serviceReady(ctx context.Context) bool { return folder.Ready(ctx, p.internal) }
 
 // reporting reports whether all these vehicles are online and have a reported state, but for those
 // that have another unit on record.

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/cmd/dev/folder"
 	"motorpool/internal/app"
-	"motorpool/internal/world"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
@@ -30,7 +30,7 @@ import (
 // environment is the development environment: servers, service and simulated fleet.
 type environment struct {
 	flags
-	*world.World
+	*folder.Folder
 	fleet   fleet
 	log     *slog.Logger
 	out     io.Writer
@@ -64,7 +64,7 @@ func (e *environment) run(ctx context.Context) (err error) {
 	if err := removeFiles(dir); err != nil { // of an earlier run that was killed
 		return err
 	}
-	if e.World, err = world.New(dir, e.log); err != nil {
+	if e.Folder, err = folder.New(dir, e.log); err != nil {
 		return err
 	}
 	defer func() {
@@ -258,8 +258,8 @@ func (e *environment) config(s servers) app.Config {
 		Internal:    defaultInternal, // opened already
 		DatabaseURL: app.Secret(s.databaseURL), DatabaseConns: 20, RedisURL: app.Secret(s.redis.URL()),
 		MQTTURL: []string{s.mqtt.ServiceURL()}, MQTTUsername: mosquitto.ServiceUser,
-		MQTTPassword: app.Secret(e.ServicePassword), SigningKeys: e.Path(world.SigningFile),
-		TokenKeys: e.Path(world.TokenKeysFile), TokenIssuer: world.TokenIssuer, TokenAudience: world.TokenAudience,
+		MQTTPassword: app.Secret(e.ServicePassword), SigningKeys: e.Path(folder.SigningFile),
+		TokenKeys: e.Path(folder.TokenKeysFile), TokenIssuer: folder.TokenIssuer, TokenAudience: folder.TokenAudience,
 		StripeKey: app.Secret(e.PaymentsKey), StripeURL: s.processor.URL(),
 		StripeWebhookSecret: app.Secret(e.WebhookSecret), AgencySecretsKey: app.Secret(e.AgencySecrets),
 		ClientRate: e.ClientRate, CardRate: e.CardRate, VehicleRate: e.VehicleRate, RefreshRate: e.RefreshRate,

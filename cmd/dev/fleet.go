@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"motorpool/cmd/dev/folder"
 	"motorpool/internal/keyfile"
-	"motorpool/internal/world"
 	"motorpool/simulator"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
@@ -121,7 +121,7 @@ const provisionEvery = 200 * time.Millisecond
 // provision gives the public halves of the signing keys to the cars, and writes them to a file for
 // other units, at the start and when the keys change. In production the operator does this.
 func (e *environment) provision(ctx context.Context, cars *simulator.Fleet) error {
-	file := e.Path(world.SigningFile)
+	file := e.Path(folder.SigningFile)
 	keys := keyfile.Source[signing.Keychain]{
 		Name: file, Every: provisionEvery, Parse: signing.ParseKeychain, Log: e.log,
 		Read: func(context.Context) ([]byte, error) { return os.ReadFile(file) },
@@ -129,8 +129,8 @@ func (e *environment) provision(ctx context.Context, cars *simulator.Fleet) erro
 	// Also the first time: they may have changed since the start.
 	return keys.Watch(ctx, func(chain signing.Keychain) {
 		cars.SetKeyring(chain.Keyring())
-		if err := world.WriteKeyring(e.Path(world.KeyringFile), chain); err != nil {
-			e.log.Error("public keys not written", "file", world.KeyringFile, "err", err)
+		if err := folder.WriteKeyring(e.Path(folder.KeyringFile), chain); err != nil {
+			e.log.Error("public keys not written", "file", folder.KeyringFile, "err", err)
 		}
 	})
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/cmd/dev/folder"
 	"motorpool/internal/keyfile"
+	"motorpool/internal/metricstest"
 	"motorpool/internal/require"
-	"motorpool/internal/world"
-	"motorpool/metrics"
 	"motorpool/telematics/signing"
 )
 
@@ -48,7 +48,7 @@ func TestProvision_KeysAreRotatedWhileRunning(t *testing.T) {
 
 // published returns the keys that are published for other units.
 func (l *live) published() signing.Keyring {
-	jwks, err := os.ReadFile(filepath.Join(l.dir, world.KeyringFile))
+	jwks, err := os.ReadFile(filepath.Join(l.dir, folder.KeyringFile))
 	require.NoError(l, err)
 	ring, err := signing.ParseKeyring(jwks)
 	require.NoError(l, err)
@@ -56,7 +56,7 @@ func (l *live) published() signing.Keyring {
 }
 
 func (l *live) signingKey() string {
-	values, err := metrics.Read(l.Context(), http.DefaultClient, l.env["INTERNAL_URL"]+"/metrics")
+	values, err := metricstest.Read(l.Context(), http.DefaultClient, l.env["INTERNAL_URL"]+"/metrics")
 	require.NoError(l, err)
 	return values.Label("motorpool_signing_key_info", "key")
 }

@@ -19,7 +19,7 @@ import (
 
 	"motorpool/guard"
 	"motorpool/httpapi/health"
-	"motorpool/metrics"
+	"motorpool/internal/metricstest"
 )
 
 func ask(t *testing.T, h http.Handler, path string) (int, map[string]any) {
@@ -123,7 +123,7 @@ func TestReadiness_ProbesAndScrapesShareARun(t *testing.T) {
 		registry.MustRegister(r)
 		for range 5 {
 			ask(t, r.Public(), "/readyz")
-			if _, err := metrics.Gather(registry); err != nil {
+			if _, err := metricstest.Gather(registry); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -180,8 +180,8 @@ func TestReadiness_IsAMetricByCheck(t *testing.T) {
 	r.Drain() // draining does not change the metrics of the checks
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(r)
-	values, err := metrics.Gather(registry)
-	if want := (metrics.Values{`motorpool_ready{check="postgres"}`: 1, `motorpool_ready{check="mqtt"}`: 0}); err != nil ||
+	values, err := metricstest.Gather(registry)
+	if want := (metricstest.Values{`motorpool_ready{check="postgres"}`: 1, `motorpool_ready{check="mqtt"}`: 0}); err != nil ||
 		!maps.Equal(values, want) {
 		t.Errorf("metrics %v, %v; want %v", values, err, want)
 	}

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"motorpool/internal/require"
-	"motorpool/internal/world"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/measure"
 	"motorpool/lab/bench/report"
+	"motorpool/lab/world"
 	"motorpool/simulator/devstack"
 )
 

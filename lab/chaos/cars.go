@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/lib/pq"
 	"github.com/redis/go-redis/v9"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
+	"motorpool/lab/world"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )

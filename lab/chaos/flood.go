@@ -16,8 +16,8 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/google/uuid"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
+	"motorpool/lab/world"
 	"motorpool/rental"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
+	"motorpool/lab/world"
 	"motorpool/telematics"
 )
 

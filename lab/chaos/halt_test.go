@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
+	"motorpool/lab/world"
 	"motorpool/telematics"
 )
 

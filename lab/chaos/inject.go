@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 )
 
 // breakNothing lasts as long as a fault.

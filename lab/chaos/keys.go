@@ -10,8 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/cmd/dev/folder"
 	"motorpool/internal/keyfile"
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -89,7 +90,7 @@ func (r *round) rotateKey(ctx context.Context, _ Fault) error {
 	if err != nil {
 		return err
 	}
-	chain, err := keyfile.Read(r.Path(world.SigningFile))
+	chain, err := keyfile.Read(r.Path(folder.SigningFile))
 	if err != nil {
 		return err
 	}

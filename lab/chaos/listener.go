@@ -12,9 +12,9 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/google/uuid"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/runner"
+	"motorpool/lab/world"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/runner"
+	"motorpool/lab/world"
 	"motorpool/telematics"
 )
 

@@ -32,9 +32,9 @@ import (
 
 	"motorpool/internal/logger"
 	"motorpool/internal/settings"
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
+	"motorpool/lab/world"
 )
 
 // flags are those of the command line; docs/chaos.md describes the kinds of rounds.

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 
 	"motorpool/internal/require"
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/verdict"
+	"motorpool/lab/world"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
+	"motorpool/lab/world"
 	"motorpool/telematics"
 	"motorpool/telematics/ovms"
 )

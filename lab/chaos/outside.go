@@ -11,9 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/cmd/dev/folder"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/network"
+	"motorpool/lab/world"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -245,7 +246,7 @@ func (r *round) fillLog(ctx context.Context, n *world.Instance) {
 		callers.Go(func() {
 			for range 100 { // more than the instance keeps of its log
 				if request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.Public+path, nil); err == nil {
-					if response, err := world.Probe.Do(request); err == nil {
+					if response, err := folder.Probe.Do(request); err == nil {
 						_ = response.Body.Close() // its content does not matter
 					}
 				}
@@ -297,7 +298,7 @@ func (r *round) signWithForeignKey(ctx context.Context, f Fault) error {
 
 // linkKeys makes a file the one of the fleet's keys.
 func (r *round) linkKeys(file string) error {
-	return errors.Join(os.Symlink(r.Path(world.SigningFile), file+".new"), os.Rename(file+".new", file))
+	return errors.Join(os.Symlink(r.Path(folder.SigningFile), file+".new"), os.Rename(file+".new", file))
 }
 
 func writeKeys(file string, chain signing.Keychain) error {
@@ -305,7 +306,7 @@ func writeKeys(file string, chain signing.Keychain) error {
 	if err != nil {
 		return err
 	}
-	return world.WriteFile(file, jwks)
+	return folder.WriteFile(file, jwks)
 }
 
 // signingFile is the file of an instance's signing keys: a link to that of all, but while the

@@ -12,10 +12,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"motorpool/httpapi/auth"
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/network"
 	"motorpool/lab/chaos/runner"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"

@@ -14,8 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/cmd/dev/folder"
 	"motorpool/lab/chaos/network"
+	"motorpool/lab/world"
 )
 
 // server is a process that faults can strike.
@@ -170,7 +171,7 @@ func toxicLine(toxic func(amount int64) network.Toxic) func(*round, context.Cont
 // output; if it fails, its standard error. The listener gets the standard error while it runs.
 func (r *round) operate(ctx context.Context, listener io.Writer, words ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, r.World.Binary, words...)
-	cmd.Env = append(os.Environ(), "MOTORPOOL_DATABASE_URL="+r.Postgres.URL(), "MOTORPOOL_SIGNING_KEYS="+r.Path(world.SigningFile))
+	cmd.Env = append(os.Environ(), "MOTORPOOL_DATABASE_URL="+r.Postgres.URL(), "MOTORPOOL_SIGNING_KEYS="+r.Path(folder.SigningFile))
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if listener != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 )
 

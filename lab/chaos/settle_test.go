@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 
 	"motorpool/internal/require"
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
+	"motorpool/lab/world"
 )
 
 func TestEndFaults_InstanceThatIsNotReadyIsAViolation(t *testing.T) {

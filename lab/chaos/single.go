@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/alerts"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"

@@ -8,9 +8,9 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/network"
+	"motorpool/lab/world"
 )
 
 // Faults of a Postgres with a synchronous standby. Instances have the URL of both.

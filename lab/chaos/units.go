@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	modules "motorpool/simulator/ovms"
 	trackers "motorpool/simulator/teltonika"

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
+	"motorpool/lab/world"
 )
 
 // uptime records when each instance was certainly up: running, with access to Postgres; and when at

@@ -16,9 +16,9 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/runner"
+	"motorpool/lab/world"
 	"motorpool/telematics"
 )
 

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/cmd/dev/folder"
 	"motorpool/internal/require"
-	"motorpool/internal/world"
 	"motorpool/lab/program"
 	"motorpool/simulator/devstack"
 	"motorpool/store/storetest"
@@ -62,7 +62,7 @@ func begin(t *testing.T, args ...string) *live {
 		}
 	})
 	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if env := world.ReadEnv(filepath.Join(dir, "env")); env != nil {
+		if env := folder.ReadEnv(filepath.Join(dir, "env")); env != nil {
 			return &live{t, env}
 		}
 		select {

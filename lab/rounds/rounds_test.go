@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"motorpool/internal/require"
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/maintenance"
 	"motorpool/lab/chaos/money"
 	"motorpool/lab/chaos/plain"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/program"
+	"motorpool/lab/world"
 	"motorpool/simulator/devstack"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/metrics"
+	"motorpool/internal/metricstest"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -38,7 +38,7 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 	for _, step := range []struct {
 		name, report string
 		want         string // the status: speed, mileage, ignition, gear, locked, codes
-		dropped      metrics.Values
+		dropped      metricstest.Values
 	}{
 		{name: "a full report",
 			report: `{"at":"` + at(10*time.Second) + `","telemetry":{"speed_kmh":50,"mileage_km":1000,"ignition":"on",` +
@@ -54,23 +54,23 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 			report: `{"at":"` + at(21*time.Second) + `","telemetry":{"speed_kmh":900,"mileage_km":"far",` +
 				`"ignition":"maybe","gear":"N","is_locked":true}}`,
 			want: `[30 1000 on N true [P0420]]`,
-			dropped: metrics.Values{
+			dropped: metricstest.Values{
 				`motorpool_report_fields_dropped_total{reason="out_of_range"}`: 1,
 				`motorpool_report_fields_dropped_total{reason="wrong_type"}`:   1,
 				`motorpool_report_fields_dropped_total{reason="unknown_word"}`: 1,
 			}},
 		{name: "malformed", report: `{"at":"` + at(30*time.Second) + `","telemetry":{"speed_kmh":1`,
 			want:    `[30 1000 on N true [P0420]]`,
-			dropped: metrics.Values{`motorpool_dropped_total{kind="report", reason="malformed"}`: 1}},
+			dropped: metricstest.Values{`motorpool_dropped_total{kind="report", reason="malformed"}`: 1}},
 		{name: "oversize",
 			report: `{"at":"` + at(31*time.Second) + `","telemetry":{"speed_kmh":1},"x":"` +
 				strings.Repeat("x", telematics.MaxMessage) + `"}`,
 			want:    `[30 1000 on N true [P0420]]`,
-			dropped: metrics.Values{`motorpool_dropped_total{kind="report", reason="too_large"}`: 1}},
+			dropped: metricstest.Values{`motorpool_dropped_total{kind="report", reason="too_large"}`: 1}},
 		{name: "more than five minutes ahead: dated by the arrival",
 			report:  `{"at":"` + time.Now().Add(10*time.Minute).UTC().Format(time.RFC3339Nano) + `","telemetry":{"speed_kmh":7}}`,
 			want:    `[7 1000 on N true [P0420]]`,
-			dropped: metrics.Values{`motorpool_report_fields_dropped_total{reason="wrong_time"}`: 1}},
+			dropped: metricstest.Values{`motorpool_report_fields_dropped_total{reason="wrong_time"}`: 1}},
 		{name: "dated before the arrival of the future report, whose speed stays",
 			report: `{"at":"` + at(40*time.Second) + `","telemetry":{"speed_kmh":8,"mileage_km":1001}}`,
 			want:   `[7 1001 on N true [P0420]]`},
@@ -93,7 +93,7 @@ func TestReport_IsReadOverHTTPAndDropsAreCounted(t *testing.T) {
 			got = status.row()
 		}
 		if step.dropped == nil {
-			step.dropped = metrics.Values{}
+			step.dropped = metricstest.Values{}
 		}
 		changed := dropped(before, i.metrics())
 		deadline = time.Now().Add(slower * 5 * time.Second)
@@ -158,8 +158,8 @@ func TestPresence_DroppedMessagesAreCountedByReason(t *testing.T) {
 }
 
 // dropped returns how much each counter of dropped values has grown.
-func dropped(before, after metrics.Values) metrics.Values {
-	grown := metrics.Values{}
+func dropped(before, after metricstest.Values) metricstest.Values {
+	grown := metricstest.Values{}
 	for sample, n := range after {
 		name, _, _ := strings.Cut(sample, "{")
 		switch name {

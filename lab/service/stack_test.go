@@ -19,9 +19,9 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/internal/app"
 	"motorpool/internal/logger"
+	"motorpool/internal/metricstest"
 	"motorpool/internal/require"
-	"motorpool/internal/world"
-	"motorpool/metrics"
+	"motorpool/lab/world"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
@@ -462,9 +462,9 @@ func (i *instance) readiness() (int, string) {
 }
 
 // metrics returns all metrics of the instance.
-func (i *instance) metrics() metrics.Values {
+func (i *instance) metrics() metricstest.Values {
 	i.Helper()
-	values, err := metrics.Read(i.Context(), http.DefaultClient, i.internal+"/metrics")
+	values, err := metricstest.Read(i.Context(), http.DefaultClient, i.internal+"/metrics")
 	i.must(err)
 	return values
 }

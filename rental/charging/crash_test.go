@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/metrics/metricstest"
+	"motorpool/internal/metricstest"
 	"motorpool/rental"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/guard"
-	"motorpool/metrics/metricstest"
+	"motorpool/internal/metricstest"
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"

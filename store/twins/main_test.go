@@ -95,3 +95,9 @@ func TestRecord_ContractOfContacts(t *testing.T) {
 		return brokertest.ContactRecord{Here: here, There: there, Vehicle: add}
 	})
 }
+
+func (q *queue) size() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.queued) + len(q.flushing)
+}

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/guard"
-	"motorpool/metrics/metricstest"
+	"motorpool/internal/metricstest"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )

@@ -303,12 +303,6 @@ func (q *queue) lag(now time.Time) (lag time.Duration) {
 	return lag
 }
 
-func (q *queue) size() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.queued) + len(q.flushing)
-}
-
 // unresolved holds observations of units that could not be looked up, merged by unit. They are
 // written to Postgres later.
 type unresolved struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -412,4 +413,13 @@ func TestSetStored_CountOfReportsIsNeverNegative(t *testing.T) {
 			}
 		}
 	}
+}
+
+// decodeSection adds a section to a snapshot, all of it or, with an error, nothing.
+func decodeSection(s telematics.Snapshot, section int, text string) error {
+	r := newSectionReader()
+	defer r.close()
+	err := r.read(section, text)
+	maps.Copy(s, r.snapshot())
+	return err
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -109,15 +108,6 @@ func encodeSection(section int, s telematics.Snapshot) ([]byte, error) {
 		return nil, fmt.Errorf("encode section %q: %w", telematics.Sections[section], err)
 	}
 	return text, nil
-}
-
-// decodeSection adds a section to a snapshot, all of it or, with an error, nothing.
-func decodeSection(s telematics.Snapshot, section int, text string) error {
-	r := newSectionReader()
-	defer r.close()
-	err := r.read(section, text)
-	maps.Copy(s, r.snapshot())
-	return err
 }
 
 // sectionReader reads the texts of sections. Readers are pooled, so that a section costs no more

@@ -15,8 +15,8 @@ import (
 
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
-	"motorpool/internal/world"
 	"motorpool/lab/bench/load"
+	"motorpool/lab/world"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"

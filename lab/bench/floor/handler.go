@@ -16,8 +16,9 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
-	"motorpool/internal/world"
+	"motorpool/cmd/dev/folder"
 	"motorpool/lab/bench/load"
+	"motorpool/lab/world"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -105,7 +106,7 @@ func (f *Handler) isAuthorized(token string) bool {
 	}
 	for _, key := range f.world.Tokens.Keyring() {
 		parsed, err := jwt.Parse([]byte(token), jwt.WithKey(jwa.EdDSA(), key),
-			jwt.WithIssuer(world.TokenIssuer), jwt.WithAudience(world.TokenAudience))
+			jwt.WithIssuer(folder.TokenIssuer), jwt.WithAudience(folder.TokenAudience))
 		if err != nil {
 			continue
 		}

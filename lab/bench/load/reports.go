@@ -10,7 +10,7 @@ import (
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
-	"motorpool/metrics"
+	"motorpool/internal/metricstest"
 	v1 "motorpool/telematics/v1"
 )
 
@@ -139,7 +139,7 @@ const ReportsMerged = "motorpool_reports_merged_total"
 // a millisecond of each process.
 func Merged(ctx context.Context, urls ...string) (n int64, err error) {
 	for _, address := range urls {
-		values, err := metrics.Read(ctx, http.DefaultClient, address+"?name[]="+ReportsMerged)
+		values, err := metricstest.Read(ctx, http.DefaultClient, address+"?name[]="+ReportsMerged)
 		if err != nil {
 			return 0, err
 		}

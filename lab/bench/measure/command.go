@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/cmd/dev/folder"
 	"motorpool/lab/bench/floor"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/report"
@@ -109,7 +109,7 @@ func (w *testWorld) newTraffic(ctx context.Context, units *load.Units, to proces
 		units.Connections = units.Vehicles.Count
 	}
 	if units.Root != load.EchoRoot {
-		units.Keyring = w.Path(world.KeyringFile)
+		units.Keyring = w.Path(folder.KeyringFile)
 	}
 	t = &traffic{testWorld: w, vehicles: units.Vehicles, processes: to, url: url, audited: units.Root == load.ServiceRoot}
 	if t.units, _, err = load.Serve(ctx, units); err != nil {

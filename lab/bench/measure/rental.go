@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/report"
+	"motorpool/lab/world"
 	"motorpool/rental"
 	"motorpool/simulator"
 	"motorpool/simulator/sandbox"

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/internal/metricstest"
 	"motorpool/lab/bench/floor"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/report"
-	"motorpool/metrics"
+	"motorpool/lab/world"
 	"motorpool/mosquitto"
 )
 
@@ -84,7 +84,7 @@ func (c *Fleet) floor(ctx context.Context, w *testWorld, d time.Duration) (repor
 	to := &receiver{testWorld: w, processes: w.bareServers(), metrics: []string{address}}
 	to.processes["subscriber"] = []int{p.PID()}
 	to.stored = func(ctx context.Context, _ []int) (int, time.Time, error) {
-		values, err := metrics.Read(ctx, http.DefaultClient, address)
+		values, err := metricstest.Read(ctx, http.DefaultClient, address)
 		return 0, time.UnixMicro(int64(values[floor.LastReport])), err
 	}
 	if _, err = to.receive(ctx, c.Rate, d/8); err != nil {

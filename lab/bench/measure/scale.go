@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/report"
+	"motorpool/lab/world"
 )
 
 // Scale measures a large fleet: the start of an instance with the presence of all units, memory,

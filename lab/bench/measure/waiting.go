@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/bench/floor"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/report"
+	"motorpool/lab/world"
 	"motorpool/telematics"
 )
 

@@ -18,9 +18,9 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/internal/logger"
-	"motorpool/internal/world"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/report"
+	"motorpool/lab/world"
 	"motorpool/simulator/devstack"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"

@@ -13,9 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/cmd/dev/folder"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/lab/prometheus"
+	"motorpool/lab/world"
 	"motorpool/simulator/devstack"
 )
 
@@ -58,7 +59,7 @@ func (w *Watch) Fired(ctx context.Context) (map[string]time.Time, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, err := world.Probe.Do(request)
+	response, err := folder.Probe.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("read alerts: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	"motorpool/simulator/ovms"
 	"motorpool/telematics"

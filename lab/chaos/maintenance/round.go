@@ -15,9 +15,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
+	"motorpool/lab/world"
 	"motorpool/simulator/devstack"
 )
 

@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
 )

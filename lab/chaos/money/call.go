@@ -12,7 +12,7 @@ import (
 
 	crand "crypto/rand"
 
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 	"motorpool/rental"
 	"motorpool/telematics"
 )

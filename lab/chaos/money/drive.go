@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 )
 
 const (

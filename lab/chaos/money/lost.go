@@ -10,7 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 	"motorpool/rental"
 	"motorpool/telematics"
 )

@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
+	"motorpool/lab/world"
 )
 
 // relay is the processor's way to the service. It delivers notices as a load balancer does: to one

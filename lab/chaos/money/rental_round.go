@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
+	"motorpool/lab/world"
 	"motorpool/rental"
 	"motorpool/simulator"
 	"motorpool/store/vehicles"

@@ -23,8 +23,8 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
+	"motorpool/lab/world"
 	"motorpool/rental"
 	"motorpool/telematics"
 )

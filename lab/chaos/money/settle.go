@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
 	"motorpool/rental/wallet"

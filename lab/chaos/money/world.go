@@ -10,9 +10,9 @@ import (
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
 	"motorpool/httpapi/auth"
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/network"
 	"motorpool/lab/chaos/runner"
+	"motorpool/lab/world"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
 	"motorpool/telematics"

@@ -3,7 +3,7 @@ package network
 import (
 	"context"
 
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 	"motorpool/simulator/devstack"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/verdict"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )

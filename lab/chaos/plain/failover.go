@@ -7,11 +7,11 @@ import (
 	"io"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/alerts"
 	"motorpool/lab/chaos/network"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"motorpool/httpapi/auth"
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"

@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"

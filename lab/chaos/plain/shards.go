@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/chaos/verdict"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"

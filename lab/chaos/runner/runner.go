@@ -11,8 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"motorpool/internal/world"
 	"motorpool/lab/chaos/verdict"
+	"motorpool/lab/world"
 )
 
 // Config is what the caller says of a round. For what is zero, each kind has a default; it ignores

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"motorpool/internal/require"
-	"motorpool/internal/world"
+	"motorpool/lab/world"
 )
 
 func TestRun_ErrorOfAFaultEndsTheLoadAndTheRound(t *testing.T) {

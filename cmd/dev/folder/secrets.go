@@ -1,4 +1,4 @@
-package world
+package folder
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// Secrets are the keys and passwords of a world. They stay in its folder between runs.
+// Secrets are the keys and passwords of an installation. They stay in its folder between runs.
 type Secrets struct {
 	Signing signing.Keychain // of commands, as it is at start
 	Tokens  signing.Key      // of access tokens
@@ -34,7 +34,7 @@ type Secrets struct {
 	ConsolePassword string // of the people who sign in to the console
 }
 
-// The files of keys in a world's folder.
+// The files of keys in the folder.
 const (
 	SigningFile   = "signing.jwks"
 	TokensFile    = "tokens.jwks"
@@ -46,7 +46,7 @@ const (
 const (
 	TokenIssuer   = "motorpool-dev"
 	TokenAudience = "motorpool"
-	tokenLifetime = 30 * 24 * time.Hour // unless World.TokenLifetime says otherwise
+	tokenLifetime = 30 * 24 * time.Hour // unless Folder.TokenLifetime says otherwise
 )
 
 func openSecrets(dir string) (Secrets, error) {
@@ -112,19 +112,12 @@ func (s Secrets) UnitPassword(unit telematics.Unit) string {
 	return mosquitto.UnitPassword(s.UnitSecret, string(unit))
 }
 
-// Token returns an access token.
-func (w *World) Token(actor telematics.Actor, scopes ...string) (string, error) {
-	return w.TokenAt(0, actor, scopes...)
-}
-
 // TokenAt returns an access token of an administrator with a level; 0 means the highest.
-func (w *World) TokenAt(level auth.Level, actor telematics.Actor, scopes ...string) (string, error) {
-	token, err := app.Grant{
+func (f *Folder) TokenAt(level auth.Level, actor telematics.Actor, scopes ...string) (string, error) {
+	return app.Grant{
 		Issuer: TokenIssuer, Audience: TokenAudience, Actor: actor, Level: level, Scope: strings.Join(scopes, " "),
-		Lifetime: cmp.Or(w.TokenLifetime, tokenLifetime),
-	}.Mint(w.Tokens)
-	w.InUse.AddToken(actor.Subject, token)
-	return token, err
+		Lifetime: cmp.Or(f.TokenLifetime, tokenLifetime),
+	}.Mint(f.Tokens)
 }
 
 // WriteKeyring writes the public halves of keys.

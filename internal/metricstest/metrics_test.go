@@ -1,4 +1,4 @@
-package metrics_test
+package metricstest_test
 
 import (
 	"maps"
@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"motorpool/internal/metricstest"
 	"motorpool/internal/require"
-	"motorpool/metrics"
 )
 
 func TestRead_EqualsGather(t *testing.T) {
@@ -25,11 +25,11 @@ func TestRead_EqualsGather(t *testing.T) {
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	defer server.Close()
 
-	gathered, err := metrics.Gather(registry)
+	gathered, err := metricstest.Gather(registry)
 	require.NoError(t, err)
-	read, err := metrics.Read(t.Context(), http.DefaultClient, server.URL)
+	read, err := metricstest.Read(t.Context(), http.DefaultClient, server.URL)
 	require.NoError(t, err)
-	want := metrics.Values{
+	want := metricstest.Values{
 		`dropped_total{kind="report", reason="malformed"}`: 3,
 		`wait_seconds_bucket{le="1"}`:                      0, `wait_seconds_bucket{le="+Inf"}`: 1,
 		"wait_seconds_count": 1, "wait_seconds_sum": 2,
@@ -49,7 +49,7 @@ func TestRead_FailsWithoutMetrics(t *testing.T) {
 		"not the text format": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"counts":{}}`)) },
 	} {
 		server := httptest.NewServer(handler)
-		if _, err := metrics.Read(t.Context(), http.DefaultClient, server.URL); err == nil {
+		if _, err := metricstest.Read(t.Context(), http.DefaultClient, server.URL); err == nil {
 			t.Errorf("%s: Read returned no error", name)
 		}
 		server.Close()

@@ -3,11 +3,9 @@ package world
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"motorpool/rental"
-	"motorpool/simulator"
 	"motorpool/store/agencykeys"
 	"motorpool/store/pg"
 	"motorpool/store/vehicles"
@@ -71,19 +69,4 @@ func (w *World) withStore(do func(*pg.DB) error) error {
 	}
 	defer db.Close()
 	return do(db)
-}
-
-// StartCars runs a simulated fleet until Close. It does not wait for connections. If the fleet ends
-// by itself, fail is called with the reason.
-func (w *World) StartCars(ctx context.Context, fail func(error), c simulator.FleetConfig, cars ...simulator.Config) *simulator.Fleet {
-	fleet := simulator.NewFleet(c, cars...)
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := fleet.Run(ctx); err != nil {
-			fail(fmt.Errorf("cars: %w", err))
-		}
-	})
-	w.OnClose(func() error { stop(); running.Wait(); return nil })
-	return fleet
 }

@@ -19,7 +19,8 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/metrics"
+	"motorpool/cmd/dev/folder"
+	"motorpool/internal/metricstest"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
@@ -86,8 +87,8 @@ func (w *World) startInstance(ctx context.Context, c InstanceConfig) (*Instance,
 		"MOTORPOOL_MQTT_USERNAME=" + mosquitto.ServiceUser, "MOTORPOOL_MQTT_PASSWORD=" + w.ServicePassword,
 		"MOTORPOOL_REDIS_URL=" + cmp.Or(c.RedisURL, w.Redis.URL()), "MOTORPOOL_DATABASE_URL=" + cmp.Or(c.DatabaseURL, w.Postgres.URL()),
 		"MOTORPOOL_HTTP=" + address[0], "MOTORPOOL_INTERNAL=" + address[1],
-		"MOTORPOOL_SIGNING_KEYS=" + w.Path(SigningFile), "MOTORPOOL_TOKEN_KEYS=" + w.Path(TokenKeysFile),
-		"MOTORPOOL_TOKEN_ISSUER=" + TokenIssuer, "MOTORPOOL_TOKEN_AUDIENCE=" + TokenAudience,
+		"MOTORPOOL_SIGNING_KEYS=" + w.Path(folder.SigningFile), "MOTORPOOL_TOKEN_KEYS=" + w.Path(folder.TokenKeysFile),
+		"MOTORPOOL_TOKEN_ISSUER=" + folder.TokenIssuer, "MOTORPOOL_TOKEN_AUDIENCE=" + folder.TokenAudience,
 		"MOTORPOOL_AGENCY_SECRETS_KEY=" + w.AgencySecrets,
 		"MOTORPOOL_ALLOW_UNSAFE_POSTGRES=true", // the server of a test does not wait for the disk
 		"MOTORPOOL_LOG_FORMAT=text",            // Serving and the tests read lines of it
@@ -118,10 +119,7 @@ func (h heldHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-const (
-	readyWithin  = time.Minute
-	probeTimeout = 2 * time.Second
-)
+const readyWithin = time.Minute
 
 // Ready waits until every instance is ready.
 func (w *World) Ready(ctx context.Context) error {
@@ -137,9 +135,6 @@ func (w *World) Ready(ctx context.Context) error {
 // net/http repeats a request with an Idempotency-Key when its connection breaks, and the caller
 // would not notice the first attempt.
 var Callers = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-
-// Probe is the HTTP client for an instance's internal listener.
-var Probe = &http.Client{Timeout: probeTimeout, Transport: Callers.Transport}
 
 // Request is a request to the API.
 type Request struct {
@@ -179,24 +174,11 @@ func (r Request) Do(ctx context.Context, client *http.Client, answer any) (statu
 }
 
 // Ready reports whether the instance is ready.
-func (n *Instance) Ready(ctx context.Context) bool { return Ready(ctx, n.Internal) }
-
-// Ready reports whether the instance with an internal listener at this URL is ready.
-func Ready(ctx context.Context, internal string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, internal+"/readyz", nil)
-	if err != nil {
-		return false
-	}
-	response, err := Probe.Do(request)
-	if err != nil {
-		return false
-	}
-	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
-}
+func (n *Instance) Ready(ctx context.Context) bool { return folder.Ready(ctx, n.Internal) }
 
 // Metrics returns the samples of the instance.
-func (n *Instance) Metrics(ctx context.Context) (metrics.Values, error) {
-	return metrics.Read(ctx, Probe, n.Internal+"/metrics")
+func (n *Instance) Metrics(ctx context.Context) (metricstest.Values, error) {
+	return metricstest.Read(ctx, folder.Probe, n.Internal+"/metrics")
 }
 
 // BuildProgram returns the absolute path of the named program. Without a name it builds the service

@@ -1,19 +1,24 @@
-package main
+// Package provision_test gives units their credentials as an operator does, while commands run.
+package provision_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"motorpool/httpapi/auth"
 	"motorpool/internal/require"
-	"motorpool/internal/world"
+	"motorpool/lab/program"
+	"motorpool/lab/world"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
 	"motorpool/store/vehicles"
@@ -26,24 +31,27 @@ const (
 	bystander = 2 // vehicles 2 and 3 get commands throughout
 )
 
+var binary string // of the program
+
+func TestMain(m *testing.M) { os.Exit(program.Main("motorpool/cmd/motorpool", &binary, m.Run)) }
+
 // provisioned is an installation in which units get their credentials from the command line.
 type provisioned struct {
 	*world.World
-	t     *testing.T
-	pki   pki
-	token string
+	t       *testing.T
+	trusted *tls.Config         // of clients of the MQTT broker
+	issuer  *devstack.Authority // of the certificates of units
+	crl     string
+	token   string
 }
 
 func TestUnits_ProvisioningDoesNotDisturbOtherUnits(t *testing.T) {
 	for _, server := range []string{devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer} {
 		devstack.NeedServer(t, server)
 	}
-	self, err := os.Executable()
-	require.NoError(t, err)
-	certificates := newPKI(t)
-	require.NoError(t, world.Run(t.Context(), t.TempDir(), self, slog.New(slog.NewTextHandler(t.Output(), nil)),
+	require.NoError(t, world.Run(t.Context(), t.TempDir(), binary, slog.New(slog.NewTextHandler(t.Output(), nil)),
 		func(ctx context.Context, w *world.World) error {
-			p := &provisioned{World: w, t: t, pki: certificates}
+			p := &provisioned{World: w, t: t, crl: w.Path("units.crl")}
 			if err := p.Build(ctx, world.Step{What: "servers", Do: p.startServers},
 				world.Step{What: "service", Do: p.startService}); err != nil {
 				return err
@@ -57,9 +65,23 @@ func (p *provisioned) startServers(ctx context.Context) error {
 	if p.token, err = p.Token(telematics.Actor{Subject: "operator", Role: telematics.Admin}, auth.ScopeAllAgencies); err != nil {
 		return err
 	}
-	config := p.pki.brokerConfig()
-	config.Dir, config.ServicePassword, config.Logger = p.Path("mosquitto"), p.ServicePassword, p.LogFile("mosquitto")
-	if p.Mosquitto, err = devstack.StartMosquitto(config); err != nil {
+	servers, err := devstack.NewAuthority(p.Path("servers"))
+	if err != nil {
+		return err
+	}
+	p.trusted = servers.Trusted()
+	own, err := servers.Issue("server")
+	if err != nil {
+		return err
+	}
+	if p.issuer, err = devstack.NewAuthority(p.Path("issuer")); err != nil {
+		return err
+	}
+	p.revoke()
+	if p.Mosquitto, err = devstack.StartMosquitto(devstack.MosquittoConfig{
+		Dir: p.Path("mosquitto"), ServicePassword: p.ServicePassword, Logger: p.LogFile("mosquitto"),
+		CertFile: own.CertFile, KeyFile: own.KeyFile, UnitsCA: p.issuer.CAFile, UnitsCRL: p.crl,
+	}); err != nil {
 		return err
 	}
 	p.OnClose(p.Mosquitto.Close)
@@ -102,7 +124,7 @@ func (p *provisioned) operate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	added, _ := p.tool("unit", "add", string(unitOf(bystander)), string(unitOf(bystander+1)))
+	added := p.tool("unit", "add", string(unitOf(bystander)), string(unitOf(bystander+1)))
 	for id := bystander; id <= bystander+1; id++ {
 		p.drive(id, passwordOf(p.t, added, string(unitOf(id))), p.byPassword())
 		p.want(ctx, id, telematics.Lock, "200")
@@ -112,10 +134,10 @@ func (p *provisioned) operate(ctx context.Context) error {
 	defer stop()
 
 	unit := string(unitOf(operated))
-	added, _ = p.tool("unit", "add", unit)
+	added = p.tool("unit", "add", unit)
 	end := p.drive(operated, passwordOf(p.t, added, unit), p.byPassword())
 	p.want(ctx, operated, telematics.Lock, "200")
-	rotated, _ := p.tool("unit", "rotate", unit)
+	rotated := p.tool("unit", "rotate", unit)
 	p.wantGone(ctx, operated) // the unit still has the old password
 	end()
 	end = p.drive(operated, passwordOf(p.t, rotated, unit), p.byPassword())
@@ -125,17 +147,17 @@ func (p *provisioned) operate(ctx context.Context) error {
 	p.wantGone(ctx, operated)
 	end()
 
-	first := p.pki.issue(p.t, unit)
-	end = p.drive(operated, "", p.pki.radio(p.Mosquitto, first))
+	first := p.issue(unit)
+	end = p.drive(operated, "", p.byCertificate(first))
 	p.want(ctx, operated, telematics.Lock, "200")
-	second := p.pki.issue(p.t, unit)
-	p.pki.revoke(p.t, first)
+	second := p.issue(unit)
+	p.revoke(first)
 	p.tool("unit", "remove", unit)
 	p.wantGone(ctx, operated) // the unit still has the old certificate
 	end()
-	end = p.drive(operated, "", p.pki.radio(p.Mosquitto, second))
+	end = p.drive(operated, "", p.byCertificate(second))
 	p.want(ctx, operated, telematics.Unlock, "200")
-	p.pki.revoke(p.t, first, second)
+	p.revoke(first, second)
 	p.tool("unit", "remove", unit)
 	p.wantOffline(ctx, operated)
 	p.wantGone(ctx, operated)
@@ -154,7 +176,7 @@ func (p *provisioned) operate(ctx context.Context) error {
 
 // flood makes one unit send as fast as it can. Commands to other units are as fast as before.
 func (p *provisioned) flood(ctx context.Context) error {
-	added, _ := p.tool("unit", "add", string(unitOf(operated)))
+	added := p.tool("unit", "add", string(unitOf(operated)))
 	flooding, err := p.byPassword().Dial(
 		ctx, simulator.Login{Unit: unitOf(operated), Password: passwordOf(p.t, added, string(unitOf(operated)))},
 		func(simulator.Message) {},
@@ -196,18 +218,48 @@ func (p *provisioned) flood(ctx context.Context) error {
 	return nil
 }
 
-// tool runs a command of the operator.
-func (p *provisioned) tool(args ...string) (printed, said string) {
+// revoke writes the list of all revoked certificates.
+func (p *provisioned) revoke(certificates ...tls.Certificate) {
 	p.t.Helper()
-	printed, said, err := runTool(p.t, args...)
+	require.NoError(p.t, p.issuer.WriteRevocations(p.crl, certificates...))
+}
+
+func (p *provisioned) issue(unit string) tls.Certificate {
+	p.t.Helper()
+	certificate, err := p.issuer.Login(unit, time.Hour)
+	require.NoError(p.t, err)
+	return certificate
+}
+
+// tool runs a command of the operator, and returns what it prints.
+func (p *provisioned) tool(args ...string) string {
+	p.t.Helper()
+	printed, err := exec.Command(p.Binary, args...).Output()
 	if err != nil {
-		p.t.Fatalf("%v: %v", args, err)
+		p.t.Fatalf("%v: %v\n%s", args, err, printed)
 	}
-	return printed, said
+	return string(printed)
+}
+
+func passwordOf(t *testing.T, printed, unit string) string {
+	t.Helper()
+	for line := range strings.Lines(printed) {
+		if name, password, _ := strings.Cut(strings.TrimSpace(line), " "); name == unit {
+			return password
+		}
+	}
+	t.Fatalf("the password of %s is missing in %q", unit, printed)
+	return ""
 }
 
 func (p *provisioned) byPassword() simulator.MQTT {
-	return simulator.MQTT{Broker: p.Mosquitto.UnitsURL(), TLS: p.pki.trusted}
+	return simulator.MQTT{Broker: p.Mosquitto.UnitsURL(), TLS: p.trusted}
+}
+
+func (p *provisioned) byCertificate(certificate tls.Certificate) simulator.MQTT {
+	config := p.trusted.Clone()
+	config.Certificates = []tls.Certificate{certificate}
+	return simulator.MQTT{Broker: p.Mosquitto.CertificatesURL(), TLS: config}
 }
 
 // drive runs a car until end is called or the world is closed.

@@ -1,6 +1,5 @@
-// Package metrics reads Prometheus metrics: those of a running process, and, in tests, those of a
-// registry.
-package metrics
+// Package metricstest reads Prometheus metrics: those of a running process, or of a registry.
+package metricstest
 
 import (
 	"context"
@@ -9,11 +8,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"motorpool/internal/require"
 )
 
 // Values are samples by their names and labels, as PromQL writes them: up,
@@ -74,4 +76,20 @@ func (v Values) Label(name, label string) string {
 		}
 	}
 	return ""
+}
+
+// Sum returns the sum of samples of a registry, which are named as in Values. Each must exist.
+func Sum(t testing.TB, registry prometheus.Registerer, samples ...string) int64 {
+	t.Helper()
+	values, err := Gather(registry.(prometheus.Gatherer))
+	require.NoError(t, err)
+	var sum float64
+	for _, sample := range samples {
+		value, ok := values[sample]
+		if !ok {
+			t.Fatalf("there is no sample %s", sample)
+		}
+		sum += value
+	}
+	return int64(sum)
 }

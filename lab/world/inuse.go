@@ -12,7 +12,10 @@ import (
 	"strings"
 	"sync"
 
+	"motorpool/cmd/dev/folder"
+	"motorpool/httpapi/auth"
 	"motorpool/internal/keyfile"
+	"motorpool/telematics"
 	"motorpool/telematics/signing"
 )
 
@@ -130,7 +133,7 @@ type LogSearch struct {
 // SearchLogs searches the logs in the folder of the world for all secrets of the world. The world
 // should be closed, so that the logs are complete.
 func (w *World) SearchLogs() (found LogSearch, err error) {
-	chain, err := keyfile.Read(w.Path(SigningFile))
+	chain, err := keyfile.Read(w.Path(folder.SigningFile))
 	if err != nil {
 		return found, err
 	}
@@ -161,4 +164,16 @@ func (w *World) AddSigningKeys(chain signing.Keychain) {
 	for _, key := range chain {
 		w.InUse.AddKeys("signing key", key.Key)
 	}
+}
+
+// Token returns an access token, which is then in use.
+func (w *World) Token(actor telematics.Actor, scopes ...string) (string, error) {
+	return w.TokenAt(0, actor, scopes...)
+}
+
+// TokenAt returns an access token of an administrator with a level, which is then in use.
+func (w *World) TokenAt(level auth.Level, actor telematics.Actor, scopes ...string) (string, error) {
+	token, err := w.Folder.TokenAt(level, actor, scopes...)
+	w.InUse.AddToken(actor.Subject, token)
+	return token, err
 }

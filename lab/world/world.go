@@ -1,6 +1,6 @@
-// Package world builds what the programs around the service need: servers, keys and passwords,
-// vehicles, tokens, instances of the service as separate processes, and simulated cars. Package dev
-// runs one for a developer; chaos breaks one; bench measures one.
+// Package world builds what the programs of the laboratory need: servers, keys and passwords,
+// vehicles, tokens, instances of the service as separate processes, and simulated cars. Chaos
+// breaks one; bench measures one.
 //
 //	w, err := world.New(dir, log)           // a folder with its secrets
 //	defer w.Close()                         // ends everything in reverse order
@@ -21,10 +21,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
+	"motorpool/cmd/dev/folder"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 )
@@ -32,34 +32,29 @@ import (
 // World is servers, instances and cars with one folder. Its methods are not safe for concurrent
 // use; those of its parts are.
 type World struct {
-	Secrets
-	InUse  InUse // the secrets in use, those of Secrets included
-	Dir    string
+	*folder.Folder
+	InUse  InUse  // the secrets in use, those of the folder included
 	Binary string // the program that StartInstance runs; see BuildProgram
-
-	TokenLifetime time.Duration // of the tokens that Token returns. Defaults to 30 days
 
 	Mosquitto *devstack.Mosquitto
 	Redis     *devstack.Redis
 	Postgres  *devstack.Postgres
 	Running   []*Instance // of the service
 
-	Log  *slog.Logger
-	undo []func() error
 	fail context.CancelCauseFunc // of Run
 }
 
 // New opens the secrets of a folder, which must exist, and creates those that are missing. It
 // starts nothing.
 func New(dir string, log *slog.Logger) (*World, error) {
-	s, err := openSecrets(dir)
-	w := &World{Secrets: s, Dir: dir, Log: log}
-	w.AddSigningKeys(s.Signing)
-	w.InUse.AddKeys("key of tokens", s.Tokens)
+	in, err := folder.New(dir, log)
+	w := &World{Folder: in}
+	w.AddSigningKeys(w.Signing)
+	w.InUse.AddKeys("key of tokens", w.Tokens)
 	for name, secret := range map[string]string{
-		"secret of units": s.UnitSecret, "password of the service at mosquitto": s.ServicePassword,
-		"key of the payment processor": s.PaymentsKey, "secret of the payment processor's notices": s.WebhookSecret,
-		"key of agencies' secrets": s.AgencySecrets, "password of the console": s.ConsolePassword,
+		"secret of units": w.UnitSecret, "password of the service at mosquitto": w.ServicePassword,
+		"key of the payment processor": w.PaymentsKey, "secret of the payment processor's notices": w.WebhookSecret,
+		"key of agencies' secrets": w.AgencySecrets, "password of the console": w.ConsolePassword,
 	} {
 		w.InUse.Add(name, secret)
 	}
@@ -159,22 +154,6 @@ func (w *World) StartServers(ctx context.Context, c ServersConfig) error {
 	return nil
 }
 
-// OnClose adds a function that Close calls. Close calls the last one first.
-func (w *World) OnClose(undo func() error) { w.undo = append(w.undo, undo) }
-
-// Close ends everything in reverse order, and returns all errors. A second Close does nothing.
-func (w *World) Close() error {
-	var failures []error
-	for i := len(w.undo) - 1; i >= 0; i-- {
-		failures = append(failures, w.undo[i]())
-	}
-	w.undo = nil
-	return errors.Join(failures...)
-}
-
-// Path returns the path of a file in the folder.
-func (w *World) Path(name string) string { return filepath.Join(w.Dir, name) }
-
 // LogFile returns a logger that writes the output of a server or an instance to a file in the
 // folder, line by line.
 func (w *World) LogFile(name string) *slog.Logger {
@@ -208,25 +187,13 @@ func lineOnly(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// pollInterval is between two checks of a condition.
-const pollInterval = 50 * time.Millisecond
-
 // ErrNotInTime means that a condition did not hold in time.
-var ErrNotInTime = fmt.Errorf("not in time: %w", context.DeadlineExceeded)
+var ErrNotInTime = folder.ErrNotInTime
 
 // Eventually waits until a condition holds. The error names the condition that did not hold in
 // time, and is ErrNotInTime unless the context ended before.
 func Eventually(ctx context.Context, within time.Duration, condition string, holds func(context.Context) bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, within, ErrNotInTime)
-	defer cancel()
-	for !holds(ctx) {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("not within %v: %s: %w", within, condition, context.Cause(ctx))
-		case <-time.After(pollInterval):
-		}
-	}
-	return nil
+	return folder.Eventually(ctx, within, condition, holds)
 }
 
 // Pause waits, unless the context ends first.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/cmd/dev/folder"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -31,7 +32,7 @@ func TestSearchLogs_FindsEachSecretThatIsPlanted(t *testing.T) {
 	require.NoError(t, err)
 	jwks, err := chain.Encode()
 	require.NoError(t, err)
-	write(t, w.Path(SigningFile), string(jwks))
+	write(t, w.Path(folder.SigningFile), string(jwks))
 	w.InUse.AddURL("password of postgres", "postgres://u:hush-database@127.0.0.1:5432/db")
 	w.InUse.AddBytes("secret of agency key a", []byte("\xff\xfe123456789"))
 	planted := map[string]string{

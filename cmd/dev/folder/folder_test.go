@@ -1,10 +1,9 @@
-package world
+package folder
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -28,13 +27,6 @@ func TestEventually_UntilTheConditionOrTheTimeLimit(t *testing.T) {
 	})
 }
 
-func TestBuild_NamedProgramIsNotBuilt(t *testing.T) {
-	binary, err := BuildProgram(t.Context(), "some/motorpool", t.TempDir(), false)
-	if err != nil || !filepath.IsAbs(binary) || filepath.Base(binary) != "motorpool" {
-		t.Errorf("binary %q, %v", binary, err)
-	}
-}
-
 func TestNew_SecretsStayInTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	first, err := New(dir, slog.New(slog.DiscardHandler))
@@ -53,11 +45,11 @@ func TestNew_SecretsStayInTheFolder(t *testing.T) {
 }
 
 func TestClose_RunsInReverseOrderAndJoinsErrors(t *testing.T) {
-	w := &World{}
+	f := &Folder{}
 	var order []int
 	failure := errors.New("not closed")
 	for n := range 3 {
-		w.OnClose(func() error {
+		f.OnClose(func() error {
 			order = append(order, n)
 			if n == 1 {
 				return failure
@@ -65,10 +57,10 @@ func TestClose_RunsInReverseOrderAndJoinsErrors(t *testing.T) {
 			return nil
 		})
 	}
-	if err := w.Close(); !errors.Is(err, failure) || !slices.Equal(order, []int{2, 1, 0}) {
+	if err := f.Close(); !errors.Is(err, failure) || !slices.Equal(order, []int{2, 1, 0}) {
 		t.Errorf("closed in the order %v, %v; want the reverse order and the error", order, err)
 	}
-	if err := w.Close(); err != nil || len(order) != 3 {
+	if err := f.Close(); err != nil || len(order) != 3 {
 		t.Errorf("a second Close: %v, %v", order, err)
 	}
 }
