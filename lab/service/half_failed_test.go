@@ -131,6 +131,7 @@ func TestServe_ACopyOfTheInstallationIsRefused(t *testing.T) {
 	other := *s
 	other.database = newDatabase(s.T)
 	other.record()
+	other.address = other.asRole()
 	copied, err := pg.New(pg.Config{URL: other.database})
 	s.must(err)
 	s.must(copied.Exec(s.Context(), `insert into settings (name, value) values ('installation', $1), ('mqtt_shared_group', $2)

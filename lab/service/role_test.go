@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -20,20 +21,24 @@ import (
 	"motorpool/telematics"
 )
 
-// asRole returns the address of the database for a new role with the rights of the service.
-func (s *stack) asRole(owner *pg.DB, role string) string {
+// asRole returns the address of the database for a new role with the rights of docs/install.md.
+func (s *stack) asRole() string {
 	s.Helper()
-	_, err := owner.Pool.Exec(`create role ` + role + ` login password 'secret'`)
+	owner, err := pg.New(pg.Config{URL: s.database})
+	s.must(err)
+	role := fmt.Sprintf("service_%d", time.Now().UnixNano())
+	_, err = owner.Pool.Exec(`create role ` + role + ` login password 'of ` + role + `'; grant pg_read_all_stats to ` + role)
 	s.must(err)
 	s.Cleanup(func() {
-		if _, err := owner.Pool.Exec(`drop owned by ` + role + `; drop role ` + role); err != nil {
+		defer owner.Close()
+		if _, err := owner.Pool.Exec(`drop owned by ` + role + `; drop role ` + role); err != nil && s.postgres == nil {
 			s.Error(err)
 		}
 	})
-	s.must(owner.Grant(s.Context(), role))
+	s.must(owner.Grant(context.WithoutCancel(s.Context()), role))
 	address, err := url.Parse(s.database)
 	s.must(err)
-	address.User = url.UserPassword(role, "secret")
+	address.User = url.UserPassword(role, "of "+role)
 	return address.String()
 }
 
@@ -53,9 +58,7 @@ func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 			command_id_time(id), command_id_time(id), command_id_time(id)
 		from (values ('` + old + `'::uuid)) as c (id)`)
 	s.must(err)
-	role := fmt.Sprintf("service_%d", time.Now().UnixNano())
-	address := s.asRole(owner, role)
-	i := s.serve(func(c *app.Config) { c.DatabaseURL, c.Migrate = app.Secret(address), false }, unhurried)
+	i := s.serve(unhurried)
 	s.drive(nil, healthy)
 
 	var made command
@@ -73,7 +76,7 @@ func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 	var entries int
 	s.must(owner.Pool.Get(&entries, `select count(*) from activity where action = 'command.lock' and outcome = 'executed'`))
 	assert.Equal(t, entries, 1, "audit entries")
-	service, err := pg.New(pg.Config{URL: address})
+	service, err := pg.New(pg.Config{URL: s.address})
 	s.must(err)
 	defer service.Close()
 	for _, change := range []string{

@@ -46,7 +46,8 @@ type stack struct {
 	fleet    vehicles.FleetFile
 	signing  signing.Key
 	tokens   signing.Key
-	database string         // URL
+	database string         // URL, as the owner of the tables
+	address  string         // URL, as the role of the service
 	lines    *logger.Writer // counts dropped lines of the log
 	redisURL string
 	units    string          // URL of the MQTT broker's listener for units
@@ -122,6 +123,7 @@ func newStack(t *testing.T, vehicles int, database string) *stack {
 		s.inUse.Add("password of "+string(v.Unit), mosquitto.UnitPassword(unitSecret, string(v.Unit)))
 	}
 	s.record()
+	s.address = s.asRole()
 	return s
 }
 
@@ -243,7 +245,7 @@ func (s *stack) serve(change ...func(*app.Config)) *instance {
 // config returns the settings of an instance.
 func (s *stack) config() app.Config {
 	return app.Config{
-		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.database), DatabaseConns: 8,
+		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.address), DatabaseConns: 8,
 		RedisURL: app.Secret(s.redisURL), MQTTURL: []string{s.service}, MQTTUsername: mosquitto.ServiceUser,
 		MQTTPassword: servicePassword, SigningKeys: filepath.Join(s.dir, "signing.jwks"),
 		TokenKeys: filepath.Join(s.dir, "tokens.jwks"), TokenIssuer: "test", TokenAudience: "test",

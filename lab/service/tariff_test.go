@@ -5,9 +5,6 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	"motorpool/internal/app"
-	"motorpool/store/pg"
 )
 
 // A tariff is set through one instance, which has no more rights in the database than the service
@@ -16,11 +13,7 @@ import (
 func TestTariff_BookingsKeepTheVersionByWhichTheyAreMade(t *testing.T) {
 	t.Parallel()
 	r := embeddedStack(t, 3).rent()
-	owner, err := pg.New(pg.Config{URL: r.database})
-	r.must(err)
-	t.Cleanup(func() { _ = owner.Close() })
-	address := r.asRole(owner, fmt.Sprintf("tariffs_%d", time.Now().UnixNano()))
-	here := r.open(func(c *app.Config) { c.DatabaseURL = app.Secret(address) })
+	here := r.open()
 	there := r.open()
 	anna := r.newCustomer()
 	anna.add(here, "pm_card_visa", true)

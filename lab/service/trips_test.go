@@ -219,7 +219,7 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 	s := realStack(t, 1)
 	r := s.rent()
 	trips := &tripCounter{count: map[string]int{}}
-	s.database = trips.relay(t, s.database, forwardPostgres)
+	s.address = trips.relay(t, s.address, forwardPostgres)
 	s.redisURL = trips.relay(t, s.redisURL, forwardRedis)
 	const rate = 100_000
 	i := r.open(unhurried, func(c *app.Config) { c.VehicleRate, c.AdminRate, c.RefreshRate, c.ClientRate = rate, rate, rate, rate })

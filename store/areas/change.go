@@ -95,11 +95,20 @@ func (a *Areas) Put(ctx context.Context, c areas.Change) (now areas.Placed, adde
 	return now, added, unavailable.Wrap("change areas", err)
 }
 
-// lock locks the areas of an agency against other changes until the transaction ends, and returns
-// their rows without geometries.
+// Lock locks the areas of an agency against other changes until the transaction ends. It locks no
+// row of the agency: the role of the service may not.
+func Lock(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID) error {
+	_, err := tx.ExecContext(ctx, `select pg_advisory_xact_lock(hashtextextended('areas', $1))`, id)
+	return err
+}
+
+// lock is Lock, and returns the rows of the areas without geometries.
 func lock(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID) (map[string]row, error) {
+	if err := Lock(ctx, tx, id); err != nil {
+		return nil, err
+	}
 	var agencies []int64
-	err := tx.SelectContext(ctx, &agencies, `select id from agencies where id = $1 for no key update`, id)
+	err := tx.SelectContext(ctx, &agencies, `select id from agencies where id = $1`, id)
 	if err != nil {
 		return nil, err
 	}

@@ -124,14 +124,14 @@ func (c FleetChanges) tooManyAreas(ctx context.Context, db sqlx.QueryerContext, 
 	return problems, nil
 }
 
-// importAreas locks the agencies whose areas it writes, in the order of their ids.
+// importAreas locks the areas of the agencies of which it writes some, in the order of their ids.
 func importAreas(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	total := 0
 	for _, id := range slices.Sorted(maps.Keys(file.Areas)) {
 		if len(file.Areas[id]) == 0 {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, `select from agencies where id = $1 for no key update`, id); err != nil {
+		if err := stored.Lock(ctx, tx, id); err != nil {
 			return 0, err
 		}
 		n, err := stored.Write(ctx, tx, id, file.Areas[id])
