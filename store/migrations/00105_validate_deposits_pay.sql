@@ -1,0 +1,3 @@
+-- +goose Up
+
+alter table charges validate constraint charges_goal_of_deposits;
