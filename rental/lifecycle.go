@@ -96,8 +96,7 @@ const MinLength = time.Hour / 100
 // Extend decides to move the end, by MinLength at least. The current end changes nothing. The new
 // price is that of the whole time by the booking's tariff. An active booking is charged the
 // difference now if its start was charged, and all of it where no hold lasts as long; an upcoming
-// one when it starts. It fails with a
-// *telematics.Error that says why it cannot be extended.
+// one when it starts. It fails with a *telematics.Error that says why it cannot be extended.
 func (d BookingDetails) Extend(now, end time.Time) (Change, error) { return d.extend(now, end, false) }
 
 // ExtendLate decides as Extend does, for staff: also once the end of an active booking has passed,

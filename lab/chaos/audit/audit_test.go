@@ -453,6 +453,17 @@ func TestCheck_Exemptions(t *testing.T) {
 			w.Delayed = map[int][]Interval{0: {{From: at.Add(ms(10)), To: at.Add(ms(500))}}}
 			*e = w.Evidence
 		}},
+		{"one of fifty answers that the MQTT broker drops in a flood", func(e *Evidence) {
+			w := &world{Evidence: *e, n: len(e.Commands), line: 1000}
+			at := noon.Add(40 * time.Minute)
+			for n := range 50 {
+				o := order{vehicle: 1, action: telematics.AttentionSignal, at: at.Add(ms(300 * n)), end: telematics.Succeeded}
+				o.lost = n == 49
+				w.add(o)
+			}
+			w.Floods = append(w.Floods, Flood{Interval: Interval{From: at.Add(-ms(1)), To: at.Add(time.Minute)}, Limited: 7})
+			*e = w.Evidence
+		}},
 		{"a request that waited for the lane", func(e *Evidence) {
 			e.row(doneTwo).Requested = e.row(doneOne).Requested.Add(100 * time.Millisecond)
 			e.call(doneTwo).Start = e.row(doneTwo).Requested

@@ -23,16 +23,20 @@ const (
 	// floodSpares is the percentage that must be answered within that: a lost message is
 	// retransmitted, which takes longer.
 	floodSpares = 80
+	// floodLoses is the percentage of whose answers Mosquitto may drop each: its queues are full.
+	// On a busy machine it drops a tenth of the messages, so a thousandth of three in a row.
+	floodLoses = 3
 )
 
 // unitFloodDelaysNoOther checks, for the commands of other cars whose units answered during a
-// flood, that each was settled in time with its unit's answer, if that was possible; that most
-// callers got their answer soon after that of the unit; and that the service counts what it dropped
-// by reason. Commands during a stall of the machine are exempt.
+// flood, that all but a few were settled in time with the unit's answer, if that was possible; that
+// most callers got their answer soon after that of the unit; and that the service counts what it
+// dropped by reason. Commands during a stall of the machine are exempt.
 func unitFloodDelaysNoOther(chk *checker) {
 	for _, flood := range chk.Floods {
 		chk.must(flood.Limited > 0, subject{}, "the service counts no dropped messages of the unit")
 		var slow []telematics.CommandID
+		unheard := map[*Row]time.Duration{} // how long before its deadline the unit answered
 		all := 0
 		for i := range chk.Commands {
 			r := &chk.Commands[i]
@@ -48,13 +52,16 @@ func unitFloodDelaysNoOther(chk *checker) {
 			if all++; chk.answeredAfter(r, said.True) > radioTakes+floodDelays {
 				slow = append(slow, r.ID)
 			}
-			if !said.True.After(r.Deadline.Add(-radioTakes - floodDelays)) {
-				chk.must(
-					r.State == said.Status && !r.Late, command(r.ID),
-					"unit %s answered %v before the deadline, and the command ended %s, late %t, during the flood of another unit",
-					r.Unit, r.Deadline.Sub(said.True).Round(time.Millisecond), r.State, r.Late,
-				)
+			if before := r.Deadline.Sub(said.True); before >= radioTakes+floodDelays && (r.State != said.Status || r.Late) {
+				unheard[r] = before
 			}
+		}
+		for r, before := range unheard {
+			chk.must(
+				len(unheard)*100 <= all*floodLoses, command(r.ID),
+				"unit %s answered %v before the deadline, and the command ended %s, late %t, during the flood of another unit",
+				r.Unit, before.Round(time.Millisecond), r.State, r.Late,
+			)
 		}
 		chk.must(
 			len(slow)*100 <= all*(100-floodSpares), command(slow...),
