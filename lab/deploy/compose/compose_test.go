@@ -298,15 +298,15 @@ func TestCompose_LetsPeopleIn(t *testing.T) {
 	if len(commands) < 2 || commands[0][1] != "operator" || commands[1][1] != "token" {
 		t.Errorf("the file begins with the commands %v, want operator and token", commands)
 	}
-	access, err := os.ReadFile("docs/access.md")
+	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	for _, command := range commands {
 		if project.Services[command[1]].Name == "" {
 			t.Errorf("%s: there is no such service", command[0])
 		}
 	}
-	if !strings.Contains(string(access), "docker compose run --rm operator add ") {
-		t.Error("docs/access.md does not say how people get in")
+	if !strings.Contains(string(readme), "docker compose run --rm operator add ") {
+		t.Error("README.md does not say how people get in")
 	}
 
 	// The entrypoint has the secrets of the service, and passes its arguments on as they are.
