@@ -88,8 +88,7 @@ func Eventually(ctx context.Context, within time.Duration, condition string, hol
 
 const probeTimeout = 2 * time.Second
 
-// Probe is the HTTP client for an instance's internal listener. It uses no connection
-// twice.
+// Probe is the HTTP client for an instance's internal listener. It uses no connection twice.
 var Probe = &http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // Ready reports whether the instance with an internal listener at this URL is ready.
