@@ -201,8 +201,8 @@ func (c Charge) isTaken() bool { return c.Kind.Pays() && c.State == Paid || c.St
 func (c Charge) ofClient() bool { return c.Kind != RefundCharge && c.Goal != Release }
 
 // CaptureDeposit decides to take a part of the held deposit, or all of it. That is possible once,
-// while it is held. It fails with a *FieldError, or with a *telematics.Error where none is
-// held, or less.
+// while it is held. It fails with a *FieldError, or with a *telematics.Error where none is held, or
+// less.
 func (d BookingDetails) CaptureDeposit(now time.Time, amount Minor, reason string) (Change, error) {
 	if amount <= 0 {
 		return Change{}, newFieldError("amount", "must be more than 0")

@@ -50,16 +50,15 @@ type Payment struct {
 //     time is not charged yet.
 //   - not_charged: the booking is over, and nothing was ever charged.
 //   - pending: nothing was charged yet (the booking is upcoming), or a charge is open: it is still
-//     to be executed, or its result is unknown. A requested capture is open, too, and so is
-//     what SettleUp waits for.
+//     to be executed, or its result is unknown. A requested capture is open, too, and so is what
+//     SettleUp waits for.
 //   - refunded: the whole amount taken was refunded.
 //   - partially_refunded: a part of it was refunded.
 //   - paid.
 //
 // The charges of a start that was taken back do not affect the status. A deposit counts like any
-// charge until its goal is release; after that, or if the processor has
-// ended the hold, it does not affect the status. A refund counts when it is paid: an open or failed
-// one changes nothing.
+// charge until its goal is release; after that, or if the processor has ended the hold, it does not
+// affect the status. A refund counts when it is paid: an open or failed one changes nothing.
 //
 // PaidAt is when the last payment was made, or the deposit captured, in the last three states; else
 // zero.

@@ -162,8 +162,8 @@ func oneIf(b bool) int {
 func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
 	err = pg.WithinLocks(ctx, p.DB, func(tx *sqlx.Tx) error {
 		// The client's row is locked first, in the order of all transactions: of this and a
-		// concurrent change of the default, the later one sees the other. So it is with the
-		// booking's row, and its end.
+		// concurrent change of the default, the later one sees the other. Then the booking's: so
+		// does the later one of this and the end of the rental.
 		standing, err := defaultOf(ctx, tx, job, r)
 		if err != nil {
 			return err
