@@ -324,8 +324,12 @@ func (r *round) soundCars() map[telematics.VehicleID]bool {
 	return sound
 }
 
+// copyAge is how old the copy of a database is at least when a service starts with it. One that is
+// younger than the beats on their way is taken for the original at first.
+const copyAge = 3 * time.Second
+
 // copyInstallation is an operator who restores the database for tests, and starts a service on the
-// copy, at the same MQTT broker. That it refuses to start, or is not ready, is right.
+// copy, at the same MQTT broker. That must refuse to start, or never be ready.
 func (r *round) copyInstallation(ctx context.Context, f Fault) error {
 	database, err := r.Postgres.StartStandby(
 		ctx, devstack.StandbyConfig{Dir: r.Path("copied-postgres"), Logger: r.LogFile("copied postgres")},
@@ -334,18 +338,25 @@ func (r *round) copyInstallation(ctx context.Context, f Fault) error {
 		return err
 	}
 	err = database.Promote(ctx)
+	promoted := time.Now()
 	cache, failure := devstack.StartRedis(r.Path("copied-redis"))
 	if err = errors.Join(err, failure); err != nil {
 		return errors.Join(err, database.Discard())
 	}
 	r.InUse.AddURL("password of the copied redis", cache.URL())
+	world.Pause(ctx, time.Until(promoted.Add(copyAge)))
 	n, err := r.StartInstance(ctx, world.InstanceConfig{Name: "copied instance", DatabaseURL: database.URL(), RedisURL: cache.URL()})
 	if err != nil {
 		r.Log.Info("the copied installation did not start", "err", err)
 	} else {
 		r.Running = r.Running[:r.Instances] // it is none of those that must be ready
-		world.Pause(ctx, f.For)
-		r.Log.Info("the copied installation is killed", "ready", n.Ready(ctx))
+		for end := time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; world.Pause(ctx, operatorRetry) {
+			if n.Ready(ctx) {
+				r.awaited.Add(errors.New("a service with a copy of the database was ready"))
+				break
+			}
+		}
+		r.Log.Info("the copied installation is killed")
 		if err := n.Kill(); err != nil {
 			return errors.Join(err, cache.Close(), database.Discard())
 		}

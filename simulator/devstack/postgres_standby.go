@@ -141,16 +141,20 @@ func (c *cluster) configure(signal, settings string) error {
 	return nil
 }
 
-// Promote makes a primary of a standby, and returns when it takes writes.
+// Promote makes a primary of a standby, and returns when it takes writes. No statement waits for it
+// at the standby: replay of what the primary has cleaned up meanwhile would wait for the snapshot
+// of that statement.
 func (p *Postgres) Promote(ctx context.Context) error {
-	promoted, err := ask[bool](ctx, p, `select pg_promote(true, 30)`)
-	if err == nil && !promoted {
-		err = errors.New("not within 30 s")
-	}
-	if err != nil {
+	if _, err := ask[bool](ctx, p, `select pg_promote(false)`); err != nil {
 		return fmt.Errorf("promote standby: %w", err)
 	}
-	return nil
+	return within(standbyWithin, "the standby is promoted", func() error {
+		recovers, err := ask[bool](ctx, p, `select pg_is_in_recovery()`)
+		if err == nil && recovers {
+			err = errors.New("it is in recovery")
+		}
+		return err
+	})
 }
 
 // InSync waits until the standby has replayed what the primary has written by now.
