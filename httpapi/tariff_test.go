@@ -53,7 +53,7 @@ func TestRentalRules_AreReadAndSetAsAWhole(t *testing.T) {
 	const path = "/api/v1/admin/agencies/1/rental-rules"
 	const usual = `{"max_distance_m":0,"return_to":"anywhere","station_radius_m":150,"return_doors":true,"return_windows":true,` +
 		`"return_trunk":true,"return_key":null,"charge_at_start":"estimate","max_open_bookings":5,"max_unpaid":1,"hold_minutes":15,` +
-		`"min_length_minutes":15,"position_decimals":4,"min_energy_percent":10}`
+		`"no_show_minutes":0,"min_length_minutes":15,"position_decimals":4,"min_energy_percent":10}`
 	same(t, a.get(path).wants(200, "").data(), usual, "the rules")
 	same(t, a.do(http.MethodPut, path, withJSON(`{"hold_minutes": 20, "return_key": null}`)).wants(200, "").data(), usual, "the rules")
 	if e := a.fleet.edited[0]; string(e.Fields) != `{"rental_rules":{"hold_minutes":20,"return_key":null}}` || e.Agency != 1 ||

@@ -58,7 +58,15 @@ type Booking struct {
 	PausedFor     time.Duration // by earlier pauses
 	StartMetres   int64         // by the odometer; 0: not known
 	EndMetres     int64
-	ReservedUntil time.Time // when it lapses unless it is started; zero: at its end
+	ReservedUntil time.Time // see KeptUntil; zero: its end
+}
+
+// KeptUntil returns when a booking lapses unless it is started; zero: at its end, as each does.
+func KeptUntil(b Booking) time.Time {
+	if b.ReservedUntil.IsZero() {
+		return time.Time{}
+	}
+	return earlier(b.ReservedUntil, b.End)
 }
 
 // Reference returns the reference by which people name a booking: that of the nth booking made in a

@@ -47,9 +47,11 @@ type Facts struct {
 }
 
 // MaxLate is how far in the past the start of a new booking may be: filling in a form takes time.
-// A booking that a client makes for a start that is not farther ahead than that begins now: it is
-// kept for Rules.HoldFor.
+// A booking that a client makes for a start that is not farther ahead than that is immediate: it is
+// kept for Rules.HoldFor, and another one for Rules.NoShow after its start.
 const MaxLate = 5 * time.Minute
+
+func (b Booking) isImmediate() bool { return !b.Start.After(b.Created.Add(MaxLate)) }
 
 // Book returns the requested booking at the current price, or that of its quote. The store assigns
 // an id and a reference. Book fails with
@@ -77,8 +79,12 @@ func (d Draft) Book(now time.Time, f Facts) (Booking, error) {
 	} else if b, err = f.priced(b); err != nil {
 		return Booking{}, errTooExpensive
 	}
-	if hold := f.Terms.Rules.HoldFor; d.Self && hold > 0 && !d.Start.After(now.Add(MaxLate)) {
-		b.ReservedUntil = truncateToMillis(earlier(now.Add(hold.Duration()), b.End))
+	since, kept := b.Start, f.Terms.Rules.NoShow
+	if b.isImmediate() {
+		since, kept = now, f.Terms.Rules.HoldFor
+	}
+	if d.Self && kept > 0 {
+		b.ReservedUntil = truncateToMillis(since.Add(kept.Duration()))
 	}
 	return b, nil
 }

@@ -201,24 +201,27 @@ func TestBook_RulesLimitWhatAClientBooksItself(t *testing.T) {
 	}
 }
 
-func TestBook_KeepsABookingThatBeginsNowForATime(t *testing.T) {
+func TestBook_KeepsABookingForATime(t *testing.T) {
+	const later = rental.MaxLate + time.Millisecond
 	for what, c := range map[string]struct {
-		self  bool
-		ahead time.Duration
-		hold  rental.Minutes
-		want  time.Time
+		self         bool
+		ahead        time.Duration
+		hold, noShow rental.Minutes
+		want         time.Time
 	}{
-		"begins now":                {true, 0, 15, start.Add(15 * time.Minute)},
-		"begins within 5 minutes":   {true, rental.MaxLate, 15, start.Add(15 * time.Minute)},
-		"ends before":               {true, 0, 600, start.Add(8 * time.Hour)},
-		"begins later":              {true, rental.MaxLate + time.Millisecond, 15, time.Time{}},
-		"the agency keeps for ever": {true, 0, 0, time.Time{}},
-		"an administrator's":        {false, 0, 15, time.Time{}},
+		"begins now":                {true, 0, 15, 60, start.Add(15 * time.Minute)},
+		"begins within 5 minutes":   {true, rental.MaxLate, 15, 60, start.Add(15 * time.Minute)},
+		"ends before":               {true, 0, 600, 0, start.Add(8 * time.Hour)},
+		"begins later":              {true, later, 15, 60, start.Add(later + time.Hour)},
+		"later, ends before":        {true, later, 15, 600, start.Add(8 * time.Hour)},
+		"later, until its end":      {true, later, 15, 0, time.Time{}},
+		"the agency keeps for ever": {true, 0, 0, 60, time.Time{}},
+		"an administrator's":        {false, 0, 15, 60, time.Time{}},
 	} {
 		d, f := draft()
-		d.Self, d.Start, f.Terms.Rules.HoldFor = c.self, start.Add(c.ahead), c.hold
-		if b, err := d.Book(start, f); err != nil || !b.ReservedUntil.Equal(c.want) {
-			t.Errorf("%s: reserved until %v, %v; want %v", what, b.ReservedUntil, err, c.want)
+		d.Self, d.Start, f.Terms.Rules.HoldFor, f.Terms.Rules.NoShow = c.self, start.Add(c.ahead), c.hold, c.noShow
+		if b, err := d.Book(start, f); err != nil || !rental.KeptUntil(b).Equal(c.want) {
+			t.Errorf("%s: kept until %v, %v; want %v", what, rental.KeptUntil(b), err, c.want)
 		}
 	}
 }

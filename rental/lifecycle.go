@@ -258,10 +258,12 @@ func (d BookingDetails) owed() Minor {
 }
 
 // CanCancel reports whether the client may still cancel: the booking is upcoming, and the agency's
-// cutoff before its start is not reached. A reservation that lapses unless it is started can be
-// cancelled until then, so that the vehicle is free again earlier. No transition is open.
+// cutoff before its start is not reached. An immediate one that lapses unless it is
+// started, can be cancelled until then, so that the vehicle is free again earlier. No transition is
+// open.
 func (d BookingDetails) CanCancel(now time.Time) bool {
-	return !d.inTransition() && d.State == Upcoming && (!d.ReservedUntil.IsZero() || now.Before(d.Start.Add(-d.Terms.CancelCutoff)))
+	isHeld := d.isImmediate() && !d.ReservedUntil.IsZero()
+	return !d.inTransition() && d.State == Upcoming && (isHeld || now.Before(d.Start.Add(-d.Terms.CancelCutoff)))
 }
 
 // Cancel decides to cancel the booking, if CanCancel allows it. It fails with a *telematics.Error
@@ -318,12 +320,12 @@ func Move(d BookingDetails) (Change, error) {
 	return Change{Booking: b, Details: map[string]any{"from_vehicle_id": int64(d.VehicleID)}}, nil
 }
 
-// Lapse decides to cancel a booking that was not started until its end, or, of a reservation, in
-// the time for which it is kept. It returns false where the booking is kept still.
+// Lapse decides to cancel a booking that was not started until its end, or in the time for which
+// its agency keeps it. It returns false where the booking is kept still.
 func (d BookingDetails) Lapse(now time.Time) (Change, bool) {
-	until, field := d.End, "end_date"
-	if !d.ReservedUntil.IsZero() {
-		until, field = d.ReservedUntil, "reserved_until"
+	until, field := KeptUntil(d.Booking), "reserved_until"
+	if until.IsZero() {
+		until, field = d.End, "end_date"
 	}
 	if d.State != Upcoming || now.Before(until) {
 		return Change{}, false

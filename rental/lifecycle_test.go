@@ -404,6 +404,11 @@ func TestCancel_OfAReservationThatWasNotStarted(t *testing.T) {
 	d.Terms.CancelCutoff = time.Hour
 	d.ReservedUntil = d.Start.Add(15 * time.Minute)
 	now := d.Start.Add(time.Minute)
+	d.Created = d.Start.Add(-24 * time.Hour)
+	if d.CanCancel(now) {
+		t.Error("one that was made a day before can be cancelled after the cutoff")
+	}
+	d.Created = d.Start
 	if !d.CanCancel(now) {
 		t.Error("a reservation cannot be cancelled")
 	}

@@ -26,6 +26,9 @@ type Rules struct {
 	// HoldFor is how long a booking that begins now is kept for a client that does not start it.
 	// Then it lapses: it is cancelled. 0: until its end.
 	HoldFor Minutes `json:"hold_minutes"`
+	// NoShow is how long after its start a booking that a client made for later is kept, if it is
+	// not started. Then it lapses, too. 0: until its end.
+	NoShow Minutes `json:"no_show_minutes"`
 	// MinLength is the shortest time for which a client can book.
 	MinLength Minutes `json:"min_length_minutes"`
 	// PositionDecimals is to how many decimals of a degree a client sees positions of free

@@ -112,7 +112,7 @@ func NewBooking(d rental.BookingDetails, now time.Time) Booking {
 		},
 		Pickup: newBookingStation(d.Pickup), Dropoff: newBookingStation(d.Dropoff), Pricing: NewPricing(d.Booking),
 		Payment: newBookingPayment(payment, d.Price.Currency), Fees: newFees(d.Charges), CanCancel: d.CanCancel(now),
-		CanExtend: d.CanExtend(now), ReservedUntil: TimestampOrNull(d.ReservedUntil), Paused: !d.PausedSince.IsZero(),
+		CanExtend: d.CanExtend(now), ReservedUntil: TimestampOrNull(rental.KeptUntil(d.Booking)), Paused: !d.PausedSince.IsZero(),
 		CreatedAt: Timestamp(d.Created),
 	}
 	if d.Transition != nil {

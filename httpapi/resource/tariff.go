@@ -76,6 +76,7 @@ type RentalRules struct {
 	MaxOpenBookings  int                  `json:"max_open_bookings"`
 	MaxUnpaid        int                  `json:"max_unpaid"`
 	HoldMinutes      rental.Minutes       `json:"hold_minutes"`
+	NoShowMinutes    rental.Minutes       `json:"no_show_minutes"`
 	MinLengthMinutes rental.Minutes       `json:"min_length_minutes"`
 	PositionDecimals int                  `json:"position_decimals"`
 	MinEnergyPercent int                  `json:"min_energy_percent"`
@@ -86,7 +87,7 @@ func NewRentalRules(r rental.Rules) RentalRules {
 	return RentalRules{
 		MaxDistance: r.MaxDistance, ReturnTo: r.ReturnTo, StationRadius: r.StationRadius, ReturnDoors: r.ReturnDoors,
 		ReturnWindows: r.ReturnWindows, ReturnTrunk: r.ReturnTrunk, ReturnKey: OrNull(r.ReturnKey), ChargeAtStart: r.ChargeAtStart,
-		MaxOpenBookings: r.MaxOpenBookings, MaxUnpaid: r.MaxUnpaid, HoldMinutes: r.HoldFor,
+		MaxOpenBookings: r.MaxOpenBookings, MaxUnpaid: r.MaxUnpaid, HoldMinutes: r.HoldFor, NoShowMinutes: r.NoShow,
 		MinLengthMinutes: r.MinLength, PositionDecimals: r.PositionDecimals, MinEnergyPercent: r.MinEnergyPercent,
 	}
 }

@@ -25,14 +25,16 @@ type dueBooking struct {
 // up to limit of them, and returns them. One whose start is still open is left until that ends. It
 // is safe at any number of instances concurrently.
 //
-// The time is Postgres's. A leap of its clock cancels reservations too early: no money is lost.
-// Other bookings may be far ahead: they are left until the clock has been steady for some hours.
+// The time is Postgres's. A leap of its clock cancels immediate bookings too early: no money is
+// lost. Other bookings may be far ahead: they are left until the clock has been steady for
+// some hours.
 func Lapse(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) {
 	lapsed, err := changeDue(ctx, db, rental.BookingLapse, limit, `
-		select id, coalesce(reserved_until, end_at) as at from bookings b
-		where state = 'upcoming' and `+noOpenTransition+` and (reserved_until <= now()
+		select id, least(reserved_until, end_at) as at from bookings b
+		where state = 'upcoming' and `+noOpenTransition+` and (
+			reserved_until <= now() and (start_at <= created_at + `+pg.Interval(rental.MaxLate)+` or `+pg.Steady+`)
 			-- over, by the index of bookings_no_overlap
-			or reserved_until is null and tstzrange(least(start_at, started_at), end_at) << tstzrange(now(), null) and `+pg.Steady+`)`,
+			or tstzrange(least(start_at, started_at), end_at) << tstzrange(now(), null) and `+pg.Steady+`)`,
 		func(d rental.BookingDetails, now, _ time.Time) (rental.Change, bool) { return d.Lapse(now) })
 	return lapsed, unavailable.Wrap("cancel bookings that lapse", err)
 }

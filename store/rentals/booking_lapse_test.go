@@ -154,6 +154,39 @@ func TestLapse_CancelsWhatWasNotStartedInTime(t *testing.T) {
 	}
 }
 
+// A client who comes late finds the vehicle, and one who does not come keeps it from others for no
+// longer than the agency wants.
+func TestLapse_CancelsWhatAClientDidNotComeFor(t *testing.T) {
+	w := newRentalWorld(t)
+	w.exec(`insert into rental_rules (agency_id, rules) values (1, '{"no_show_minutes": 60}')`)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	book := func(vehicle telematics.VehicleID, start time.Time) rental.BookingDetails {
+		t.Helper()
+		d := ownDraft(vehicle, 0, 0)
+		d.Start, d.End = start, start.Add(96*time.Hour)
+		made, err := w.reserve(d, start.Add(-24*time.Hour))
+		require.NoError(t, err)
+		return made
+	}
+	missed, late, short := book(1, now.Add(-61*time.Minute)), book(2, now.Add(-59*time.Minute)), book(3, now.Add(-59*time.Minute))
+	w.exec(`update bookings set end_at = now() - interval '1 second' where id = $1`, int64(short.ID))
+	w.exec(`update observed_clock set steady_since = now()`)
+	if got, err := Lapse(t.Context(), w.here.DB, 10); err != nil || len(got) != 0 {
+		t.Errorf("after a leap of the clock: %v, %v; want none cancelled", got, err)
+	}
+	w.exec(`update observed_clock set steady_since = '-infinity'`)
+	if got, err := Lapse(t.Context(), w.here.DB, 10); err != nil || len(got) != 2 {
+		t.Errorf("cancelled %v, %v; want two", got, err)
+	}
+	for id, want := range map[rental.BookingID]rental.BookingState{
+		missed.ID: rental.Cancelled, late.ID: rental.Upcoming, short.ID: rental.Cancelled,
+	} {
+		if d, err := w.here.BookingDetails(t.Context(), id); err != nil || d.State != want {
+			t.Errorf("booking %d is %s, %v; want %s", id, d.State, err, want)
+		}
+	}
+}
+
 // A client who drives a paused vehicle pays for that from the first report that its ignition is on,
 // by the vehicle's time, but not more than until now.
 func TestEndPauses_OfVehiclesThatAreDriven(t *testing.T) {

@@ -142,6 +142,7 @@ func (p *part) rules(recorded rental.Rules) rental.Rules {
 		MaxOpenBookings:  whole(in, "max_open_bookings", 0, maxRuleCount, usual.MaxOpenBookings),
 		MaxUnpaid:        whole(in, "max_unpaid", 0, maxRuleCount, usual.MaxUnpaid),
 		HoldFor:          whole(in, "hold_minutes", 0, maxPause, usual.HoldFor),
+		NoShow:           whole(in, "no_show_minutes", 0, maxPause, usual.NoShow),
 		MinLength:        whole(in, "min_length_minutes", 0, maxPause, usual.MinLength),
 		PositionDecimals: whole(in, "position_decimals", 0, maxRuleDecimals, usual.PositionDecimals),
 		MinEnergyPercent: whole(in, "min_energy_percent", 0, 100, usual.MinEnergyPercent),

@@ -192,14 +192,15 @@ func TestRentalRules_AbsentOnesHaveTheirDefaults(t *testing.T) {
 	equal(t, "changes", change(t, p, `{"agencies":[{"id":1,"rental_rules":{"max_distance_m":200,"return_to":"area","station_radius_m":50,
 		"return_doors":false,"return_windows":false,"return_trunk":false,"return_key":"in","charge_at_start":"nothing",
 		"max_open_bookings":1,
-		"max_unpaid":0,"hold_minutes":20,"min_length_minutes":5,"position_decimals":3,"min_energy_percent":25}}]}`), []string{
+		"max_unpaid":0,"hold_minutes":20,"no_show_minutes":60,"min_length_minutes":5,
+		"position_decimals":3,"min_energy_percent":25}}]}`), []string{
 		"agency 1: rental rules none → charge_at_start nothing, hold_minutes 20, max_distance_m 200, max_open_bookings 1, max_unpaid 0, " +
-			"min_energy_percent 25, min_length_minutes 5, position_decimals 3, return_doors false, return_key in, return_to area, " +
-			"return_trunk false, return_windows false, station_radius_m 50",
+			"min_energy_percent 25, min_length_minutes 5, no_show_minutes 60, position_decimals 3, return_doors false, " +
+			"return_key in, return_to area, return_trunk false, return_windows false, station_radius_m 50",
 	})
 	equal(t, "rules", rules(), rental.Rules{
 		MaxDistance: 200, ReturnTo: rental.ReturnToArea, StationRadius: 50, ReturnKey: rental.KeyIn, ChargeAtStart: rental.ChargeNothing,
-		MaxOpenBookings: 1, HoldFor: 20, MinLength: 5, PositionDecimals: 3, MinEnergyPercent: 25,
+		MaxOpenBookings: 1, HoldFor: 20, NoShow: 60, MinLength: 5, PositionDecimals: 3, MinEnergyPercent: 25,
 	})
 	equal(t, "changes", change(t, p, `{"agencies":[{"id":1}]}`), []string{})
 	// They are given as a whole.
