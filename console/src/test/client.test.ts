@@ -49,4 +49,7 @@ it('shows nothing of one client as that of another', async () => {
   answer();
   await new Promise((done) => setTimeout(done, 50));
   expect(pages.texts('main li')).toEqual(['none']);
+  await pages.open('#/client?agency_id=1&client=anna', 'main h1');
+  answer();
+  await pages.until(() => pages.texts('main li').some((text) => text.startsWith('Visa •••• 4242')));
 });
