@@ -49,7 +49,7 @@ func newDir(t *testing.T) string {
 func onSharedPostgres(t *testing.T) func(*flags) {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
-	address := app.Secret(storetest.NewEmptyDatabase(t))
+	address := app.Secret(storetest.NewDatabase(t))
 	return func(f *flags) { f.DatabaseURL = address }
 }
 

@@ -45,7 +45,7 @@ func begin(t *testing.T, args ...string) *live {
 	process := exec.Command(dev, append([]string{
 		"--http", free, "--internal", free, "--mqtt", free, "--mqtt-service", free, "--dir", dir, "--log-level", "warn",
 	}, args...)...)
-	process.Env = append(os.Environ(), "DATABASE_URL="+storetest.NewEmptyDatabase(t))
+	process.Env = append(os.Environ(), "DATABASE_URL="+storetest.NewDatabase(t))
 	var said bytes.Buffer
 	process.Stdout, process.Stderr = &said, t.Output()
 	require.NoError(t, process.Start())

@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"database/sql"
 	"net/url"
 	"strings"
 	"testing"
@@ -16,9 +15,7 @@ import (
 func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 	t.Parallel()
 	s := realStack(t, 2)
-	db, err := sql.Open("postgres", s.database)
-	s.must(err)
-	t.Cleanup(func() { _ = db.Close() })
+	db := s.owner.Pool
 	// The instance whose search path begins with public reads another clock of Postgres than the
 	// others.
 	for _, statement := range []string{

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"motorpool/internal/app"
-	"motorpool/store/pg"
 	"motorpool/store/settings"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -122,21 +121,18 @@ func TestServe_ACopyOfTheInstallationIsRefused(t *testing.T) {
 	s := startStack(t, 4)
 	first := s.serve(unhurried)
 	s.drive(nil, healthy)
-	postgres := storetest.Open(s.T, s.database)
-	group, err := settings.SharedGroup(s.Context(), postgres)
+	group, err := settings.SharedGroup(s.Context(), s.owner)
 	s.must(err)
-	id, err := settings.Installation(s.Context(), postgres)
+	id, err := settings.Installation(s.Context(), s.owner)
 	s.must(err)
 
 	other := *s
 	other.database = newDatabase(s.T)
+	other.owner = storetest.Open(s.T, other.database)
 	other.record()
 	other.address = other.asRole()
-	copied, err := pg.New(pg.Config{URL: other.database})
-	s.must(err)
-	s.must(copied.Exec(s.Context(), `insert into settings (name, value) values ('installation', $1), ('mqtt_shared_group', $2)
+	s.must(other.owner.Exec(s.Context(), `insert into settings (name, value) values ('installation', $1), ('mqtt_shared_group', $2)
 			on conflict (name) do update set value = excluded.value`, id, group))
-	s.must(copied.Close())
 	second := other.serveUnready(unhurried)
 	second.says(http.StatusServiceUnavailable, "another installation uses it")
 	for n := range 40 {

@@ -10,7 +10,6 @@ import (
 	"motorpool/internal/app"
 	"motorpool/operators"
 	accounts "motorpool/store/operators"
-	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -19,7 +18,7 @@ func TestOperators_HoldAtEveryInstance(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, 1)
 	const password = "correct horse battery"
-	store, by := accounts.Store{DB: storetest.Open(s.T, s.database)}, telematics.OperatorAt("test")
+	store, by := accounts.Store{DB: s.owner}, telematics.OperatorAt("test")
 	instances := []*instance{s.serve(withConsole), s.serve(withConsole)}
 	_, err := store.Add(
 		s.Context(),

@@ -10,7 +10,6 @@ import (
 	"motorpool/internal/app"
 	"motorpool/simulator/devstack"
 	"motorpool/store/redis"
-	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -53,9 +52,8 @@ func TestTwoPrimaries_RedisAloneCannotClaimANewerOne(t *testing.T) {
 	first := s.serve()
 	s.drive(nil, healthy)
 	s.eventually(30*time.Second, "locked", func() bool { return first.control(1, telematics.Lock).status == http.StatusOK })
-	postgres := storetest.Open(t, s.database)
 	var system string
-	s.must(postgres.Pool.Get(&system, `select system_identifier::text from pg_control_system()`))
+	s.must(s.owner.Pool.Get(&system, `select system_identifier::text from pg_control_system()`))
 	shared, err := redis.New(redis.Config{URL: s.redisURL})
 	s.must(err)
 	t.Cleanup(func() { _ = shared.Close() })
@@ -75,7 +73,7 @@ func TestTwoPrimaries_RedisAloneCannotClaimANewerOne(t *testing.T) {
 		s.eventually(10*time.Second, "a command", func() bool { return i.control(1, telematics.Unlock).status == http.StatusOK })
 	}
 	var marks int
-	s.must(postgres.Pool.Get(&marks, `select count(*) from settings where name like 'postgres_timeline %'`))
+	s.must(s.owner.Pool.Get(&marks, `select count(*) from settings where name like 'postgres_timeline %'`))
 	if marks != 0 {
 		t.Errorf("the primary has %d marks, want none", marks)
 	}

@@ -13,7 +13,6 @@ import (
 	"motorpool/simulator"
 	"motorpool/simulator/sandbox"
 	"motorpool/store/commands"
-	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -286,14 +285,8 @@ func TestRefusals_CommandsOfClientsMatchThoseOfAdministrators(t *testing.T) {
 	timedOut := <-first
 	car.SetFaults(simulator.Faults{})
 
-	postgres, err := pg.New(pg.Config{URL: r.database})
-	r.must(err)
-	defer postgres.Close()
-	_, _, err = commands.HaltStore{
-		DB: postgres,
-	}.Halt(
-		r.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("eva"),
-	)
+	halt := telematics.Halt{Agency: 1, Why: "recall"}
+	_, _, err := commands.HaltStore{DB: r.owner}.Halt(r.Context(), halt, telematics.OperatorAt("eva"))
 	r.must(err)
 	var halted answer
 	r.eventually(broker.HaltWithin+time.Second, "commands are halted", func() bool {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -14,11 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"motorpool/internal/app"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
 	"motorpool/store/agencykeys"
-	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -31,7 +31,7 @@ type rentals struct {
 	sealing   string // the key that seals the secrets of agencies' keys
 	keys      *agencykeys.Keys
 	apps      map[telematics.AgencyID]rental.AgencyKey
-	db        *sql.DB
+	db        *sqlx.DB
 	names     atomic.Int64 // numbers the names of clients
 }
 
@@ -45,15 +45,9 @@ func (s *stack) rent() *rentals {
 	r := &rentals{stack: s, processor: processor, sealing: hex.EncodeToString(secret[:]), apps: map[telematics.AgencyID]rental.AgencyKey{}}
 	s.priceFleet()
 	s.record()
-	postgres, err := pg.New(pg.Config{URL: s.database})
-	s.must(err)
-	s.Cleanup(func() { _ = postgres.Close() })
 	sealer, err := agencykeys.NewSealer(r.sealing)
 	s.must(err)
-	r.keys = agencykeys.New(postgres, sealer)
-	r.db, err = sql.Open("postgres", s.database)
-	s.must(err)
-	s.Cleanup(func() { _ = r.db.Close() })
+	r.keys, r.db = agencykeys.New(s.owner, sealer), s.owner.Pool
 	for _, agency := range s.fleet.Agencies {
 		r.apps[agency.ID] = r.newKey(agency.ID)
 	}

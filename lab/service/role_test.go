@@ -24,18 +24,15 @@ import (
 // asRole returns the address of the database for a new role with the rights of docs/install.md.
 func (s *stack) asRole() string {
 	s.Helper()
-	owner, err := pg.New(pg.Config{URL: s.database})
-	s.must(err)
 	role := fmt.Sprintf("service_%d", time.Now().UnixNano())
-	_, err = owner.Pool.Exec(`create role ` + role + ` login password 'of ` + role + `'; grant pg_read_all_stats to ` + role)
+	_, err := s.owner.Pool.Exec(`create role ` + role + ` login password 'of ` + role + `'; grant pg_read_all_stats to ` + role)
 	s.must(err)
 	s.Cleanup(func() {
-		defer owner.Close()
-		if _, err := owner.Pool.Exec(`drop owned by ` + role + `; drop role ` + role); err != nil && s.postgres == nil {
+		if _, err := s.owner.Pool.Exec(`drop owned by ` + role + `; drop role ` + role); err != nil && s.postgres == nil {
 			s.Error(err)
 		}
 	})
-	s.must(owner.Grant(context.WithoutCancel(s.Context()), role))
+	s.must(s.owner.Grant(context.WithoutCancel(s.Context()), role))
 	address, err := url.Parse(s.database)
 	s.must(err)
 	address.User = url.UserPassword(role, "of "+role)
@@ -47,11 +44,8 @@ func (s *stack) asRole() string {
 func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 1)
-	owner, err := pg.New(pg.Config{URL: s.database})
-	s.must(err)
-	t.Cleanup(func() { _ = owner.Close() })
 	const old = "019b0000-0000-7000-8000-000000000001"
-	_, err = owner.Pool.Exec(`
+	_, err := s.owner.Pool.Exec(`
 		insert into commands (id, vehicle_id, agency_id, unit, action, lane, instance, actor_subject, actor_role, state,
 			requested_at, completed_at, deadline)
 		select id, 1, 1, 'car-1', 'lock', 'access', 'a', 'admin-7', 'admin', 'succeeded',
@@ -67,14 +61,14 @@ func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 	}
 	s.eventually(30*time.Second, "the old command was moved", func() bool {
 		var moved bool
-		s.must(owner.Pool.Get(&moved, `select exists (select from settled_commands where id = $1)`, old))
+		s.must(s.owner.Pool.Get(&moved, `select exists (select from settled_commands where id = $1)`, old))
 		return moved
 	})
 	if r := i.get("/api/v1/admin/commands/"+old, &made); r.status != 200 || made.State != "succeeded" {
 		t.Errorf("the moved command: %d %+v", r.status, made)
 	}
 	var entries int
-	s.must(owner.Pool.Get(&entries, `select count(*) from activity where action = 'command.lock' and outcome = 'executed'`))
+	s.must(s.owner.Pool.Get(&entries, `select count(*) from activity where action = 'command.lock' and outcome = 'executed'`))
 	assert.Equal(t, entries, 1, "audit entries")
 	service, err := pg.New(pg.Config{URL: s.address})
 	s.must(err)
@@ -129,11 +123,8 @@ func TestServe_AsTheRestrictedAccountOfRedis(t *testing.T) {
 	customer := r.newCustomer()
 	customer.add(i, "pm_card_visa", true)
 	customer.book(i, 1, fromNow(time.Minute), "")
-	postgres, err := pg.New(pg.Config{URL: s.database})
-	s.must(err)
-	defer postgres.Close()
 	const password = "correct horse battery"
-	_, err = accounts.Store{DB: postgres}.Add(t.Context(), operators.Operator{
+	_, err = accounts.Store{DB: s.owner}.Add(t.Context(), operators.Operator{
 		Name: "anna", Role: operators.Viewer, Scopes: []string{"all_agencies"}, Password: operators.HashPassword(password),
 	}, nil, telematics.OperatorAt("test"))
 	s.must(err)

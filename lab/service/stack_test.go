@@ -47,6 +47,7 @@ type stack struct {
 	signing  signing.Key
 	tokens   signing.Key
 	database string         // URL, as the owner of the tables
+	owner    *pg.DB         // connected to it
 	address  string         // URL, as the role of the service
 	lines    *logger.Writer // counts dropped lines of the log
 	redisURL string
@@ -86,22 +87,11 @@ func newDatabase(t *testing.T) string {
 	return address
 }
 
-// migrated brings the schema of a separate Postgres up to date, and returns its address.
-func migrated(t *testing.T, postgres *devstack.Postgres) string {
-	t.Helper()
-	db, err := pg.New(pg.Config{URL: postgres.URL()})
-	require.NoError(t, err)
-	defer db.Close()
-	_, err = db.Migrate(t.Context())
-	require.NoError(t, err)
-	return postgres.URL()
-}
-
 func newStack(t *testing.T, vehicles int, database string) *stack {
 	t.Helper()
 	var logged logBuffer
 	s := &stack{
-		T: t, inUse: new(world.InUse), dir: t.TempDir(), database: database,
+		T: t, inUse: new(world.InUse), dir: t.TempDir(), database: database, owner: storetest.Open(t, database),
 		log: slog.New(slog.NewTextHandler(io.MultiWriter(&logged, t.Output()), &slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
 	s.lines = logger.NewWriter(io.Discard)
@@ -153,11 +143,9 @@ func realStack(t *testing.T, vehicles int) *stack {
 func frailStack(t *testing.T, vehicles int) *stack {
 	t.Helper()
 	devstack.NeedServer(t, devstack.PostgresServer)
-	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(t.TempDir(), "postgres")})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = postgres.Discard() })
-	s := newStack(t, vehicles, migrated(t, postgres))
-	s.postgres = postgres
+	postgres := storetest.StartPostgres(t, false)
+	s := newStack(t, vehicles, postgres.URL())
+	s.postgres = postgres.Postgres
 	return startReal(s)
 }
 
@@ -216,10 +204,7 @@ func (s *stack) newKey(name string, public bool) signing.Key {
 
 func (s *stack) record() {
 	s.Helper()
-	db, err := pg.New(pg.Config{URL: s.database})
-	s.must(err)
-	defer db.Close()
-	_, err = vehicles.New(db).Import(s.Context(), s.fleet)
+	_, err := vehicles.New(s.owner).Import(s.Context(), s.fleet)
 	s.must(err)
 }
 

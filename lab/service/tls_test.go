@@ -16,6 +16,7 @@ import (
 	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -37,7 +38,9 @@ func newSecuredStack(t *testing.T, vehicles int) *securedStack {
 	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(t.TempDir(), "postgres")})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = postgres.Discard() })
-	s := &securedStack{stack: newStack(t, vehicles, migrated(t, postgres))}
+	_, err = storetest.Open(t, postgres.URL()).Migrate(t.Context())
+	require.NoError(t, err)
+	s := &securedStack{stack: newStack(t, vehicles, postgres.URL())}
 	s.postgres = postgres
 	s.authority = s.newAuthority("authority")
 	s.client, s.public = s.issue(s.authority, "motorpool"), s.issue(s.authority, "public")

@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"database/sql"
 	"net/http"
 	"strings"
 	"testing"
@@ -84,9 +83,7 @@ func TestStart_ConsumesNoMessagesBeforeTheSchemaIsMigrated(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 4)
 	running := s.serve()
-	db, err := sql.Open("postgres", s.database)
-	s.must(err)
-	defer db.Close()
+	db := s.owner.Pool
 	var version int64
 	s.must(db.QueryRow(`delete from goose_db_version
 		where version_id = (select max(version_id) from goose_db_version) returning version_id`).Scan(&version))
@@ -103,7 +100,7 @@ func TestStart_ConsumesNoMessagesBeforeTheSchemaIsMigrated(t *testing.T) {
 	if status, says := early.readiness(); status != 503 || !strings.Contains(says, "schema") {
 		t.Errorf("readyz: %d %s, want 503 that names the schema", status, says)
 	}
-	_, err = db.Exec(`insert into goose_db_version (version_id, is_applied) values ($1, true)`, version)
+	_, err := db.Exec(`insert into goose_db_version (version_id, is_applied) values ($1, true)`, version)
 	s.must(err)
 	s.eventually(10*time.Second, "ready with its schema", func() bool { status, _ := early.readiness(); return status == 200 })
 }

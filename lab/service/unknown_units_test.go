@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/store/pg"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
@@ -22,9 +21,6 @@ type unknownUnitView struct {
 // takeOut removes the unit of a vehicle, as if it had never been on record.
 func (s *stack) takeOut(unit telematics.Unit) {
 	s.Helper()
-	postgres, err := pg.New(pg.Config{URL: s.database})
-	s.must(err)
-	defer postgres.Close()
 	fleet := s.fleet
 	fleet.Vehicles = nil
 	for _, v := range s.fleet.Vehicles {
@@ -33,7 +29,7 @@ func (s *stack) takeOut(unit telematics.Unit) {
 			fleet.Vehicles = append(fleet.Vehicles, v)
 		}
 	}
-	_, err = vehicles.New(postgres).Import(s.Context(), fleet)
+	_, err := vehicles.New(s.owner).Import(s.Context(), fleet)
 	s.must(err)
 }
 

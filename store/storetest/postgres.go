@@ -4,12 +4,16 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,7 +44,14 @@ const auth = "md5"
 var settings = []string{"autovacuum=off"}
 
 // Template is a database with the schema, which others are copied from.
-const Template = "schema"
+const Template = "motorpool"
+
+// Original is the variable with which .ci/test names a folder for all packages: the first one makes
+// the data of a server with the schema there, and each server begins with a copy of them.
+const Original = "TEST_POSTGRES"
+
+// ownFolder has the original of a package that is tested alone.
+var ownFolder string
 
 // Main runs the tests of a package, stops their server and looks for goroutines that did not end.
 // It does not return.
@@ -57,7 +68,12 @@ func Main(m *testing.M) {
 }
 
 // Stop stops the server that the package's tests share, when no test runs any more.
-func Stop() { shared.server.stop() }
+func Stop() {
+	shared.server.stop()
+	if ownFolder != "" {
+		_ = os.RemoveAll(ownFolder)
+	}
+}
 
 // Postgres is a server for tests, with the database [Template].
 type Postgres struct {
@@ -89,45 +105,98 @@ func StartPostgres(tb testing.TB, fsync bool) Postgres {
 }
 
 func start(fsync bool) (p Postgres, err error) {
-	if p.Dir, err = os.MkdirTemp("", "store-test-"); err != nil {
-		return p, err
-	}
-	// Postgres may run as another user, who must reach its folder.
-	if err := os.Chmod(p.Dir, 0o711); err != nil {
-		return p, err
-	}
-	if p.Postgres, err = devstack.StartPostgres(context.Background(),
-		devstack.PostgresConfig{Dir: p.Dir, Fsync: fsync, Auth: auth, Settings: settings}); err != nil {
-		return p, err
-	}
-	if p.admin, err = sqlx.Open("postgres", p.URL()); err != nil {
-		return p, err
-	}
-	// Without a write-ahead log of the copy, which no standby reads, it takes a quarter of the CPU.
-	// Postgres before 15 knows no other way.
-	if err := p.admin.Get(&p.strategy, `select case when current_setting('server_version_num')::int >= 150000
-		then 'strategy file_copy' else '' end`); err != nil {
-		return p, err
-	}
-	if err := p.create(Template, "template1"); err != nil {
-		return p, err
-	}
-	db, err := pg.New(pg.Config{URL: p.Database(Template)})
+	data, err := original()
 	if err != nil {
 		return p, err
 	}
-	defer db.Close()
-	_, err = db.Migrate(context.Background())
-	return p, err
+	if p.Dir, err = newFolder(); err != nil {
+		return p, err
+	}
+	if said, err := exec.Command("cp", "-a", data+"/.", p.Dir).CombinedOutput(); err != nil {
+		return p, fmt.Errorf("copy %s: %w: %s", data, err, said)
+	}
+	return p, p.serve(fsync)
 }
 
-func (p Postgres) stop() {
+// newFolder makes a folder. Postgres may run as another user, who must reach it.
+func newFolder() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "store-test-"); err == nil {
+		err = os.Chmod(dir, 0o711)
+	}
+	return dir, err
+}
+
+// original returns the folder of a server that is stopped. One package makes it, and others wait.
+var original = sync.OnceValues(func() (string, error) {
+	dir := os.Getenv(Original)
+	if dir == "" {
+		var err error
+		if dir, err = newFolder(); err != nil {
+			return "", err
+		}
+		ownFolder = dir
+	}
+	lock, err := os.Create(filepath.Join(dir, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", err
+	}
+	whole, p := filepath.Join(dir, "whole"), Postgres{Dir: filepath.Join(dir, "unfinished")}
+	if _, err := os.Stat(whole); err == nil {
+		return whole, nil
+	}
+	if err := os.MkdirAll(p.Dir, 0o711); err != nil {
+		return "", err
+	}
+	if err = p.serve(false); err == nil {
+		err = migrate(p.URL())
+	}
+	if err := errors.Join(err, p.close()); err != nil {
+		return "", err
+	}
+	return whole, os.Rename(p.Dir, whole)
+})
+
+func migrate(address string) error {
+	db, err := pg.New(pg.Config{URL: address})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.Migrate(context.Background())
+	return err
+}
+
+func (p *Postgres) serve(fsync bool) (err error) {
+	if p.Postgres, err = devstack.StartPostgres(context.Background(),
+		devstack.PostgresConfig{Dir: p.Dir, Fsync: fsync, Auth: auth, Settings: settings}); err != nil {
+		return err
+	}
+	if p.admin, err = sqlx.Open("postgres", p.Database("postgres")); err != nil {
+		return err
+	}
+	// Without a write-ahead log of the copy, which no standby reads, it takes a quarter of the CPU.
+	// Postgres before 15 knows no other way.
+	return p.admin.Get(&p.strategy, `select case when current_setting('server_version_num')::int >= 150000
+		then 'strategy file_copy' else '' end`)
+}
+
+// close stops the server, which may be one that a test has killed.
+func (p Postgres) close() (err error) {
 	if p.admin != nil {
 		_ = p.admin.Close()
 	}
 	if p.Postgres != nil {
-		_ = p.Close() // a test may have killed it
+		err = p.Close()
 	}
+	return err
+}
+
+func (p Postgres) stop() {
+	_ = p.close()
 	if p.Dir != "" {
 		_ = os.RemoveAll(p.Dir)
 	}
