@@ -40,7 +40,7 @@ func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.Use
 	}
 	// The library repeats a statement whose reply was lost: then the conflicting row may be that of
 	// this call.
-	err := s.db.Clients.Select(ctx, &rows, `
+	err := s.db.Clients.SelectContext(ctx, &rows, `
 		with asked as (
 			select to_timestamp($5) between now() - interval '`+freshFor+` s' and now() + interval '`+ahead+` s' as fresh,
 				(select count(*) from (

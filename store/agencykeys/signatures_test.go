@@ -139,7 +139,7 @@ func TestUse_LockedTableDelaysNoCommand(t *testing.T) {
 	var one []int
 	for range 20 {
 		began := time.Now()
-		require.NoError(t, db.Prepared.Select(t.Context(), &one, `select 1`))
+		require.NoError(t, db.Prepared.SelectContext(t.Context(), &one, `select 1`))
 		if took := time.Since(began); took > db.Timeout()/(2*pg.LockShare) {
 			t.Errorf("a statement of commands took %v while %d clients wait for a lock", took, waiting.Load())
 			break

@@ -107,7 +107,7 @@ func (s *Store) bulk(ctx context.Context, id telematics.BulkID) (telematics.Bulk
 	if err != nil {
 		return b, true, err
 	}
-	commands, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, durable(recorded(`where bulk_id = $1`)), id)
+	commands, err := selectCommands(ctx, s.db.Pool, durable(recorded(`where bulk_id = $1`)), id)
 	if err != nil {
 		return b, true, err
 	}

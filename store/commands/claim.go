@@ -310,7 +310,7 @@ func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) ([
 		Place int `db:"place"` // of the refused command, from 1
 		commandRow
 	}
-	err := s.db.Prepared.Select(ctx, &rows, `
+	err := s.db.Prepared.SelectContext(ctx, &rows, `
 		select place, occupant.* from unnest($1::bigint[], $2::text[], $3::text[])
 			with ordinality as wanted (vehicle, wanted_lane, wanted_unit, place), lateral (
 			(select `+commandColumns+` from commands

@@ -149,7 +149,7 @@ func durable(query string) string {
 // selectCommands returns the commands of a query.
 func selectCommands(ctx context.Context, db pg.Querier, query string, args ...any) ([]telematics.Command, error) {
 	var rows []commandRow
-	if err := db.Select(ctx, &rows, query, args...); err != nil {
+	if err := db.SelectContext(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	return pg.Convert(rows, commandRow.command)
@@ -161,7 +161,7 @@ func (s *Store) Command(ctx context.Context, id telematics.CommandID) (telematic
 }
 
 func (s *Store) command(ctx context.Context, query string, id telematics.CommandID) (telematics.Command, error) {
-	found, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, query, id)
+	found, err := selectCommands(ctx, s.db.Pool, query, id)
 	if err != nil {
 		return telematics.Command{}, unavailable.Wrap("read command", err)
 	}
@@ -179,7 +179,7 @@ func (s *Store) VehicleCommands(
 	const latest = `
 		order by seq desc
 		limit nullif($4::bigint, 0)`
-	commands, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Lists}, recorded(`
+	commands, err := selectCommands(ctx, s.db.Lists, recorded(`
 		where vehicle_id = $1 and ($2::bigint = 0 or agency_id = $2) and ($3::bigint = 0 or seq < $3)`+latest)+latest,
 		vehicle, agency, page.Before, page.Limit)
 	return commands, unavailable.Wrap("read the vehicle's commands", err)
@@ -203,7 +203,7 @@ func (s *Store) Updates(ctx context.Context, unanswered, received []telematics.C
 // Postgres's time, the longest overdue first: a process whose clock is ahead must not settle
 // commands that others still wait for. Deadlines farther ahead than there can be come last.
 func (s *Store) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
-	commands, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Pool}, `
+	commands, err := selectCommands(ctx, s.db.Pool, `
 		(select `+commandColumns+` from commands
 		where state in ('accepted', 'sent', 'received') and deadline < $1 -- which ends the look at the index; a clock, by itself, does not
 			and deadline < clock_timestamp()

@@ -56,7 +56,7 @@ func (s *Store) selectByKey(ctx context.Context, k telematics.IdempotencyKey) (d
 		BulkID      *uuid.UUID `db:"bulk_id"`
 		Old         bool       `db:"old"`
 	}
-	err := s.db.Prepared.Select(ctx, &rows, `
+	err := s.db.Prepared.SelectContext(ctx, &rows, `
 		select fingerprint, command_id, bulk_id, made_at <= `+idempotency.KeptSince+` as old
 		from idempotency_keys
 		where agency_id = $1 and subject = $2 and key = $3`,

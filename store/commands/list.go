@@ -25,7 +25,7 @@ func (s *Store) List(ctx context.Context, q telematics.CommandQuery) ([]telemati
 	if query == "" {
 		return nil, nil
 	}
-	commands, err := selectCommands(ctx, pg.Unprepared{DB: s.db.Lists}, query, args...)
+	commands, err := selectCommands(ctx, s.db.Lists, query, args...)
 	return commands, unavailable.Wrap("read commands", err)
 }
 

@@ -125,12 +125,13 @@ func TestPrepared_SurvivesLostConnectionsAndMigrations(t *testing.T) {
 		if _, err := p.Twin(t.Context(), 1); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
-		if err := p.Prepared.Within(t.Context(), func(ctx context.Context, tx *pg.Tx) error {
+		if err := p.Prepared.Within(t.Context(), func(ctx context.Context, tx pg.Tx) error {
 			var rows []struct {
 				VehicleID int64  `db:"vehicle_id"`
 				Fields    []byte `db:"fields"`
 			}
-			return tx.Select(ctx, &rows, `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`, pq.Array([]int64{1}))
+			const read = `select vehicle_id, fields from snapshots where vehicle_id = any ($1)`
+			return tx.SelectContext(ctx, &rows, read, pq.Array([]int64{1}))
 		}); err != nil {
 			t.Errorf("%s, in a transaction: %v", when, err)
 		}

@@ -66,7 +66,7 @@ func (s *Store) note(ctx context.Context, notes []delivery.Note) (locked []telem
 	for i, n := range notes {
 		rows[i], ids[i] = noteRow{ID: n.Command, progressRow: newProgressRow(n.Progress)}, n.Command
 	}
-	err = s.db.Prepared.Select(ctx, &locked, `
+	err = s.db.Prepared.SelectContext(ctx, &locked, `
 		with note as (
 			select id, min(sent_at) as sent_at, max(attempts) as attempts, min(received_at) as received_at,
 				-- the longest

@@ -37,7 +37,7 @@ func (s *Store) settleMoved(ctx context.Context, settlements []*delivery.Settlem
 		ids[i], units[i], states[i] = late.Command, string(late.Unit), string(late.State)
 	}
 	var moved []uuid.UUID
-	err := s.db.Prepared.Select(ctx, &moved, `
+	err := s.db.Prepared.SelectContext(ctx, &moved, `
 		select c.id
 		from unnest($1::uuid[], $2::text[], $3::text[]) as answer (id, unit, state)
 			join settled_commands c on c.id = answer.id and c.unit = answer.unit
@@ -47,7 +47,7 @@ func (s *Store) settleMoved(ctx context.Context, settlements []*delivery.Settlem
 		return make([]*telematics.Command, len(settlements)), err
 	}
 	var settled []*telematics.Command
-	err = s.db.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) error {
+	err = s.db.Prepared.Within(ctx, func(ctx context.Context, tx pg.Tx) error {
 		if _, err := tx.ExecContext(ctx, `select return_settled_commands($1)`, pq.Array(moved)); err != nil {
 			return err
 		}

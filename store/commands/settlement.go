@@ -99,7 +99,7 @@ func (s *Store) settle(ctx context.Context, settlements []*delivery.Settlement) 
 		return settleRounds(ctx, s.db.Prepared, settlements, split)
 	}
 	var settled []*telematics.Command
-	err := s.db.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
+	err := s.db.Prepared.Within(ctx, func(ctx context.Context, tx pg.Tx) (err error) {
 		settled, err = settleRounds(ctx, tx, settlements, split)
 		return err
 	})

@@ -49,7 +49,7 @@ type session struct {
 	waits   bool  // the server has not replied in time: the backend may work or wait on
 
 	inTx     bool
-	prepared map[string]sessionStatement // the statements of transactions, by their text
+	prepared map[string]sessionStatement // the planned statements, by their text
 }
 
 // newSession returns a session that reads the warnings of a connection from now on.
@@ -110,14 +110,14 @@ func (c *session) Close() error {
 	return err
 }
 
-// planned returns the statement of a transaction, which is parsed once on each connection, not each
-// time: that takes a round trip, and a plan. Outside of transactions, and beyond maxPlanned texts,
-// it returns false.
+// planned returns a statement of a transaction, or any of [Statements], which is parsed once on
+// each connection, not each time: that takes a round trip, and a plan. It returns false for others,
+// for those without parameters, and beyond maxPlanned texts.
 func (c *session) planned(ctx context.Context, query string, args []driver.NamedValue) (s sessionStatement, ok bool, err error) {
 	if s, ok = c.prepared[query]; ok {
 		return s, true, nil
 	}
-	if !c.inTx || len(args) == 0 || len(c.prepared) >= maxPlanned {
+	if !c.inTx && !c.pool.planned || len(args) == 0 || len(c.prepared) >= maxPlanned {
 		return s, false, nil
 	}
 	fresh, err := c.PrepareContext(ctx, query)

@@ -123,6 +123,7 @@ func New(config Config) (*DB, error) {
 		if err != nil {
 			return nil, err
 		}
+		connector.planned = pool.db == &commands
 		*pool.db = newPool(connector, pool.size)
 	}
 	db.lockers = make(chan struct{}, max(1, db.Pool.Stats().MaxOpenConnections/lockersShare))
@@ -256,7 +257,7 @@ func Connects(ctx context.Context, p *DB) error {
 // Close closes the connections. Calls in progress fail.
 func (p *DB) Close() error {
 	p.config.shared.hanging.close()
-	return unavailable.Wrap("close postgres", errors.Join(p.Pool.Close(), p.Lists.Close(), p.Health.Close(), p.Prepared.close()))
+	return unavailable.Wrap("close postgres", errors.Join(p.Pool.Close(), p.Lists.Close(), p.Health.Close(), p.Prepared.Pool.Close()))
 }
 
 // resolution is that of timestamptz. Times are truncated before they are written: Postgres would

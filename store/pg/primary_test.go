@@ -109,7 +109,7 @@ func TestPrimary_ACommitThatOnlyThePrimaryHasFails(t *testing.T) {
 			return db.Prepared.Each(ctx, insert+` returning n`, []any{1}, func(*sql.Rows) error { return nil })
 		},
 		"a transaction of prepared statements": func(ctx context.Context) error {
-			return db.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) error {
+			return db.Prepared.Within(ctx, func(ctx context.Context, tx pg.Tx) error {
 				_, err := tx.ExecContext(ctx, insert, 1)
 				return err
 			})

@@ -36,6 +36,7 @@ type sessions struct {
 	shuffled bool   // the servers are tried in random order
 	settings string // a statement
 	durable  bool   // refuse a server without fsync or full_page_writes
+	planned  bool   // statements outside of transactions are parsed once, too
 	lives    *restarts
 	lineage  *lineage
 	hanging  *hanging

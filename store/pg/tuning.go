@@ -38,7 +38,7 @@ const (
 	// while a row is locked, they use all connections.
 	lockersShare = 2
 
-	// maxPlanned is how many statements of transactions a connection keeps parsed: twice as many as
+	// maxPlanned is how many statements a connection keeps parsed: twice as many as
 	// there are. Half: the last ones are parsed each time; double: no gain.
 	maxPlanned = 128
 

@@ -31,7 +31,7 @@ type Bookings struct{ DB *pg.DB }
 // rental.BookingNotFound.
 func (p Bookings) BookingDetails(ctx context.Context, id rental.BookingID) (rental.BookingDetails, error) {
 	var rows []detailsRow
-	if err := p.DB.Clients.Select(ctx, &rows, selectDetails, pg.Timestamp(time.Now()), id); err != nil {
+	if err := p.DB.Clients.SelectContext(ctx, &rows, selectDetails, pg.Timestamp(time.Now()), id); err != nil {
 		return rental.BookingDetails{}, unavailable.Wrap("read booking", err)
 	}
 	d, err := oneBooking(id, rows)

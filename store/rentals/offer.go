@@ -117,7 +117,7 @@ func (p Bookings) readAgencyOffer(ctx context.Context, agency telematics.AgencyI
 		Plans      []byte   `db:"plans"`    // JSON
 		Stations   []byte   `db:"stations"` // JSON
 	}
-	err := p.DB.Clients.Select(ctx, &rows, `
+	err := p.DB.Clients.SelectContext(ctx, &rows, `
 		select `+termsColumns+`, a.best_effort_unlock,
 			(
 				select json_object_agg(t.category, t.tariff) from (`+currentTariffs+`) t
@@ -231,8 +231,8 @@ func (p Bookings) candidates(
 	}
 	var rows []candidateRow
 	// A prepared statement: planning takes longer than a search.
-	err := p.DB.Clients.Select(ctx, &rows, selectCandidates, s.q.Near.Latitude, s.q.Near.Longitude, after.Metres, after.Vehicle, limit,
-		radius, s.around.Latitude, s.around.Longitude, s.decimals, west, east, box.West, 180, pg.Timestamp(s.q.Now),
+	err := p.DB.Clients.SelectContext(ctx, &rows, selectCandidates, s.q.Near.Latitude, s.q.Near.Longitude, after.Metres, after.Vehicle,
+		limit, radius, s.around.Latitude, s.around.Longitude, s.decimals, west, east, box.West, 180, pg.Timestamp(s.q.Now),
 		int64(telematics.OnlineFor.Seconds()), pg.Timestamp(s.span.From), pg.Timestamp(s.span.To), box.South, box.North,
 		pg.Timestamp(s.q.Now.Add(rental.MaxLate)), s.q.Agency, s.q.Category)
 	if err != nil {

@@ -85,7 +85,7 @@ func (p Transitions) OfBooking(ctx context.Context, id rental.BookingID) ([]rent
 
 func (p Transitions) find(ctx context.Context, where string, args ...any) ([]rental.Transition, error) {
 	var rows []transitionRow
-	err := p.DB.Clients.Select(ctx, &rows, `
+	err := p.DB.Clients.SelectContext(ctx, &rows, `
 		select `+transitionColumns+` from transitions x where `+where+` order by x.requested_at desc, x.id desc`, args...)
 	if err != nil {
 		return nil, err

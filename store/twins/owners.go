@@ -207,7 +207,7 @@ func (o *owners) query(ctx context.Context, where string, args ...any) (map[tele
 		Protocol   telematics.Protocol    `db:"protocol"`
 		MovedAt    *time.Time             `db:"moved_at"`
 	}
-	err := o.db.Prepared.Select(ctx, &rows, `
+	err := o.db.Prepared.SelectContext(ctx, &rows, `
 		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol, `+vehicles.MovedAt+` as moved_at
 		from units u left join vehicles v on v.id = u.vehicle_id `+where, args...)
 	found := make(map[telematics.Unit]owner, len(rows))

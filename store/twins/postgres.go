@@ -235,7 +235,7 @@ type observedUnit struct {
 func (p stored) writeTogether(ctx context.Context, observations []observation) (seen delivery.Seen, done []committed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
-	err = p.Prepared.Within(ctx, func(ctx context.Context, tx *pg.Tx) (err error) {
+	err = p.Prepared.Within(ctx, func(ctx context.Context, tx pg.Tx) (err error) {
 		seen, done, err = writeIn(ctx, tx, observations)
 		return err
 	})
@@ -245,7 +245,7 @@ func (p stored) writeTogether(ctx context.Context, observations []observation) (
 	return seen, done, nil
 }
 
-func writeIn(ctx context.Context, tx *pg.Tx, observations []observation) (delivery.Seen, []committed, error) {
+func writeIn(ctx context.Context, tx pg.Tx, observations []observation) (delivery.Seen, []committed, error) {
 	units, locked, err := lockUnits(ctx, tx, observations)
 	if err != nil {
 		return delivery.Seen{}, nil, err

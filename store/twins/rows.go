@@ -18,7 +18,7 @@ import (
 // lockUnits locks the observed units that are built into vehicles, and returns them, and those
 // that another transaction has locked.
 func lockUnits(
-	ctx context.Context, tx *pg.Tx, observations []observation,
+	ctx context.Context, tx pg.Tx, observations []observation,
 ) (_ map[telematics.Unit]*observedUnit, locked []telematics.Unit, _ error) {
 	serials := make([]string, len(observations))
 	for i, o := range observations {
@@ -57,17 +57,17 @@ func lockUnits(
 
 // selectLocked returns the units that have a vehicle, of those that were not found when others
 // were passed over because of their locks.
-func selectLocked(ctx context.Context, tx *pg.Tx, missing []string) (locked []telematics.Unit, err error) {
+func selectLocked(ctx context.Context, tx pg.Tx, missing []string) (locked []telematics.Unit, err error) {
 	if len(missing) == 0 {
 		return nil, nil
 	}
-	err = tx.Select(ctx, &locked, `select serial from units where serial = any ($1) and vehicle_id is not null`, pq.Array(missing))
+	err = tx.SelectContext(ctx, &locked, `select serial from units where serial = any ($1) and vehicle_id is not null`, pq.Array(missing))
 	return locked, err
 }
 
 // readSnapshots reads the versions of the snapshots of observed vehicles, which the locks of the
 // units guard, and the snapshots that an observation does not include.
-func readSnapshots(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*observedUnit, observations []observation) error {
+func readSnapshots(ctx context.Context, tx pg.Tx, units map[telematics.Unit]*observedUnit, observations []observation) error {
 	bases := make(map[*observedUnit]base, len(observations)) // presence alone changes no snapshot
 	for _, o := range observations {
 		if unit := units[o.Unit]; len(o.readings) > 0 {
@@ -129,7 +129,7 @@ type snapshotRow struct {
 	fields json.RawMessage
 }
 
-func writeUnits(ctx context.Context, tx *pg.Tx, units map[telematics.Unit]*observedUnit) error {
+func writeUnits(ctx context.Context, tx pg.Tx, units map[telematics.Unit]*observedUnit) error {
 	var contacts []unitRow
 	signs := make([][]any, 0, len(units))
 	snapshots := make([]snapshotRow, 0, len(units))
@@ -172,7 +172,7 @@ var updateSignsOfLife = `
 	from n
 	where u.serial = n.serial and u.serial = any ($1)`
 
-func writeSignsOfLife(ctx context.Context, tx *pg.Tx, rows [][]any) error {
+func writeSignsOfLife(ctx context.Context, tx pg.Tx, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -180,7 +180,7 @@ func writeSignsOfLife(ctx context.Context, tx *pg.Tx, rows [][]any) error {
 	return err
 }
 
-func writeContacts(ctx context.Context, tx *pg.Tx, rows []unitRow) error {
+func writeContacts(ctx context.Context, tx pg.Tx, rows []unitRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -202,7 +202,7 @@ func writeContacts(ctx context.Context, tx *pg.Tx, rows []unitRow) error {
 }
 
 // writeSnapshots inserts or replaces snapshots, and notes their new versions.
-func writeSnapshots(ctx context.Context, tx *pg.Tx, rows []snapshotRow) error {
+func writeSnapshots(ctx context.Context, tx pg.Tx, rows []snapshotRow) error {
 	if len(rows) == 0 {
 		return nil
 	}

@@ -24,7 +24,7 @@ func (p stored) load(
 		Fields    []byte                    `db:"fields"`
 		UpdatedAt *time.Time                `db:"updated_at"`
 	}
-	err := p.Prepared.Select(ctx, &rows, `
+	err := p.Prepared.SelectContext(ctx, &rows, `
 		select u.vehicle_id, u.last_seen, u.announced, s.fields, s.updated_at
 		from units u left join snapshots s on s.vehicle_id = u.vehicle_id
 		where u.vehicle_id = any ($1)`, pq.Array(ids))

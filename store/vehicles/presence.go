@@ -14,7 +14,7 @@ import (
 // last one of the page before, empty for the first page.
 func (f *Fleet) Units(ctx context.Context, after telematics.Unit, limit int) ([]telematics.Unit, error) {
 	var units []telematics.Unit
-	err := f.db.Prepared.Select(ctx, &units, `
+	err := f.db.Prepared.SelectContext(ctx, &units, `
 		select serial from units where serial > $1 and vehicle_id is not null order by serial limit $2`, string(after), limit)
 	return units, unavailable.Wrap("read units", err)
 }

@@ -250,7 +250,7 @@ func (f *Fleet) readTwins(query string) func(context.Context, []telematics.Vehic
 	query += ` where v.id = any ($1)`
 	return func(ctx context.Context, ids []telematics.VehicleID) ([]found, error) {
 		var rows []Row
-		if err := f.db.Prepared.Select(ctx, &rows, query, pq.Array(ids)); err != nil {
+		if err := f.db.Prepared.SelectContext(ctx, &rows, query, pq.Array(ids)); err != nil {
 			return nil, err
 		}
 		byID := make(map[telematics.VehicleID]found, len(rows))
@@ -301,7 +301,7 @@ func (f *Fleet) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time
 		return nil, nil
 	}
 	// The page is selected first, so that snapshots are read only for its vehicles.
-	twins, err := selectTwinRows(ctx, pg.Unprepared{DB: f.db.Lists}, `
+	twins, err := selectTwinRows(ctx, f.db.Lists, `
 		with page as materialized (
 			select v.id
 			from vehicles v left join units u on u.vehicle_id = v.id
@@ -324,7 +324,7 @@ func (f *Fleet) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time
 
 func selectTwinRows(ctx context.Context, db pg.Querier, query string, args ...any) ([]telematics.Twin, error) {
 	var rows []Row
-	if err := db.Select(ctx, &rows, query, args...); err != nil {
+	if err := db.SelectContext(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
 	return pg.Convert(rows, func(r Row) (telematics.Twin, error) { return r.Twin() })
