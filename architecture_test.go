@@ -95,7 +95,6 @@ var arrows = map[string][]string{
 	"store/storetest":             {"telematics", "store/pg", "simulator/devstack"},
 	"simulator":                   {"telematics", "telematics/v1", "telematics/signing", "rental", "mosquitto"},
 	"simulator/ovms":              {"telematics", "simulator"},
-	"simulator/ovms/firmware":     {},
 	"simulator/devstack":          {"telematics", "rental", "mosquitto", "deploy/haproxy"},
 	"telematics/samples":          {"telematics"},
 	"telematics/places":           {"telematics"},
@@ -111,7 +110,6 @@ var wiring = []string{"cmd/...", "internal/..."}
 var homes = map[string][]string{
 	"github.com/eclipse/paho.mqtt.golang": {
 		"broker/link", "broker/link/linktest", "simulator", "simulator/teltonika", "simulator/ovms",
-		"simulator/ovms/firmware",
 	},
 	"github.com/labstack/echo/": {"httpapi", "httpapi/request"}, "github.com/getkin/kin-openapi": {"httpapi/contract"},
 	"github.com/coreos/go-oidc/": {"httpapi/signin"}, "golang.org/x/oauth2": {"httpapi/signin"},

@@ -13,57 +13,49 @@ import (
 
 	"motorpool/internal/assert"
 	"motorpool/mosquitto"
-	"motorpool/simulator/ovms/firmware"
+	"motorpool/simulator"
+	modules "motorpool/simulator/ovms"
 	"motorpool/telematics"
 	"motorpool/telematics/ovms"
 )
 
-// ovmsWorld is the service with the MQTT broker of production, and in vehicle 1 a module that is
-// independent of our code: it is written from the source of the firmware.
+// ovmsWorld is the service with the MQTT broker of production, and in vehicle 1 a module.
 type ovmsWorld struct {
 	*instance
-	module   *firmware.Module
-	recorder *firmware.Recorder
-	doors    time.Duration
+	module *modules.Module
+	tap    *modules.Tap
 }
 
-// plugIn starts a module with the settings that `motorpool unit add` prints.
-func plugIn(t *testing.T, change func(*firmware.Config)) ovmsWorld {
+// doors is how long the vehicle takes to lock.
+const doors = 300 * time.Millisecond
+
+// plugIn starts a module in a vehicle of a type, with a PIN; the service has 4711.
+func plugIn(t *testing.T, vehicleType, pin string) ovmsWorld {
 	t.Helper()
 	s := newStack(t, 1, newDatabase(t))
 	v := &s.fleet.Vehicles[0]
 	v.Protocol, v.Installation, v.Powertrain = ovms.Protocol, telematics.Installation{
-		ovms.TypeKey: "NL", ovms.PINKey: "4711",
+		ovms.TypeKey: vehicleType, ovms.PINKey: "4711",
 	}, telematics.Electric
 	s.fleet.Agencies[0].BestEffortUnlock, s.fleet.Agencies[1].BestEffortUnlock = true, true
 	v.Actions = []telematics.Action{telematics.Lock, telematics.Unlock}
 	s.record()
 	startReal(s)
-	recorder, err := firmware.Record(s.units)
+	tap, err := modules.NewTap(s.units)
 	s.must(err)
-	s.Cleanup(recorder.Close)
-	config := firmware.Config{
-		Broker: recorder.URL(), User: string(v.Unit), Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)),
-		VehicleID: string(v.Unit), Include: ovms.Metrics(), Keepalive: time.Minute, Doors: 300 * time.Millisecond,
-		Second: 50 * time.Millisecond,
-	}
-	if change != nil {
-		change(&config)
-	}
-	w := ovmsWorld{instance: s.serve(), module: firmware.New(config), recorder: recorder, doors: config.Doors}
-	for name, value := range map[string]any{
-		"m.version": "3.3.006-12-gabcdef", "v.type": "NL", "v.b.soc": 71.5, "v.b.range.est": 180.25, "v.b.12v.voltage": 12.6,
-		"v.c.state": "charging",
-		"v.d.fl":    true, "v.d.fr": false, "v.d.rl": false, "v.d.rr": false, "v.d.trunk": false, "v.e.gear": -1,
-		"v.e.handbrake": true, "v.e.locked": false, "v.e.on": false,
-		"v.e.serv.range": 12000, "v.p.direction": 90.0, "v.p.gpstime": time.Now().UTC(), "v.p.latitude": 48.1487,
-		"v.p.longitude": -11.568, "v.p.odometer": 1234567.0, "v.p.speed": 0.0,
-	} {
-		w.module.Set(name, value)
-	}
+	s.Cleanup(tap.Close)
+	const speed = 20
+	body := simulator.ElectricCar(simulator.Point{Latitude: 48.1487, Longitude: -11.568})
+	body.Locked, body.Opened = false, []telematics.Field{telematics.DoorFrontLeft}
+	body.EnergyPercent, body.FullRangeKm, body.ChargePerHour, body.Charging = 71.5, 252, 0, "charging"
+	body.MileageKm, body.Heading, body.Gear, body.ParkBrake, body.ServiceDueKm, body.OnboardV = 1234567, 90, "R", true, 12000, 12.6
+	w := ovmsWorld{instance: s.serve(), tap: tap, module: modules.New(modules.Config{
+		Unit: v.Unit, Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), Broker: tap.URL(), Type: vehicleType, PIN: pin,
+		Firmware: "3.3.006-12-gabcdef", Body: body, Speed: speed, Effort: speed * doors, StableWait: time.Second,
+	})}
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { w.module.Run(ctx) })
+	running.Go(func() { _ = w.module.Run(ctx) })
 	s.Cleanup(func() { stop(); running.Wait() })
 	return w
 }
@@ -112,7 +104,7 @@ func (w ovmsWorld) becomes(connectivity string) {
 
 // heard returns the lines that the service has sent to the shell of the module.
 func (w ovmsWorld) heard() (lines []string) {
-	for _, p := range firmware.Of[*packets.PublishPacket](w.recorder.Arrived()) {
+	for _, p := range modules.PacketsOf[*packets.PublishPacket](w.tap.Arrived()) {
 		if p.Retain || p.Qos != 0 { // a retained or queued line would be executed late
 			w.Errorf("%s arrived with QoS %d, retained %v", p.TopicName, p.Qos, p.Retain)
 		}
@@ -123,14 +115,19 @@ func (w ovmsWorld) heard() (lines []string) {
 	return lines
 }
 
-func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
-	t.Parallel()
-	w := plugIn(t, nil)
+// listens waits until the module receives commands.
+func (w ovmsWorld) listens() {
+	w.Helper()
 	w.becomes("online")
-	w.eventually(
-		20*time.Second, "the module has subscribed",
-		func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 },
-	)
+	w.eventually(20*time.Second, "the module has subscribed", func() bool {
+		return len(modules.PacketsOf[*packets.SubackPacket](w.tap.Arrived())) > 0
+	})
+}
+
+func TestOVMS_ModuleIsUnderstood(t *testing.T) {
+	t.Parallel()
+	w := plugIn(t, "NL", "")
+	w.listens()
 	w.eventually(20*time.Second, "all metrics are stored", func() bool {
 		s := w.status()
 		return s.Telemetry.Locked != nil && s.OEM != nil && s.Telemetry.Mileage > 0
@@ -141,7 +138,7 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 	want.Connectivity.Status, want.Connectivity.Firmware = "online", "3.3.006-12-gabcdef"
 	want.Location.Latitude, want.Location.Longitude, want.Location.Heading = 48.148701, -11.568, 90
 	said := &want.Telemetry
-	said.Mileage, said.Ignition, said.Gear, said.Brake, said.Battery, said.Range = 1234570, "off", "R", "engaged", 71.5, 180.25
+	said.Mileage, said.Ignition, said.Gear, said.Brake, said.Battery, said.Range = 1234570, "off", "R", "engaged", 71.5, 180
 	said.Charging, said.Voltage, said.Locked = "charging", 12.6, new(bool)
 	said.Doors = map[string]string{
 		"front_left": "open", "front_right": "closed", "rear_left": "closed", "rear_right": "closed",
@@ -152,7 +149,7 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 
 	for _, a := range []telematics.Action{telematics.Lock, telematics.Unlock} {
 		r := w.control(1, a)
-		if r.status != http.StatusOK || r.took < w.doors || *w.status().Telemetry.Locked != (a == telematics.Lock) {
+		if r.status != http.StatusOK || r.took < doors || *w.status().Telemetry.Locked != (a == telematics.Lock) {
 			t.Errorf(
 				"%s: %d %+v after %v, locked %v: want 200 when the vehicle reports it", a, r.status, r.Error, r.took,
 				*w.status().Telemetry.Locked,
@@ -162,11 +159,9 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 	assert.EqualSlices(t, w.heard(), []string{"lock 4711", "unlock 4711"}, "the shell received")
 
 	events := w.follow(w.admin, "")
-	w.module.Set("v.e.alarm", true)
-	w.module.Set("v.b.12v.voltage.alert", true)
-	w.module.Notify("info", "charge.done", "Charged")
-	w.module.Notify("alert", "flatbed.moved", "Vehicle is being transported")
-	w.module.Signal("vehicle.alert.tpms")
+	w.module.Alert(t.Context(), "alarm.sounding", "Vehicle alarm is sounding")
+	w.module.Alert(t.Context(), "batt.12v.alert", "12V Battery critical: 11.1V (ref=12.6V)")
+	w.module.Alert(t.Context(), "flatbed.moved", "Vehicle is being transported")
 	alarms := func() (all []string) {
 		events.mu.Lock()
 		defer events.mu.Unlock()
@@ -178,10 +173,10 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	w.eventually(20*time.Second, "an alarm of each kind", func() bool { return len(alarms()) >= 4 })
+	w.eventually(20*time.Second, "an alarm of each kind", func() bool { return len(alarms()) >= 3 })
 	if got, want := alarms(), []string{
 		"alarm.sounding: Vehicle alarm is sounding", "batt.12v.alert: 12V Battery critical: 11.1V (ref=12.6V)",
-		"flatbed.moved: Vehicle is being transported", "vehicle.alert.tpms: ",
+		"flatbed.moved: Vehicle is being transported",
 	}; !slices.Equal(got, want) {
 		t.Errorf("alarms %q\nwant %q", got, want)
 	}
@@ -191,15 +186,18 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 			return false
 		}
 		kinds, _ := open[0].Facts["kinds"].([]any)
-		return len(kinds) == 4
+		return len(kinds) == 3
 	})
 
-	w.module.LoseNetwork()
+	network := func(is bool) {
+		w.module.Do(t.Context(), func(_ *simulator.Body, f *modules.Faults) { f.Offline = !is })
+	}
+	network(false)
 	w.becomes("offline")
 	if r := w.control(1, telematics.Unlock); r.status != http.StatusServiceUnavailable || r.Error.Outcome != "not_executed" {
 		t.Errorf("a command to an absent module: %d %+v", r.status, r.Error)
 	}
-	w.module.Reconnect()
+	network(true)
 	w.becomes("online")
 	// The MQTT broker has kept the session with its subscriptions. The reports of the module make
 	// it online again. They may be faster than its new presence, without which no command is sent
@@ -219,12 +217,8 @@ func TestOVMS_ModuleWrittenFromTheFirmwareIsUnderstood(t *testing.T) {
 // The vehicle reports no change, so the module is asked how old the value is.
 func TestOVMS_LockOfALockedCarIsConfirmed(t *testing.T) {
 	t.Parallel()
-	w := plugIn(t, nil)
-	w.becomes("online")
-	w.eventually(
-		20*time.Second, "the module has subscribed",
-		func() bool { return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0 },
-	)
+	w := plugIn(t, "NL", "")
+	w.listens()
 	for range 2 {
 		if r := w.control(1, telematics.Lock); r.status != http.StatusOK {
 			t.Errorf("lock: %d %+v after %v, want 200", r.status, r.Error, r.took)
@@ -237,13 +231,10 @@ func TestOVMS_LockOfALockedCarIsConfirmed(t *testing.T) {
 	}
 }
 
-func TestOVMS_ModuleThatMayNotWriteToTheBusFails(t *testing.T) {
+func TestOVMS_ModuleThatRefusesThePINFails(t *testing.T) {
 	t.Parallel()
-	w := plugIn(t, func(c *firmware.Config) { c.ReadOnly = true })
-	w.becomes("online")
-	w.eventually(20*time.Second, "the module has subscribed", func() bool {
-		return len(firmware.Of[*packets.SubackPacket](w.recorder.Arrived())) > 0
-	})
+	w := plugIn(t, "KN", "1234")
+	w.listens()
 	if r := w.control(1, telematics.Lock); r.status != http.StatusBadGateway || r.Error.Outcome != "failed" ||
 		r.Error.Detail != "Error: vehicle could not be locked" {
 		t.Errorf("lock: %d %+v, want failed with the module's error", r.status, r.Error)

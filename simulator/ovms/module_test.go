@@ -39,6 +39,7 @@ type service struct {
 type world struct {
 	*service
 	broker   *devstack.Mosquitto
+	tap      *Tap
 	module   *Module
 	recorder *simulator.Recorder
 }
@@ -69,8 +70,11 @@ func begin(t *testing.T, config Config) world {
 	}
 	t.Cleanup(func() { s.client.Disconnect(100) })
 
-	w := world{service: s, broker: broker, recorder: &simulator.Recorder{}}
-	config.Unit, config.Broker, config.Recorder = "OV-1", broker.UnitsURL(), w.recorder
+	tap, err := NewTap(broker.UnitsURL())
+	require.NoError(t, err)
+	t.Cleanup(tap.Close)
+	w := world{service: s, broker: broker, tap: tap, recorder: &simulator.Recorder{}}
+	config.Unit, config.Broker, config.Recorder = "OV-1", tap.URL(), w.recorder
 	if config.Password == "" {
 		config.Password = "password"
 	}
