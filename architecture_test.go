@@ -70,7 +70,7 @@ var arrows = map[string][]string{
 	"store/alerts":      {"alerts", "guard", "telematics", "rental", "store/activity", "store/vehicles", "store/pg", "store/unavailable"},
 	"store/areas":       {"telematics", "rental", "rental/areas", "store/activity", "store/pg", "store/unavailable"},
 	"store/agencykeys":  {"telematics", "rental", "store/pg", "store/unavailable"},
-	"store/events":      {"telematics", "telematics/v1", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},
+	"store/events":      {"telematics", "telematics/v1", "guard", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},
 	"store/history":     {"guard", "telematics", "telematics/samples", "store/pg", "store/unavailable"},
 	"store/idempotency": {"telematics", "rental", "store/pg", "store/unavailable"},
 	"store/rentals": {
@@ -79,8 +79,8 @@ var arrows = map[string][]string{
 	},
 	"store/instances": {"store/pg", "store/unavailable"}, "store/settings": {"store/pg", "store/unavailable"},
 	"store/vehicles": {
-		"telematics", "telematics/dialects", "rental", "rental/areas", "store/activity", "store/areas", "store/pg", "store/groupcommit",
-		"store/unavailable",
+		"guard", "telematics", "telematics/dialects", "rental", "rental/areas", "store/activity", "store/areas", "store/pg",
+		"store/groupcommit", "store/unavailable",
 	},
 	"store/twins": {
 		"guard", "tracing", "telematics", "telematics/delivery", "store/vehicles", "store/pg", "store/redis",

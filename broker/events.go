@@ -155,10 +155,7 @@ func (t *eventPublisher) append(ctx context.Context, batch []telematics.Event) {
 			t.drop(withoutResets(missing), notStored)
 			return
 		}
-		select {
-		case <-time.After(eventRetry):
-		case <-ctx.Done():
-		}
+		guard.Pause(ctx, eventRetry)
 	}
 }
 

@@ -71,11 +71,19 @@ func (g *Guard) Keep(ctx context.Context, doing string, run func(context.Context
 		if !errors.As(err, new(panicError)) {
 			return err
 		}
-		select {
-		case <-time.After(pauseAfter):
-		case <-ctx.Done():
+		if !Pause(ctx, pauseAfter) {
 			return nil
 		}
+	}
+}
+
+// Pause waits, and reports false where the context ended first.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -181,10 +181,7 @@ func InBatches[T any](ctx context.Context, queue <-chan T, wait, timeout time.Du
 		select {
 		case first := <-queue:
 			if wait > 0 && len(queue) < min(MaxBatch, cap(queue)/2) {
-				select {
-				case <-time.After(wait):
-				case <-ctx.Done():
-				}
+				guard.Pause(ctx, wait)
 			}
 			handle(Gather(queue, first))
 		case <-ctx.Done():

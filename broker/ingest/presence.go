@@ -9,6 +9,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -148,10 +149,7 @@ func (q *queue) run(ctx context.Context) error {
 func (q *queue) store(ctx context.Context, observations []delivery.Observation) (locked []delivery.Observation) {
 	_, locked, err := q.observe(observations)
 	for isUnavailable(err) && ctx.Err() == nil {
-		select {
-		case <-time.After(writeRetry):
-		case <-ctx.Done():
-		}
+		guard.Pause(ctx, writeRetry)
 		_, locked, err = q.observe(observations)
 	}
 	if err != nil {

@@ -142,7 +142,7 @@ func (c *catchUp) readAll(ctx context.Context) error {
 	for ctx.Err() == nil {
 		units, err := c.unitsAfter(ctx, after)
 		if outage.Note(ctx, c.config.Logger, "units not read", err); err != nil {
-			pause(ctx, c.config.CatchUpAfter)
+			guard.Pause(ctx, c.config.CatchUpAfter)
 			continue
 		}
 		if len(units) == 0 {
@@ -174,7 +174,7 @@ func (c *catchUp) readMissed(ctx context.Context) error {
 		if len(units) == 0 {
 			return nil
 		}
-		if !pause(ctx, wait) {
+		if !guard.Pause(ctx, wait) {
 			return nil
 		}
 		if err := c.read(ctx, units); err != nil {
@@ -218,7 +218,7 @@ func (c *catchUp) read(ctx context.Context, units []telematics.Unit) error {
 			return ignoreEnd(ctx, fmt.Errorf("subscribe to retained presence: %w", err))
 		}
 	}
-	if !pause(ctx, readPause) {
+	if !guard.Pause(ctx, readPause) {
 		return nil
 	}
 	for packet := range slices.Chunk(topics, readPacket) {
@@ -235,14 +235,4 @@ func ignoreEnd(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
-}
-
-// pause waits, and reports false where the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

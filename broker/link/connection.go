@@ -96,9 +96,7 @@ func (l *Link) maintain(ctx context.Context, ln *connection, take func(telematic
 		}
 		ln.why.Store(&err)
 		note(err)
-		select {
-		case <-time.After(wait.NextBackOff()):
-		case <-ctx.Done():
+		if !guard.Pause(ctx, wait.NextBackOff()) {
 			return ctx.Err()
 		}
 	}

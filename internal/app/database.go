@@ -43,10 +43,8 @@ func (w *databaseWatch) run(ctx context.Context) error {
 	if err := w.awaitSuitable(ctx); err != nil {
 		return err
 	}
-	tick := time.NewTicker(databaseRetry)
-	defer tick.Stop()
-	lives := w.postgres.Lives()
-	for next := time.Now(); ; {
+	lives, next := w.postgres.Lives(), time.Now()
+	for {
 		if now := w.postgres.Lives(); now != lives {
 			lives, next = now, time.Now()
 			w.log.Warn("postgres restarted or failed over: repeated answers of units are checked again")
@@ -59,9 +57,7 @@ func (w *databaseWatch) run(ctx context.Context) error {
 				w.log.Debug("state of postgres not read", "err", err)
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !guard.Pause(ctx, databaseRetry) {
 			return nil
 		}
 	}
@@ -75,9 +71,7 @@ func (w *databaseWatch) awaitSuitable(ctx context.Context) error {
 		if err == nil || errors.Is(err, pg.ErrUnsuitable) {
 			return err
 		}
-		select {
-		case <-time.After(databaseRetry):
-		case <-ctx.Done():
+		if !guard.Pause(ctx, databaseRetry) {
 			return nil
 		}
 	}
@@ -230,9 +224,7 @@ func (s *service) awaitSchema(ctx context.Context) error {
 		if !said && ctx.Err() == nil {
 			s.log.Warn("database schema not ready, not subscribed to answers and reports yet", "err", err)
 		}
-		select {
-		case <-time.After(schemaEvery):
-		case <-ctx.Done():
+		if !guard.Pause(ctx, schemaEvery) {
 			return nil
 		}
 	}
@@ -256,9 +248,7 @@ func migrate(ctx context.Context, p *pg.DB, wanted bool, log *slog.Logger) error
 		if ctx.Err() != nil {
 			return nil
 		}
-		select {
-		case <-time.After(2 * time.Second):
-		case <-ctx.Done():
+		if !guard.Pause(ctx, 2*time.Second) {
 			return nil
 		}
 	}
@@ -281,15 +271,8 @@ func lapse(ctx context.Context, db *pg.DB, publish func(rental.Booking), log *sl
 			publish(b)
 		}
 	}
-	tick := time.NewTicker(lapseEvery)
-	defer tick.Stop()
 	var outage guard.Outage
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for guard.Pause(ctx, lapseEvery) {
 		lapsed, notLapsed := rentals.Lapse(ctx, db, lapseBatch)
 		note(rental.BookingLapse, lapsed)
 		driven, notDriven := rentals.EndPauses(ctx, db, lapseBatch)
@@ -300,6 +283,7 @@ func lapse(ctx context.Context, db *pg.DB, publish func(rental.Booking), log *sl
 		}
 		outage.Note(ctx, log, "bookings and maintenance not changed that are due", errors.Join(notLapsed, notDriven, err))
 	}
+	return nil
 }
 
 const (
@@ -322,14 +306,7 @@ func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 		{"instances", instances.Forget},
 	}
 	outages := make([]guard.Outage, len(outdated))
-	tick := time.NewTicker(forgetEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for guard.Pause(ctx, forgetEvery) {
 		for i, rows := range outdated {
 			for more := true; more && ctx.Err() == nil; {
 				var err error
@@ -341,4 +318,5 @@ func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 			}
 		}
 	}
+	return nil
 }

@@ -39,10 +39,8 @@ func moveSettled(ctx context.Context, record *commands.Store, moved prometheus.G
 		if more {
 			wait = moveAgain
 		}
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, wait) {
 			return nil
-		case <-time.After(wait):
 		}
 	}
 }

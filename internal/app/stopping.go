@@ -44,9 +44,9 @@ func (s *stopping) serveOn(serving context.Context, ready *health.Readiness, nev
 		return
 	}
 	s.log.Info("draining", "for", s.drain)
-	pause(serving, s.drain/2)
+	guard.Pause(serving, s.drain/2)
 	s.closing.Store(true)
-	pause(serving, s.drain-s.drain/2)
+	guard.Pause(serving, s.drain-s.drain/2)
 }
 
 // closeConnections closes keep-alive connections with their next response, in the second half of
@@ -58,11 +58,4 @@ func (s *stopping) closeConnections(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }

@@ -92,10 +92,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		if !k.step(ctx) {
 			pause = undecidedEvery
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		guard.Pause(ctx, pause)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"motorpool/guard"
 	"motorpool/telematics/signing"
 )
 
@@ -95,9 +96,7 @@ func lock(ctx context.Context, path string) (*os.File, error) {
 		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		select {
-		case <-time.After(lockEvery):
-		case <-ctx.Done():
+		if !guard.Pause(ctx, lockEvery) {
 			return nil, fmt.Errorf("lock %s: another program has been changing it all the time: %w", path, ctx.Err())
 		}
 	}

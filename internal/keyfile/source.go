@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"time"
+
+	"motorpool/guard"
 )
 
 // Source polls keys that may change while they are used, from a file or a URL. Call Load once, then
@@ -33,14 +35,7 @@ func (s *Source[K]) Load(ctx context.Context) (K, error) {
 // While the source cannot be read, the keys in use stay. Each problem is logged once. It returns
 // nil.
 func (s *Source[K]) Watch(ctx context.Context, changed func(K)) error {
-	tick := time.NewTicker(s.Every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for guard.Pause(ctx, s.Every) {
 		keys, differ, err := s.poll(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -50,6 +45,7 @@ func (s *Source[K]) Watch(ctx context.Context, changed func(K)) error {
 			changed(keys)
 		}
 	}
+	return nil
 }
 
 // poll reads the content every time: the date of a file has too coarse a resolution to show a

@@ -3,7 +3,6 @@ package activity
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"motorpool/guard"
 	"motorpool/store/pg"
@@ -16,10 +15,8 @@ func KeepPartitions(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 	var outage guard.Outage
 	for {
 		outage.Note(ctx, log, "partitions of the audit log not added", addPartitions(ctx, db))
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, partitionsEvery) {
 			return nil
-		case <-time.After(partitionsEvery):
 		}
 	}
 }

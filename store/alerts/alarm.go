@@ -3,12 +3,12 @@ package alerts
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"motorpool/alerts"
+	"motorpool/guard"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -83,10 +83,7 @@ func (s *Store) keepWriting(ctx context.Context, batch []alarm) {
 			s.Logger.Warn("alarms of units lost", "count", len(batch), "err", err)
 			return
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(alarmsRetry):
-		}
+		guard.Pause(ctx, alarmsRetry)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/alerts"
+	"motorpool/guard"
 )
 
 // Run sweeps while this instance has the lease, and writes alarms of units. It blocks until the
@@ -21,10 +22,8 @@ func (s *Store) Run(ctx context.Context) error {
 
 func (s *Store) runSweeps(ctx context.Context) error {
 	for wait := sweepEvery; ; {
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, wait) {
 			return nil
-		case <-time.After(wait):
 		}
 		// Without Redis each instance sweeps: that costs more, and changes nothing.
 		if mine, err := s.TryLease(ctx); err == nil && !mine {

@@ -16,6 +16,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/guard"
 	"motorpool/store/redis"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -284,10 +285,8 @@ func (l *Log) followStream(ctx context.Context, stream int, from *entryID, heard
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, followPace) {
 			return ctx.Err()
-		case <-time.After(followPace):
 		}
 	}
 }

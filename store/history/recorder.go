@@ -123,9 +123,7 @@ func (r *Recorder) keepPartitions(ctx context.Context, ready func()) error {
 		if added+dropped > 0 {
 			r.log.Info("telemetry partitions updated", "added", added, "dropped", dropped, "days", r.days)
 		}
-		select {
-		case <-time.After(again):
-		case <-ctx.Done():
+		if !guard.Pause(ctx, again) {
 			return nil
 		}
 	}
@@ -169,10 +167,7 @@ func (r *Recorder) Flush(ctx context.Context) {
 			return
 		}
 		if drained = drained[n:]; len(drained) > 0 {
-			select {
-			case <-time.After((share - 1) * time.Since(began)):
-			case <-ctx.Done():
-			}
+			guard.Pause(ctx, (share-1)*time.Since(began))
 		}
 	}
 }

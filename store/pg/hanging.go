@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -87,20 +86,14 @@ func (h *hanging) add(b backend, of *places) {
 
 // watch releases the places of backends that have ended, until there are none.
 func (h *hanging) watch(ctx context.Context) error {
-	tick := time.NewTicker(hangingEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for guard.Pause(ctx, hangingEvery) {
 		asked := h.list()
 		// An error means that Postgres is unavailable.
 		if there, err := h.stillThere(asked); err == nil && h.release(asked, there) {
 			return nil
 		}
 	}
+	return nil
 }
 
 func (h *hanging) list() []backend {

@@ -18,6 +18,7 @@ import (
 	"github.com/lib/pq"
 	"golang.org/x/sync/errgroup"
 
+	"motorpool/guard"
 	"motorpool/store/unavailable"
 )
 
@@ -341,13 +342,8 @@ func (p *DB) Watch(ctx context.Context) error {
 }
 
 func each(ctx context.Context, interval time.Duration, do func()) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	for {
-		do()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if do(); !guard.Pause(ctx, interval) {
 			return nil
 		}
 	}

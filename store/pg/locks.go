@@ -8,6 +8,7 @@ import (
 
 	"github.com/lib/pq"
 
+	"motorpool/guard"
 	"motorpool/store/unavailable"
 )
 
@@ -149,10 +150,5 @@ func (r *Retries) Next(ctx context.Context) bool {
 	}
 	wait := min(left, r.pause/2+rand.N(r.pause/2))
 	r.pause = min(2*r.pause, lastRetry)
-	select {
-	case <-time.After(wait):
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return guard.Pause(ctx, wait)
 }

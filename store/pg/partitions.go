@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"motorpool/guard"
 	"motorpool/store/unavailable"
 )
 
@@ -108,9 +109,7 @@ func retryLocked(ctx context.Context, do func() error) error {
 		if refusal := pq.As(err); refusal == nil || refusal.Code != unavailable.LockNotAvailable || attempt == tableAttempts {
 			return err
 		}
-		select {
-		case <-time.After(tableAgain):
-		case <-ctx.Done():
+		if !guard.Pause(ctx, tableAgain) {
 			return errors.Join(err, ctx.Err())
 		}
 	}

@@ -271,10 +271,8 @@ func (db *DB) Retry(ctx context.Context, lost string, once func(ctx context.Cont
 			outage.Note(ctx, db.Log, lost, err)
 			wait = pause.NextBackOff()
 		}
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, wait) {
 			return
-		case <-time.After(wait):
 		}
 	}
 }

@@ -250,8 +250,7 @@ func isOffline(p telematics.PresenceStatus) bool {
 func (t *Twins) runDue(ctx context.Context) error {
 	every := min(dueEvery, max(t.stateInterval/idleChecks, time.Millisecond))
 	var outage guard.Outage
-	for ctx.Err() == nil {
-		sleep(ctx, every)
+	for guard.Pause(ctx, every) {
 		if err := t.writeDueParts(ctx); !redis.NotAdmitted(err) {
 			outage.Note(ctx, t.log, "reported state that is due not written to postgres", err)
 		}
@@ -286,7 +285,7 @@ func (t *Twins) writeDue(ctx context.Context, part int) error {
 			return nil
 		}
 		if t.dues.overdueFor(part) < overdueAfter {
-			sleep(ctx, pause(time.Since(began), dueShare))
+			guard.Pause(ctx, pause(time.Since(began), dueShare))
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/guard"
 	"motorpool/store/redis"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -44,14 +45,6 @@ func (t *Twins) Run(ctx context.Context, publish func([]telematics.Change)) erro
 // pause returns how long to pause after work that may take 1/share of the time.
 func pause(worked time.Duration, share int) time.Duration {
 	return min(time.Duration(share-1)*worked, longestPause)
-}
-
-// sleep waits until the time has passed or the context ends.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // isolate flushes a batch, and after a panic each state alone, so that one that cannot be flushed
@@ -174,7 +167,7 @@ func (t *Twins) runRedis(ctx context.Context, publish func([]telematics.Change))
 			t.pauseRedis(ctx, pause(time.Since(began), redisShare), began)
 		} else {
 			t.redisFailed.set()
-			sleep(ctx, unavailable.RetryAfter)
+			guard.Pause(ctx, unavailable.RetryAfter)
 		}
 	}
 }
@@ -182,7 +175,7 @@ func (t *Twins) runRedis(ctx context.Context, publish func([]telematics.Change))
 // pauseRedis waits until the time has passed, and redisEvery since the flush began, or until the
 // context ends, or a caller awaits a report.
 func (t *Twins) pauseRedis(ctx context.Context, d time.Duration, began time.Time) {
-	sleep(ctx, min(d, awaitedPause))
+	guard.Pause(ctx, min(d, awaitedPause))
 	more := max(d-awaitedPause, redisEvery-time.Since(began))
 	if more <= 0 {
 		return

@@ -159,17 +159,11 @@ func (o *owners) lookUp(ctx context.Context, units []telematics.Unit) (map[telem
 // watchMoves updates the cached owners of units that moved to or from a vehicle lately, or whose
 // vehicle moved to another agency, until the context ends.
 func (o *owners) watchMoves(ctx context.Context) error {
-	every := time.NewTicker(movesEvery)
-	defer every.Stop()
 	var outage guard.Outage
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-every.C:
-		}
+	for guard.Pause(ctx, movesEvery) {
 		outage.Note(ctx, o.breaker.Log, "moved vehicles not read", o.updateMoved(ctx))
 	}
+	return nil
 }
 
 // updateMoved reads the moves of the last 15 minutes. That is longer than an import takes, which

@@ -12,6 +12,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"motorpool/guard"
 	"motorpool/rental"
 	"motorpool/store/activity"
 	"motorpool/store/pg"
@@ -273,12 +274,10 @@ func awaitRetry(ctx context.Context, err error) error {
 	if !pg.IsContended(err) {
 		return err
 	}
-	select {
-	case <-time.After(importRetry):
-		return nil
-	case <-ctx.Done():
+	if !guard.Pause(ctx, importRetry) {
 		return errors.Join(ctx.Err(), err)
 	}
+	return nil
 }
 
 // lockImports waits until no other transaction writes what fleet files set.

@@ -2,8 +2,8 @@ package watch
 
 import (
 	"context"
-	"time"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 )
 
@@ -13,14 +13,9 @@ func (w *Watches) followBookings(ctx context.Context) error {
 	if w.Booked == nil || len(protocols) == 0 {
 		return nil
 	}
-	tick := time.NewTicker(readEvery)
-	defer tick.Stop()
 	for {
-		w.readBookings(ctx)
-		select {
-		case <-ctx.Done():
+		if w.readBookings(ctx); !guard.Pause(ctx, readEvery) {
 			return nil
-		case <-tick.C:
 		}
 	}
 }
