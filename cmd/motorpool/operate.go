@@ -31,9 +31,9 @@ func (v vehicle) call(ctx context.Context, method, path string, body any, header
 
 // commandOptions has the flags of commands to vehicles.
 type commandOptions struct {
-	Wait  *int   `env:"-" placeholder:"SECONDS" help:"How long the vehicle may take, 1 to 30 (default the service's)."`
-	Async bool   `env:"-" help:"Do not wait for the vehicle."`
-	Key   string `name:"idempotency-key" env:"-" placeholder:"KEY" help:"${operate_idempotency_key}."`
+	Wait  *int    `env:"-" placeholder:"SECONDS" help:"How long the vehicle may take, 1 to 30 (default the service's)."`
+	Async bool    `env:"-" help:"Do not wait for the vehicle."`
+	Key   *string `name:"idempotency-key" env:"-" placeholder:"KEY" help:"${operate_idempotency_key}."`
 }
 
 // headers returns the names and values of HTTP headers alternately.
@@ -48,8 +48,11 @@ func (m commandOptions) headers() ([]string, error) {
 	if m.Async {
 		headers = append(headers, "Prefer", "respond-async")
 	}
-	if m.Key != "" {
-		headers = append(headers, "Idempotency-Key", m.Key)
+	if m.Key != nil {
+		if *m.Key == "" { // of a script whose variable is not set
+			return nil, badUsage("--idempotency-key: want a name that is not empty")
+		}
+		headers = append(headers, "Idempotency-Key", *m.Key)
 	}
 	return headers, nil
 }

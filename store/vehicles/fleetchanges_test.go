@@ -228,10 +228,10 @@ func fields(kind string) (optional, needed []string) {
 	}
 	return []string{
 			"unit", "protocol", "installation", "status", "reason", "until", "brand", "model", "year", "color", "category", "image",
-			"features", "capabilities", "hourly_rate", "deposit",
+			"features", "hourly_rate", "deposit",
 		},
 		[]string{
-			"agency_id", "powertrain", "plate_number",
+			"agency_id", "powertrain", "plate_number", "capabilities",
 		}
 }
 

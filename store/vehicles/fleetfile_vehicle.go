@@ -157,7 +157,10 @@ func (p *part) serial(key string, recorded telematics.Unit) telematics.Unit {
 // capabilities reads the actions of a vehicle, and checks whether its unit has them.
 func (p *part) capabilities(key string, v *telematics.Vehicle, before telematics.Vehicle) {
 	v.Actions = []telematics.Action{}
-	if p.fields[key] == nil && !p.known {
+	switch raw := string(p.fields[key]); {
+	case raw == "null" && p.known:
+		p.problem(key, "cannot be cleared")
+	case (raw == "" || raw == "null") && !p.known:
 		p.problem(key, "missing")
 	}
 	recorded := make([]string, len(before.Actions))
