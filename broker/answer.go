@@ -191,11 +191,15 @@ func (b *Broker) handleAnswer(ctx context.Context, a *queuedAnswer) {
 }
 
 func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
-	assigned := true
+	assigned, said := true, *a
 	if a.answer.Command == telematics.NoCommand {
-		a.answer, assigned = b.bestEffort.Assign(
+		var err error
+		a.answer, assigned, err = b.bestEffort.Assign(
 			ctx, besteffort.Answer{Answer: a.answer, Unit: a.unit, At: a.at, Redelivered: a.redelivered},
 		)
+		if err != nil {
+			b.answerAgain(&said, err)
+		}
 	}
 	// A caller may read the state next, so the report is stored before the answer wakes it.
 	observation := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report}
@@ -211,11 +215,10 @@ func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
 	}
 	switch {
 	case !assigned:
-	case w != nil:
-		b.settle(ctx, a.unit, a.answer, a.at, w, reported)
-		return
-	case b.isPending(ctx, a.unit, a.answer.Command):
-		b.settle(ctx, a.unit, a.answer, a.at, nil, reported)
+	case w != nil || said.answer.Command == telematics.NoCommand || b.isPending(ctx, a.unit, a.answer.Command):
+		if err := b.settle(ctx, a.unit, a.answer, a.at, w, reported); err != nil {
+			b.answerAgain(&said, err)
+		}
 		return
 	case b.settled.contains(a.unit, a.answer):
 		// The unit repeats a recorded answer, because of a retransmission.
@@ -228,6 +231,19 @@ func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
 		}
 	}
 	reported(ctx)
+}
+
+// answerAgain handles an answer once more that Postgres has not taken, for as long as its unit gets
+// no other command: a unit repeats no answer that names no command.
+func (b *Broker) answerAgain(a *queuedAnswer, because error) {
+	if a.answer.Command != telematics.NoCommand || b.now().Sub(a.at) > telematics.AnswerWithin {
+		b.loseAnswer(a.unit, a.answer, because)
+		return
+	}
+	a.from = nil
+	time.AfterFunc(answerAgainAfter, func() {
+		_ = b.config.Guard.Do("queue answer again", func() { b.enqueue(b.answers, a) })
+	})
 }
 
 // isPending reports whether a caller may wait for the answer at another instance. The pending table
@@ -267,5 +283,7 @@ func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *un
 
 func (b *Broker) settleUncorrelated(ctx context.Context, s *unitAnswer) {
 	// Its report is stored, or about to be.
-	b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), noReport)
+	if err := b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), noReport); err != nil {
+		b.loseAnswer(s.unit, s.answer, err)
+	}
 }

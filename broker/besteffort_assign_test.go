@@ -313,22 +313,34 @@ func TestAssign_RedeliveredAnswerSettlesNothing(t *testing.T) {
 	})
 }
 
-// An answer that arrives while the record is unavailable is lost. So its command stays open, and
-// the unit gets no other.
-func TestAssign_AnswerWhileTheRecordIsUnavailableSettlesNothing(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.addTruck(nil)
-		w.truckAnswers(0, time.Second, "answer done")
-		w.Break(errRefused, "AwaitingAnswer")
-		c, err := w.sendToTruck(0, telematics.Lock)
-		w.wantCode(err, telematics.CommandTimeout)
-		w.Break(nil, "AwaitingAnswer")
-		_, err = w.sendToTruck(0, telematics.Lock)
-		w.wantCode(err, telematics.CommandInProgress)
-		if err.Command != c.ID {
-			t.Errorf("%+v, want a refusal that names the first command", err)
-		}
-	})
+// An answer that arrives while the record is unavailable is handled once that is available: its
+// unit does not repeat it. Until then its command stays open, and the unit gets no other.
+func TestAssign_AnswerWhileTheRecordIsUnavailable(t *testing.T) {
+	for _, unavailable := range []string{"AwaitingAnswer", "Settle"} {
+		inWorld(t, 1, func(w *world) {
+			w.addTruck(nil)
+			w.truckAnswers(0, time.Second, "answer done")
+			w.Break(errRefused, unavailable)
+			time.AfterFunc(5*time.Second, func() { w.Break(nil, unavailable) })
+			_, err := w.sendToTruck(0, telematics.Lock)
+			w.wantCode(err, "")
+
+			w.truckAnswers(0, time.Second, "answer gone")
+			w.Break(errRefused, unavailable)
+			c, err := w.sendToTruck(0, telematics.Lock)
+			w.wantCode(err, telematics.CommandTimeout)
+			_, err = w.sendToTruck(0, telematics.Lock)
+			w.wantCode(err, telematics.CommandInProgress)
+			w.Break(nil, unavailable)
+			time.Sleep(3 * time.Second) // the answer ends the wait for it
+			_, err = w.sendToTruck(0, telematics.Lock)
+			w.wantCode(err, telematics.CommandTimeout)
+			lost := w.count(`motorpool_dropped_total{kind="answer", reason="not_stored"}`)
+			if c = w.record(c.ID); c.State == telematics.Succeeded || c.State.IsOpen() || lost != 0 {
+				t.Errorf("%s: %+v, want unknown or failed; %d answers lost, want none", unavailable, c, lost)
+			}
+		})
+	}
 }
 
 func TestAssign_AUnitOfProtocolV1IsNotAffected(t *testing.T) {

@@ -21,11 +21,12 @@ func (b *Broker) storeSettlement(ctx context.Context, s delivery.Settlement) (*t
 }
 
 // settle settles the command of an answer, as far as the lifecycle allows, calls reported, and
-// wakes the waiter: w, or, for nil, one at another instance, if there is one.
+// wakes the waiter: w, or, for nil, one at another instance, if there is one. Its error is that of
+// Postgres.
 func (b *Broker) settle(
 	ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter,
 	reported func(context.Context),
-) {
+) error {
 	finding := delivery.Settlement{
 		Command: a.Command, Unit: unit, State: a.Settles(), // [ACK-4]
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
@@ -38,7 +39,7 @@ func (b *Broker) settle(
 	ctx, here := b.joinTrace(ctx, unit, a, w)
 	if w != nil && a.State == telematics.Received && a.Report == nil && w.progress().Attempts > 0 {
 		b.markReceived(ctx, unit, a, w, at)
-		return
+		return nil
 	}
 	if w != nil {
 		if !a.State.IsOpen() && unit == w.command.Unit {
@@ -58,11 +59,6 @@ func (b *Broker) settle(
 	reporting.End()
 	switch {
 	case err != nil:
-		b.metrics.drop(ingest.Answer, notStored, 1)
-		b.config.Logger.WarnContext(
-			ctx, "answer not stored, only a unit of protocol v1 repeats it", "unit", unit, "command", a.Command,
-			"request_id", requestOf(finding.Known), "state", a.State, "err", err,
-		)
 	case !ok:
 		b.metrics.answersWithoutEffect.Inc()
 		if b.noteUnrecorded(ctx, unit, a, at) {
@@ -77,6 +73,16 @@ func (b *Broker) settle(
 		b.countSettled(ctx, c)
 		b.wake(ctx, c)
 	}
+	return err
+}
+
+// loseAnswer counts and logs an answer that Postgres has not taken.
+func (b *Broker) loseAnswer(unit telematics.Unit, a telematics.Answer, err error) {
+	b.metrics.drop(ingest.Answer, notStored, 1)
+	b.config.Logger.Warn(
+		"answer not stored, only a unit of protocol v1 repeats it", "unit", unit, "command", a.Command,
+		"state", a.State, "err", err,
+	)
 }
 
 // markReceived notes in the waiter that the unit has its command. That is stored a moment later, or
@@ -156,11 +162,7 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 	result, err := b.config.Unrecorded.StoreUnrecorded(ctx, delivery.Unrecorded{Unit: unit, Answer: a, At: at})
 	switch {
 	case err != nil:
-		b.metrics.drop(ingest.Answer, notStored, 1)
-		b.config.Logger.Warn(
-			"answer not stored, only a unit of protocol v1 repeats it", "unit", unit, "command", a.Command,
-			"state", a.State, "err", err,
-		)
+		b.loseAnswer(unit, a, err)
 		return false
 	case result.Noted:
 		b.metrics.answersUnrecorded.Inc()

@@ -125,6 +125,9 @@ const (
 	// to commands in flight here, so that a pending table that does not answer does not stop them;
 	// a choice. 2: twice as many goroutines that are mostly idle. 8: too few while Redis hangs.
 	firstShare = 4
+	// Time after which an answer that Postgres has not taken is handled again; a choice. Half: more
+	// attempts during an outage. Double: a command is settled up to 2 s after one.
+	answerAgainAfter = time.Second
 	// Workers for uncorrelated answers, and as many for repeated results: fewer than Workers, and
 	// enough for a pending table that was emptied. Half: late answers wait for longer. Double: they
 	// take connections to Postgres from commands.

@@ -20,15 +20,13 @@ type Answer struct {
 // Assign returns the answer as that to the command of its unit which awaits one; false: it is to no
 // command. It reads Postgres, since memory and Redis could have an older command: Claim claims no
 // other for the unit while an answer to the last one may come. An answer that matches a settled
-// command ends the wait for it. The rule is in docs/promises.md.
-func (h *Handler) Assign(ctx context.Context, a Answer) (telematics.Answer, bool) {
+// command ends the wait for it. The rule is in docs/promises.md. Its error is that of the read.
+func (h *Handler) Assign(ctx context.Context, a Answer) (telematics.Answer, bool, error) {
 	reading, cancel := h.step(ctx)
 	defer cancel()
 	c, found, err := h.Commands.AwaitingAnswer(reading, a.Unit)
 	if err != nil {
-		h.answersToNone.Inc()
-		h.Logger.Warn("answer without a command not assigned, its command ends as unknown", "unit", a.Unit, "state", a.State, "err", err)
-		return a.Answer, false
+		return a.Answer, false, err
 	}
 	means, matches := a.State, found && !a.Redelivered && !a.At.Before(c.Requested)
 	if matches {
@@ -40,7 +38,7 @@ func (h *Handler) Assign(ctx context.Context, a Answer) (telematics.Answer, bool
 	case !c.State.IsOpen():
 		h.endWait(ctx, &c, a)
 		if c.State == telematics.Succeeded { // its vehicle has reported that before
-			return a.Answer, false
+			return a.Answer, false, nil
 		}
 		why = "it is late"
 	case h.IsUnpublished(c.ID) && h.mayRepeat(reading, &c, a):
@@ -53,11 +51,11 @@ func (h *Handler) Assign(ctx context.Context, a Answer) (telematics.Answer, bool
 		if a.Command, a.State = c.ID, means; means == telematics.Received {
 			a.Reason = ""
 		}
-		return a.Answer, true
+		return a.Answer, true, nil
 	}
 	h.answersToNone.Inc()
 	h.Logger.Info("answer without a command id settles nothing", "why", why, "unit", a.Unit, "state", a.State, "last", c.ID)
-	return a.Answer, false
+	return a.Answer, false, nil
 }
 
 // recognise reports whether an answer can be that to a command, and returns the state that it means
