@@ -195,7 +195,8 @@ func TestBooking_ChangesOfMoneyNeedAReason(t *testing.T) {
 	a := newBookingAPI(t)
 	for path := range money {
 		kind := map[bool]string{true: `,"kind":"other"`}[path == "/fees"]
-		for _, reason := range []string{"", `,"reason":null`, `,"reason":""`, `,"reason":"  "`, `,"reason":7`, `,"reason":"a\u0000b"`,
+		for _, reason := range []string{"", `,"reason":null`, `,"reason":""`, `,"reason":"  "`,
+			`,"reason":"\u200b\u202e"`, `,"reason":7`, `,"reason":"a\u0000b"`,
 			`,"reason":"` + strings.Repeat("é", 501) + `"`} {
 			a.post(adminBooking+path, withJSON(`{"amount":1`+kind+reason+`}`), keyed("k")).invalid("reason")
 		}

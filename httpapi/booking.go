@@ -392,10 +392,10 @@ func checkAmount(c *request.Call, wrong *contract.FieldErrors) {
 	}
 }
 
-// checkText adds an error for text that is blank, or has a NUL, which Postgres refuses.
+// checkText adds an error for text in which nothing is seen, or with a NUL, which Postgres refuses.
 func checkText(c *request.Call, name string, wrong *contract.FieldErrors) {
 	text := c.Text(name)
-	if strings.TrimSpace(text) == "" || strings.ContainsRune(text, 0) {
+	if telematics.Clean(text) == "" || strings.ContainsRune(text, 0) {
 		wrong.AddIfValid(name, "must be a string that is not blank, without NUL")
 	}
 }

@@ -51,7 +51,7 @@ func TestNotes_RefusalsAreRecorded(t *testing.T) {
 		a.post(target, withJSON(`{"text":"Scratched."}`), ofAgency(1)).wants(404, string(code))
 		like(t, a.lastEntry(), logged{Action: telematics.NoteAdd, Code: code, Outcome: telematics.NotExecuted, Agency: 1}, "entry")
 	}
-	for _, text := range []string{`null`, `""`, `"  \n"`, `"a\u0000b"`, `7`, `"` + strings.Repeat("x", 2001) + `"`} {
+	for _, text := range []string{`null`, `""`, `"  \n"`, `"\u200b"`, `"a\u0000b"`, `7`, `"` + strings.Repeat("x", 2001) + `"`} {
 		a.post("/api/v1/admin/vehicles/42/notes", withJSON(`{"text":`+text+`}`)).invalid("text")
 	}
 	a.history.err = gone{}

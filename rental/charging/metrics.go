@@ -19,7 +19,7 @@ type metrics struct {
 	failures struct{ outcomeUnknown, busy, refused prometheus.Counter }
 
 	notices prometheus.Counter
-	handled struct{ chargeChecked, chargeFinal, cardChecked, unknownObject, failed prometheus.Counter }
+	handled struct{ chargeChecked, chargeFinal, cardChecked, disputed, unknownObject, failed prometheus.Counter }
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -68,13 +68,14 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 
 	handled := vector(
 		"motorpool_payment_notices_handled_total",
-		"What notices of the payment processor led to. charge_final: nothing changes the charge any more; unknown_object: "+
-			"nothing on record; failed: the notice comes again.",
+		"What notices of the payment processor led to. charge_final: nothing changes the charge any more; disputed: the audit "+
+			"log of its booking has it; unknown_object: nothing on record; failed: the notice comes again.",
 		"result",
 	)
 	m.handled.chargeChecked = handled.WithLabelValues("charge_checked")
 	m.handled.chargeFinal = handled.WithLabelValues("charge_final")
 	m.handled.cardChecked = handled.WithLabelValues("card_checked")
+	m.handled.disputed = handled.WithLabelValues("disputed")
 	m.handled.unknownObject = handled.WithLabelValues("unknown_object")
 	m.handled.failed = handled.WithLabelValues("failed")
 	return m

@@ -72,7 +72,7 @@ func (c *Collector) dispute(ctx context.Context, n rental.Notice) error {
 	case !known:
 		c.metrics.handled.unknownObject.Inc()
 	default:
-		c.metrics.handled.chargeChecked.Inc()
+		c.metrics.handled.disputed.Inc()
 		c.Logger.Warn("payment is disputed, answer its bank in the processor's dashboard",
 			"notice", n.ID, "type", n.Type, "intent", n.Object)
 	}

@@ -52,7 +52,8 @@ func TestNotice_DisputeIsInTheAuditLog(t *testing.T) {
 		w.notify("2", rental.AboutDispute, "pi_other")
 		w.after(time.Minute)
 		last := w.ledger.Entries()[len(w.ledger.Entries())-1]
-		if last.Action != rental.ChargeDispute || last.Booking != 1 || metric(t, c, unknownNotices) != 1 || w.notices.Open() != 0 {
+		if last.Action != rental.ChargeDispute || last.Booking != 1 || metric(t, c, unknownNotices) != 1 || w.notices.Open() != 0 ||
+			metric(t, c, `payment_notices_handled_total{result="disputed"}`) != 1 || metric(t, c, wokenNotices) != 0 {
 			t.Errorf("the last entry %+v, %d notices open", last, w.notices.Open())
 		}
 	})
