@@ -55,6 +55,10 @@ func TestPage_LoadsOnlyFilesOfTheProgram(t *testing.T) {
 			t.Errorf("%s is cached as %q", relative, file.Header().Get("Cache-Control"))
 		}
 	}
+	_, body, _ := strings.Cut(page.Body.String(), "<body>")
+	if !strings.Contains(body, "<noscript>") || !strings.Contains(body, "<p role") {
+		t.Errorf("the page is blank while it is loaded:\n%s", body)
+	}
 	if strings.Contains(page.Body.String(), "<script>") || strings.Contains(page.Body.String(), "<style") ||
 		strings.Contains(page.Body.String(), "://") {
 		t.Errorf("the page has inline content or an address of another host:\n%s", page.Body)

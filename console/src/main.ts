@@ -7,12 +7,15 @@ import { language } from './texts/index.svelte';
 
 void prefetch(route.path); // while the texts are loaded
 language.begin().then(
-  () => mount(App, { target: document.body }),
+  () => {
+    document.body.replaceChildren(); // what index.html says meanwhile
+    mount(App, { target: document.body });
+  },
   () => {
     // There are no texts to say it with.
     const again = document.createElement('button');
     again.textContent = 'The console could not be loaded. Load it again';
     again.onclick = () => location.reload();
-    document.body.append(again);
+    document.body.replaceChildren(again);
   },
 );
