@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"motorpool/internal/app"
-	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
 )
 
@@ -45,49 +43,15 @@ func (s *stack) refused(config app.Config) error {
 
 func TestServe_RefusesAPostgresThatMayLoseCommits(t *testing.T) {
 	t.Parallel()
-	s := frailStack(t, 1)
-	config := s.config()
-	config.AllowUnsafePostgres = false
-	// The instance accepted no request, so it does not wait for a load balancer.
-	config.Drain = 70 * time.Second
-	if err := s.refused(config); !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off") ||
-		!strings.Contains(err.Error(), "--allow-unsafe-postgres") {
-		t.Errorf("Serve = %v, want ErrUnsuitable for fsync=off", err)
-	}
-}
-
-func TestServe_RefusesAPoolerThatSharesConnections(t *testing.T) {
-	devstack.NeedServer(t, devstack.PgBouncerServer)
-	t.Parallel()
-	s := frailStack(t, 1)
-	address, err := url.Parse(s.database)
-	s.must(err)
-	pooler, err := devstack.StartPgBouncer(t.Context(), s.postgres, "transaction")
-	s.must(err)
-	t.Cleanup(func() { s.must(pooler.Close()) })
+	s := embeddedStack(t, 1) // on a server without fsync
 	for _, migrate := range []bool{true, false} {
 		config := s.config()
-		config.DatabaseURL, config.Migrate = app.Secret(pooler.URL(strings.TrimPrefix(address.Path, "/"))), migrate
-		if err := s.refused(config); !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction") {
-			t.Errorf("Serve = %v, want ErrUnsuitable for pool_mode=transaction", err)
+		config.AllowUnsafePostgres, config.Migrate = false, migrate
+		// The instance accepted no request, so it does not wait for a load balancer.
+		config.Drain = 70 * time.Second
+		if err := s.refused(config); !errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "fsync=off") ||
+			!strings.Contains(err.Error(), "--allow-unsafe-postgres") {
+			t.Errorf("Serve = %v, want ErrUnsuitable for fsync=off", err)
 		}
-	}
-}
-
-func TestServe_WorksThroughAPoolerThatKeepsSessions(t *testing.T) {
-	devstack.NeedServer(t, devstack.PgBouncerServer)
-	t.Parallel()
-	s := frailStack(t, 1)
-	address, err := url.Parse(s.database)
-	s.must(err)
-	pooler, err := devstack.StartPgBouncer(t.Context(), s.postgres, "session")
-	s.must(err)
-	t.Cleanup(func() { s.must(pooler.Close()) })
-	i := s.serve(func(c *app.Config) {
-		c.DatabaseURL = app.Secret(pooler.URL(strings.TrimPrefix(address.Path, "/")))
-	})
-	s.drive(nil, healthy)
-	if r := i.control(1, "lock"); r.status != http.StatusOK {
-		t.Errorf("a command through the pooler: %d %+v", r.status, r.Error)
 	}
 }

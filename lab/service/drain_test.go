@@ -149,6 +149,11 @@ func TestDrain_ServesRequestsAndIsNotReady(t *testing.T) {
 			t.Errorf("%s on the health listener: %d, want 404", path, status)
 		}
 	}
+	for _, base := range []string{i.internal, i.base} { // profiles are off by default
+		if status, _ := i.fetch(base + "/debug/pprof/"); status != http.StatusNotFound {
+			t.Errorf("%s: %d, want 404", base, status)
+		}
+	}
 	begin := time.Now()
 	done := make(chan struct{})
 	go func() { i.stop(); close(done) }()

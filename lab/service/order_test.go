@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"motorpool/simulator"
 	"motorpool/telematics"
 )
 
@@ -20,48 +18,6 @@ func commandOf(t *testing.T, r reply) command {
 		t.Fatalf("%d %s: %v", r.status, r.Data, err)
 	}
 	return c
-}
-
-func TestCommand_RepeatedRequestIsAnsweredByEveryInstance(t *testing.T) {
-	t.Parallel()
-	s := startStack(t, 1)
-	var recorder simulator.Recorder
-	instances := []*instance{s.serve(), s.serve()}
-	s.drive(&recorder, slow(2*time.Second))
-	var mu sync.Mutex
-	codes := map[string]int{}
-	var callers sync.WaitGroup
-	for n := range 10 {
-		callers.Go(func() {
-			r := instances[n%2].control(1, telematics.Lock, "Idempotency-Key", "night-round-1")
-			mu.Lock()
-			defer mu.Unlock()
-			codes[r.Error.Code]++
-		})
-	}
-	callers.Wait()
-	if codes[""] != 1 || codes["idempotency_in_progress"] != 9 {
-		s.Errorf("ten concurrent calls with one key: %v", codes)
-	}
-	for _, i := range instances {
-		r := i.control(1, telematics.Lock, "Idempotency-Key", "night-round-1")
-		if r.status != 200 || r.header.Get("Idempotency-Replayed") != "true" || commandOf(s.T, r).State != "succeeded" {
-			s.Errorf("the repeated request: %d %+v, %v", r.status, r.Error, r.header)
-		}
-		if r := i.control(1, telematics.Unlock, "Idempotency-Key", "night-round-1"); r.status != 422 ||
-			r.Error.Code != "idempotency_mismatch" {
-			s.Errorf("another request with the key: %d %+v", r.status, r.Error)
-		}
-	}
-	starts := 0
-	for _, e := range recorder.Events() {
-		if e.Kind == simulator.CommandStarted {
-			starts++
-		}
-	}
-	if starts != 1 {
-		s.Errorf("the car executed the command %d times, want once", starts)
-	}
 }
 
 func TestBulk_CommandsVehiclesConcurrently(t *testing.T) {
@@ -100,22 +56,6 @@ func TestBulk_CommandsVehiclesConcurrently(t *testing.T) {
 	})
 	if bulk.Summary.Executed != fleet {
 		s.Errorf("the summary is %+v, want all vehicles to have executed it: %+v", bulk.Summary, bulk.Items)
-	}
-}
-
-func TestCommand_LostAnswerIsFoundInTheNextReport(t *testing.T) {
-	t.Parallel()
-	s := startStack(t, 1)
-	s.interval = 2 * time.Second
-	i := s.serve()
-	s.drive(nil, func(id telematics.VehicleID) simulator.Profile {
-		p := healthy(id)
-		p.Faults.DropAnswer = simulator.Always
-		return p
-	})
-	r := i.control(1, telematics.Lock)
-	if r.status != 200 || commandOf(s.T, r).Late {
-		s.Errorf("status %d, %+v; want an executed command that is not late", r.status, r.Error)
 	}
 }
 

@@ -2,15 +2,12 @@ package service_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
-	"github.com/google/uuid"
 
-	"motorpool/internal/app"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/telematics"
@@ -86,33 +83,4 @@ func (s *stack) whisper(unit telematics.Unit, channel v1.Channel, payload []byte
 		}
 	}
 	client.Disconnect(100)
-}
-
-func TestCommand_AnswerAfterTheTimeoutIsStoredWithASecondEntry(t *testing.T) {
-	t.Parallel()
-	s := startStack(t, 1)
-	i := s.serve(func(c *app.Config) { c.Budget = 2 * time.Second })
-	r := i.control(1, telematics.Unlock)
-	if r.status != 504 || r.Error.Code != "command_timeout" || r.Error.Outcome != "unknown" || r.retryAfter != "10" {
-		s.Fatalf("a vehicle that does not answer: %d %+v", r.status, r.Error)
-	}
-	s.whisper("car-1", v1.AckChannel, v1.EncodeAnswer(telematics.Answer{
-		Command: uuid.MustParse(r.Error.CommandID), State: telematics.Succeeded, At: time.Now(),
-	}))
-	var c command
-	s.eventually(5*time.Second, "settled", func() bool {
-		i.get("/api/v1/admin/commands/"+r.Error.CommandID, &c)
-		return c.State == "succeeded"
-	})
-	if !c.Late || c.Outcome != "executed" {
-		s.Errorf("the command is %+v, want it late and executed", c)
-	}
-	var lines []struct {
-		Code    *string `json:"code"`
-		Outcome string  `json:"outcome"`
-	}
-	i.get("/api/v1/admin/activity?vehicle_id=1&action=command.unlock", &lines)
-	if got := fmt.Sprint(len(lines)); got != "2" || lines[0].Outcome != "executed" || lines[1].Outcome != "unknown" {
-		s.Errorf("the audit log has %+v, want executed after unknown", lines)
-	}
 }

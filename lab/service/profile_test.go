@@ -34,16 +34,6 @@ func TestProfiles_OnlyOnTheInternalListener(t *testing.T) {
 	}
 }
 
-func TestProfiles_OffByDefault(t *testing.T) {
-	t.Parallel()
-	i := embeddedStack(t, 1).serve(func(c *app.Config) { c.Health = "127.0.0.1:0" })
-	for _, base := range []string{i.internal, i.health, i.base} {
-		if status, _ := i.fetch(base + "/debug/pprof/"); status != http.StatusNotFound {
-			t.Errorf("%s: %d, want 404", base, status)
-		}
-	}
-}
-
 // A process can run one trace at a time: this test runs before those that are parallel.
 func TestProfiles_TraceHasAllStepsOfACommand(t *testing.T) {
 	s := startStack(t, 1)
