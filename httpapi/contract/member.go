@@ -51,7 +51,7 @@ func (f *FieldErrors) refuseUnknownOf(path string, schema *openapi3.Schema, list
 // refuseUnknownQuery adds an error for each query parameter that the operation does not have: if a
 // misspelt one were ignored, the request would affect or return more than its caller wanted, such
 // as the halt of all agencies or the bookings of all clients.
-func (f *FieldErrors) refuseUnknownQuery(spec openapi3.Operation, sent url.Values) {
+func (f *FieldErrors) refuseUnknownQuery(spec *openapi3.Operation, sent url.Values) {
 	var known []string
 	for _, ref := range spec.Parameters {
 		if ref.Value.In == openapi3.ParameterInQuery {

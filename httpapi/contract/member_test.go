@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -11,6 +12,15 @@ import (
 	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
+
+func loadDocument(t *testing.T) *Document {
+	t.Helper()
+	text, err := os.ReadFile("../openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return MustParse(text)
+}
 
 // An open object would accept unknown members, and the members of objects in a list are not
 // checked.
