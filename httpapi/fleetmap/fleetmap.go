@@ -12,7 +12,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -40,7 +39,6 @@ type Encoder struct {
 	text       bytes.Buffer // compressed
 	compressor *gzip.Writer
 	sum        hash.Hash // of the rows
-	row        []byte
 	vehicles   int
 	models     []string // of all rows, each once: a row has an index into them
 	places     map[string]int
@@ -65,43 +63,25 @@ func New() (*Encoder, error) {
 
 // Add adds the row of a vehicle. Its error is that of New.
 func (e *Encoder) Add(m telematics.Marker) error {
-	row := e.row[:0]
-	if e.vehicles > 0 {
-		row = append(row, ',')
-	}
-	e.vehicles++
-	row = append(row, '[')
-	row = strconv.AppendInt(row, int64(m.ID), 10)
-	row = appendInt(row, int64(m.Agency))
-	row = appendInt(row, int64(slices.Index(telematics.VehicleStatuses, m.Status)))
-	row = appendInt(row, int64(slices.Index(telematics.PresenceStatuses, m.Connectivity)))
+	var latitude, longitude, energy any
 	if m.Position != nil {
-		row = appendNumber(row, m.Position.Latitude, 1e5)
-		row = appendNumber(row, m.Position.Longitude, 1e5)
-	} else {
-		row = append(row, ",null,null"...)
+		latitude, longitude = round(m.Position.Latitude, 1e5), round(m.Position.Longitude, 1e5)
 	}
-	row = appendTime(row, m.LocatedAt)
-	row = appendBool(row, m.Locked)
 	if m.Energy != nil {
-		row = appendNumber(row, *m.Energy, 10)
-	} else {
-		row = append(row, ",null"...)
+		energy = round(*m.Energy, 10)
 	}
-	row = appendTime(row, m.LastSeen)
-	row = appendTime(row, m.LockedAt)
-	row = appendTime(row, m.EnergyAt)
-	row, err := appendText(row, m.Plate)
+	row, err := json.Marshal([]any{
+		m.ID, m.Agency, slices.Index(telematics.VehicleStatuses, m.Status), slices.Index(telematics.PresenceStatuses, m.Connectivity),
+		latitude, longitude, seconds(m.LocatedAt), bit(m.Locked), energy, seconds(m.LastSeen), seconds(m.LockedAt), seconds(m.EnergyAt),
+		text(m.Plate), e.place(strings.TrimSpace(m.Brand + " " + m.Model)), text(string(m.Unit)),
+		slices.Index(telematics.Powertrains, m.Powertrain), bit(m.Charging), seconds(m.ChargingAt),
+	})
 	if err != nil {
 		return err
 	}
-	row = appendInt(row, int64(e.place(strings.TrimSpace(m.Brand+" "+m.Model))))
-	if row, err = appendText(row, string(m.Unit)); err != nil {
-		return err
+	if e.vehicles++; e.vehicles > 1 {
+		row = slices.Insert(row, 0, ',')
 	}
-	row = appendInt(row, int64(slices.Index(telematics.Powertrains, m.Powertrain)))
-	row = append(appendTime(appendBool(row, m.Charging), m.ChargingAt), ']')
-	e.row = row
 	_, _ = e.sum.Write(row) // never fails
 	_, err = e.compressor.Write(row)
 	return err
@@ -119,40 +99,34 @@ func (e *Encoder) place(model string) int {
 	return at
 }
 
-// appendText appends a text, or null for an empty one.
-func appendText(row []byte, text string) ([]byte, error) {
-	if text == "" {
-		return append(row, ",null"...), nil
+// round returns n, rounded to a multiple of 1/of.
+func round(n, of float64) float64 { return math.Round(n*of) / of }
+
+// text returns null for an empty text.
+func text(s string) any {
+	if s == "" {
+		return nil
 	}
-	encoded, err := json.Marshal(text)
-	return append(append(row, ','), encoded...), err
+	return s
 }
 
-// appendBool appends 1, 0, or null.
-func appendBool(row []byte, is *bool) []byte {
+// bit returns 1, 0, or null.
+func bit(is *bool) any {
 	switch {
 	case is == nil:
-		return append(row, ",null"...)
+		return nil
 	case *is:
-		return append(row, ",1"...)
-	default:
-		return append(row, ",0"...)
+		return 1
 	}
+	return 0
 }
 
-func appendInt(row []byte, n int64) []byte { return strconv.AppendInt(append(row, ','), n, 10) }
-
-// appendNumber appends n, rounded to a multiple of 1/of.
-func appendNumber(row []byte, n, of float64) []byte {
-	return strconv.AppendFloat(append(row, ','), math.Round(n*of)/of, 'f', -1, 64)
-}
-
-// appendTime appends seconds since 1970, or null.
-func appendTime(row []byte, at time.Time) []byte {
+// seconds returns seconds since 1970, or null.
+func seconds(at time.Time) any {
 	if at.IsZero() {
-		return append(row, ",null"...)
+		return nil
 	}
-	return appendInt(row, at.Unix())
+	return at.Unix()
 }
 
 // Vehicles returns the number of rows.
@@ -190,10 +164,10 @@ func (e *Encoder) Close(message, requestID, timestamp string) ([]byte, error) {
 
 // Expand writes an answer of Close, decompressed. Its error is the writer's.
 func Expand(w io.Writer, compressed []byte) error {
-	text, err := gzip.NewReader(bytes.NewReader(compressed))
+	expanded, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(w, text) //nolint:gosec // our own data, streamed
+	_, err = io.Copy(w, expanded) //nolint:gosec // our own data, streamed
 	return err
 }
