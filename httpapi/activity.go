@@ -116,22 +116,27 @@ func (a audit) recordDurably(c *request.Call, entry telematics.Activity) error {
 
 // recordList adds the entry of a read of a list of vehicles or units, with its filter and the
 // number of things in the answer. It blocks until the entry is durable.
-func (a audit) recordList(c *request.Call, agency telematics.AgencyID, visible bool, things string, n int, filters ...string) error {
+func (a audit) recordList(c *request.Call, things string, n int, filters ...string) error {
+	entry := c.Entry(telematics.VehiclesRead, 0)
+	if agency := c.NamedAgency(); c.Actor.Sees(agency) {
+		entry.Agency = agency
+	}
+	entry.Outcome, entry.Details = telematics.Executed, map[string]any{"filter": filterOf(c, filters...), things: n}
+	return a.recordDurably(c, entry)
+}
+
+// filterOf returns the agency of a query, and some of its parameters, for the audit log.
+func filterOf(c *request.Call, names ...string) map[string]any {
 	filter := map[string]any{}
-	for _, name := range filters {
+	for _, name := range names {
 		if value := c.QueryParam(name); value != "" {
 			filter[name] = value
 		}
 	}
-	entry := c.Entry(telematics.VehiclesRead, 0)
-	if agency != 0 {
+	if agency := c.NamedAgency(); agency != 0 {
 		filter["agency_id"] = int64(agency)
 	}
-	if visible {
-		entry.Agency = agency
-	}
-	entry.Outcome, entry.Details = telematics.Executed, map[string]any{"filter": filter, things: n}
-	return a.recordDurably(c, entry)
+	return filter
 }
 
 // refused records that a request has changed nothing, or that this is unknown, and returns its

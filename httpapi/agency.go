@@ -52,12 +52,9 @@ func listOfAgency[T, B any](
 	position func(T) int64, body func(T) B,
 ) error {
 	p := c.Page(list)
-	var found []T
-	if agency, visible := c.QueryAgency(); visible {
-		var err error
-		if found, err = read(c.Ctx(), telematics.AgencyQuery{Agency: agency, Page: p.Query()}); err != nil {
-			return err
-		}
+	found, err := read(c.Ctx(), telematics.AgencyQuery{Agency: c.QueryAgency(), Page: p.Query()})
+	if err != nil {
+		return err
 	}
 	listed, meta := request.Cut(p, found, position)
 	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), thing), resource.List(listed, body), meta)

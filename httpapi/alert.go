@@ -31,18 +31,13 @@ func (a alertHandlers) list(c *request.Call) error {
 	query.Page = p.Query()
 	query.State, query.Severity = alerts.State(c.QueryParam("state")), alerts.Severity(c.QueryParam("severity"))
 	query.Rule, query.Vehicle = alerts.Rule(c.QueryParam("rule")), telematics.VehicleID(c.QueryInteger("vehicle_id"))
-	var found []alerts.Alert
-	var visible bool
-	if query.Agency, visible = c.QueryAgency(); visible {
-		var err error
-		if found, err = a.store.Find(c.Ctx(), query); err != nil {
-			return err
-		}
+	query.Agency = c.QueryAgency()
+	found, err := a.store.Find(c.Ctx(), query)
+	if err != nil {
+		return err
 	}
 	listed, meta := request.Cut(p, found, func(a alerts.Alert) int64 { return a.No })
-	if err := a.audit.recordList(
-		c, query.Agency, visible, "alerts", len(listed), "state", "severity", "rule", "vehicle_id",
-	); err != nil {
+	if err := a.audit.recordList(c, "alerts", len(listed), "state", "severity", "rule", "vehicle_id"); err != nil {
 		return err
 	}
 	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "alert"), resource.List(listed, resource.NewAlert), meta)

@@ -191,20 +191,16 @@ func changed(activity string, d rental.BookingDetails) string {
 // list answers GET /admin/bookings.
 func (b bookings) list(c *request.Call) error {
 	p := c.Page("bookings")
-	var found []rental.BookingDetails
-	if agency, visible := c.QueryAgency(); visible {
-		var err error
-		found, err = b.record.FindBookings(c.Ctx(), rental.BookingQuery{
-			Agency:    agency,
-			Reference: strings.ToUpper(c.QueryParam("reference")),
-			Client:    c.QueryParam("client"),
-			State:     rental.BookingState(c.QueryParam("status")),
-			Vehicle:   telematics.VehicleID(c.QueryInteger("vehicle_id")),
-			Page:      p.Query(),
-		})
-		if err != nil {
-			return err
-		}
+	found, err := b.record.FindBookings(c.Ctx(), rental.BookingQuery{
+		Agency:    c.QueryAgency(),
+		Reference: strings.ToUpper(c.QueryParam("reference")),
+		Client:    c.QueryParam("client"),
+		State:     rental.BookingState(c.QueryParam("status")),
+		Vehicle:   telematics.VehicleID(c.QueryInteger("vehicle_id")),
+		Page:      p.Query(),
+	})
+	if err != nil {
+		return err
 	}
 	now := c.Now()
 	listed, meta := request.Cut(p, found, position)
@@ -219,12 +215,9 @@ const utilisedFor = 7 * 24 * time.Hour
 func (b bookings) utilisation(c *request.Call) error {
 	to := c.Now()
 	from := to.Add(-utilisedFor)
-	var found []rental.Use
-	if agency, visible := c.QueryAgency(); visible {
-		var err error
-		if found, err = b.record.Utilisation(c.Ctx(), agency, from, to); err != nil {
-			return err
-		}
+	found, err := b.record.Utilisation(c.Ctx(), c.QueryAgency(), from, to)
+	if err != nil {
+		return err
 	}
 	body := resource.NewUtilisation(found, from, to, c.QueryParam("by") == "vehicle")
 	return c.Answer(fmt.Sprintf("%v rental hours of %s", body.UsedHours, request.Plural(len(found), "vehicle")), body)
@@ -236,12 +229,9 @@ func (b bookings) freeVehicles(c *request.Call) error {
 	if err := at.Check(c.Now(), 0, "from", "to"); err != nil {
 		return asFields(err)
 	}
-	var free []rental.Booking
-	if agency, visible := c.QueryAgency(); visible {
-		var err error
-		if free, err = b.record.FindFree(c.Ctx(), agency, at, c.Now()); err != nil {
-			return err
-		}
+	free, err := b.record.FindFree(c.Ctx(), c.QueryAgency(), at, c.Now())
+	if err != nil {
+		return err
 	}
 	return c.Answer(request.Plural(len(free), "vehicle"), resource.List(free, resource.NewFreeVehicle))
 }

@@ -82,7 +82,7 @@ func (b *bookings) FindBookings(_ context.Context, q rental.BookingQuery) ([]ren
 
 // Utilisation implements httpapi.Bookings: agency 1 has one vehicle that was rented for 42 hours.
 func (b *bookings) Utilisation(_ context.Context, agency telematics.AgencyID, from, to time.Time) ([]rental.Use, error) {
-	if agency > 1 {
+	if !of(agency, 1) {
 		return nil, b.err
 	}
 	return []rental.Use{{Vehicle: 42, Rented: to.Sub(from) / 4}}, b.err
@@ -91,12 +91,15 @@ func (b *bookings) Utilisation(_ context.Context, agency telematics.AgencyID, fr
 // FindFree implements httpapi.Bookings: one of agency 1 is free.
 func (b *bookings) FindFree(_ context.Context, agency telematics.AgencyID, at rental.Span, now time.Time) ([]rental.Booking, error) {
 	b.wanted = rental.OfferQuery{Agency: agency, From: at.From, To: at.To, Now: now}
+	if !of(agency, 1) {
+		return nil, b.err
+	}
 	return []rental.Booking{details(func(*rental.BookingDetails) {}).Booking}, b.err
 }
 
 // FindClients implements httpapi.Bookings: agency 1 has a client.
 func (b *bookings) FindClients(_ context.Context, agency telematics.AgencyID, text string, limit int) ([]rental.Client, error) {
-	if agency > 1 || !strings.Contains("client-1", text) || limit < 1 {
+	if !of(agency, 1) || !strings.Contains("client-1", text) || limit < 1 {
 		return nil, b.err
 	}
 	return []rental.Client{{ID: 7, Agency: 1, Subject: "client-1"}}, b.err

@@ -82,17 +82,18 @@ func (o commands) list(c *request.Call) error {
 		return o.bulk(c)
 	}
 	p := c.Page(fleetCommands)
-	query, filter, visible := newCommandQuery(c)
+	query := newCommandQuery(c)
 	query.Limit, query.Before = p.QueryByID()
-	var found []telematics.Command
-	if visible {
-		var err error
-		if found, err = o.fleet.List(c.Ctx(), query); err != nil {
-			return err
-		}
+	found, err := o.fleet.List(c.Ctx(), query)
+	if err != nil {
+		return err
 	}
 	listed, meta := request.CutAt(p, found, func(c telematics.Command) string { return c.ID.String() })
 	entry := c.Entry(telematics.CommandsRead, query.Vehicle)
+	filter := filterOf(c, "state", "outcome", "actor", "from", "to")
+	if query.Vehicle != 0 {
+		filter["vehicle_id"] = int64(query.Vehicle)
+	}
 	entry.Agency, entry.Details = query.Agency, map[string]any{"filter": filter}
 	if err := o.audit.commandsRead(c, listed, entry); err != nil {
 		return err
@@ -100,36 +101,20 @@ func (o commands) list(c *request.Call) error {
 	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "command"), resource.NewCommands(listed), meta)
 }
 
-// newCommandQuery returns the query without its page, and the filter for the audit log entry.
-// visible is false if the actor may not see the agency of the query.
-func newCommandQuery(c *request.Call) (query telematics.CommandQuery, filter map[string]any, visible bool) {
-	query = telematics.CommandQuery{
-		Vehicle: telematics.VehicleID(
-			c.QueryInteger("vehicle_id"),
-		),
+// newCommandQuery returns the query without its page.
+func newCommandQuery(c *request.Call) telematics.CommandQuery {
+	query := telematics.CommandQuery{
+		Agency: c.QueryAgency(), Vehicle: telematics.VehicleID(c.QueryInteger("vehicle_id")),
 		Actor: c.QueryParam("actor"), From: c.QueryTime("from"), To: c.QueryTime("to"),
-	}
-	query.Agency, visible = c.QueryAgency()
-	filter = map[string]any{}
-	for _, name := range []string{"state", "outcome", "actor", "from", "to"} {
-		if value := c.QueryParam(name); value != "" {
-			filter[name] = value
-		}
-	}
-	if query.Vehicle != 0 {
-		filter["vehicle_id"] = int64(query.Vehicle)
-	}
-	if query.Agency != 0 {
-		filter["agency_id"] = int64(query.Agency)
 	}
 	states, outcome := c.QueryParam("state"), telematics.Outcome(c.QueryParam("outcome"))
 	if states == "" && outcome == "" {
-		return query, filter, visible
+		return query
 	}
 	query.States = slices.DeleteFunc(slices.Clone(telematics.States), func(s telematics.State) bool {
 		return states != "" && !slices.Contains(strings.Split(states, ","), string(s)) || outcome != "" && s.Outcome() != outcome
 	})
-	return query, filter, visible
+	return query
 }
 
 // order returns the handler of a control action. It answers when the command is settled, or, with

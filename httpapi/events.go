@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +66,7 @@ func (e events) follow(c *request.Call) error {
 // watch watches the vehicle to which a stream is limited, until end is called. A stream of many
 // vehicles watches none: it is unknown which of them its reader looks at.
 func (e events) watch(c *request.Call, f stream.Filter) (end func()) {
-	if f.Vehicle != 0 && !f.Nothing && (f.Kinds == nil || slices.Contains(f.Kinds, telematics.StatusEvent)) {
+	if f.Vehicle != 0 && (f.Kinds == nil || slices.Contains(f.Kinds, telematics.StatusEvent)) {
 		ctx, cancel := context.WithTimeout(c.Ctx(), e.readBudget)
 		defer cancel()
 		twin, err := e.fleet.Record(ctx, f.Vehicle)
@@ -92,38 +91,27 @@ func (e events) record(c *request.Call, filter stream.Filter, refusal error) err
 		entry.Outcome, entry.Code = telematics.NotExecuted, request.AsError(refusal).Code
 		return e.audit.History.Add(ctx, entry)
 	}
-	vehicles := 0
-	if !filter.Nothing {
-		entry.Agency = cmp.Or(filter.Agency, entry.Agency)
-		var err error
-		if vehicles, err = e.fleet.CountVehicles(ctx, filter.Agency, filter.Vehicle); err != nil {
-			return err
-		}
+	vehicles, err := e.fleet.CountVehicles(ctx, filter.Agency, filter.Vehicle)
+	if err != nil {
+		return err
 	}
-	entry.Outcome = telematics.Executed
-	entry.Details = map[string]any{"filter": describeFilter(filter), "vehicles": vehicles}
+	if filter.Agency != telematics.NoAgency {
+		entry.Agency = filter.Agency
+	}
+	described := filterOf(c)
+	if filter.Vehicle != 0 {
+		described["vehicle_id"] = int64(filter.Vehicle)
+	}
+	if filter.Kinds != nil {
+		described["event"] = filter.Kinds
+	}
+	entry.Outcome, entry.Details = telematics.Executed, map[string]any{"filter": described, "vehicles": vehicles}
 	return e.audit.History.Add(ctx, entry)
 }
 
-// describeFilter returns the filter for the audit log entry.
-func describeFilter(f stream.Filter) map[string]any {
-	described := map[string]any{}
-	if f.Agency != 0 {
-		described["agency_id"] = int64(f.Agency)
-	}
-	if f.Vehicle != 0 {
-		described["vehicle_id"] = int64(f.Vehicle)
-	}
-	if f.Kinds != nil {
-		described["event"] = f.Kinds
-	}
-	return described
-}
-
 func eventFilterOf(c *request.Call) stream.Filter {
-	agency, visible := c.QueryAgency()
 	filter := stream.Filter{
-		Agency: agency, Vehicle: telematics.VehicleID(c.QueryInteger("vehicle_id")), Nothing: !visible,
+		Agency: c.QueryAgency(), Vehicle: telematics.VehicleID(c.QueryInteger("vehicle_id")),
 		Persons: c.Level >= auth.Administrator,
 	}
 	if kinds := c.QueryParam("event"); kinds != "" {

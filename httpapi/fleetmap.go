@@ -17,35 +17,28 @@ import (
 
 // fleetMap answers GET /admin/fleet: the map markers of all vehicles.
 func (v vehicles) fleetMap(c *request.Call) error {
-	agency, visible := c.QueryAgency()
-	query := telematics.MarkerQuery{Agency: agency}
-	filter := map[string]any{}
-	if agency != 0 {
-		filter["agency_id"] = int64(agency)
-	}
+	query := telematics.MarkerQuery{Agency: c.QueryAgency()}
 	if text := c.QueryParam("bbox"); text != "" {
 		box, err := parseBox(text)
 		if err != nil {
 			return err
 		}
-		query.Box, filter["bbox"] = &box, text
+		query.Box = &box
 	}
 	encoder, err := fleetmap.New()
 	if err != nil {
 		return err
 	}
-	if visible {
-		// All vehicles are read, whatever the box has of them.
-		vehicles, err := v.fleet.CountVehicles(c.Ctx(), agency, 0)
-		if err != nil {
-			return err
-		}
-		if err := v.limits.PassMap(c, vehicles); err != nil {
-			return err
-		}
-		if err := v.fleet.Markers(c.Ctx(), query, encoder.Add); err != nil {
-			return err
-		}
+	// All vehicles are read, whatever the box has of them.
+	vehicles, err := v.fleet.CountVehicles(c.Ctx(), query.Agency, 0)
+	if err != nil {
+		return err
+	}
+	if err := v.limits.PassMap(c, vehicles); err != nil {
+		return err
+	}
+	if err := v.fleet.Markers(c.Ctx(), query, encoder.Add); err != nil {
+		return err
 	}
 	etag := encoder.ETag()
 	identify := func() {
@@ -56,12 +49,7 @@ func (v vehicles) fleetMap(c *request.Call) error {
 		identify()
 		return c.NoContent(http.StatusNotModified)
 	}
-	entry := c.Entry(telematics.VehiclesRead, 0)
-	entry.Outcome, entry.Details = telematics.Executed, map[string]any{"filter": filter, "vehicles": encoder.Vehicles()}
-	if visible {
-		entry.Agency = agency
-	}
-	if err := v.audit.recordDurably(c, entry); err != nil {
+	if err := v.audit.recordList(c, "vehicles", encoder.Vehicles(), "bbox"); err != nil {
 		return err
 	}
 	body, err := encoder.Close(request.Plural(encoder.Vehicles(), "vehicle"), c.ID.String(), resource.Timestamp(c.Now()))

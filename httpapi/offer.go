@@ -58,7 +58,7 @@ func (o offers) find(c *request.Call) error {
 	}
 	// The place is left out: it is where the client is.
 	err = o.audit.recordList(
-		c, c.Actor.Agency, true, "vehicles", len(body),
+		c, "vehicles", len(body),
 		"station_id", "from", "to", "category", "feature", "min_energy_percent", "min_range_km",
 	)
 	if err != nil {

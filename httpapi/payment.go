@@ -35,12 +35,9 @@ const mostClients = 20
 
 // clients answers GET /admin/clients.
 func (b bookings) clients(c *request.Call) error {
-	var found []rental.Client
-	if agency, visible := c.QueryAgency(); visible {
-		var err error
-		if found, err = b.record.FindClients(c.Ctx(), agency, c.QueryParam("q"), mostClients); err != nil {
-			return err
-		}
+	found, err := b.record.FindClients(c.Ctx(), c.QueryAgency(), c.QueryParam("q"), mostClients)
+	if err != nil {
+		return err
 	}
 	return c.Answer(request.Plural(len(found), "client"), resource.List(found, resource.NewClient))
 }
@@ -128,7 +125,7 @@ const chargeList = "charges" + request.ByID
 func (b bookings) charges(c *request.Call) error {
 	p := c.Page(chargeList)
 	query := rental.ChargeQuery{
-		Booking: rental.BookingID(c.QueryInteger("booking_id")), Client: c.QueryParam("client"),
+		Agency: c.QueryAgency(), Booking: rental.BookingID(c.QueryInteger("booking_id")), Client: c.QueryParam("client"),
 		From: c.QueryTime("from"), To: c.QueryTime("to"),
 	}
 	query.Limit, query.Before = p.QueryByID()
@@ -137,13 +134,9 @@ func (b bookings) charges(c *request.Call) error {
 			query.States = append(query.States, rental.ChargeState(state))
 		}
 	}
-	var found []rental.BookedCharge
-	var visible bool
-	if query.Agency, visible = c.QueryAgency(); visible {
-		var err error
-		if found, err = b.record.FindCharges(c.Ctx(), query); err != nil {
-			return err
-		}
+	found, err := b.record.FindCharges(c.Ctx(), query)
+	if err != nil {
+		return err
 	}
 	listed, meta := request.CutAt(p, found, func(c rental.BookedCharge) string { return c.ID.String() })
 	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "charge"), resource.List(listed, resource.NewBookedCharge), meta)

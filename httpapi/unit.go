@@ -19,20 +19,15 @@ type units struct {
 // list answers GET /admin/units.
 func (u units) list(c *request.Call) error {
 	p := c.Page("units")
-	query := telematics.UnitQuery{
-		Connectivity: telematics.PresenceStatus(c.QueryParam("connectivity")), Problem: telematics.UnitProblem(c.QueryParam("problem")),
-		Text: c.QueryParam("q"), SigningKey: u.signingKey(), Page: p.Query(),
-	}
-	var found []telematics.ListedUnit
-	var visible bool
-	if query.Agency, visible = c.QueryAgency(); visible {
-		var err error
-		if found, err = u.record.ListUnits(c.Ctx(), query); err != nil {
-			return err
-		}
+	found, err := u.record.ListUnits(c.Ctx(), telematics.UnitQuery{
+		Agency: c.QueryAgency(), Connectivity: telematics.PresenceStatus(c.QueryParam("connectivity")),
+		Problem: telematics.UnitProblem(c.QueryParam("problem")), Text: c.QueryParam("q"), SigningKey: u.signingKey(), Page: p.Query(),
+	})
+	if err != nil {
+		return err
 	}
 	listed, meta := request.Cut(p, found, func(u telematics.ListedUnit) int64 { return int64(u.Vehicle.ID) })
-	if err := u.audit.recordList(c, query.Agency, visible, "units", len(listed), "connectivity", "problem", "q"); err != nil {
+	if err := u.audit.recordList(c, "units", len(listed), "connectivity", "problem", "q"); err != nil {
 		return err
 	}
 	now := c.Now()

@@ -61,24 +61,19 @@ func (v vehicles) get(c *request.Call) error {
 // list answers GET /admin/vehicles.
 func (v vehicles) list(c *request.Call) error {
 	p := c.Page("vehicles")
-	agency, visible := c.QueryAgency()
-	query := telematics.VehicleQuery{
-		Agency:       agency,
+	found, err := v.fleet.Twins(c.Ctx(), telematics.VehicleQuery{
+		Agency:       c.QueryAgency(),
 		IDs:          queryIDs(c.QueryParam("ids")),
 		Status:       telematics.VehicleStatus(c.QueryParam("status")),
 		Connectivity: telematics.PresenceStatus(c.QueryParam("connectivity")),
 		Text:         c.QueryParam("q"),
 		Page:         p.Query(),
-	}
-	var found []telematics.Twin
-	if visible {
-		var err error
-		if found, err = v.fleet.Twins(c.Ctx(), query); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
 	twins, meta := request.Cut(p, found, func(t telematics.Twin) int64 { return int64(t.ID) })
-	if err := v.audit.recordList(c, query.Agency, visible, "vehicles", len(twins), "status", "connectivity", "q", "ids"); err != nil {
+	if err := v.audit.recordList(c, "vehicles", len(twins), "status", "connectivity", "q", "ids"); err != nil {
 		return err
 	}
 	now := c.Now()

@@ -27,6 +27,9 @@ func (a Actor) Sees(owner AgencyID) bool { return a.Agency == 0 || a.Agency == o
 // an administrator without one sees every agency.
 type AgencyID int64
 
+// NoAgency is an id that no agency has: a query for what belongs to it finds nothing.
+const NoAgency AgencyID = -1
+
 // ListedAgency is an agency with the numbers of its vehicles and stations.
 type ListedAgency struct {
 	Agency

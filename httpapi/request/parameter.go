@@ -54,12 +54,18 @@ func (c *Call) QueryTime(name string) time.Time {
 	return t
 }
 
-// QueryAgency returns the agency of the query, else the actor's; zero: all. It returns false if the
-// actor may not see that agency.
-func (c *Call) QueryAgency() (telematics.AgencyID, bool) {
-	own := c.Actor.Agency
-	agency := cmp.Or(telematics.AgencyID(c.QueryInteger("agency_id")), own)
-	return agency, own == 0 || own == agency
+// NamedAgency returns the agency of the query, else the actor's; zero: all.
+func (c *Call) NamedAgency() telematics.AgencyID {
+	return cmp.Or(telematics.AgencyID(c.QueryInteger("agency_id")), c.Actor.Agency)
+}
+
+// QueryAgency returns NamedAgency to select by. Instead of one that the actor may not see it
+// returns telematics.NoAgency, so that nothing is found.
+func (c *Call) QueryAgency() telematics.AgencyID {
+	if agency := c.NamedAgency(); c.Actor.Sees(agency) {
+		return agency
+	}
+	return telematics.NoAgency
 }
 
 // WantsRefresh reports whether a request wants the unit to report first. The contract accepts no

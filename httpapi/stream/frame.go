@@ -41,22 +41,21 @@ const (
 
 // Filter selects the events of a subscriber.
 type Filter struct {
-	Agency  telematics.AgencyID    // zero: all
+	Agency  telematics.AgencyID    // zero: all; NoAgency: no event at all
 	Vehicle telematics.VehicleID   // zero: all
 	Kinds   []telematics.EventKind // nil: all
-	Nothing bool                   // no event at all, for an agency that the subscriber may not see
 	Persons bool                   // also alerts about persons, which belong to no vehicle
 }
 
-// matches reports whether a subscriber gets a frame. All get a reset, even with Nothing; a halt of
-// all agencies matches any agency.
+// matches reports whether a subscriber gets a frame. All get a reset, even with NoAgency; a halt
+// of all agencies matches any other.
 func (f Filter) matches(e frame) bool {
 	if e.kind == telematics.ResetEvent {
 		return true
 	}
 	ofAll := e.kind == telematics.HaltEvent && e.agency == 0
 	aboutPerson := e.kind == telematics.AlertEvent && e.vehicle == 0
-	return !f.Nothing && (f.Persons || !aboutPerson) &&
+	return f.Agency != telematics.NoAgency && (f.Persons || !aboutPerson) &&
 		(f.Agency == 0 || f.Agency == e.agency || ofAll) &&
 		(f.Vehicle == 0 || f.Vehicle == e.vehicle) &&
 		(f.Kinds == nil || slices.Contains(f.Kinds, e.kind))
