@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -181,7 +180,7 @@ func (f *Feed) openStreams() float64 {
 // begin adds the latest events, when a Follow begins or its position in the log was lost. In the
 // latter case subscribers get a reset.
 func (f *Feed) begin(events []telematics.Event) {
-	_, last := f.ring.end()
+	_, last := f.ring.latest()
 	var added []telematics.Event
 	for _, e := range events {
 		if _, has := f.ring.find(e.ID); !has {
@@ -203,9 +202,7 @@ func (f *Feed) next(events []telematics.Event) {
 		return
 	}
 	f.metrics.followed.Add(float64(len(events)))
-	for part := range slices.Chunk(events, chunkEvents) {
-		f.ring.add(f.newChunk(part))
-	}
+	f.ring.add(f.newFrames(events))
 }
 
 // LimitError is returned if an actor has as many streams open as it may.

@@ -61,21 +61,20 @@ func (f Filter) matches(e frame) bool {
 		(f.Kinds == nil || slices.Contains(f.Kinds, e.kind))
 }
 
-// newChunk encodes events for all subscribers.
-func (f *Feed) newChunk(events []telematics.Event) *chunk {
-	var text bytes.Buffer
-	c := &chunk{frames: make([]frame, 0, len(events))}
-	for _, e := range events {
-		from := text.Len()
+// newFrames encodes events for all subscribers.
+func (f *Feed) newFrames(events []telematics.Event) []frame {
+	frames := make([]frame, len(events))
+	for i, e := range events {
 		body := f.Body(e)
 		if body == nil {
 			body = newNotice(e.At, eventsMissing)
 		}
+		var text bytes.Buffer
 		writeFrame(&text, e.ID, e.Kind, body)
-		c.frames = append(c.frames, frame{id: e.ID, kind: e.Kind, vehicle: e.Vehicle, agency: e.Agency, from: from, to: text.Len()})
+		// Cloned without the buffer's spare capacity.
+		frames[i] = frame{id: e.ID, kind: e.Kind, vehicle: e.Vehicle, agency: e.Agency, text: bytes.Clone(text.Bytes())}
 	}
-	c.text = bytes.Clone(text.Bytes()) // without the buffer's spare capacity
-	return c
+	return frames
 }
 
 // writeFrame adds one event in the form of server-sent events.

@@ -1,80 +1,62 @@
 package stream
 
 import (
-	"slices"
 	"sync"
 
 	"motorpool/telematics"
 )
 
-// frame is one encoded event in the text of its chunk.
+// frame is one event, encoded once for all subscribers. It does not change.
 type frame struct {
 	id      string
 	kind    telematics.EventKind
 	vehicle telematics.VehicleID
 	agency  telematics.AgencyID
-	from    int // in the chunk's text
-	to      int
+	text    []byte
 }
 
-// chunk is a run of events, encoded once for all subscribers. It does not change.
-type chunk struct {
-	seq    uint64
-	frames []frame
-	text   []byte
-}
-
-// cursor is a position: a chunk, and the number of its frames that were sent.
-type cursor struct {
-	chunk  uint64
-	frames int
-}
-
-// ring holds the latest events, for any number of subscribers that read at different speeds. Safe
-// for concurrent use.
+// ring holds the latest events, for any number of subscribers that read at different speeds. A
+// position is the number of events before it. Safe for concurrent use.
 type ring struct {
 	maxFrames int
 	maxBytes  int
 
 	mu     sync.RWMutex
-	chunks []*chunk // oldest first; their numbers have no gap
-	next   uint64   // number of the next chunk
-	ids    map[string]cursor
-	last   string // id of the latest event
-	frames int
+	frames []frame           // oldest first
+	end    uint64            // the position after the latest
+	after  map[string]uint64 // the positions after events, by id
+	last   string            // id of the latest event; empty: there is none yet
 	bytes  int
-	more   chan struct{} // closed by the next chunk
+	more   chan struct{} // closed when there are more
 }
 
 func newRing(maxFrames, maxBytes int) *ring {
-	return &ring{maxFrames: maxFrames, maxBytes: maxBytes, ids: map[string]cursor{}, more: make(chan struct{})}
+	return &ring{maxFrames: maxFrames, maxBytes: maxBytes, after: map[string]uint64{}, more: make(chan struct{})}
 }
 
-// add appends a chunk, and drops the oldest ones beyond the bounds. The latest stays, however large
+// add appends frames, and drops the oldest ones beyond the bounds. The latest stays, however large
 // it is.
-func (r *ring) add(c *chunk) {
+func (r *ring) add(frames []frame) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.seq = r.next
-	r.next++
-	r.chunks = append(r.chunks, c)
-	r.frames, r.bytes = r.frames+len(c.frames), r.bytes+len(c.text)
-	for i, f := range c.frames {
-		r.ids[f.id] = cursor{c.seq, i + 1}
-		r.last = f.id
+	for _, f := range frames {
+		r.end++
+		r.after[f.id], r.last = r.end, f.id
+		r.bytes += len(f.text)
 	}
-	for len(r.chunks) > 1 && (r.frames > r.maxFrames || r.bytes > r.maxBytes) {
+	r.frames = append(r.frames, frames...)
+	for len(r.frames) > 1 && (len(r.frames) > r.maxFrames || r.bytes > r.maxBytes) {
 		r.dropOldest()
 	}
 	close(r.more)
 	r.more = make(chan struct{})
 }
 
-// clear drops all chunks. It must be called without subscribers.
+// clear drops all frames. It must be called without subscribers.
 func (r *ring) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for len(r.chunks) > 0 {
+	for len(r.frames) > 0 {
 		r.dropOldest()
 	}
 	r.last = ""
@@ -82,42 +64,41 @@ func (r *ring) clear() {
 
 // dropOldest is called with the lock held.
 func (r *ring) dropOldest() {
-	oldest := r.chunks[0]
-	r.chunks = slices.Delete(r.chunks, 0, 1)
-	r.frames, r.bytes = r.frames-len(oldest.frames), r.bytes-len(oldest.text)
-	for _, f := range oldest.frames {
-		if r.ids[f.id].chunk == oldest.seq { // otherwise a later chunk has the same id
-			delete(r.ids, f.id)
-		}
+	oldest := r.frames[0]
+	r.bytes -= len(oldest.text)
+	// Otherwise a later event has the same id.
+	if r.after[oldest.id] == r.end-uint64(len(r.frames))+1 {
+		delete(r.after, oldest.id)
 	}
+	r.frames = r.frames[1:]
 }
 
-// end returns the position after the latest event, and its id; empty where there is none yet.
-func (r *ring) end() (cursor, string) {
+// latest returns the position after the latest event, and its id; empty where there is none yet.
+func (r *ring) latest() (uint64, string) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return cursor{chunk: r.next}, r.last
+	return r.end, r.last
 }
 
 // find returns the position after an event.
-func (r *ring) find(id string) (cursor, bool) {
+func (r *ring) find(id string) (uint64, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	at, ok := r.ids[id]
+	at, ok := r.after[id]
 	return at, ok
 }
 
-// from returns the chunk at a position, or nil and a channel that is closed by the next chunk. It
-// reports false where the position was dropped.
-func (r *ring) from(at cursor) (c *chunk, more <-chan struct{}, ok bool) {
+// from returns the frames from a position on, or none and a channel that is closed when there are
+// more. It reports false where the position was dropped.
+func (r *ring) from(at uint64) (frames []frame, more <-chan struct{}, ok bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	behind := r.next - at.chunk
-	if behind > uint64(len(r.chunks)) {
-		return nil, nil, false
-	}
+	behind := r.end - at
 	if behind == 0 {
 		return nil, r.more, true
 	}
-	return r.chunks[uint64(len(r.chunks))-behind], nil, true
+	if behind > uint64(len(r.frames)) {
+		return nil, nil, false
+	}
+	return r.frames[uint64(len(r.frames))-behind:], nil, true
 }

@@ -41,7 +41,7 @@ type subscriber struct {
 	control  *http.ResponseController
 	lastID   string // of the last event that was sent, or did not match
 	stalled  bool   // it was sent that the log does not answer
-	next     cursor // the position after it, while inRing
+	next     uint64 // the position after it, while inRing
 	inRing   bool
 }
 
@@ -71,7 +71,7 @@ func (s *subscriber) begin(ctx context.Context) error {
 	} else if s.LastID != "" {
 		var complete bool
 		var err error
-		_, until := s.feed.ring.end()
+		_, until := s.feed.ring.latest()
 		if page, complete, err = s.feed.Log.After(ctx, s.LastID, until, pageEvents); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *subscriber) begin(ctx context.Context) error {
 			// So a caller that loses the stream before the first event resumes here.
 			fmt.Fprintf(text, "id: %s\n\n", s.lastID)
 		}
-		s.writePage(text, page)
+		s.writeFrames(text, s.feed.newFrames(page))
 	})
 	return nil
 }
@@ -171,20 +171,16 @@ var closed = func() <-chan struct{} {
 	return c
 }()
 
-// writeFromRing adds chunks until they are enough for one write, and then returns nil; or until
-// there are no more, and then returns a channel that is closed by the next one.
+// writeFromRing adds the next frames, up to about maxWrite, and returns nil; or, where there are
+// none, a channel that is closed when there are more.
 func (s *subscriber) writeFromRing(text *bytes.Buffer) <-chan struct{} {
-	for text.Len() < maxWrite {
-		c, more, ok := s.feed.ring.from(s.next)
-		if !ok || c == nil {
-			return more
-		}
-		if s.next.frames < len(c.frames) {
-			s.writeChunk(text, c, s.next.frames)
-		}
-		s.next = cursor{chunk: c.seq + 1}
+	frames, more, _ := s.feed.ring.from(s.next)
+	for len(frames) > 0 && text.Len() < maxWrite {
+		s.writeFrames(text, frames[:1])
+		frames = frames[1:]
+		s.next++
 	}
-	return nil
+	return more
 }
 
 func (s *subscriber) isBehindRing() bool {
@@ -196,7 +192,7 @@ func (s *subscriber) isBehindRing() bool {
 // log has no more events than the ring had before, it returns a channel that is closed by the next
 // one.
 func (s *subscriber) readLog(ctx context.Context) (more <-chan struct{}, err error) {
-	end, until := s.feed.ring.end()
+	end, until := s.feed.ring.latest()
 	if s.next, s.inRing = s.feed.ring.find(s.lastID); s.inRing {
 		return nil, nil
 	}
@@ -211,11 +207,11 @@ func (s *subscriber) readLog(ctx context.Context) (more <-chan struct{}, err err
 		_, more, _ = s.feed.ring.from(end)
 		return more, nil // nil where there are more already
 	}
-	return nil, s.write(func(text *bytes.Buffer) { s.writePage(text, page) })
+	return nil, s.write(func(text *bytes.Buffer) { s.writeFrames(text, s.feed.newFrames(page)) })
 }
 
 func (s *subscriber) skipToEnd() {
-	s.next, s.lastID = s.feed.ring.end()
+	s.next, s.lastID = s.feed.ring.latest()
 	s.inRing = true
 }
 
@@ -223,21 +219,14 @@ func (s *subscriber) writeReset(text *bytes.Buffer) {
 	writeFrame(text, s.lastID, telematics.ResetEvent, newNotice(s.Now(), eventsMissing))
 }
 
-func (s *subscriber) writePage(text *bytes.Buffer, events []telematics.Event) {
-	if len(events) > 0 {
-		s.writeChunk(text, s.feed.newChunk(events), 0)
-	}
-}
-
-// writeChunk adds the matching events of a chunk, from one of its frames on, and moves on behind
-// the chunk.
-func (s *subscriber) writeChunk(text *bytes.Buffer, c *chunk, from int) {
-	for _, f := range c.frames[from:] {
+// writeFrames adds the matching ones of some frames.
+func (s *subscriber) writeFrames(text *bytes.Buffer, frames []frame) {
+	for _, f := range frames {
 		if s.Filter.matches(f) {
-			text.Write(c.text[f.from:f.to])
+			text.Write(f.text)
 		}
+		s.lastID = f.id
 	}
-	s.lastID = c.frames[len(c.frames)-1].id
 }
 
 // sendStalled sends the event stalled or resumed, if the state of the log has changed.

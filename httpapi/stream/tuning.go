@@ -34,9 +34,6 @@ const (
 	// recentEvents are read from the log at the start, so that subscribers of a replaced process
 	// resume in the ring. With half more of them read the log; double delays the start.
 	recentEvents = 8192
-	// chunkEvents bounds the events that are encoded and dropped together. Half doubles the
-	// bookkeeping; double makes writes larger.
-	chunkEvents = 256
 	// pageEvents is read from the log in one request. Half doubles the requests of a resuming
 	// subscriber; double their size.
 	pageEvents = 500
