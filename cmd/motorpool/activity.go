@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 
 type activity struct {
 	List   activityList   `cmd:"" default:"withargs" help:"List audit log entries, newest first."`
-	Export exportActivity `cmd:"" help:"Print the audit log. Reads the database directly."`
+	Export exportActivity `cmd:"" help:"Print the audit log, a JSON object on each line. Reads the database directly."`
 }
 
 type activityList struct {
@@ -45,9 +44,8 @@ func (a activityList) Run(ctx context.Context) error {
 
 type exportActivity struct {
 	database
-	From   string `env:"-" placeholder:"TIME" help:"${activity_from}."`
-	To     string `env:"-" placeholder:"TIME" help:"To before this day or instant (default the end)."`
-	Output string `enum:"json,csv" default:"json" placeholder:"FORMAT" help:"${activity_output}."`
+	From string `env:"-" placeholder:"TIME" help:"${activity_from}."`
+	To   string `env:"-" placeholder:"TIME" help:"To before this day or instant (default the end)."`
 }
 
 func (e exportActivity) Run(ctx context.Context) error {
@@ -62,13 +60,7 @@ func (e exportActivity) Run(ctx context.Context) error {
 	if !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To) {
 		return badUsage("--from: want a time before that of --to")
 	}
-	return e.with(func(postgres *pg.DB) error {
-		write := auditlog.New(postgres).Export
-		if e.Output == "csv" {
-			write = auditlog.New(postgres).ExportCSV
-		}
-		return write(ctx, io.Writer(os.Stdout), r)
-	})
+	return e.with(func(postgres *pg.DB) error { return auditlog.New(postgres).Export(ctx, os.Stdout, r) })
 }
 
 // parseInstant parses a day or an RFC 3339 time. Empty text is the zero time.

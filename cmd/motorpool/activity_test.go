@@ -26,9 +26,8 @@ func TestActivityExport_PrintsEntriesOfARange(t *testing.T) {
 		strings.Count(printed, `"actor_subject":"eva"`) != 3 {
 		t.Errorf("export: %q, %v; want 3 entries", printed, err)
 	}
-	if rows, err := export("--output", "csv", "--to", "2020-01-01T00:00:00Z"); err != nil || !strings.HasPrefix(rows, "id,at,") ||
-		strings.Count(rows, "\n") != 1 {
-		t.Errorf("export of a time without entries: %q, %v", rows, err)
+	if printed, err := export("--to", "2020-01-01T00:00:00Z"); err != nil || printed != "" {
+		t.Errorf("export of a time without entries: %q, %v", printed, err)
 	}
 	if _, err := export("--from", "yesterday"); exitCode(err) != exitUsage {
 		t.Errorf("--from yesterday: %v, want a usage error", err)

@@ -4,8 +4,7 @@ import "motorpool/internal/settings"
 
 // helpTexts are the help texts of flags and commands that do not fit into their tags.
 var helpTexts = settings.Texts{
-	"activity_from":   "From this day or instant on, such as 2026-11-01 or 2026-11-01T12:00:00Z, in UTC (default the beginning)",
-	"activity_output": "json: an object on each line; csv: a table, in which an apostrophe stands before what a spreadsheet would compute",
+	"activity_from": "From this day or instant on, such as 2026-11-01 or 2026-11-01T12:00:00Z, in UTC (default the beginning)",
 	"agency_until": "Until when it is valid: a duration from now such as 720h, a date such as 2027-01-31 (its beginning, UTC), or a " +
 		"time such as 2027-01-31T12:00:00Z",
 	"rules_set": "Set them to those of this JSON file, as --output json prints them; what it leaves out has its default; -: standard " +

@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-func TestExport_HasTheEntriesOfTheRangeAsLinesOfJSONOrCSV(t *testing.T) {
+func TestExport_HasTheEntriesOfTheRangeAsLinesOfJSON(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	l.write(numbered(1, 20)...)
@@ -48,27 +48,5 @@ func TestExport_HasTheEntriesOfTheRangeAsLinesOfJSONOrCSV(t *testing.T) {
 	part := Range{From: march.Add(10 * time.Second), To: march.Add(12 * time.Second)}
 	if lines := export(part); strings.Join(lines, "") != whole[9]+whole[10] {
 		t.Errorf("a part of the log is %q, want the entries 10 and 11", lines)
-	}
-	var table bytes.Buffer
-	l.must(l.ExportCSV(t.Context(), &table, part))
-	rows := strings.Split(table.String(), "\n")
-	if len(rows) != 4 ||
-		rows[0] != "id,at,actor_subject,actor_role,actor_agency_id,agency_id,vehicle_id,booking_id,action,parameters,"+
-			"outcome,code,command_id,request_id,latency_us,late,note" ||
-		!strings.HasPrefix(rows[1], "10,2026-03-24T10:00:10.123456Z,admin-<3>,admin,2,2,10,,status.read,") {
-		t.Errorf("exported as %q", rows)
-	}
-}
-
-func TestCell_NoSpreadsheetComputesIt(t *testing.T) {
-	for text, want := range map[string]string{
-		"admin-7": "admin-7", `{"a":-1}`: `{"a":-1}`, "a=b;c": "a=b;c", "": "",
-		"=1+1": "'=1+1", "+49 89": "'+49 89", "-5": "'-5", "@SUM(A1)": "'@SUM(A1)", " =1": "' =1", "\t=1": "' =1", "\r\n=1": "'  =1",
-		"＝1":     "'＝1",
-		"a;=1+1": "a;'=1+1", `a;"=1`: `a;'"=1`, "a; @x;-1": "a;' @x;'-1", ";\u202e=1": ";'=1", "x\x1b[2J": "x [2J",
-	} {
-		if got := cell(text); got != want {
-			t.Errorf("%q becomes %q, want %q", text, got, want)
-		}
 	}
 }
