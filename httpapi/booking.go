@@ -25,10 +25,10 @@ type bookings struct {
 	record     Bookings
 	payments   Payments
 	audit      audit
-	nudge      func()                      // nil: no collector
-	changed    func(rental.Booking)        // tells subscribers; nil: they are not told
-	clock      func(context.Context) error // nil: it is not compared
-	readBudget time.Duration               // of a change
+	nudge      func()
+	changed    func(rental.Booking) // tells subscribers
+	clock      func(context.Context) error
+	readBudget time.Duration // of a change
 }
 
 // amendment returns the decision that a call requests.
@@ -57,23 +57,14 @@ func (b bookings) changeHandler(activity string, decide amendment) request.Handl
 		if replayed {
 			b.audit.bookingReplayed(ctx, entry, after)
 		} else {
-			if b.nudge != nil {
-				b.nudge()
-			}
-			b.tell(after.Booking)
+			b.nudge()
+			b.changed(after.Booking)
 			if seen.VehicleID != after.VehicleID {
-				b.tell(seen.Booking) // its former vehicle may be free
+				b.changed(seen.Booking) // its former vehicle may be free
 			}
 		}
 		c.MarkReplayed(replayed)
 		return answerBooking(c, http.StatusOK, changed(activity, after), after)
-	}
-}
-
-// tell tells subscribers of a booking that was made or changed.
-func (b bookings) tell(is rental.Booking) {
-	if b.changed != nil {
-		b.changed(is)
 	}
 }
 
@@ -86,9 +77,6 @@ func (b bookings) amend(ctx context.Context, r rental.Request, decide rental.Dec
 
 // checkClock returns an error where this instance would date a booking by a wrong clock.
 func (b bookings) checkClock(ctx context.Context) error {
-	if b.clock == nil {
-		return nil
-	}
 	err := b.clock(ctx)
 	if err == nil || request.IsUnavailable(err) { // nothing is known of the clock
 		return err
@@ -268,7 +256,7 @@ func (b bookings) make(c *request.Call, draft rental.Draft, path string) error {
 	if replayed {
 		b.audit.bookingReplayed(ctx, entry, d)
 	} else {
-		b.tell(d.Booking)
+		b.changed(d.Booking)
 	}
 	c.MarkReplayed(replayed)
 	c.SetHeader(echo.HeaderLocation, path+strconv.FormatInt(int64(d.ID), 10))

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/httpapi"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -226,9 +225,4 @@ func TestPaymentAction_HasTheSecretOfAPaymentToConfirm(t *testing.T) {
 	failed := action().wants(503, "payment_processor_unavailable").wantsRetryAfter("10")
 	failed.hides("example.com")
 	same(t, failed.body.Error.Retryable, true, "retryable")
-}
-
-func TestBooking_IsChangedWithoutACollector(t *testing.T) {
-	a := newBookingAPI(t, func(c *httpapi.Config) { c.Nudge = nil })
-	a.asClient(http.MethodPost, "/api/v1/client/bookings/43/cancel").wants(200, "")
 }

@@ -24,6 +24,7 @@ import (
 	"motorpool/broker"
 	"motorpool/httpapi"
 	"motorpool/httpapi/stream"
+	"motorpool/rental"
 	"motorpool/rental/areas"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -81,8 +82,9 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 	config := httpapi.Config{
 		Controller: a.controller, Fleet: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history,
 		Units: a.fleet, Agencies: a.fleet, Editor: a.fleet, AgencyKeys: a.agencyKeys, AgencyKeyRegistry: a.agencyKeys, Areas: a.areas,
-		Alerts:     a.alerts,
-		Signatures: a.signatures, Halts: a.halts, Tokens: goodTokens(t), Feed: stream.New(stream.Config{}),
+		Alerts: a.alerts, Signatures: a.signatures, CompareClock: func(context.Context) error { return nil }, Nudge: func() {},
+		BookingChanged: func(rental.Booking) {}, SigningKey: func() string { return "" }, AreasAt: areasAt{}, Places: placeNames{},
+		Watches: &watches{}, Telemetry: &telemetry{}, Halts: a.halts, Tokens: goodTokens(t), Feed: stream.New(stream.Config{}),
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time { return now },
 	}

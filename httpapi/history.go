@@ -23,7 +23,7 @@ type telemetry struct {
 	fleet    Fleet
 	bookings Bookings
 	record   Telemetry
-	places   Places // nil: no address is known
+	places   Places
 	audit    audit
 }
 
@@ -122,7 +122,9 @@ func (t telemetry) trips(c *request.Call) error {
 		return err
 	}
 	return c.AnswerWith(http.StatusOK, request.Plural(len(trips), "trip"), resource.List(trips, func(trip samples.Trip) resource.Trip {
-		return resource.NewTrip(trip, used, func(p telematics.Position) *string { return addressOf(t.places, twin.AgencyID, p, true) })
+		return resource.NewTrip(trip, used, func(p telematics.Position) *string {
+			return resource.OrNull(t.places.Address(twin.AgencyID, p, true))
+		})
 	}), tripsMeta{t.record.TelemetryDays()})
 }
 

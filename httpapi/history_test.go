@@ -254,7 +254,7 @@ const tripsPath = "/api/v1/admin/vehicles/42/trips"
 
 func TestTrips_HaveTheirDistanceAndDriver(t *testing.T) {
 	m := drive()
-	a := newBookingAPI(t, with(m), func(c *httpapi.Config) { c.Places = placeNames{} })
+	a := newBookingAPI(t, with(m))
 	day := "?from=2026-01-01T10:00:00Z&to=2026-01-02T10:00:00Z"
 	a.set(42, func(d *rental.BookingDetails) {
 		d.ActualStart, d.ActualEnd = now.Add(-2*time.Hour), now.Add(-time.Hour)

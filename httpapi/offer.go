@@ -73,9 +73,6 @@ func offerPosition(m rental.OfferMark) string { return fmt.Sprintf("%d.%d", m.Me
 // areaAt returns the name of the operating area in which an offered vehicle stands; empty: none, or
 // areas cannot be read now, which must not hide the vehicles.
 func (o offers) areaAt(c *request.Call, offer rental.Offer) string {
-	if o.areas == nil {
-		return ""
-	}
 	areas, _, err := o.areas.At(c.Ctx(), c.Actor.Agency, offer.Position)
 	if err != nil {
 		return ""

@@ -144,9 +144,9 @@ func (b bookings) charges(c *request.Call) error {
 
 // webhooks receives notices of the payment processor.
 type webhooks struct {
-	processor  Webhooks // nil: none is configured
+	processor  Webhooks
 	liveMoney  bool
-	nudge      func() // nil: no collector
+	nudge      func()
 	readBudget time.Duration
 	log        *slog.Logger
 }
@@ -157,9 +157,6 @@ type webhooks struct {
 // A notice of the wrong mode (test instead of live, or the reverse) has a valid signature, so a
 // repetition would not help: it is answered with 200, logged, and not stored.
 func (w webhooks) stripe(c *request.Call) error {
-	if w.processor == nil {
-		return noProcessor()
-	}
 	if err := c.ReadBody(maxNotice); err != nil {
 		return err // 413
 	}
@@ -183,9 +180,7 @@ func (w webhooks) stripe(c *request.Call) error {
 	if err := w.processor.Keep(ctx, notice); err != nil {
 		return fmt.Errorf("keep notice %s: %w", notice.ID, err) // 503: the processor repeats it
 	}
-	if w.nudge != nil {
-		w.nudge()
-	}
+	w.nudge()
 	return c.Answer("The notice was accepted.", nil)
 }
 
@@ -205,11 +200,4 @@ func checkNotice(n rental.Notice, body []byte) error {
 
 func forgedNotice(cause error) *telematics.Error {
 	return &telematics.Error{Code: errorcode.WebhookSignatureInvalid, Cause: cause, Message: "The signature of the notice is not valid."}
-}
-
-func noProcessor() *telematics.Error {
-	return &telematics.Error{
-		Code: errorcode.ServiceUnavailable, Retryable: true, RetryAfter: request.RetryUnavailable,
-		Message: "No payment processor is configured.",
-	}
 }

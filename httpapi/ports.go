@@ -112,16 +112,6 @@ type Telemetry interface {
 	Telemetry(context.Context, samples.Query) ([]samples.Bucket, error)
 }
 
-// noTelemetry is for an API without Telemetry.
-type noTelemetry struct{}
-
-func (noTelemetry) TelemetryDays() int { return 0 }
-
-// Telemetry returns nothing; its error is nil.
-func (noTelemetry) Telemetry(context.Context, samples.Query) ([]samples.Bucket, error) {
-	return nil, nil
-}
-
 // Places returns the addresses of positions.
 type Places interface {
 	// Address returns the address of a position of an agency's vehicle, or "". It does not block:
@@ -148,12 +138,6 @@ type Watches interface {
 	// Briefly watches a vehicle's unit for a minute.
 	Briefly(telematics.Vehicle)
 }
-
-// notWatched is for an API without Watches.
-type notWatched struct{}
-
-func (notWatched) Begin(telematics.Vehicle) func() { return func() {} }
-func (notWatched) Briefly(telematics.Vehicle)      {}
 
 // Bookings stores bookings and their charges. A booking that is missing, or that the actor may not
 // see, is a *telematics.Error with rental.BookingNotFound.

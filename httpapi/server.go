@@ -79,11 +79,11 @@ type Config struct {
 	DocsScript string
 
 	// CompareClock returns an error while this instance's clock is wrong, which would date bookings
-	// wrongly. Defaults to none.
+	// wrongly.
 	CompareClock func(context.Context) error
-	// Nudge is called when charges or notices may be due. Defaults to no call.
+	// Nudge is called when charges or notices may be due.
 	Nudge func()
-	// BookingChanged is called with each booking that was made or changed. Defaults to no call.
+	// BookingChanged is called with each booking that was made or changed.
 	BookingChanged func(rental.Booking)
 
 	// CORSOrigins are the origins whose pages may call the API from a browser, such as
@@ -94,11 +94,11 @@ type Config struct {
 	// none.
 	TrustedProxies []*net.IPNet
 
-	// Places returns the addresses of positions. Without it all addresses are null.
+	// Places returns the addresses of positions.
 	Places Places
-	// Watches makes units report often while their vehicles are watched. Defaults to never.
+	// Watches makes units report often while their vehicles are watched.
 	Watches Watches
-	// Telemetry reads the samples of vehicles' reports. Defaults to none.
+	// Telemetry reads the samples of vehicles' reports.
 	Telemetry Telemetry
 	// Limiter counts requests against Rates. Without it no request is counted.
 	Limiter request.Limiter
@@ -135,15 +135,6 @@ func newServer(config Config) *server {
 	config.Budget = cmp.Or(config.Budget, telematics.DefaultBudget)
 	config.ReadBudget = cmp.Or(config.ReadBudget, readBudget)
 	config.Log = cmp.Or(config.Log, slog.Default())
-	if config.Telemetry == nil {
-		config.Telemetry = noTelemetry{}
-	}
-	if config.Watches == nil {
-		config.Watches = notWatched{}
-	}
-	if config.SigningKey == nil {
-		config.SigningKey = func() string { return "" }
-	}
 	if config.Now == nil {
 		config.Now = time.Now
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/httpapi"
 	"motorpool/telematics"
 )
 
@@ -74,7 +73,7 @@ func TestStatus_HasAllReportedFields(t *testing.T) {
 	})
 	r := a.get(status42).wants(200, "")
 	for _, path := range fieldsOfTheInterface {
-		if r.at(strings.Split(path, ".")...) == nil && path != "location.address" {
+		if r.at(strings.Split(path, ".")...) == nil {
 			t.Errorf("%v is null, want the reported value", path)
 		}
 	}
@@ -217,7 +216,7 @@ func (placeNames) Address(agency telematics.AgencyID, p telematics.Position, sta
 }
 
 func TestAddress_IsInTheStatusAndTheList(t *testing.T) {
-	a := newAPI(t, func(c *httpapi.Config) { c.Places = placeNames{} })
+	a := newAPI(t)
 	located := func(t *telematics.Twin) { t.Snapshot = reported(now, everything) }
 	// Vehicle 1 has never reported a position.
 	for id, agency := range map[telematics.VehicleID]telematics.AgencyID{2: 1, 42: 1, 9: 2} {

@@ -24,7 +24,7 @@ type vehicles struct {
 	fleet      Fleet
 	editor     FleetEditor
 	bookings   Bookings
-	places     Places // nil: no address is known
+	places     Places
 	controller Controller
 	audit      audit
 	limits     *request.Limits
@@ -194,15 +194,7 @@ func (v vehicles) address(t telematics.Twin) *string {
 		return nil
 	}
 	kmh := t.Snapshot.Number(telematics.SpeedKmh)
-	return addressOf(v.places, t.AgencyID, position, kmh == nil || *kmh <= telematics.MovingKmh)
-}
-
-// addressOf is Places.Address; nil: unknown.
-func addressOf(places Places, agency telematics.AgencyID, p telematics.Position, stands bool) *string {
-	if places == nil {
-		return nil
-	}
-	return resource.OrNull(places.Address(agency, p, stands))
+	return resource.OrNull(v.places.Address(t.AgencyID, position, kmh == nil || *kmh <= telematics.MovingKmh))
 }
 
 // fleetEdits adds and changes vehicles and stations, and changes tariffs and rental rules.

@@ -127,7 +127,7 @@ func TestVehicles_AreListedWithTheirStatus(t *testing.T) {
 	r.body.Data = r.at("0")
 	r.has(
 		"id", 42.0, "status", "available", "connectivity.status", "standby", "connectivity.last_seen", "2026-01-02T09:00:00.250Z",
-		"location.latitude", 48.1371, "location.heading", 270.0, "location.address", nil,
+		"location.latitude", 48.1371, "location.heading", 270.0, "location.address", "agency 1 at 48.1371, 11.5754",
 		"location.timestamp", "2026-01-02T09:59:58.000Z", "telemetry.speed_kmh", 0.0, "telemetry.is_locked", true,
 		"telemetry.ignition", "off", "telemetry.fuel_level_percent", nil, "telemetry.battery_level_percent", 80.0,
 		"telemetry.remaining_range_km", 410.0, "telemetry.charging_status", "disconnected",

@@ -24,8 +24,7 @@ type SignatureUses interface {
 	Use(context.Context, rental.SignatureUse) (rental.UseResult, error)
 }
 
-// Signatures checks the signatures of agencies' apps. If Keys or Uses is nil, its methods return an
-// error with Unavailable. Safe for concurrent use.
+// Signatures checks the signatures of agencies' apps. Safe for concurrent use.
 type Signatures struct {
 	Keys    AgencyKeys
 	Uses    SignatureUses
@@ -38,11 +37,6 @@ type Signed struct {
 	AgencyCode string
 	signature  rental.Signature
 }
-
-const (
-	errNoAgencyKeys    unavailableError = "no agency keys are configured"
-	errNoSignatureUses unavailableError = "no store of used signatures is configured"
-)
 
 // ErrTooManyUses is returned by Use when the client has used too many fresh signatures.
 var ErrTooManyUses = errors.New("the client has too many unexpired signatures")
@@ -124,9 +118,6 @@ func signedPart(r *http.Request, body []byte) rental.SignedRequest {
 
 // key returns the key with an id; the zero value: there is none.
 func (s *Signatures) key(ctx context.Context, id string) (rental.AgencyKey, error) {
-	if s.Keys == nil {
-		return rental.AgencyKey{}, errNoAgencyKeys
-	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	key, _, err := s.Keys.AgencyKey(ctx, id)
@@ -139,9 +130,6 @@ func (s *Signatures) key(ctx context.Context, id string) (rental.AgencyKey, erro
 // *telematics.Error with SignatureReplayed or SignatureStale, that of Uses, or has a method
 // Unavailable() bool.
 func (s *Signatures) Use(ctx context.Context, signed Signed, actor telematics.Actor) error {
-	if s.Uses == nil {
-		return errNoSignatureUses
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timeout)
 	defer cancel()
 	signature := signed.signature
