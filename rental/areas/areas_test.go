@@ -109,10 +109,7 @@ func TestParseShape_SaysWhichRingOrPositionIsWrong(t *testing.T) {
 		{"a line", polygon(`[[11,48],[12,48],[11,48]]`), "geometry.coordinates[0]", "at least 4 positions"},
 		{"a flat triangle", polygon(`[[11,48],[12,48],[13,48],[11,48]]`), "geometry.coordinates[0]", "crosses or touches itself"},
 		{"a dot", polygon(`[[11,48],[11,48],[11,48],[11,48]]`), "geometry.coordinates[0]", "only one distinct"},
-		{
-			"a bow-tie", polygon(`[[11,48],[12,49],[12,48],[11,49],[11,48]]`),
-			"geometry.coordinates[0]", "the line from position 0 to 1 meets the one from 2 to 3",
-		},
+		{"a bow-tie", polygon(`[[11,48],[12,49],[12,48],[11,49],[11,48]]`), "geometry.coordinates[0]", "crosses or touches itself"},
 		{"a spike", polygon(`[[11,48],[12,48],[13,48],[12,48],[12,49],[11,48]]`), "geometry.coordinates[0]", "crosses or touches itself"},
 		{"a text", polygon(`[[11,48],[12,"48"],[12,49],[11,48]]`), "geometry.coordinates[0][1]", "want a position"},
 		{"no number", polygon(`[[11,48],[12,null],[12,49],[11,48]]`), "geometry.coordinates[0][1]", "want a position"},

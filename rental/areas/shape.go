@@ -130,7 +130,7 @@ func (r *reader) polygon(place string, text json.RawMessage) (geom.Polygon, erro
 	}
 	for i, ring := range rings {
 		if !ring.IsSimple() {
-			return geom.Polygon{}, wrong(fmt.Sprintf("%s[%d]", place, i), "crosses or touches itself%s", crossing(ring.Coordinates()))
+			return geom.Polygon{}, wrong(fmt.Sprintf("%s[%d]", place, i), "crosses or touches itself")
 		}
 	}
 	return geom.Polygon{}, wrong(place, "%s", innermost(err))
@@ -186,38 +186,6 @@ func (r *reader) position(place string, text json.RawMessage) (point, error) {
 	}
 	return p, nil
 }
-
-// crossing says which lines of a ring meet; empty: neighbours do.
-func crossing(ring geom.Sequence) string {
-	points := make([]point, ring.Length())
-	for i := range points {
-		xy := ring.GetXY(i)
-		points[i] = point{xy.X, xy.Y}
-	}
-	lines := len(points) - 1
-	for j := 2; j < lines; j++ {
-		for i := range j - 1 {
-			if i == 0 && j == lines-1 {
-				continue // these are neighbours
-			}
-			if meet(points[i], points[i+1], points[j], points[j+1]) {
-				return fmt.Sprintf(": the line from position %d to %d meets the one from %d to %d", i, i+1, j, j+1)
-			}
-		}
-	}
-	return ""
-}
-
-// meet reports whether the line from a to b has a point in common with the one from c to d.
-func meet(a, b, c, d point) bool {
-	apart := func(axis int) bool {
-		return max(a[axis], b[axis]) < min(c[axis], d[axis]) || max(c[axis], d[axis]) < min(a[axis], b[axis])
-	}
-	return !apart(0) && !apart(1) && side(a, b, c)*side(a, b, d) <= 0 && side(c, d, a)*side(c, d, b) <= 0
-}
-
-// side is above 0 where p is to the left of the line from a to b, and below 0 to the right.
-func side(a, b, p point) float64 { return (b[0]-a[0])*(p[1]-a[1]) - (b[1]-a[1])*(p[0]-a[0]) }
 
 // Contains reports whether a position is inside the shape or on its border.
 func (s Shape) Contains(at telematics.Position) bool {

@@ -94,8 +94,7 @@ func TestFleetFile_NamesEachProblemOfAnArea(t *testing.T) {
 		"more": {"kind": "parking", "geometry": `+triangle+`, "color": "red"},
 		"number": 7}`),
 		`agencies[0].areas: "Centre": want a name of lower-case letters, digits, '.', '_' and '-', at most 64`,
-		`agencies[0].areas.bowtie.geometry.coordinates[0]: crosses or touches itself: `+
-			`the line from position 0 to 1 meets the one from 2 to 3`,
+		`agencies[0].areas.bowtie.geometry.coordinates[0]: crosses or touches itself`,
 		`agencies[0].areas.few.kind: missing; want one of [operating no_parking end_only]`,
 		`agencies[0].areas.few.geometry: missing`,
 		`agencies[0].areas.more.kind: "parking": want one of [operating no_parking end_only]`,
