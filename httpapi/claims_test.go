@@ -17,6 +17,7 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 )
@@ -164,7 +165,7 @@ func running(t *testing.T, config auth.KeysConfig) *auth.Keys {
 	go func() { ended <- keys.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		ok(t, <-ended, "Run")
+		assert.NoError(t, <-ended, "Run")
 	})
 	return keys
 }

@@ -16,6 +16,7 @@ import (
 	"motorpool/httpapi"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/stream"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 )
@@ -57,7 +58,7 @@ func newLiveWith(t *testing.T, log *brokertest.Events, more func(*httpapi.Config
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		ok(t, l.feed.Run(ctx), "Run")
+		assert.NoError(t, l.feed.Run(ctx), "Run")
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
 	return l
@@ -73,7 +74,7 @@ func (l *live) serve(t *testing.T) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		ok(t, server.Shutdown(ctx), "Shutdown")
+		assert.NoError(t, server.Shutdown(ctx), "Shutdown")
 		serving.Wait()
 	})
 }

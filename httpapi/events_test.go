@@ -23,6 +23,7 @@ import (
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/stream"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -416,7 +417,7 @@ func TestStream_EndsBeforeShutdown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// A stream that does not end would delay the shutdown for the whole minute.
-	ok(t, l.server.Shutdown(ctx), "Shutdown")
+	assert.NoError(t, l.server.Shutdown(ctx), "Shutdown")
 	same(t, s.awaitEnd(t), "stopping", "reason")
 	got, _ := s.all()
 	if got[len(got)-1].retry == "" || got[len(got)-1].id != "" {

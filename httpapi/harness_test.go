@@ -363,14 +363,6 @@ func same[T any](t testing.TB, got, want T, what string, words ...any) {
 	}
 }
 
-// ok reports an error.
-func ok(t testing.TB, err error, what string, words ...any) {
-	t.Helper()
-	if err != nil {
-		t.Errorf("%s: %v", fmt.Sprintf(what, words...), err)
-	}
-}
-
 // logged is what a test expects of an audit log entry: the members that it sets.
 type logged = telematics.Activity
 

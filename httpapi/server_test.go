@@ -20,6 +20,7 @@ import (
 	"motorpool/httpapi"
 	"motorpool/httpapi/connections"
 	"motorpool/httpapi/request"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -94,7 +95,7 @@ func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 			<-entered
 			same(t, metric(t, registry, "connections_unauthenticated"), 0, "connections without a valid token")
 			running.Go(func() {
-				ok(t, server.Shutdown(context.Background()), "Shutdown")
+				assert.NoError(t, server.Shutdown(context.Background()), "Shutdown")
 			})
 			<-begun
 			if late, err := net.Dial("tcp", listener.Addr().String()); err == nil {
@@ -113,7 +114,7 @@ func TestServer_ListenAndServeEndsWithShutdown(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- server.ListenAndServe() }()
 	<-listening
-	ok(t, server.Shutdown(t.Context()), "Shutdown")
+	assert.NoError(t, server.Shutdown(t.Context()), "Shutdown")
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		t.Errorf("ListenAndServe: %v", err)
 	}
@@ -129,7 +130,7 @@ func TestServer_CloseEndsWaitingConnections(t *testing.T) {
 		adminToken())
 	require.NoError(t, err)
 	<-entered
-	ok(t, server.Close(), "Close")
+	assert.NoError(t, server.Close(), "Close")
 	if !caller.ended(t, time.Minute) {
 		t.Error("the connection is still open")
 	}

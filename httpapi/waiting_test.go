@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -27,7 +28,7 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 	a.controller.send = func(ctx context.Context, o delivery.Order) (telematics.Command, error) {
 		ordered.Done()
 		<-vehicles
-		ok(t, ctx.Err(), "the context has ended")
+		assert.NoError(t, ctx.Err(), "the context has ended")
 		return settled(o, telematics.Succeeded), nil
 	}
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))
@@ -91,5 +92,5 @@ func TestServer_ManyWaitingOrdersGetTheSameAnswers(t *testing.T) {
 	same(t, a.controller.count(), waiting, "orders")
 	ending, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	ok(t, server.Shutdown(ending), "Shutdown")
+	assert.NoError(t, server.Shutdown(ending), "Shutdown")
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jws"
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 )
 
@@ -105,7 +106,7 @@ func (i *fakeIssuer) keyFile() string {
 func (i *fakeIssuer) answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	ok(i.t, json.NewEncoder(w).Encode(body), "json.NewEncoder(w).Encode(body)")
+	assert.NoError(i.t, json.NewEncoder(w).Encode(body), "json.NewEncoder(w).Encode(body)")
 }
 
 // authorize redirects the browser back with a code.
@@ -113,7 +114,7 @@ func (i *fakeIssuer) authorize(w http.ResponseWriter, r *http.Request) {
 	asked := r.URL.Query()
 	for name, want := range map[string]string{"response_type": "code", "client_id": clientID, "scope": "openid offline_access",
 		"code_challenge_method": "S256", "audience": audience, "resource": audience} {
-		same(i.t, asked.Get(name), want, "authorization request: %s", name)
+		assert.DeepEqual(i.t, asked.Get(name), want, "authorization request: %s", name)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -179,10 +180,10 @@ func (i *fakeIssuer) token(w http.ResponseWriter, r *http.Request) {
 func (i *fakeIssuer) sign(claims map[string]any) string {
 	token := jwt.New()
 	for name, value := range claims {
-		ok(i.t, token.Set(name, value), "token.Set(name, value)")
+		assert.NoError(i.t, token.Set(name, value), "token.Set(name, value)")
 	}
 	headers := jws.NewHeaders()
-	ok(i.t, headers.Set(jws.TypeKey, "JWT"), "headers.Set(jws.TypeKey, \"JWT\")")
+	assert.NoError(i.t, headers.Set(jws.TypeKey, "JWT"), "headers.Set(jws.TypeKey, \"JWT\")")
 	signed, err := jwt.Sign(token, jwt.WithKey(jwa.ES256(), i.key, jws.WithProtectedHeaders(headers)))
 	if err != nil {
 		i.t.Error(err)

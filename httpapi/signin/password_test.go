@@ -18,6 +18,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/signin"
 	"motorpool/httpapi/signin/signintest"
+	"motorpool/internal/assert"
 	"motorpool/operators"
 	"motorpool/telematics"
 )
@@ -183,8 +184,8 @@ func TestEnter_AnswersEqually(t *testing.T) {
 		if wants(t, err, "unauthenticated", signin.NotRight); cookies != nil {
 			t.Errorf("%s: cookies %v", name, cookies)
 		}
-		same(t, o.people.Reads(), 1, "%s: reads", name)
-		same(t, work, []string{"$argon2id$v=19$m=19456,t=2,p=1"}, "%s: hashes", name)
+		assert.DeepEqual(t, o.people.Reads(), 1, "%s: reads", name)
+		assert.DeepEqual(t, work, []string{"$argon2id$v=19$m=19456,t=2,p=1"}, "%s: hashes", name)
 	}
 	for key := range o.counted.taken {
 		if len(key) > 100 || strings.Contains(key, "!") {
@@ -232,11 +233,11 @@ func TestEnter_GuessesAreLimitedAndLockOutNoColleague(t *testing.T) {
 			break
 		}
 	}
-	same(t, tries, 9, "guesses in her browser")
+	assert.DeepEqual(t, tries, 9, "guesses in her browser")
 	tries = 0
 	for ; tries < 50 && !guess(o.s, "2001:db8::1", fmt.Sprintf("name%d", tries)); tries++ {
 	}
-	same(t, tries, 30, "guesses of names from an address")
+	assert.DeepEqual(t, tries, 30, "guesses of names from an address")
 	if !guess(o.s2, "2001:db8::2", "name99") {
 		t.Error("a neighbour address of the same network is not limited")
 	}
@@ -330,12 +331,12 @@ func TestSetPassword_UsesALinkOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	same(t, in.Load(), 1, "the link has signed in")
+	assert.DeepEqual(t, in.Load(), 1, "the link has signed in")
 	_, err = set(o.s, goodPassword, goodPassword)
 	wants(t, err, "unauthenticated", signin.LinkUsed)
 	_, err = o.s.LinkOwner(request(http.MethodGet), "192.0.2.1", "x")
 	wants(t, err, "unauthenticated", signin.LinkUsed)
-	same(t, o.people.By().Actor, telematics.Actor{Subject: "ben", Role: telematics.Admin, Agency: 7}, "who set the password")
+	assert.DeepEqual(t, o.people.By().Actor, telematics.Actor{Subject: "ben", Role: telematics.Admin, Agency: 7}, "who set the password")
 	o.enter("ben", goodPassword)
 }
 
@@ -378,7 +379,7 @@ func TestHasOperators_IsReadOnceASecond(t *testing.T) {
 				t.Errorf("HasOperators = %v, %v", got, err)
 			}
 		}
-		same(t, o.people.Reads(), reads, "reads")
+		assert.DeepEqual(t, o.people.Reads(), reads, "reads")
 	}
 	has(false, 1)
 	o.people.Set(operators.Operator{ID: 1, Name: "anna", Role: operators.Viewer, Agency: 7, Epoch: 1})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"motorpool/httpapi/signin"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 )
 
@@ -79,9 +80,9 @@ func TestRenewal_SurvivesABrowserThatHangsUp(t *testing.T) {
 	renewal.hangUp()
 	renewal.answer()
 	<-renewal.result //nolint:errcheck // it may fail: the session has ended
-	ok(t, use(other, cookie), "the next request")
+	assert.NoError(t, use(other, cookie), "the next request")
 	w.issuer.set(func() {
-		same(t, w.issuer.renewals, 1, "the issuer was asked")
+		assert.DeepEqual(t, w.issuer.renewals, 1, "the issuer was asked")
 	})
 }
 
@@ -91,10 +92,10 @@ func TestRenewal_ThatIsLateDoesNotEndTheSession(t *testing.T) {
 	cookie := w.signInShort(s)
 	renewal := w.startRenewal(s, cookie)
 	w.store.Expire(":renew")
-	ok(t, use(other, cookie), "a request of the session")
+	assert.NoError(t, use(other, cookie), "a request of the session")
 	renewal.answer() // a refusal: the refresh token is used up
-	ok(t, <-renewal.result, "the late request")
-	ok(t, use(other, cookie), "the session has ended")
+	assert.NoError(t, <-renewal.result, "the late request")
+	assert.NoError(t, use(other, cookie), "the session has ended")
 }
 
 func TestRenewal_ReleasesOnlyItsOwnLock(t *testing.T) {
@@ -106,7 +107,7 @@ func TestRenewal_ReleasesOnlyItsOwnLock(t *testing.T) {
 	current := w.startRenewal(other, cookie)
 	late.answer()
 	<-late.result //nolint:errcheck // likewise
-	same(t, strings.Count(w.store.String(), ":renew="), 1, "locks while a renewal is in flight")
+	assert.DeepEqual(t, strings.Count(w.store.String(), ":renew="), 1, "locks while a renewal is in flight")
 	current.answer()
 	<-current.result //nolint:errcheck // likewise
 }
@@ -118,7 +119,7 @@ func TestRenewal_KeepsTokensThatItCannotVerify(t *testing.T) {
 	w.issuer.replaceKey()                          // the service has not read the new one yet
 	for _, ahead := range []time.Duration{0, time.Hour} {
 		w.ahead.Add(int64(ahead))
-		ok(t, use(s, cookie), "%v later", ahead)
+		assert.NoError(t, use(s, cookie), "%v later", ahead)
 	}
 }
 
@@ -128,8 +129,8 @@ func TestRenewal_SurvivesAMomentWithoutTheStore(t *testing.T) {
 	renewal := w.startRenewal(s, cookie)
 	w.store.Fail(2)
 	renewal.answer()
-	ok(t, <-renewal.result, "the request")
-	ok(t, use(s, cookie), "the next request")
+	assert.NoError(t, <-renewal.result, "the request")
+	assert.NoError(t, use(s, cookie), "the next request")
 }
 
 func TestRenewal_EndsASessionWhoseTokensBecomeAnotherPersons(t *testing.T) {
@@ -210,7 +211,7 @@ func TestFinish_MadeUpCallbacksReachNoIssuer(t *testing.T) {
 		wants(t, err, "unauthenticated", "Sign in again")
 	}
 	w.issuer.set(func() {
-		same(t, w.issuer.tokens, 0, "the issuer got")
+		assert.DeepEqual(t, w.issuer.tokens, 0, "the issuer got")
 	})
 }
 
@@ -236,8 +237,8 @@ func TestFinish_AttemptIsUsedOnceAtAllInstances(t *testing.T) {
 		}
 	}
 	close(hang)
-	ok(t, <-first, "the first callback")
-	same(t, w.issuer.requests(), 1, "the issuer got")
+	assert.NoError(t, <-first, "the first callback")
+	assert.DeepEqual(t, w.issuer.requests(), 1, "the issuer got")
 }
 
 // Only what ends a session by its protocol ends it. The rest is a fault of the issuer, or of how
@@ -332,11 +333,11 @@ func TestSignIns_ThatHangKeepNoOtherCallerFromTheIssuer(t *testing.T) {
 	if busy := from("2001:db8:0:1::", 40); busy < 30 || busy == 40 {
 		t.Errorf("of 40 sign-ins of one caller %d were refused, want all but its share", busy)
 	}
-	same(t, from("192.0.2.1", 1), 0, "another address cannot sign in")
+	assert.DeepEqual(t, from("192.0.2.1", 1), 0, "another address cannot sign in")
 	from("192.0.2.2", 40)
 	from("198.51.100.1", 40)
-	same(t, from("203.0.113.1", 1), 1, "the sign-ins of all addresses together have no bound")
-	ok(t, use(s, cookie), "a session was not renewed")
+	assert.DeepEqual(t, from("203.0.113.1", 1), 1, "the sign-ins of all addresses together have no bound")
+	assert.NoError(t, use(s, cookie), "a session was not renewed")
 	if _, _, err := s.Begin(t.Context()); err != nil {
 		t.Errorf("a sign-in cannot begin: %v", err)
 	}

@@ -3,12 +3,10 @@ package signin_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +16,7 @@ import (
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/signin"
 	"motorpool/httpapi/signin/signintest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 )
@@ -52,7 +51,7 @@ func (w *world) instance() *signin.SignIn {
 	go func() { done <- keys.Run(ctx) }()
 	w.t.Cleanup(func() {
 		cancel()
-		ok(w.t, <-done, "<-done")
+		assert.NoError(w.t, <-done, "<-done")
 	})
 	for keys.Ready(ctx) != nil {
 		time.Sleep(time.Millisecond)
@@ -151,22 +150,6 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// same reports a value that is not as wanted.
-func same[T any](t testing.TB, got, want T, what string, words ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %+v, want %+v", fmt.Sprintf(what, words...), got, want)
-	}
-}
-
-// ok reports an error.
-func ok(t testing.TB, err error, what string, words ...any) {
-	t.Helper()
-	if err != nil {
-		t.Errorf("%s: %v", fmt.Sprintf(what, words...), err)
-	}
-}
-
 func isUnavailable(err error) bool {
 	var server interface{ Unavailable() bool }
 	return errors.As(err, &server) && server.Unavailable()
@@ -239,7 +222,7 @@ func TestFinish_RefusesAnAttemptOfAnotherBrowser(t *testing.T) {
 		}
 		wants(t, err, "unauthenticated", c.word)
 	}
-	ok(t, finish(s, back, attempt), "the attempt")
+	assert.NoError(t, finish(s, back, attempt), "the attempt")
 	// An attempt signs in once.
 	wants(t, finish(s, back, attempt), "unauthenticated", "used already")
 }
@@ -306,13 +289,13 @@ func TestAuthorization_SessionSurvivesAnUnavailableIssuer(t *testing.T) {
 	cookie := w.signIn(s)
 	w.issuer.set(func() { w.issuer.status = 503 })
 	w.ahead.Store(int64(9*time.Minute + 45*time.Second))
-	ok(t, use(s, cookie), "with a valid token")
+	assert.NoError(t, use(s, cookie), "with a valid token")
 	w.ahead.Store(int64(11 * time.Minute))
 	if err := use(s, cookie); !isUnavailable(err) {
 		t.Errorf("with an expired token: %v, want unavailable", err)
 	}
 	w.issuer.set(func() { w.issuer.status = 0 })
-	ok(t, use(s, cookie), "after the issuer recovered")
+	assert.NoError(t, use(s, cookie), "after the issuer recovered")
 	w.issuer.set(func() { clear(w.issuer.refresh) }) // signed out or disabled at the issuer
 	w.ahead.Store(int64(30 * time.Minute))
 	for range 2 {
@@ -322,7 +305,7 @@ func TestAuthorization_SessionSurvivesAnUnavailableIssuer(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.store.Expire(":used")
-	same(t, w.store.String(), "", "the ended session is still stored")
+	assert.DeepEqual(t, w.store.String(), "", "the ended session is still stored")
 }
 
 func TestAuthorization_EndsAfterTheLongestLifetime(t *testing.T) {
@@ -411,7 +394,7 @@ func TestRedeem_SignsInUntilTheOfferEnds(t *testing.T) {
 			t.Errorf("header %q, identity %+v, %v", header, id, err)
 		}
 	}
-	same(t, len(secrets), 3, "two browsers have the same session")
+	assert.DeepEqual(t, len(secrets), 3, "two browsers have the same session")
 	late := must(s.Offer(t.Context(), token, time.Minute))
 	w.ahead.Store(int64(2 * time.Minute))
 	_, _, err = s.Redeem(t.Context(), late)

@@ -37,6 +37,14 @@ func DeepEqual[T any](t TB, got, want T, words string, args ...any) {
 	}
 }
 
+// NoError reports an error. The words, with their arguments, say of what.
+func NoError(t TB, err error, words string, args ...any) {
+	if err != nil {
+		t.Helper()
+		t.Errorf("%s: %v", fmt.Sprintf(words, args...), err)
+	}
+}
+
 func report(t TB, got, want any, words string, args []any) {
 	t.Helper()
 	t.Errorf("%s: %+v, want %+v", fmt.Sprintf(words, args...), got, want)
