@@ -188,7 +188,6 @@ func (l listAgencyKeys) Run(ctx context.Context) error {
 		shown := []resource.AgencyKey{}
 		for _, k := range list {
 			if l.Agency == 0 || k.Agency == telematics.AgencyID(l.Agency) {
-				k.State = keyState(k, time.Now())
 				shown = append(shown, resource.NewAgencyKey(k))
 			}
 		}
@@ -198,14 +197,6 @@ func (l listAgencyKeys) Run(ctx context.Context) error {
 		}
 		return l.show(envelope{Message: fmt.Sprintf("keys: %d", len(shown)), Data: data}, columns)
 	})
-}
-
-// keyState returns the state of a key; "retired" once its date has come.
-func keyState(k rental.AgencyKey, now time.Time) rental.KeyState {
-	if k.State == rental.KeyRetiring && !k.Valid(now) {
-		return "retired"
-	}
-	return k.State
 }
 
 type retireAgencyKey struct {

@@ -155,16 +155,6 @@ func TestUntilWhen_AcceptsADurationADateOrATime(t *testing.T) {
 	}
 }
 
-func TestKeyState_RetiredAtItsDate(t *testing.T) {
-	now := time.Now()
-	for want, key := range map[rental.KeyState]rental.AgencyKey{
-		"retired": {State: rental.KeyRetiring, Retires: now}, "retiring": {State: rental.KeyRetiring, Retires: now.Add(time.Second)},
-		"active": {State: rental.KeyActive}, "revoked": {State: rental.KeyRevoked},
-	} {
-		assert.Equal(t, keyState(key, now), want, "state of %+v", key)
-	}
-}
-
 func TestAgencyKey_UsesTheService(t *testing.T) {
 	var asked []string
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

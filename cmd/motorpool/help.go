@@ -85,27 +85,20 @@ func completions(n *kong.Node, path string) []node {
 	return append([]node{here}, below...)
 }
 
-// bashCompletion finds the command among the words before the cursor, and offers what may follow.
+// bashCompletion finds the command that the words before the cursor begin with, and offers what may
+// follow.
 func bashCompletion(nodes []node) string {
 	var cases strings.Builder
-	// The program itself last: its pattern matches everything.
-	for _, n := range slices.Backward(nodes) {
-		pattern := `"` + n.path + `"`
-		if n.path == "" {
-			pattern = "*"
-		}
-		fmt.Fprintf(&cases, "    %s) words=%q ;;\n", pattern, strings.Join(append(names(n.next), names(n.flags)...), " "))
+	for _, n := range slices.Backward(nodes) { // a command before the one above it
+		begin := strings.TrimPrefix(n.path+" ", " ")
+		fmt.Fprintf(&cases, "    %q*) words=%q ;;\n", begin, strings.Join(append(names(n.next), names(n.flags)...), " "))
 	}
 	return `_motorpool() {
-  local current="${COMP_WORDS[COMP_CWORD]}" command="" words word
+  local current="${COMP_WORDS[COMP_CWORD]}" line="" words word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$word" in
-      -*) ;;
-      *) case " ` + strings.Join(paths(nodes), " | ") +
-		` " in *"| ${command:+$command }$word |"*) command="${command:+$command }$word" ;; esac ;;
-    esac
+    case "$word" in -*) ;; *) line="$line$word " ;; esac
   done
-  case "$command" in
+  case "$line" in
 ` + cases.String() + `  esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
   [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "$current"))
@@ -120,17 +113,6 @@ func names(words []word) []string {
 		list[i] = w.name
 	}
 	return list
-}
-
-// paths begins and ends with nothing, so that each name stands between two bars.
-func paths(nodes []node) []string {
-	list := []string{""}
-	for _, n := range nodes {
-		if n.path != "" {
-			list = append(list, n.path)
-		}
-	}
-	return append(list, "")
 }
 
 func fishCompletion(nodes []node) string {
