@@ -23,10 +23,10 @@ const (
 	AgencyMismatch    telematics.Code = "agency_mismatch"
 )
 
-// unavailableError is why a request cannot be authenticated at the moment.
-type unavailableError string
+// UnavailableError is why a request cannot be authenticated at the moment.
+type UnavailableError string
 
-func (e unavailableError) Error() string { return string(e) }
+func (e UnavailableError) Error() string { return string(e) }
 
 // Unavailable reports that the request may be repeated later.
-func (unavailableError) Unavailable() bool { return true }
+func (UnavailableError) Unavailable() bool { return true }

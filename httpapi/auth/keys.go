@@ -74,7 +74,7 @@ func (k *Keys) Run(ctx context.Context) error {
 	}
 }
 
-const errNoKeys unavailableError = "the keys that sign access tokens were not read yet"
+const errNoKeys UnavailableError = "the keys that sign access tokens were not read yet"
 
 // Ready returns nil once there are keys. Its error has a method Unavailable() bool.
 func (k *Keys) Ready(context.Context) error {

@@ -15,6 +15,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 	"golang.org/x/sync/singleflight"
+
+	"motorpool/httpapi/auth"
 )
 
 // IssuerConfig is how the service is registered at the issuer. URL, ClientID and Callback are
@@ -86,13 +88,6 @@ func (p *places) leave(address string) {
 	}
 }
 
-type unavailableError string
-
-func (e unavailableError) Error() string { return string(e) }
-
-// Unavailable reports that the request may be repeated later.
-func (unavailableError) Unavailable() bool { return true }
-
 // errSessionEnded is the issuer's refusal to renew tokens.
 var errSessionEnded = errors.New("the issuer renews the tokens no more")
 
@@ -111,7 +106,7 @@ var finalCodes = []string{
 }
 
 // errBusy is answered as any server that is unavailable.
-var errBusy = unavailableError("too many people sign in at the same time")
+var errBusy = auth.UnavailableError("too many people sign in at the same time")
 
 // ask calls the issuer, after discovery, in one of the places. It does not queue: it fails with
 // errBusy if there is none for the address.
@@ -138,7 +133,7 @@ func (i *issuer) discover(ctx context.Context) (*provider, error) {
 	case read := <-i.discovering.DoChan("", func() (any, error) { return nil, i.readDiscovery() }):
 		return i.found.Load(), read.Err
 	case <-ctx.Done():
-		return nil, unavailableError("discover the issuer of access tokens: it takes too long")
+		return nil, auth.UnavailableError("discover the issuer of access tokens: it takes too long")
 	}
 }
 
@@ -154,7 +149,7 @@ func (i *issuer) readDiscovery() error {
 	ctx := oidc.ClientContext(context.Background(), &http.Client{Timeout: issuerTimeout})
 	found, err := oidc.NewProvider(ctx, i.URL)
 	if err != nil {
-		i.err, i.tryAfter = unavailableError(fmt.Sprintf("discover the issuer of access tokens: %v", err)), i.now().Add(discoverAgain)
+		i.err, i.tryAfter = auth.UnavailableError(fmt.Sprintf("discover the issuer of access tokens: %v", err)), i.now().Add(discoverAgain)
 		return i.err
 	}
 	var more struct {
@@ -301,12 +296,12 @@ func (i *issuer) signOutPage(ctx context.Context, open session, after string) st
 func classify(doing string, err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) || refused.Response == nil {
-		return unavailableError(fmt.Sprintf("%s: %v", doing, err))
+		return auth.UnavailableError(fmt.Sprintf("%s: %v", doing, err))
 	}
 	code := cmp.Or(refused.ErrorCode, refused.Response.Status)
 	switch status := refused.Response.StatusCode; {
 	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests, status == http.StatusRequestTimeout:
-		return unavailableError(doing + ": " + refused.Response.Status)
+		return auth.UnavailableError(doing + ": " + refused.Response.Status)
 	case slices.Contains(finalCodes, code):
 		return fmt.Errorf("%s: %w: %s", doing, errSessionEnded, code)
 	default:

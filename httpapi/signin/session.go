@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"motorpool/httpapi/auth"
 )
 
 // session is the stored session of a person who has signed in.
@@ -192,7 +194,7 @@ func (s *SignIn) renew(ctx context.Context, by secret, old session) (session, bo
 	case err != nil:
 		if errors.Is(err, errRefused) {
 			s.Log.ErrorContext(ctx, "session not renewed: the issuer refuses the service's request", "err", err)
-			err = unavailableError(err.Error())
+			err = auth.UnavailableError(err.Error())
 		} else {
 			s.Log.WarnContext(ctx, "session not renewed", "err", err)
 		}
@@ -251,7 +253,7 @@ func (s *SignIn) awaitRenewed(ctx context.Context, by secret, old session) (sess
 		}
 		select {
 		case <-ctx.Done():
-			return now, false, unavailableError("renew session: the issuer of access tokens takes too long")
+			return now, false, auth.UnavailableError("renew session: the issuer of access tokens takes too long")
 		case <-time.After(renewPoll):
 		}
 	}

@@ -375,7 +375,7 @@ func (s *SignIn) attemptKey(ctx context.Context) (secret, error) {
 		}
 	}
 	if len(value) != len(secret{}) {
-		return secret{}, unavailableError("the key of sign-ins was lost in this moment")
+		return secret{}, auth.UnavailableError("the key of sign-ins was lost in this moment")
 	}
 	return secret(value), nil
 }
