@@ -33,6 +33,9 @@ func (a activityList) Run(ctx context.Context) error {
 	set(query, "actor", a.Actor)
 	set(query, "action", a.Action)
 	set(query, "outcome", a.Outcome)
+	if a.Since < 0 {
+		return badUsage("--since: want a period such as 2h, the last of which is now")
+	}
 	if a.Since > 0 {
 		query.Set("from", time.Now().Add(-a.Since).UTC().Format(time.RFC3339))
 	}

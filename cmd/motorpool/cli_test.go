@@ -67,6 +67,7 @@ func TestExitCode_ByResponse(t *testing.T) {
 		"no vehicle":               {200, ``, []string{"lock"}, 2},
 		"token with a line end":    {200, ``, []string{"lock", "42", "--token", "x\r"}, 2},
 		"key with a line end":      {200, ``, []string{"lock", "42", "--idempotency-key", "x\n"}, 2},
+		"period ahead":             {200, ``, []string{"activity", "--since=-2h"}, 2},
 		"empty key":                {200, ``, []string{"lock", "42", "--idempotency-key", ""}, 2},
 		"empty key of a bulk":      {200, ``, []string{"bulk", "lock", "42", "--idempotency-key="}, 2},
 	} {

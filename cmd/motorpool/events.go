@@ -85,7 +85,7 @@ func (e events) follow(ctx context.Context, vehicle int64, at *position) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return notFollowed(response)
+		return at.notFollowed(response)
 	}
 	return at.read(response.Body, func(l eventLine) error {
 		if err := e.printLine(stdout, l); err != nil {
@@ -96,14 +96,15 @@ func (e events) follow(ctx context.Context, vehicle int64, at *position) error {
 }
 
 // notFollowed returns the error of a response that is no stream: a refusal if the status is below
-// 500.
-func notFollowed(response *http.Response) error {
+// 500, but for one that was cut, and that an instance still counts as open.
+func (at *position) notFollowed(response *http.Response) error {
 	answer, err := io.ReadAll(response.Body)
 	if err != nil {
 		return err
 	}
 	_, err = readAnswer(answer, response)
-	if response.StatusCode < http.StatusInternalServerError {
+	counted := response.StatusCode == http.StatusTooManyRequests && at.last != ""
+	if response.StatusCode < http.StatusInternalServerError && !counted {
 		return refusal{err}
 	}
 	return err

@@ -94,6 +94,9 @@ func TestEvents_ResumeAfterTheLastEvent(t *testing.T) {
 			}
 			w.WriteHeader(http.StatusServiceUnavailable)
 			fmt.Fprint(w, `{"success":false,"message":"Not available.","error":{"retryable":true,"retry_after":10}}`)
+		case 3:
+			w.WriteHeader(http.StatusTooManyRequests)
+			fmt.Fprint(w, `{"success":false,"message":"You have 10 streams open.","error":{"retryable":true,"retry_after":10}}`)
 		default:
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprint(w, `{"success":false,"message":"The access token has expired."}`)
@@ -101,12 +104,12 @@ func TestEvents_ResumeAfterTheLastEvent(t *testing.T) {
 	}))
 	defer server.Close()
 	err := events{remote: remote{connection: connection{URL: server.URL, Token: "secret"}}, Vehicle: "42", Event: "command"}.Run(ctx)
-	if err == nil || !strings.Contains(err.Error(), "has expired") || calls.Load() != 3 {
-		t.Errorf("%d requests, %v; want 3 and an expired token", calls.Load(), err)
+	if err == nil || !strings.Contains(err.Error(), "has expired") || calls.Load() != 4 {
+		t.Errorf("%d requests, %v; want 4 and an expired token", calls.Load(), err)
 	}
 	// What no request can have is not tried for ever.
 	err = events{remote: remote{connection: connection{URL: server.URL, Token: "secret"}}, After: "7-0\n"}.Run(ctx)
-	if exitCode(err) != exitUsage || calls.Load() != 3 {
-		t.Errorf("an id with the end of a line: %d requests, %v", calls.Load()-3, err)
+	if exitCode(err) != exitUsage || calls.Load() != 4 {
+		t.Errorf("an id with the end of a line: %d requests, %v", calls.Load()-4, err)
 	}
 }
