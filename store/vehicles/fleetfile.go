@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -410,6 +411,30 @@ func (f FleetFile) contradictions(on record) []error {
 		vehicle(place, v.ID)
 		unit(place, v.Unit)
 		belongs(place, v.AgencyID)
+		if like := f.tariffLike(v, on); like != "" && v.Category != on.vehicles[v.ID].Category {
+			problems = append(problems, problem{place, "category", fmt.Sprintf("%q: the agency's tariff is for %q", v.Category, like)})
+		}
 	}
 	return problems
+}
+
+// tariffLike returns the category of a tariff that a vehicle does not have by its letter case
+// alone, so that it would cost something else; empty: there is none.
+func (f FleetFile) tariffLike(v telematics.Vehicle, on record) (like string) {
+	named := map[string]bool{}
+	for category := range on.agencies[v.AgencyID].tariffs {
+		named[category] = true
+	}
+	for category, plan := range f.Tariffs[v.AgencyID] {
+		named[category] = plan != nil
+	}
+	for category, has := range named {
+		if has && strings.EqualFold(category, v.Category) {
+			like = category
+		}
+	}
+	if named[v.Category] {
+		return ""
+	}
+	return like
 }

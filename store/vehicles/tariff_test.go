@@ -153,6 +153,19 @@ func TestTariffs_Refusals(t *testing.T) {
 	equal(t, "versions", versions(t, p), []string{})
 }
 
+// A vehicle without the tariff of its category costs something else.
+func TestTariffs_ACategoryDiffersByMoreThanItsLetterCase(t *testing.T) {
+	p := withWholeFleet(t)
+	change(t, p, `{"agencies":[{"id":1,"tariffs":{"mini":{"per_minute":0.20}}}]}`)
+	refused(t, p, `{"vehicles":[{"id":1,"category":"Mini"}]}`, `vehicles[0].category: "Mini": the agency's tariff is for "mini"`)
+	refused(t, p, `{"agencies":[{"id":1,"tariffs":{"van":{"per_minute":0.40}}}],"vehicles":[{"id":1,"category":"VAN"}]}`,
+		`vehicles[0].category: "VAN": the agency's tariff is for "van"`)
+	change(t, p, `{"agencies":[{"id":1,"tariffs":{"mini":null}}],"vehicles":[{"id":1,"category":"Mini"}]}`)
+	change(t, p, `{"agencies":[{"id":1,"tariffs":{"mini":{"per_minute":0.20}}}],"vehicles":[{"id":1,"color":"red"}]}`)
+	change(t, p, `{"vehicles":[{"id":1,"category":"mini"}]}`)
+	change(t, p, `{"agencies":[{"id":1,"tariffs":{"Mini":{"per_minute":0.30}}}],"vehicles":[{"id":1,"category":"Mini"}]}`)
+}
+
 // Amounts are never read in another currency.
 func TestTariffs_AreNamedAnewInAnotherCurrency(t *testing.T) {
 	p := withWholeFleet(t)
