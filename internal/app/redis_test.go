@@ -21,7 +21,7 @@ import (
 // has closed.
 func TestRedis_ClosedConnectionsAreNotUsed(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
-	server, err := devstack.StartRedis(filepath.Join(t.TempDir(), "redis"))
+	server, err := devstack.StartRedis(filepath.Join(t.TempDir(), "redis"), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	db, err := redis.New(redis.Config{URL: server.URL()})

@@ -339,7 +339,7 @@ func (r *round) copyInstallation(ctx context.Context, f Fault) error {
 	}
 	err = database.Promote(ctx)
 	promoted := time.Now()
-	cache, failure := devstack.StartRedis(r.Path("copied-redis"))
+	cache, failure := devstack.StartRedis(r.Path("copied-redis"), nil)
 	if err = errors.Join(err, failure); err != nil {
 		return errors.Join(err, database.Discard())
 	}

@@ -37,7 +37,7 @@ func (f flags) single() string {
 }
 
 func (r *round) startSentinel(context.Context) error {
-	servers, err := devstack.StartRedisSentinel(r.Path("sentinel"))
+	servers, err := devstack.StartRedisSentinel(r.Path("sentinel"), nil)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (r *round) startSentinel(context.Context) error {
 const masters = 3
 
 func (r *round) startCluster(context.Context) error {
-	cluster, err := devstack.StartRedisCluster(r.Path("cluster"), masters)
+	cluster, err := devstack.StartRedisCluster(r.Path("cluster"), masters, nil)
 	if err != nil {
 		return err
 	}

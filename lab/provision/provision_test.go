@@ -85,7 +85,7 @@ func (p *provisioned) startServers(ctx context.Context) error {
 		return err
 	}
 	p.OnClose(p.Mosquitto.Close)
-	if p.Redis, err = devstack.StartRedis(p.Path("redis")); err != nil {
+	if p.Redis, err = devstack.StartRedis(p.Path("redis"), nil); err != nil {
 		return err
 	}
 	p.OnClose(p.Redis.Close)

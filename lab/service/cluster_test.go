@@ -17,7 +17,7 @@ func TestCluster_CommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 	t.Parallel()
 	const vehicles, masters = 24, 3
 	s := realStack(t, vehicles)
-	cluster, err := devstack.StartRedisCluster(filepath.Join(s.dir, "cluster"), masters)
+	cluster, err := devstack.StartRedisCluster(filepath.Join(s.dir, "cluster"), masters, nil)
 	s.must(err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	s.redisURL = cluster.URL()

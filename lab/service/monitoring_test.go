@@ -40,7 +40,7 @@ func TestMonitoring_DashboardHasDataAndAnAlertReachesAlertmanager(t *testing.T) 
 	s.drive(nil, healthy)
 	s.eventually(30*time.Second, "locked", func() bool { return i.control(1, telematics.Lock).status == http.StatusOK })
 
-	prometheus, err := devstack.StartPrometheus(s.dir, s.prometheusConfig(alertmanager.Addr(), i, secured))
+	prometheus, err := devstack.StartPrometheus(s.dir, s.prometheusConfig(alertmanager.Addr, i, secured))
 	s.must(err)
 	t.Cleanup(func() { s.must(prometheus.Close()) })
 
@@ -125,7 +125,7 @@ func dashboardQueries(t *testing.T) []string {
 }
 
 // answers returns the number of series of a query. The test fails if Prometheus refuses the query.
-func (s *stack) answers(p *devstack.Prometheus, query string) int {
+func (s *stack) answers(p *devstack.Monitor, query string) int {
 	s.Helper()
 	var answer struct {
 		Status, Error string
@@ -140,7 +140,7 @@ func (s *stack) answers(p *devstack.Prometheus, query string) int {
 
 type alertRule struct{ Name, Query, Health, State, LastError string }
 
-func (s *stack) rules(p *devstack.Prometheus) (rules []alertRule) {
+func (s *stack) rules(p *devstack.Monitor) (rules []alertRule) {
 	s.Helper()
 	var loaded struct {
 		Data struct{ Groups []struct{ Rules []alertRule } }
@@ -155,7 +155,7 @@ func (s *stack) rules(p *devstack.Prometheus) (rules []alertRule) {
 // checkRules checks that Prometheus can evaluate each rule, that the metrics of each exist, and
 // that none fires except for the certificate, which is valid for an hour. A busy machine may be
 // slow at first.
-func (s *stack) checkRules(p *devstack.Prometheus) {
+func (s *stack) checkRules(p *devstack.Monitor) {
 	s.Helper()
 	s.eventually(10*time.Second, "no alert but for the certificate", func() bool {
 		return !slices.ContainsFunc(s.rules(p), func(r alertRule) bool {

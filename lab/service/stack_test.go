@@ -158,7 +158,7 @@ func startReal(s *stack) *stack {
 		passwords[string(v.Unit)] = mosquitto.UnitPassword(unitSecret, string(v.Unit))
 	}
 	var err error
-	s.redis, err = devstack.StartRedis(filepath.Join(s.dir, "redis"))
+	s.redis, err = devstack.StartRedis(filepath.Join(s.dir, "redis"), nil)
 	s.must(err)
 	s.Cleanup(func() { _ = s.redis.Close() })
 	s.mosquitto, err = devstack.StartMosquitto(devstack.MosquittoConfig{

@@ -48,7 +48,7 @@ func newSecuredStack(t *testing.T, vehicles int) *securedStack {
 	s.accept(s.authority)
 	s.address, err = postgres.SecureURL(s.server)
 	s.must(err)
-	s.redis, err = devstack.StartRedisTLS(filepath.Join(s.dir, "redis"), s.server)
+	s.redis, err = devstack.StartRedis(filepath.Join(s.dir, "redis"), &s.server)
 	s.must(err)
 	s.Cleanup(func() { _ = s.redis.Close() })
 	passwords := map[string]string{}

@@ -139,7 +139,7 @@ func (w *World) StartServers(ctx context.Context, c ServersConfig) error {
 		return err
 	}
 	w.OnClose(w.Mosquitto.Close)
-	if w.Redis, err = devstack.StartRedis(w.Path("redis")); err != nil {
+	if w.Redis, err = devstack.StartRedis(w.Path("redis"), nil); err != nil {
 		return err
 	}
 	w.OnClose(w.Redis.Close)

@@ -64,7 +64,7 @@ func startServer(server, dir string) (childServer, string, error) {
 		}
 		return s, s.ServiceURL(), nil
 	case devstack.RedisServer:
-		s, err := devstack.StartRedis(dir)
+		s, err := devstack.StartRedis(dir, nil)
 		if err != nil {
 			return nil, "", err
 		}

@@ -58,16 +58,10 @@ func (p *Postgres) Backup(ctx context.Context, dir string) (*Backup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("back up postgres: %w", err)
 	}
-	if dir, err = realPath(dir); err != nil {
-		return nil, err
-	}
-	c := &cluster{secret: filepath.Join(dir, "password"), password: p.cluster.password, programs: p.cluster.programs}
-	if err = c.place(dir, slog.New(slog.DiscardHandler)); err == nil {
-		err = p.copyTo(ctx, c)
-	}
+	c, err := p.copyIn(ctx, dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		unlock()
-		return nil, errors.Join(fmt.Errorf("back up postgres: %w", err), c.remove())
+		return nil, fmt.Errorf("back up postgres: %w", err)
 	}
 	return &Backup{p, c, unlock}, nil
 }

@@ -52,17 +52,9 @@ func (p *Postgres) StartStandby(ctx context.Context, cfg StandbyConfig) (*Postgr
 
 // commitWith makes commits wait for a standby.
 func (p *Postgres) commitWith(ctx context.Context, standby *Postgres) error {
-	db, err := sql.Open("postgres", p.URL())
+	err := p.exec(ctx, `alter system set synchronous_standby_names = '`+standbyApplication+`'`, `select pg_reload_conf()`)
 	if err != nil {
 		return err
-	}
-	defer db.Close()
-	for _, statement := range []string{
-		`alter system set synchronous_standby_names = '` + standbyApplication + `'`, `select pg_reload_conf()`,
-	} {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return err
-		}
 	}
 	return within(standbyWithin, "the standby is synchronous", func() error {
 		synchronous, err := ask[bool](ctx, p, `select exists (select from pg_stat_replication where sync_state = 'sync')`)
@@ -82,18 +74,11 @@ func (p *Postgres) URLWith(standby *Postgres) string {
 }
 
 func (p *Postgres) startStandbyLocked(ctx context.Context, cfg StandbyConfig, log *slog.Logger) (*Postgres, error) {
-	dir, err := realPath(cfg.Dir)
+	c, err := p.copyIn(ctx, cfg.Dir, log)
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{secret: filepath.Join(dir, "password"), password: p.cluster.password, programs: p.cluster.programs}
-	if err := os.WriteFile(c.secret, []byte(c.password), 0o600); err != nil {
-		return nil, err
-	}
-	if err := c.place(dir, log); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(p.copyTo(ctx, c), c.configure("standby.signal", p.standbySettings(cfg.Primary))); err != nil {
+	if err := c.configure("standby.signal", p.standbySettings(cfg.Primary)); err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
 	s, err := onFreePorts(1, func(ports []int) (*Postgres, error) {
@@ -106,15 +91,26 @@ func (p *Postgres) startStandbyLocked(ctx context.Context, cfg StandbyConfig, lo
 	return s, nil
 }
 
-// copyTo copies the data.
-func (p *Postgres) copyTo(ctx context.Context, c *cluster) error {
+// copyIn copies the data to a new cluster of a folder.
+func (p *Postgres) copyIn(ctx context.Context, dir string, log *slog.Logger) (*cluster, error) {
+	dir, err := realPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{secret: filepath.Join(dir, "password"), password: p.cluster.password, programs: p.cluster.programs}
+	if err := os.WriteFile(c.secret, []byte(c.password), 0o600); err != nil {
+		return nil, err
+	}
+	if err := c.place(dir, log); err != nil {
+		return nil, err
+	}
 	backup := c.program("pg_basebackup", "-D", c.dataDir(), "-h", "127.0.0.1", "-p", fmt.Sprint(p.port), "-U", postgresUser,
 		"--checkpoint=fast", "--wal-method=stream", "--no-sync")
 	backup.Env = append(backup.Env, "PGPASSWORD="+c.password)
 	if said, err := runWith(ctx, backup); err != nil {
-		return fmt.Errorf("pg_basebackup: %w; it said:\n%s", err, said)
+		return nil, errors.Join(fmt.Errorf("pg_basebackup: %w; it said:\n%s", err, said), c.remove())
 	}
-	return nil
+	return c, nil
 }
 
 // standbySettings say where the primary is.

@@ -9,63 +9,45 @@ import (
 	"path/filepath"
 )
 
-// Prometheus is a Prometheus on 127.0.0.1.
-type Prometheus struct {
+// Monitor is a Prometheus, or an Alertmanager without peers, on 127.0.0.1.
+type Monitor struct {
 	*child
-	port int
+	Addr string
 }
+
+// URL is where its HTTP interface is.
+func (m *Monitor) URL() string { return "http://" + m.Addr }
 
 // StartPrometheus returns when it serves. The file has its configuration, the folder takes its
 // data. It needs prometheus to be installed; Available says how.
-func StartPrometheus(dir, file string) (*Prometheus, error) {
-	c, port, err := startMonitor(PrometheusServer, func(addr string) []string {
+func StartPrometheus(dir, file string) (*Monitor, error) {
+	return startMonitor(PrometheusServer, func(addr string) []string {
 		return []string{
 			"--config.file", file, "--storage.tsdb.path", filepath.Join(dir, "prometheus"), "--web.listen-address",
 			addr, "--log.level", "warn",
 		}
 	})
-	return &Prometheus{c, port}, err
-}
-
-// URL is where its HTTP interface is.
-func (p *Prometheus) URL() string { return loopbackURL(p.port) }
-
-// Alertmanager is an Alertmanager on 127.0.0.1, without peers.
-type Alertmanager struct {
-	*child
-	port int
 }
 
 // StartAlertmanager returns when it serves. The file has its configuration, the folder takes its
 // data. It needs prometheus-alertmanager to be installed; Available says how.
-func StartAlertmanager(dir, file string) (*Alertmanager, error) {
-	c, port, err := startMonitor(AlertmanagerServer, func(addr string) []string {
+func StartAlertmanager(dir, file string) (*Monitor, error) {
+	return startMonitor(AlertmanagerServer, func(addr string) []string {
 		return []string{
 			"--config.file", file, "--storage.path", filepath.Join(dir, "alertmanager"), "--web.listen-address", addr,
 			"--cluster.listen-address", "", "--log.level", "warn",
 		}
 	})
-	return &Alertmanager{c, port}, err
 }
 
-// URL is where its HTTP interface is.
-func (a *Alertmanager) URL() string { return loopbackURL(a.port) }
-
-// Addr is where Prometheus sends alerts.
-func (a *Alertmanager) Addr() string { return fmt.Sprintf("127.0.0.1:%d", a.port) }
-
-func loopbackURL(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
-
-func startMonitor(name string, args func(addr string) []string) (*child, int, error) {
+func startMonitor(name string, args func(addr string) []string) (*Monitor, error) {
 	program, err := findProgram(name)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	var port int
-	c, err := onFreePorts(1, func(ports []int) (*child, error) {
-		port = ports[0]
-		addr := fmt.Sprintf("127.0.0.1:%d", port)
-		return startChild(context.Background(), childConfig{
+	return onFreePorts(1, func(ports []int) (*Monitor, error) {
+		addr := fmt.Sprintf("127.0.0.1:%d", ports[0])
+		c, err := startChild(context.Background(), childConfig{
 			name: name,
 			command: func() (*exec.Cmd, error) {
 				cmd := exec.Command(program, args(addr)...)
@@ -74,8 +56,8 @@ func startMonitor(name string, args func(addr string) []string) (*child, int, er
 			},
 			ready: func(ctx context.Context) bool { return isReady(ctx, "http://"+addr+"/-/ready") },
 		})
+		return &Monitor{c, addr}, err
 	})
-	return c, port, err
 }
 
 func isReady(ctx context.Context, url string) bool {

@@ -48,26 +48,26 @@ type Redis struct {
 	secured *ServerTLS // nil: without TLS
 }
 
-// StartRedis returns when the server serves. It needs redis-server to be installed; Available says
-// how. Its working folder is dir.
-func StartRedis(dir string) (*Redis, error) { return startRedisIn(dir, nil) }
-
-// StartRedisTLS is like StartRedis, and accepts only TLS.
-func StartRedisTLS(dir string, t ServerTLS) (*Redis, error) { return startRedisIn(dir, &t) }
-
-// startRedisIn starts a server with further settings, on a free port.
-func startRedisIn(dir string, secured *ServerTLS, more ...string) (*Redis, error) {
-	program, err := findProgram(RedisServer)
+// StartRedis returns when the server serves, with TLS alone where secured is not nil, and with
+// further settings. It needs redis-server to be installed; Available says how. Its working folder
+// is dir.
+func StartRedis(dir string, secured *ServerTLS, more ...string) (*Redis, error) {
+	program, dir, err := redisIn(dir)
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("start redis-server: %w", err)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("start redis-server: %w", err)
-	}
 	return onFreePorts(1, func(ports []int) (*Redis, error) { return startRedisOn(program, dir, ports[0], secured, more...) })
+}
+
+// redisIn returns the program, and the working folder, which it creates.
+func redisIn(dir string) (program, absolute string, err error) {
+	if program, err = findProgram(RedisServer); err != nil {
+		return "", "", err
+	}
+	if absolute, err = filepath.Abs(dir); err == nil {
+		err = os.MkdirAll(absolute, 0o700)
+	}
+	return program, absolute, err
 }
 
 func startRedisOn(program, dir string, port int, secured *ServerTLS, more ...string) (*Redis, error) {

@@ -27,27 +27,12 @@ const (
 )
 
 // StartRedisCluster returns when all slots are served and each master has its replica. If a part
-// fails, the others continue to serve.
-func StartRedisCluster(dir string, masters int) (*RedisCluster, error) {
-	return startRedisCluster(dir, masters, nil)
-}
-
-// StartRedisClusterTLS is like StartRedisCluster, with TLS alone, between the nodes, too.
-func StartRedisClusterTLS(dir string, masters int, t ServerTLS) (*RedisCluster, error) {
-	return startRedisCluster(dir, masters, &t)
-}
-
-func startRedisCluster(dir string, masters int, secured *ServerTLS) (*RedisCluster, error) {
-	program, err := findProgram(RedisServer)
-	if err != nil {
-		return nil, err
-	}
+// fails, the others continue to serve. Where secured is not nil, all speak TLS alone, between the
+// nodes, too.
+func StartRedisCluster(dir string, masters int, secured *ServerTLS) (*RedisCluster, error) {
 	c := &RedisCluster{}
 	for i := range 2 * masters {
-		folder, err := filepath.Abs(filepath.Join(dir, strconv.Itoa(i)))
-		if err == nil {
-			err = os.MkdirAll(folder, 0o700)
-		}
+		program, folder, err := redisIn(filepath.Join(dir, strconv.Itoa(i)))
 		var node *Redis
 		if err == nil {
 			node, err = onFreePorts(2, func(ports []int) (*Redis, error) {
@@ -183,15 +168,9 @@ const (
 	sentinelWithin = 30 * time.Second // of knowing each other
 )
 
-// StartRedisSentinel returns when each Sentinel knows the others and the replica.
-func StartRedisSentinel(dir string) (*RedisSentinel, error) { return startRedisSentinel(dir, nil) }
-
-// StartRedisSentinelTLS is like StartRedisSentinel, with TLS alone, between the servers, too.
-func StartRedisSentinelTLS(dir string, t ServerTLS) (*RedisSentinel, error) {
-	return startRedisSentinel(dir, &t)
-}
-
-func startRedisSentinel(dir string, secured *ServerTLS) (*RedisSentinel, error) {
+// StartRedisSentinel returns when each Sentinel knows the others and the replica. Where secured is
+// not nil, all speak TLS alone, between the servers, too.
+func StartRedisSentinel(dir string, secured *ServerTLS) (*RedisSentinel, error) {
 	s := &RedisSentinel{secured: secured}
 	if err := s.start(dir); err != nil {
 		return nil, errors.Join(fmt.Errorf("start redis with sentinels: %w", err), s.Close())
@@ -200,11 +179,11 @@ func startRedisSentinel(dir string, secured *ServerTLS) (*RedisSentinel, error) 
 }
 
 func (s *RedisSentinel) start(dir string) (err error) {
-	if s.Master, err = startRedisIn(filepath.Join(dir, "master"), s.secured); err != nil {
+	if s.Master, err = StartRedis(filepath.Join(dir, "master"), s.secured); err != nil {
 		return err
 	}
 	master := []string{"--replicaof", "127.0.0.1", strconv.Itoa(s.Master.port)}
-	if s.Replica, err = startRedisIn(filepath.Join(dir, "replica"), s.secured, master...); err != nil {
+	if s.Replica, err = StartRedis(filepath.Join(dir, "replica"), s.secured, master...); err != nil {
 		return err
 	}
 	if err := within(sentinelWithin, "the replica has the master's data", s.Master.hasReplica); err != nil {
@@ -228,14 +207,8 @@ func (s *RedisSentinel) start(dir string) (err error) {
 
 // startSentinel writes its configuration, which a Sentinel changes.
 func (s *RedisSentinel) startSentinel(dir string) (*sentinel, error) {
-	program, err := findProgram(RedisServer)
+	program, dir, err := redisIn(dir)
 	if err != nil {
-		return nil, err
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	return onFreePorts(1, func(ports []int) (*sentinel, error) {

@@ -33,7 +33,7 @@ func TestEvents_ContractOverRedis(t *testing.T) {
 
 func TestEvents_ContractOverARedisCluster(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
-	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3)
+	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	eventsContract(t, cluster.URL())

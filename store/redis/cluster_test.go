@@ -42,7 +42,7 @@ func TestCluster_FailedMasterAffectsOnlyItsVehicles(t *testing.T) {
 	t.Parallel()
 	devstack.NeedServer(t, devstack.RedisServer)
 	const masters = 3
-	cluster, err := devstack.StartRedisCluster(t.TempDir(), masters)
+	cluster, err := devstack.StartRedisCluster(t.TempDir(), masters, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	const dying = 1

@@ -286,7 +286,7 @@ func TestTake_CostIsTakenAsAWholeOrNotAtAll(t *testing.T) {
 
 func TestTake_StopsAtTheFirstExhaustedLimit(t *testing.T) {
 	devstack.NeedServer(t, devstack.RedisServer)
-	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3)
+	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	for name, address := range map[string]string{

@@ -59,10 +59,10 @@ func TestNew_SentinelsAndClustersAreReachedWithTLS(t *testing.T) {
 	certificate, err := tls.LoadX509KeyPair(pair.CertFile, pair.KeyFile)
 	require.NoError(t, err)
 	secured := devstack.ServerTLS{KeyPair: pair, CAFile: authority.CAFile}
-	servers, err := devstack.StartRedisSentinelTLS(filepath.Join(dir, "sentinel"), secured)
+	servers, err := devstack.StartRedisSentinel(filepath.Join(dir, "sentinel"), &secured)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = servers.Close() })
-	cluster, err := devstack.StartRedisClusterTLS(filepath.Join(dir, "cluster"), 3, secured)
+	cluster, err := devstack.StartRedisCluster(filepath.Join(dir, "cluster"), 3, &secured)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	open := func(url string, config *tls.Config) *DB {

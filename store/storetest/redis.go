@@ -11,7 +11,7 @@ import (
 func StartRedis(t testing.TB) *devstack.Redis {
 	t.Helper()
 	devstack.NeedServer(t, devstack.RedisServer)
-	s, err := devstack.StartRedis(t.TempDir())
+	s, err := devstack.StartRedis(t.TempDir(), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s

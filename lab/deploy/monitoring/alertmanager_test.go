@@ -75,7 +75,7 @@ type gettableAlert struct {
 
 type alertmanagerServer struct {
 	*testing.T
-	*devstack.Alertmanager
+	*devstack.Monitor
 }
 
 func startAlertmanager(t *testing.T) alertmanagerServer {
