@@ -53,9 +53,9 @@ var arrows = map[string][]string{
 		"httpapi/errorcode", "httpapi/resource", "httpapi/signin",
 	},
 	"httpapi/accept": {}, "httpapi/connections": {"telematics"}, "httpapi/health": {"guard"},
-	"httpapi/auth": {"telematics", "rental"}, "httpapi/contract": {"telematics"},
+	"httpapi/auth": {"guard", "telematics", "rental"}, "httpapi/contract": {"telematics"},
 	"httpapi/errorcode":    {"alerts", "telematics", "rental", "httpapi/auth", "httpapi/contract", "httpapi/signin"},
-	"httpapi/signin":       {"telematics", "operators", "httpapi/auth"},
+	"httpapi/signin":       {"guard", "telematics", "operators", "httpapi/auth"},
 	"httpapi/signin/pages": {"operators", "httpapi/signin"}, "httpapi/signin/signintest": {"operators", "telematics"},
 	"httpapi/fleetmap": {"telematics"},
 	"httpapi/resource": {
@@ -95,9 +95,9 @@ var arrows = map[string][]string{
 	"store/storetest":             {"telematics", "store/pg", "simulator/devstack"},
 	"simulator":                   {"telematics", "telematics/v1", "telematics/signing", "rental", "mosquitto"},
 	"simulator/ovms":              {"telematics", "simulator"},
-	"simulator/devstack":          {"telematics", "rental", "mosquitto", "deploy/haproxy"},
+	"simulator/devstack":          {"guard", "telematics", "rental", "mosquitto", "deploy/haproxy"},
 	"telematics/samples":          {"telematics"},
-	"telematics/places":           {"telematics"},
+	"telematics/places":           {"guard", "telematics"},
 	"telematics/places/nominatim": {"telematics"},
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -124,11 +124,9 @@ func (q *queue) storeLocked(ctx context.Context, units []telematics.Unit) {
 		}
 	}()
 	for pause := lockedRetry; len(units) > 0; {
-		last, most := false, max(1, MaxBatch/len(units))
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			last, most = true, maxLocked
+		last, most := !guard.Pause(ctx, pause), max(1, MaxBatch/len(units))
+		if last {
+			most = maxLocked
 		}
 		tried := q.aside.first(most, units)
 		locked := q.store(ctx, tried)

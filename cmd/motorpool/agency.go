@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/guard"
 	"motorpool/httpapi/resource"
 	"motorpool/internal/app"
 	"motorpool/rental"
@@ -84,17 +85,12 @@ func (k keyCommand) change(
 // holds waits until every instance applies a change that was made with --direct. Without it, the
 // service has already waited.
 func (k keyCommand) holds(ctx context.Context) error {
-	if !k.Direct {
+	if !k.Direct || guard.Pause(ctx, agencykeys.Within) {
 		return nil
 	}
-	select {
-	case <-time.After(agencykeys.Within):
-		return nil
-	case <-ctx.Done():
-		return failure{
-			exitUnknown,
-			fmt.Errorf("the change is stored, and every instance applies it within %s", telematics.Words(agencykeys.Within)),
-		}
+	return failure{
+		exitUnknown,
+		fmt.Errorf("the change is stored, and every instance applies it within %s", telematics.Words(agencykeys.Within)),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 )
 
@@ -62,10 +63,8 @@ func (b bulk) Run(ctx context.Context) error {
 		return err
 	}
 	for end := time.Now().Add(telematics.MaxBudget + 10*time.Second); !b.Async && state.Summary.Open > 0 && time.Now().Before(end); {
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, bulkEvery) {
 			return failure{exitUnknown, fmt.Errorf("not all vehicles have answered yet; check: motorpool bulk-status %s", state.ID)}
-		case <-time.After(bulkEvery):
 		}
 		next, err := b.send(ctx, http.MethodGet, "commands?bulk="+url.QueryEscape(state.ID), nil)
 		if err != nil {

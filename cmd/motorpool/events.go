@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 )
 
@@ -46,10 +47,8 @@ func (e events) Run(ctx context.Context) error {
 			return final.error
 		}
 		fmt.Fprintf(stderr, "motorpool: the stream was cut (%v); again in %s\n", err, telematics.Words(at.wait))
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, at.wait) {
 			return nil
-		case <-time.After(at.wait):
 		}
 	}
 }

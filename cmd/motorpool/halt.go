@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"motorpool/broker"
+	"motorpool/guard"
 	"motorpool/httpapi/resource"
 	"motorpool/store/commands"
 	"motorpool/store/pg"
@@ -70,10 +71,7 @@ func retryUnavailable(ctx context.Context, do func() error) error {
 			return err
 		}
 		fmt.Fprintf(stderr, "motorpool: %v; trying again\n", err)
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		}
+		guard.Pause(ctx, time.Second)
 	}
 }
 
@@ -232,18 +230,16 @@ func (h halt) throughDatabase(ctx context.Context) error {
 		return refused("there is no %s", h.scope())
 	}
 	fmt.Fprintf(stderr, "stored; it holds everywhere within %s\n", telematics.Words(broker.HaltWithin))
-	select {
-	case <-time.After(broker.HaltWithin):
-		return h.with(func(postgres *pg.DB) error {
-			printInFlight(effects(ctx, postgres, telematics.Halt{Agency: h.agency()})[0])
-			return nil
-		})
-	case <-ctx.Done():
+	if !guard.Pause(ctx, broker.HaltWithin) {
 		return failure{
 			exitUnknown,
 			fmt.Errorf("not every instance has read the halt of %s yet; it stays in force until: motorpool resume%s", h.scope(), h.flag()),
 		}
 	}
+	return h.with(func(postgres *pg.DB) error {
+		printInFlight(effects(ctx, postgres, telematics.Halt{Agency: h.agency()})[0])
+		return nil
+	})
 }
 
 func (s haltCommand) flag() string {

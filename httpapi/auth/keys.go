@@ -18,6 +18,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwk"
+
+	"motorpool/guard"
 )
 
 // KeysConfig sets the source of the keys that sign access tokens. Source is required.
@@ -66,10 +68,8 @@ func (k *Keys) Run(ctx context.Context) error {
 			wait = min(wait, retry.NextBackOff())
 			k.Log.WarnContext(ctx, "token keys not read", "source", redacted(k.Source), "retry_in", wait, "err", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, wait) {
 			return nil
-		case <-time.After(wait):
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"motorpool/guard"
 	"motorpool/httpapi/auth"
 )
 
@@ -234,10 +235,8 @@ func (s *SignIn) replace(ctx context.Context, by secret, old session, renewed *s
 		case err == nil:
 			return *renewed, true, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, renewPoll) {
 			return old, false, err
-		case <-time.After(renewPoll):
 		}
 	}
 }
@@ -251,10 +250,8 @@ func (s *SignIn) awaitRenewed(ctx context.Context, by secret, old session) (sess
 		if err != nil || !ok || now.Until.After(old.Until) {
 			return now, ok, err
 		}
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, renewPoll) {
 			return now, false, auth.UnavailableError("renew session: the issuer of access tokens takes too long")
-		case <-time.After(renewPoll):
 		}
 	}
 }

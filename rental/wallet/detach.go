@@ -45,14 +45,10 @@ func (w *Wallet) detach(ctx context.Context, client rental.ClientID, token strin
 // Run detaches the cards that requests have left attached, because the processor was unavailable or
 // an instance died. It blocks until the context ends, and returns nil.
 func (w *Wallet) Run(ctx context.Context) error {
-	tick := time.NewTicker(detachEvery)
-	defer tick.Stop()
 	var outage guard.Outage
 	for {
 		outage.Note(ctx, w.Log, "removed cards not detached", w.detachDue(ctx))
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !guard.Pause(ctx, detachEvery) {
 			return nil
 		}
 	}

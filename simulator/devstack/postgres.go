@@ -16,6 +16,8 @@ import (
 	"time"
 
 	_ "github.com/lib/pq" // the driver that asks whether the server serves
+
+	"motorpool/guard"
 )
 
 const (
@@ -128,10 +130,8 @@ func (p *Postgres) startOn(ctx context.Context, cfg PostgresConfig, log *slog.Lo
 		if err == nil || time.Now().After(deadline) || !strings.Contains(err.Error(), "pre-existing shared memory block") {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, 200*time.Millisecond) {
 			return err
-		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"motorpool/guard"
 )
 
 // StandbyConfig is a copy of a Postgres that follows it.
@@ -164,10 +166,8 @@ func (p *Postgres) InSync(ctx context.Context, primary *Postgres) error {
 		if err != nil || !behind {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, 20*time.Millisecond) {
 			return fmt.Errorf("the standby is behind: %w", ctx.Err())
-		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

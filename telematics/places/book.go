@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 )
 
@@ -121,17 +122,15 @@ func (b *Book) answer(p telematics.Position) (answer, bool) {
 // ReadStations keeps the stations up to date. It blocks until the context ends, then returns nil;
 // failures are logged and retried.
 func (b *Book) ReadStations(ctx context.Context) error {
-	condition := condition{log: b.Log, source: "stations"}
+	var outage guard.Outage
 	for {
 		wait := stationsEvery
 		err := b.loadStations(ctx)
-		if ctx.Err() == nil {
-			condition.is(err)
-		}
+		outage.Note(ctx, b.Log, "addresses of stations not read", err)
 		if err != nil {
 			wait = loadAgain
 		}
-		if !sleep(ctx, wait) {
+		if !guard.Pause(ctx, wait) {
 			return nil
 		}
 	}
@@ -157,7 +156,7 @@ func (b *Book) loadStations(ctx context.Context) error {
 // QueryGeocoder requests the addresses that reads lacked, one after the other. It blocks until the
 // context ends, then returns nil; failures are logged.
 func (b *Book) QueryGeocoder(ctx context.Context) error {
-	condition := condition{log: b.Log, source: "geocoder"}
+	var outage guard.Outage
 	failures := 0
 	for {
 		select {
@@ -172,16 +171,15 @@ func (b *Book) QueryGeocoder(ctx context.Context) error {
 				continue // it is wanted again by the next read
 			}
 			err := b.ask(ctx, p)
-			if ctx.Err() != nil {
-				return nil
-			}
-			condition.is(err)
+			outage.Note(ctx, b.Log, "geocoder failed", err)
 			if err == nil {
 				failures = 0
 				continue
 			}
 			failures++
-			sleep(ctx, putOff(failures, err))
+			if !guard.Pause(ctx, putOff(failures, err)) {
+				return nil
+			}
 		}
 	}
 }
@@ -193,13 +191,13 @@ func (b *Book) mayAsk(ctx context.Context) bool {
 	for {
 		quotas, err := b.Limiter.Take(ctx, limit)
 		if err != nil {
-			sleep(ctx, pace)
+			guard.Pause(ctx, pace)
 			return false
 		}
 		if !quotas[0].Over {
 			return ctx.Err() == nil
 		}
-		if !sleep(ctx, quotas[0].Reset) {
+		if !guard.Pause(ctx, quotas[0].Reset) {
 			return false
 		}
 	}
@@ -229,34 +227,4 @@ func rounded(p telematics.Position) telematics.Position {
 		Latitude:  math.Round(p.Latitude*perDegree) / perDegree,
 		Longitude: math.Round(p.Longitude*perDegree) / perDegree,
 	}
-}
-
-// sleep reports false if the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// condition is whether a source of addresses works. It is logged only when it changes. One
-// goroutine owns it.
-type condition struct {
-	log    *slog.Logger
-	source string
-	bad    bool
-}
-
-func (c *condition) is(err error) {
-	switch {
-	case err != nil && !c.bad:
-		c.log.Warn("addresses not refreshed, retrying", "source", c.source, "err", err)
-	case err == nil && c.bad:
-		c.log.Info("addresses refreshed again", "source", c.source)
-	}
-	c.bad = err != nil
 }

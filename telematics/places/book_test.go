@@ -82,7 +82,7 @@ func TestBook_IsEmptyWhileStationsAreNotRead(t *testing.T) {
 		w.set(func() { w.err = nil })
 		time.Sleep(2 * loadAgain)
 		assert.Equal(t, b.Address(1, munich, true), "Station 1", "after stations were read")
-		log.are(t, "addresses not refreshed, retrying: stations", "addresses refreshed again: stations")
+		log.are(t, "outage began, retrying: addresses of stations not read", "outage ended: addresses of stations not read")
 		w.set(func() { w.stations = append(w.stations, station(1, "New", north(1000))) })
 		time.Sleep(stationsEvery + time.Second)
 		assert.Equal(t, b.Address(1, north(1000), true), "New", "a minute after a station was added")
@@ -190,7 +190,7 @@ func TestBook_BacksOffFromAFailingGeocoder(t *testing.T) {
 		if got := read(b, maxBackOff+time.Minute, munich); got[0] == "" {
 			t.Error("no address when the geocoder works again")
 		}
-		log.are(t, "addresses not refreshed, retrying: geocoder", "addresses refreshed again: geocoder")
+		log.are(t, "outage began, retrying: geocoder failed", "outage ended: geocoder failed")
 	})
 }
 

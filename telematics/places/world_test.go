@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"motorpool/guard"
 	"motorpool/telematics"
 )
 
@@ -64,7 +65,7 @@ func (g *geocoder) Address(ctx context.Context, p telematics.Position) (string, 
 	g.asked, g.about = append(g.asked, time.Now()), append(g.about, p)
 	takes, say := g.takes, g.say
 	g.mu.Unlock()
-	if !sleep(ctx, takes) {
+	if !guard.Pause(ctx, takes) {
 		return "", ctx.Err()
 	}
 	return say(p)
@@ -109,13 +110,13 @@ type lines struct {
 	said []string
 }
 
-func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
+func (l *lines) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "source" {
+		if a.Key == "what" {
 			l.said = append(l.said, r.Message+": "+a.Value.String())
 		}
 		return true

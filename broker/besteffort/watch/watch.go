@@ -140,10 +140,8 @@ func (w *Watches) awake() {
 func (w *Watches) publishAll(ctx context.Context) error {
 	for {
 		next := w.publishDue()
-		select { // never faster, whatever is due
-		case <-ctx.Done():
+		if !guard.Pause(ctx, pace) { // never faster, whatever is due
 			return nil
-		case <-time.After(pace):
 		}
 		select {
 		case <-ctx.Done():

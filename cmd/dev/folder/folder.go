@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/guard"
 	"motorpool/simulator"
 )
 
@@ -77,10 +78,8 @@ func Eventually(ctx context.Context, within time.Duration, condition string, hol
 	ctx, cancel := context.WithTimeoutCause(ctx, within, ErrNotInTime)
 	defer cancel()
 	for !holds(ctx) {
-		select {
-		case <-ctx.Done():
+		if !guard.Pause(ctx, pollInterval) {
 			return fmt.Errorf("not within %v: %s: %w", within, condition, context.Cause(ctx))
-		case <-time.After(pollInterval):
 		}
 	}
 	return nil
