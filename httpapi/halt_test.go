@@ -126,8 +126,8 @@ func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
 		"?reason=", "?reason=%20", "?reason=a%00", "?reason=a&reason=b", "?reason=" + strings.Repeat("x", 501)} {
 		a.do(http.MethodDelete, haltsPath+query, operator).wants(422, "validation_failed")
 	}
-	if r := a.do(http.MethodDelete, haltsPath+"?agency=1", operator); !strings.Contains(r.text, "its parameters are agency_id") {
-		t.Errorf("the refusal does not name agency_id: %s", r.text)
+	if r := a.do(http.MethodDelete, haltsPath+"?agency=1", operator); !strings.Contains(r.text, "did you mean `agency_id`?") {
+		t.Errorf("the refusal does not suggest agency_id: %s", r.text)
 	}
 	a.do(http.MethodPut, haltsPath+"?agency_id=1", operator, withJSON(`{"reason":"x"}`)).wants(422, "validation_failed")
 	a.do(http.MethodDelete, haltsPath, operator, withJSON(`{"agency_id":1}`)).wants(422, "validation_failed")

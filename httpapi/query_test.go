@@ -125,14 +125,15 @@ func TestUnknownParameter_IsRefusedByEveryRoute(t *testing.T) {
 	}
 }
 
-func TestUnknownParameter_IsNamedWithThoseThatAre(t *testing.T) {
+func TestUnknownParameter_IsNamedWithTheNearest(t *testing.T) {
 	a := newBookingAPI(t)
 	for target, want := range map[string]string{
-		"/api/v1/admin/vehicles?agencyId=2": "agencyId is not a parameter of this request; its parameters are limit, cursor, status, " +
-			"connectivity, agency_id, ids, q.",
+		"/api/v1/admin/bookings?clientt=client-9":         "clientt is not a parameter of this request: did you mean `client`?",
+		"/api/v1/admin/vehicles?agencyId=2":               "agencyId is not a parameter of this request: did you mean `agency_id`?",
 		"/api/v1/admin/vehicles/42?refresh=true":          "refresh is not a parameter of this request, which has none",
 		"/api/v1/admin/vehicles/42/status?wait=5":         "wait is not a parameter of this request; its parameters are refresh",
-		"/api/v1/admin/activity?vehicle=42&from=yesteday": "vehicle is not a parameter of this request; its parameters are limit, ",
+		"/api/v1/admin/commands?bulk=x&vehicleid=42":      "vehicleid is not a parameter of this request: did you mean `vehicle_id`?",
+		"/api/v1/admin/activity?vehicle=42&from=yesteday": "vehicle is not a parameter of this request: did you mean `vehicle_id`?",
 	} {
 		if r := a.get(target).wants(422, "validation_failed"); !strings.Contains(r.body.Message, want) {
 			t.Errorf("%s: message %q, want %q", target, r.body.Message, want)

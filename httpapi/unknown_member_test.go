@@ -32,31 +32,35 @@ func TestUnknownMember_IsRefusedAndNamed(t *testing.T) {
 		field string
 		says  string
 	}{
-		"refund": {admin("bookings/42/refund"), `{"amuont":10.00,"reason":"x"}`, "amuont",
-			"is unknown: the members are amount, charge_id, full, reason"},
+		"refund": {admin("bookings/42/refund"), `{"amuont":10.00,"reason":"x"}`, "amuont", "is unknown: did you mean `amount`?"},
 		"refund, null": {admin("bookings/42/refund"), `{"full":true,"amuont":null,"reason":"x"}`, "amuont",
-			"is unknown: the members are amount, charge_id, full, reason"},
+			"is unknown: did you mean `amount`?"},
+		"fee": {admin("bookings/42/fees"), `{"kind":"other","amount":1,"reasons":"x"}`, "reasons",
+			"is unknown: did you mean `reason`?"},
 		"capture": {admin("bookings/42/deposit/capture"), `{"amount":1,"reason":"x","currency":"JPY"}`, "currency",
 			"is unknown: the members are amount, reason"},
-		"another case": {admin("vehicles/42/control/attention"), `{"SIGNAL":"horn"}`, "SIGNAL",
+		"new booking": {admin("bookings"), `{"vehicleId":42}`, "vehicleId", "is unknown: did you mean `vehicle_id`?"},
+		"attention": {admin("vehicles/42/control/attention"), `{"signal":"horn","durationMs":9000}`, "durationMs",
+			"is unknown: did you mean `duration_ms`?"},
+		"another case": {admin("vehicles/42/control/attention"), `{"SIGNAL":"horn"}`, "SIGNAL", "is unknown: did you mean `signal`?"},
+		"unknown": {admin("vehicles/42/control/attention"), `{"signal":"horn","volume":11}`, "volume",
 			"is unknown: the members are duration_ms, signal"},
 		"bulk": {admin("commands"), `{"action":"lock","vehicle_id":[42]}`, "vehicle_id",
-			"is unknown: the members are action, parameters, vehicle_ids"},
+			"is unknown: did you mean `vehicle_ids`?"},
 		"bulk's parameters": {admin("commands"), `{"action":"attention","vehicle_ids":[42],"parameters":{"signal":"horn",` +
-			`"duration":9}}`, "parameters.duration", "is unknown: the members are duration_ms, signal"},
+			`"duration":9}}`, "parameters.duration", "is unknown: did you mean `duration_ms`?"},
 		"lock":  {admin("vehicles/42/control/lock"), `{"force":true}`, "force", "is unknown: this request takes no members"},
 		"start": {admin("bookings/42/start"), `{"at":"now"}`, "at", "is unknown: this request takes no members"},
 		"end":   {admin("bookings/42/end"), `{"at":"now"}`, "at", "is unknown: this request takes no members"},
 		"extend": {client(a, "bookings/42/extend"), `{"enddate":"2026-01-02T20:00:00Z"}`, "enddate",
-			"is unknown: the members are end_date"},
+			"is unknown: did you mean `end_date`?"},
 		"cancel":          {client(a, "bookings/42/cancel"), `{"reason":"x"}`, "reason", "is unknown: this request takes no members"},
 		"client's unlock": {client(a, "bookings/42/control/unlock"), `{"x":1}`, "x", "is unknown: this request takes no members"},
-		"card": {cards, `{"payment_method_id":"pm_1","default":true}`, "default",
-			"is unknown: the members are payment_method_id, set_default"},
+		"card":            {cards, `{"payment_method_id":"pm_1","default":true}`, "default", "is unknown: did you mean `set_default`?"},
 	} {
 		r := c.post(c.body).wants(422, "validation_failed")
 		same(t, r.body.Errors[c.field], []string{c.says}, "%s: errors", name)
-		if !strings.Contains(r.body.Message, c.field+" "+c.says) {
+		if !strings.Contains(r.body.Message, c.field+" "+c.says) || strings.HasSuffix(r.body.Message, "?.") {
 			t.Errorf("%s: message %q", name, r.body.Message)
 		}
 	}

@@ -112,7 +112,7 @@ func run(ctx context.Context, args []string) error {
 		return parsed.Run(unknown)
 	}
 	for _, variable := range unknown {
-		hint("motorpool: %s is not a setting", variable)
+		hint("motorpool: %s", variable)
 	}
 	if err != nil {
 		return badUsage("%w", errors.Join(reader.Problems(), err, helpFor(err)))

@@ -22,10 +22,10 @@ import (
 
 type serve struct{ app.Config }
 
-func (s serve) Run(ctx context.Context, reader *settings.Reader, unknown []string) error {
+func (s serve) Run(ctx context.Context, reader *settings.Reader, unknown []settings.UnknownVariable) error {
 	if err := errors.Join(reader.Problems(), s.Check()); err != nil {
 		for _, variable := range unknown {
-			hint("motorpool: %s is not a setting", variable)
+			hint("motorpool: %s", variable)
 		}
 		return badUsage("%w", err)
 	}

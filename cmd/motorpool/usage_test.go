@@ -97,7 +97,7 @@ func TestVariables_UnknownOnesAreNamedWithOtherProblems(t *testing.T) {
 	t.Setenv("MOTORPOOL_SIGNING_KEY", "elsewhere.jwks")
 	for _, args := range [][]string{{"serve"}, {"lock"}, {"vehicles", "--limit", "many"}} {
 		_, said, err := runTool(t, args...)
-		if want := "MOTORPOOL_SIGNING_KEY is not a setting\n"; exitCode(err) != exitUsage ||
+		if want := "MOTORPOOL_SIGNING_KEY is not a setting: did you mean MOTORPOOL_SIGNING_KEYS?\n"; exitCode(err) != exitUsage ||
 			!strings.Contains(said, want) {
 			t.Errorf("%v: printed %q, %v; want %q", args, said, err, want)
 		}
@@ -149,7 +149,7 @@ func TestVariables_UnknownOnesAreNamed(t *testing.T) {
 		respondingWith(t, 200, `{"success":true,"message":"0 vehicles.","data":[]}`),
 	)
 	for _, want := range []string{
-		"MOTORPOOL_TOKNE is not a setting\n", "MOTORPOOL_AGENCY is not a setting\n",
+		"MOTORPOOL_TOKNE is not a setting: did you mean MOTORPOOL_TOKEN?\n", "MOTORPOOL_AGENCY is not a setting\n",
 	} {
 		if err != nil || !strings.Contains(said, want) {
 			t.Errorf("printed %q, %v; want %q", said, err, want)

@@ -45,9 +45,12 @@ func (f *FieldErrors) Err() error {
 // Messages returns the broken rules of each field.
 func (f *FieldErrors) Messages() map[string][]string { return f.messages }
 
-// Add adds a rule that a field breaks. It adds none beyond maxFields.
+// isFull reports whether no more rules are added: an answer names maxFields at most.
+func (f *FieldErrors) isFull() bool { return len(f.messages) >= maxFields }
+
+// Add adds a rule that a field breaks.
 func (f *FieldErrors) Add(field, message string) {
-	if len(f.messages) >= maxFields {
+	if f.isFull() {
 		return
 	}
 	if f.messages == nil {

@@ -22,7 +22,9 @@ func (f *FieldErrors) refuseUnknown(prefix string, schema *openapi3.Schema, obje
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		member := schema.Properties[name]
 		if member == nil {
-			f.Add(prefix+name, unknownMember(schema))
+			if !f.isFull() { // else the nearest is not looked for
+				f.Add(prefix+name, unknownMember(name, schema))
+			}
 			delete(object, name)
 			continue
 		}
@@ -57,14 +59,21 @@ func (f *FieldErrors) refuseUnknownQuery(spec *openapi3.Operation, sent url.Valu
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
-		if !slices.Contains(known, name) {
-			f.Add(strings.ToValidUTF8(name, "\uFFFD"), unknownParameter(known))
+		if slices.Contains(known, name) {
+			continue
 		}
+		if f.isFull() {
+			return
+		}
+		f.Add(strings.ToValidUTF8(name, "\uFFFD"), unknownParameter(name, known))
 	}
 }
 
 // unknownParameter is the message about a query parameter that an operation does not have.
-func unknownParameter(known []string) string {
+func unknownParameter(name string, known []string) string {
+	if near := Nearest(name, known); near != "" {
+		return "is not a parameter of this request: did you mean `" + near + "`?"
+	}
 	if len(known) == 0 {
 		return "is not a parameter of this request, which has none"
 	}
@@ -89,12 +98,62 @@ func (f *FieldErrors) refuseBody(body []byte) {
 }
 
 // unknownMember is the message about a member that a schema does not have.
-func unknownMember(schema *openapi3.Schema) string {
+func unknownMember(name string, schema *openapi3.Schema) string {
 	known := slices.Sorted(maps.Keys(schema.Properties))
+	if near := Nearest(name, known); near != "" {
+		return "is unknown: did you mean `" + near + "`?"
+	}
 	if len(known) == 0 {
 		return "is unknown: this request takes no members"
 	}
 	return "is unknown: the members are " + strings.Join(known, ", ")
+}
+
+// Nearest returns the known name that was probably meant, or "". Letter case, _ and - are ignored;
+// of the rest, a third of the characters may differ, and always one.
+func Nearest(name string, known []string) string {
+	if len(name) > maxGuessed {
+		return ""
+	}
+	near, least := "", 0
+	for _, candidate := range known {
+		a, b := bare(name), bare(candidate)
+		distance := editDistance(a, b)
+		if distance <= max(1, len(b)/3) && distance < len(b) && (near == "" || distance < least) {
+			near, least = candidate, distance
+		}
+	}
+	return near
+}
+
+func bare(name string) []rune {
+	return []rune(strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name)))
+}
+
+// editDistance returns how many characters must be inserted, removed, replaced or swapped with
+// their neighbour to convert one text to the other (optimal string alignment).
+func editDistance(a, b []rune) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			replaced := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				replaced++
+			}
+			rows[i][j] = min(replaced, rows[i-1][j]+1, rows[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
 }
 
 // RepeatedName returns the path of the first member that occurs twice in its object, or false. The

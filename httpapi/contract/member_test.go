@@ -84,6 +84,29 @@ func TestDocument_StatusRequiresEachMember(t *testing.T) {
 	check("VehicleStatus", loadDocument(t).parsed.Components.Schemas["VehicleStatus"].Value)
 }
 
+func TestNearest_SuggestsTheProbableName(t *testing.T) {
+	known := []string{"amount", "duration_ms", "end_date", "full", "kind", "reason", "signal", "start_date", "vehicle_ids"}
+	for name, want := range map[string]string{
+		"amuont": "amount", "AMOUNT": "amount", "amt": "", "durationMs": "duration_ms", "duration": "duration_ms",
+		"endDate": "end_date", "end": "",
+		"end-date": "end_date", "vehicles": "vehicle_ids", "vehicle_id": "vehicle_ids", "resaon": "reason", "": "", "x": "",
+		"fuel": "full", "kond": "kind", "größe": "",
+		"Reasön": "reason",
+	} {
+		assert.Equal(t, Nearest(name, known), want, "Nearest(%q)", name)
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
+		{"é", "e", 1}} {
+		assert.Equal(t, editDistance([]rune(c.a), []rune(c.b)), c.want, "distance of %q and %q", c.a, c.b)
+	}
+}
+
 func TestRepeatedName_FindsTheFirst(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":1,"a":2}`: "a", `{"a":"a","b":"a"}`: "", `{"a":{"b":1,"b":2}}`: "a.b", `{"a":{"b":1},"b":{"b":1}}`: "",

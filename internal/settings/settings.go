@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"motorpool/httpapi/contract"
 )
 
 // Reader reads flags and the environment into a command line's struct, and collects the errors of
@@ -112,18 +114,31 @@ func (s *Reader) Parse(parser *kong.Kong, args []string) (*kong.Context, error) 
 // Problems returns the errors of all invalid values, joined, or nil.
 func (s *Reader) Problems() error { return errors.Join(s.problems...) }
 
-// LogUnknown logs a warning for each unknown variable.
-func LogUnknown(log *slog.Logger, unknown []string) {
-	for _, name := range unknown {
-		log.Warn("unknown variable in the environment, ignored", "variable", name)
+// UnknownVariable is a variable that looks like a setting and is none.
+type UnknownVariable struct {
+	Name string
+	Near string // the setting that was probably meant; empty: none
+}
+
+// String returns a sentence for people.
+func (v UnknownVariable) String() string {
+	if v.Near == "" {
+		return v.Name + " is not a setting"
+	}
+	return v.Name + " is not a setting: did you mean " + v.Near + "?"
+}
+
+// LogUnknown logs a warning for each.
+func LogUnknown(log *slog.Logger, unknown []UnknownVariable) {
+	for _, variable := range unknown {
+		log.Warn("unknown variable in the environment, ignored", "variable", variable.Name, "did_you_mean", variable.Near)
 	}
 }
 
-// UnknownVariables returns the names of the variables of an environment, as os.Environ returns it,
-// that begin with the prefix and an underscore, and that no flag of the program reads. It leaves
-// out variables of the programs with the other prefixes, and those that Kubernetes sets for its
-// services.
-func UnknownVariables(program *kong.Node, environment []string, prefix string, others ...string) (unknown []string) {
+// UnknownVariables returns the variables of an environment, as os.Environ returns it, that begin
+// with the prefix and an underscore, and that no flag of the program reads. It leaves out variables
+// of the programs with the other prefixes, and those that Kubernetes sets for its services.
+func UnknownVariables(program *kong.Node, environment []string, prefix string, others ...string) []UnknownVariable {
 	var known []string // without the prefix, which all have
 	_ = kong.Visit(program, func(visited kong.Visitable, next kong.Next) error {
 		if flag, ok := visited.(*kong.Flag); ok {
@@ -133,6 +148,9 @@ func UnknownVariables(program *kong.Node, environment []string, prefix string, o
 		}
 		return next(nil)
 	})
+	slices.Sort(known)
+	known = slices.Compact(known)
+	var unknown []UnknownVariable
 	for _, variable := range environment {
 		full, value, _ := strings.Cut(variable, "=")
 		name, ours := strings.CutPrefix(full, prefix+"_")
@@ -140,9 +158,13 @@ func UnknownVariables(program *kong.Node, environment []string, prefix string, o
 			slices.ContainsFunc(others, func(other string) bool { return strings.HasPrefix(full, other+"_") }) {
 			continue
 		}
-		unknown = append(unknown, full)
+		found := UnknownVariable{Name: full}
+		if near := contract.Nearest(name, known); near != "" {
+			found.Near = prefix + "_" + near
+		}
+		unknown = append(unknown, found)
 	}
-	slices.Sort(unknown)
+	slices.SortFunc(unknown, func(a, b UnknownVariable) int { return strings.Compare(a.Name, b.Name) })
 	return unknown
 }
 

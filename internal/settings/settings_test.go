@@ -10,7 +10,7 @@ import (
 	"motorpool/internal/require"
 )
 
-func TestUnknownVariables_AreNamed(t *testing.T) {
+func TestUnknownVariables_AreNamedWithTheNearest(t *testing.T) {
 	var program struct {
 		Serve struct {
 			DatabaseURL string
@@ -31,8 +31,14 @@ func TestUnknownVariables_AreNamed(t *testing.T) {
 		"MOTORPOOL_SERVICE_HOST=10.0.0.1", "MOTORPOOL_SERVICE_PORT_HTTP=80", "MOTORPOOL_PORT=tcp://10.0.0.1:80",
 		"MOTORPOOL_PORT_80_TCP_ADDR=10.0.0.1", "MOTORPOOL_INTERNAL_SERVICE_HOST=10.0.0.1", "MOTORPOOL_HTTP_PORT=8080",
 	}, "MOTORPOOL", "MOTORPOOL_DEV")
-	want := []string{
-		"MOTORPOOL_AGENCY", "MOTORPOOL_COLOUR", "MOTORPOOL_DATABSE_URL", "MOTORPOOL_HTTP_PORT", "MOTORPOOL_MQTTURL",
+	want := []UnknownVariable{
+		{
+			"MOTORPOOL_AGENCY", "",
+		},
+		{"MOTORPOOL_COLOUR", ""},
+		{"MOTORPOOL_DATABSE_URL", "MOTORPOOL_DATABASE_URL"},
+		{"MOTORPOOL_HTTP_PORT", ""},
+		{"MOTORPOOL_MQTTURL", "MOTORPOOL_MQTT_URL"},
 	}
 	assert.DeepEqual(t, got, want, "unknown")
 }
