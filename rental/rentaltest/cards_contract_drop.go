@@ -1,6 +1,7 @@
 package rentaltest
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -64,7 +65,9 @@ func lineOfChange(t *testing.T, r CardRecord) {
 		telematics.Activity{At: added, Action: rental.MethodDropped, Actor: rental.System()}))
 	var got []string
 	for _, line := range r.Lines(t) {
-		id := fmt.Sprint(line.Details["payment_method_id"])
+		encoded, err := json.Marshal(line.Details["payment_method_id"]) // 1000001, not 1e+06
+		require.NoError(t, err)
+		id := string(encoded)
 		if id != fmt.Sprint(first.ID) && id != fmt.Sprint(second.Method.ID) {
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/rental/wallet"
+	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
@@ -112,7 +113,7 @@ func TestWallets_OverPostgresHaveOneDefaultAndTheProcessorsCards(t *testing.T) {
 	require.NoError(t, err)
 	recorded, present, chosen := map[string]int{}, map[string]bool{}, ""
 	for _, line := range slices.Backward(lines) {
-		id := fmt.Sprint(line.Details["payment_method_id"])
+		id := pg.JSON(line.Details["payment_method_id"]) // 1000001, not 1e+06
 		recorded[line.Action]++
 		switch {
 		case line.Action == rental.MethodAdd:
