@@ -32,12 +32,20 @@ func Lapse(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) 
 	lapsed, err := changeDue(ctx, db, rental.BookingLapse, limit, `
 		select id, least(reserved_until, end_at) as at from bookings b
 		where state = 'upcoming' and `+noOpenTransition+` and (
-			reserved_until <= now() and (start_at <= created_at + `+pg.Interval(rental.MaxLate)+` or `+pg.Steady+`)
+			reserved_until <= now() and (start_at <= created_at + `+pg.Interval(rental.MaxLate)+` or `+pg.Steady+` and not `+hadNoVehicle+`)
 			-- over, by the index of bookings_no_overlap
 			or tstzrange(least(start_at, started_at), end_at) << tstzrange(now(), null) and `+pg.Steady+`)`,
 		func(d rental.BookingDetails, now, _ time.Time) (rental.Change, bool) { return d.Lapse(now) })
 	return lapsed, unavailable.Wrap("cancel bookings that lapse", err)
 }
+
+// hadNoVehicle is the SQL of whether the client of a booking b could not have started it in all the
+// time for which it is kept after its start: others have the vehicle, had it until then, or it is
+// withdrawn.
+const hadNoVehicle = `exists (
+		select from vehicles v left join bookings o on o.vehicle_id = v.id and o.id <> b.id
+		where v.id = b.vehicle_id and (v.status in ('maintenance', 'inactive')
+			or o.state = 'active' or o.ended_at > now() - (b.reserved_until - b.start_at)))`
 
 // EndPauses ends the pauses of rentals whose vehicles have reported since that their ignition is
 // on, up to limit of them, and returns the bookings. What a vehicle reported is that in Postgres,

@@ -170,6 +170,10 @@ func TestLapse_CancelsWhatAClientDidNotComeFor(t *testing.T) {
 	}
 	missed, late, short := book(1, now.Add(-61*time.Minute)), book(2, now.Add(-59*time.Minute)), book(3, now.Add(-59*time.Minute))
 	w.exec(`update bookings set end_at = now() - interval '1 second' where id = $1`, int64(short.ID))
+	// This client cannot start: another one is late, and then has just returned the vehicle.
+	waits := book(4, now.Add(-61*time.Minute))
+	before := w.book(draft(4, 0, 1))
+	w.amend(rental.BookingStart, before.ID, noon, beginAt(noon))
 	w.exec(`update observed_clock set steady_since = now()`)
 	if got, err := Lapse(t.Context(), w.here.DB, 10); err != nil || len(got) != 0 {
 		t.Errorf("after a leap of the clock: %v, %v; want none cancelled", got, err)
@@ -178,8 +182,21 @@ func TestLapse_CancelsWhatAClientDidNotComeFor(t *testing.T) {
 	if got, err := Lapse(t.Context(), w.here.DB, 10); err != nil || len(got) != 2 {
 		t.Errorf("cancelled %v, %v; want two", got, err)
 	}
+	lapse := func(what string, n int) {
+		t.Helper()
+		if got, err := Lapse(t.Context(), w.here.DB, 10); err != nil || len(got) != n {
+			t.Errorf("%s: cancelled %v, %v; want %d", what, got, err, n)
+		}
+	}
+	w.exec(`update bookings set state = 'completed', ended_at = now() - interval '59 minutes' where id = $1`, int64(before.ID))
+	lapse("returned 59 minutes ago", 0)
+	w.exec(`update bookings set ended_at = now() - interval '61 minutes' where id = $1`, int64(before.ID))
+	w.exec(`update vehicles set status = 'maintenance' where id = 4`)
+	lapse("in maintenance", 0)
+	w.exec(`update vehicles set status = 'booked' where id = 4`)
+	lapse("returned 61 minutes ago", 1)
 	for id, want := range map[rental.BookingID]rental.BookingState{
-		missed.ID: rental.Cancelled, late.ID: rental.Upcoming, short.ID: rental.Cancelled,
+		missed.ID: rental.Cancelled, late.ID: rental.Upcoming, short.ID: rental.Cancelled, waits.ID: rental.Cancelled,
 	} {
 		if d, err := w.here.BookingDetails(t.Context(), id); err != nil || d.State != want {
 			t.Errorf("booking %d is %s, %v; want %s", id, d.State, err, want)
