@@ -317,6 +317,9 @@ func Move(d BookingDetails) (Change, error) {
 		return Change{}, withoutCommands()
 	}
 	b.VehicleID = to
+	if !b.isImmediate() { // its client may have waited for the former vehicle
+		b.ReservedUntil = time.Time{}
+	}
 	return Change{Booking: b, Details: map[string]any{"from_vehicle_id": int64(d.VehicleID)}}, nil
 }
 

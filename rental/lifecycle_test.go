@@ -498,9 +498,9 @@ func TestMove_ToAFreeVehicleOfTheAgency(t *testing.T) {
 		change(&d)
 		return d
 	}
-	d := to(func(*rental.BookingDetails) {})
+	d := to(func(d *rental.BookingDetails) { d.ReservedUntil = d.Start.Add(time.Hour) })
 	want := d.Booking
-	want.VehicleID = 6
+	want.VehicleID, want.ReservedUntil = 6, time.Time{} // its client may have waited for vehicle 5
 	if change := do(t)(rental.Move(d)); change.Booking != want || change.Details["from_vehicle_id"] != int64(5) {
 		t.Errorf("%+v, want vehicle 6 and the same price", change)
 	}
