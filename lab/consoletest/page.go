@@ -33,6 +33,7 @@ type Page struct {
 	*testing.T
 	base string
 	ctx  context.Context
+	dark bool
 
 	mu       sync.Mutex
 	problems []string // guarded by mu
@@ -218,6 +219,7 @@ func (p *Page) Resize(width, height int64) {
 // Dark switches the system's colours.
 func (p *Page) Dark(dark bool) {
 	p.Helper()
+	p.dark = dark
 	scheme := map[bool]string{true: "dark", false: "light"}[dark]
 	call(
 		p, emulation.SetEmulatedMedia,
