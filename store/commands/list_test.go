@@ -28,8 +28,9 @@ type listed struct {
 func newListed(tb testing.TB, history, current, vehicles int) *listed {
 	tb.Helper()
 	l := &listed{
-		instance: open(tb, storetest.NewDatabase(tb)), now: time.Now().UTC(), history: history, current: current,
-		vehicles: vehicles,
+		instance: open(tb, storetest.NewDatabase(tb)), history: history, current: current, vehicles: vehicles,
+		// In the middle of a month: a partition with few rows would be read as a whole.
+		now: time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC),
 	}
 	storetest.AddFleet(tb, l.DB, min(vehicles, current))
 	db, err := l.WithoutTimeouts(tb.Context(), 0)
