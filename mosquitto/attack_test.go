@@ -50,6 +50,7 @@ var attacks = []struct {
 }
 
 func TestEmbeddedBroker_WithstandsEveryAttack(t *testing.T) {
+	t.Parallel()
 	broker := embedded(t)
 	for i, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {
@@ -59,6 +60,7 @@ func TestEmbeddedBroker_WithstandsEveryAttack(t *testing.T) {
 }
 
 func TestMosquitto_WithstandsEveryAttack(t *testing.T) {
+	t.Parallel()
 	broker := realMosquitto(t, unitNames())
 	for i, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {

@@ -45,6 +45,7 @@ func (a authority) files(revoked ...tls.Certificate) (certificate, list string) 
 }
 
 func TestCertificatesListener_AcceptsOnlyUnitsOfTheAuthority(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	ours, foreign := newAuthority(t), newAuthority(t)
 	revoked := ours.unit("revoked", time.Hour)
@@ -94,6 +95,7 @@ func TestCertificatesListener_AcceptsOnlyUnitsOfTheAuthority(t *testing.T) {
 }
 
 func TestUnitsListener_RefusesPlainTextAndOversizedPackets(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	cfg := devstack.MosquittoConfig{Units: map[string]string{"unit": passwordOf("unit")}}
 	var roots *x509.CertPool

@@ -15,6 +15,7 @@ import (
 
 // Idle connections exhaust the limit of the units' listener, and do not affect the other listener.
 func TestConnections_ConnectionsOfUnitsAreBoundedAndTheServicesAreNot(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	const most = 20
 	broker := startMosquitto(t, devstack.MosquittoConfig{ServicePassword: servicePassword, MaxUnitConnections: most})

@@ -10,6 +10,7 @@ import (
 )
 
 func TestPasswordLine_MosquittoAcceptsOnlyThatPassword(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	passwords := map[string]string{
 		"354762111234567": "short",
@@ -28,6 +29,7 @@ func TestPasswordLine_MosquittoAcceptsOnlyThatPassword(t *testing.T) {
 }
 
 func TestReload_AcceptsNewUnitsAndRefusesRemovedOnes(t *testing.T) {
+	t.Parallel()
 	broker := realMosquitto(t, []string{"kept", "removed"})
 	as := func(unit string) login {
 		return login{url: broker.UnitsURL(), user: unit, password: passwordOf(unit)}

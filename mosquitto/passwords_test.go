@@ -15,6 +15,7 @@ import (
 )
 
 func TestPasswords_FileOfMosquittoPasswdIsRead(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	file := filepath.Join(t.TempDir(), "units.passwd")
 	for i, args := range [][]string{{"-c", "-b"}, {"-b"}, {"-H", "sha512", "-b"}} {

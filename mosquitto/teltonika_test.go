@@ -91,6 +91,7 @@ func teltonikaAbusesTheService(w world) {
 // A unit with a certificate has the IMEI of the certificate as its name. A unit without TLS cannot
 // connect.
 func TestTeltonika_CertificateNamesTheUnit(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	ours := newAuthority(t)
 	cfg := devstack.MosquittoConfig{

@@ -21,6 +21,7 @@ import (
 )
 
 func TestUnitsListener_SpeaksTLS(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	cert, key, pool := certificate(t)
 	broker := startMosquitto(t, devstack.MosquittoConfig{

@@ -38,6 +38,7 @@ func startInstance(t *testing.T, url string, to link.Receiver) (stop func()) {
 }
 
 func TestCatchUp_ReadsRetainedPresenceOnceForAllInstances(t *testing.T) {
+	t.Parallel()
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		car := linktest.Connect(t, server.UnitsURL(), unit)
 		publish := func() {
@@ -90,6 +91,7 @@ func (e *fullReceiver) Presence(m telematics.Message) bool {
 // A live presence that is refused, as while Postgres is unavailable, is still retained by the MQTT
 // broker.
 func TestCatchUp_RefusedPresenceIsReadAgain(t *testing.T) {
+	t.Parallel()
 	server := embeddedMQTT(t, "")
 	var to fullReceiver
 	startInstance(t, server.ServiceURL(), &to)

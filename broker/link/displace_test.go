@@ -42,6 +42,7 @@ func retainedAt(t *testing.T, url string) map[string]string {
 }
 
 func TestDisplace_RemovedUnitIsOfflineAndRetainsNothing(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		says map[string]string
 		left map[string]string

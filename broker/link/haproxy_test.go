@@ -127,6 +127,7 @@ func (u *balancedUnit) stayConnected() {
 }
 
 func TestHAProxy_RoutesEachUnitToOneShardAndToAnotherWhileThatIsDown(t *testing.T) {
+	t.Parallel()
 	const fleet = 24
 	units := make([]*balancedUnit, fleet)
 	serials := make([]telematics.Unit, fleet)
@@ -196,6 +197,7 @@ func TestHAProxy_RoutesEachUnitToOneShardAndToAnotherWhileThatIsDown(t *testing.
 }
 
 func TestHAProxy_ForwardsOnlyAConnectWithAUserName(t *testing.T) {
+	t.Parallel()
 	var to receiver
 	b := startBalanced(t, []telematics.Unit{unit}, &to)
 	var clients sync.WaitGroup

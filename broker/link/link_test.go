@@ -138,6 +138,7 @@ func awaitReady(t *testing.T, link *link.Link) {
 }
 
 func TestLink_SendsCommandsAndReceivesAnswersReportsAndPresence(t *testing.T) {
+	t.Parallel()
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		var to receiver
 		var commands atomic.Int64
@@ -157,6 +158,7 @@ func TestLink_SendsCommandsAndReceivesAnswersReportsAndPresence(t *testing.T) {
 
 // In a dialect whose answers and reports share a topic, each message is delivered as both, once.
 func TestLink_MessageOfASharedTopicIsDeliveredAsAnswerAndReport(t *testing.T) {
+	t.Parallel()
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		var one, two receiver
 		awaitReady(t, startLink(t, server.ServiceURL(), &one))
@@ -179,6 +181,7 @@ func TestLink_MessageOfASharedTopicIsDeliveredAsAnswerAndReport(t *testing.T) {
 }
 
 func TestLink_InstancesShareAnswersAndEachGetsPresence(t *testing.T) {
+	t.Parallel()
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		var one, two receiver
 		awaitReady(t, startLink(t, server.ServiceURL(), &one))
@@ -202,6 +205,7 @@ func TestLink_InstancesShareAnswersAndEachGetsPresence(t *testing.T) {
 
 // The library returns no error for a subscription that the MQTT broker denied.
 func TestLink_DeniedSubscriptionIsNotReady(t *testing.T) {
+	t.Parallel()
 	server := embeddedMQTT(t, strings.ReplaceAll(mosquitto.ServiceACL, "topic read motorpool/v1/+/ack", ""))
 	var to receiver
 	link := startLink(t, server.ServiceURL(), &to)
@@ -223,6 +227,7 @@ func TestLink_DeniedSubscriptionIsNotReady(t *testing.T) {
 
 // With the library's own reconnection a command would be stored and delivered after the outage.
 func TestLink_CommandDuringAnOutageIsNotDeliveredAfterwards(t *testing.T) {
+	t.Parallel()
 	server := realMosquitto(t)
 	var to receiver
 	link := startLink(t, server.ServiceURL(), &to)
@@ -275,6 +280,7 @@ func TestLink_DropsAConnectionThatIsNotRead(t *testing.T) {
 }
 
 func TestLink_NoticesASilentBroker(t *testing.T) {
+	t.Parallel()
 	cut := newRelay(t, embeddedMQTT(t, "").ServiceURL(), nil)
 	var to receiver
 	link := startLink(t, cut.url(), &to)
@@ -306,6 +312,7 @@ func TestLink_AFloodOfReportsDelaysNoAnswer(t *testing.T) {
 }
 
 func TestLink_ConnectsAfterTheBrokerWasUnavailableAtStart(t *testing.T) {
+	t.Parallel()
 	server := realMosquitto(t)
 	require.NoError(t, server.Kill())
 	var to receiver

@@ -19,6 +19,7 @@ import (
 
 // RabbitMQ, NATS and aedes accept a shared subscription as if it were an ordinary topic.
 func TestProbe_BrokerWithoutSharedSubscriptionsIsNotReady(t *testing.T) {
+	t.Parallel()
 	var deaf atomic.Bool
 	deaf.Store(true)
 	server, err := devstack.StartMQTT(devstack.MQTTConfig{ServicePassword: linktest.ServicePassword, NothingShared: deaf.Load})
@@ -69,6 +70,7 @@ func TestProbe_BrokerWithoutSharedSubscriptionsIsNotReady(t *testing.T) {
 // Probes are separate for each instance: other members of the group and subscribers of all presence
 // do not get them.
 func TestProbe_ManyInstancesDoNotDisturbEachOther(t *testing.T) {
+	t.Parallel()
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		heard := make([]receiver, 6)
 		var ready sync.WaitGroup

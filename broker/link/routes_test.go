@@ -10,6 +10,7 @@ import (
 )
 
 func TestShards_UnitOfALostShardIsRefusedOnceItCouldHaveMoved(t *testing.T) {
+	t.Parallel()
 	s := NewShards(Config{}, []string{"tcp://a:1"}, []string{"tcp://b:1"})
 	var client mqtt.Client
 	s.links[1].air[0].client.Store(&client) // connected

@@ -83,6 +83,7 @@ func presence(status telematics.PresenceStatus, session string) string {
 }
 
 func TestShards_CommandGoesToTheShardOfTheUnitsLastMessage(t *testing.T) {
+	t.Parallel()
 	servers := [2]*devstack.Mosquitto{realMosquitto(t), realMosquitto(t)}
 	var to receiver
 	u := &shardedUnit{T: t, shards: startShards(t, &to, []string{servers[0].ServiceURL()}, []string{servers[1].ServiceURL()})}
@@ -129,6 +130,7 @@ func TestShards_CommandGoesToTheShardOfTheUnitsLastMessage(t *testing.T) {
 
 // After a restart the retained presence of the shards shows where units are.
 func TestShards_RetainedPresenceSetsTheRoutes(t *testing.T) {
+	t.Parallel()
 	servers := [2]*devstack.Mosquitto{realMosquitto(t), realMosquitto(t)}
 	u := &shardedUnit{T: t}
 	for i, server := range servers {
@@ -146,6 +148,7 @@ func TestShards_RetainedPresenceSetsTheRoutes(t *testing.T) {
 }
 
 func TestLink_WorksWhileANodeOfTheClusterIsDown(t *testing.T) {
+	t.Parallel()
 	servers := [2]*devstack.Mosquitto{realMosquitto(t), realMosquitto(t)}
 	var to receiver
 	s := startShards(t, &to, []string{servers[0].ServiceURL(), servers[1].ServiceURL()})

@@ -15,6 +15,7 @@ import (
 )
 
 func TestLink_PassesOnWhatTheMQTTBrokerHolds(t *testing.T) {
+	t.Parallel()
 	server := realMosquitto(t)
 	var mu sync.Mutex
 	held := map[string]float64{}

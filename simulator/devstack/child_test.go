@@ -36,6 +36,7 @@ func mustStart(t *testing.T, server string) (childServer, string) {
 }
 
 func TestPause_ServerIsSilentUntilResume(t *testing.T) {
+	t.Parallel()
 	eachServer(t, func(t *testing.T, server string) {
 		s, url := mustStart(t, server)
 		require.NoError(t, s.Pause())
@@ -53,6 +54,7 @@ func TestPause_ServerIsSilentUntilResume(t *testing.T) {
 }
 
 func TestRestart_KilledServerUsesTheSamePort(t *testing.T) {
+	t.Parallel()
 	eachServer(t, func(t *testing.T, server string) {
 		s, url := mustStart(t, server)
 		require.NoError(t, s.Kill())
@@ -76,6 +78,7 @@ func TestRestart_KilledServerUsesTheSamePort(t *testing.T) {
 }
 
 func TestClose_EndsAPausedServerAndMayBeRepeated(t *testing.T) {
+	t.Parallel()
 	eachServer(t, func(t *testing.T, server string) {
 		s, url := mustStart(t, server)
 		require.NoError(t, s.Pause())
@@ -92,6 +95,7 @@ func TestClose_EndsAPausedServerAndMayBeRepeated(t *testing.T) {
 }
 
 func TestServer_EndsWithItsKilledParent(t *testing.T) {
+	t.Parallel()
 	eachServer(t, func(t *testing.T, server string) {
 		dir := t.TempDir()
 		cleanPostgres(t, dir)

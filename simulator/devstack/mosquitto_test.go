@@ -12,6 +12,7 @@ import (
 )
 
 func TestMosquitto_KeepsPresenceAcrossARestart(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	m, err := devstack.StartMosquitto(devstack.MosquittoConfig{
 		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret",
@@ -37,6 +38,7 @@ func TestMosquitto_KeepsPresenceAcrossARestart(t *testing.T) {
 }
 
 func TestMosquitto_WatcherReceivesCommandsToUnits(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	m, err := devstack.StartMosquitto(devstack.MosquittoConfig{
 		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret", WatcherPassword: "eyes",

@@ -70,6 +70,7 @@ func folderInVar(t *testing.T) string {
 }
 
 func TestPostgres_UnderAPrivateFolderKeepsItsData(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := filepath.Join(folderInVar(t), "private", "postgres")
 	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o700))
@@ -102,6 +103,7 @@ func TestPostgres_UnderAPrivateFolderKeepsItsData(t *testing.T) {
 }
 
 func TestPostgres_KeepsItsDataInAnAccessibleFolder(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := filepath.Join(folderInVar(t), "postgres")
 	p := startPostgres(t, dir)
@@ -120,6 +122,7 @@ func TestPostgres_KeepsItsDataInAnAccessibleFolder(t *testing.T) {
 }
 
 func TestPostgres_RemovedFolderLosesItsData(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := filepath.Join(folderInVar(t), "private", "postgres")
 	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o700))
@@ -139,6 +142,7 @@ func TestPostgres_RemovedFolderLosesItsData(t *testing.T) {
 }
 
 func TestPostgres_DiscardRemovesEverything(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
@@ -157,6 +161,7 @@ func TestPostgres_DiscardRemovesEverything(t *testing.T) {
 }
 
 func TestPostgres_RefusesAWrongPasswordAndListensOnLoopbackOnly(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
@@ -181,6 +186,7 @@ func TestPostgres_RefusesAWrongPasswordAndListensOnLoopbackOnly(t *testing.T) {
 }
 
 func TestPostgres_CommittedRowsSurviveAKill(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
@@ -193,6 +199,7 @@ func TestPostgres_CommittedRowsSurviveAKill(t *testing.T) {
 }
 
 func TestPostgres_StartsAfterItsParentWasKilled(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	for name, frozen := range map[string]bool{"running": false, "frozen": true} {
 		t.Run(name, func(t *testing.T) {
@@ -240,6 +247,7 @@ func dataOf(t *testing.T, dir string) string {
 }
 
 func TestPostgres_StartsAlthoughAnotherProcessHasThePIDOfItsLockFile(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
@@ -268,6 +276,7 @@ func TestPostgres_StartsAlthoughAnotherProcessHasThePIDOfItsLockFile(t *testing.
 }
 
 func TestPostgres_SecondServerOfAFolderIsRefused(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
@@ -282,6 +291,7 @@ func TestPostgres_SecondServerOfAFolderIsRefused(t *testing.T) {
 }
 
 func TestPostgres_FailedStartQuotesTheLog(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)
@@ -295,6 +305,7 @@ func TestPostgres_FailedStartQuotesTheLog(t *testing.T) {
 }
 
 func TestPostgres_PortInUseIsEADDRINUSE(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	cleanPostgres(t, dir)

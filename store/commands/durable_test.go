@@ -21,6 +21,7 @@ import (
 // A settlement whose wait for the synchronous standby was cancelled is visible, and lost with the
 // primary: neither the waiter that polls nor a caller that repeats its key gets it.
 func TestDurable_NoCallerGetsASettlementThatOnlyThePrimaryHas(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	primary := storetest.StartPostgres(t, false)
 	standby, err := primary.StartStandby(t.Context(), devstack.StandbyConfig{Dir: filepath.Join(primary.Dir, "standby"), Synchronous: true})

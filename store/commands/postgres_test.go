@@ -102,6 +102,7 @@ func wantServing(t *testing.T, p *instance) {
 }
 
 func TestCalls_FailWhilePostgresIsDownAndWorkAfterwards(t *testing.T) {
+	t.Parallel()
 	server, p := ownServer(t, 2*time.Second)
 	wantServing(t, p)
 	require.NoError(t, server.Kill())
@@ -116,6 +117,7 @@ func TestCalls_FailWhilePostgresIsDownAndWorkAfterwards(t *testing.T) {
 }
 
 func TestCalls_EndWhenPostgresIsFrozen(t *testing.T) {
+	t.Parallel()
 	server, p := ownServer(t, 300*time.Millisecond)
 	wantServing(t, p)
 	require.NoError(t, server.Pause())
@@ -125,6 +127,7 @@ func TestCalls_EndWhenPostgresIsFrozen(t *testing.T) {
 }
 
 func TestMigrate_EndsWithItsContextWhilePostgresIsFrozen(t *testing.T) {
+	t.Parallel()
 	server, p := ownServer(t, storetest.Patience)
 	for name, do := range map[string]func(context.Context) error{
 		"Migrate": func(ctx context.Context) error { _, err := p.Migrate(ctx); return err },

@@ -62,6 +62,7 @@ func TestConnections_AreRefusedWhereTheServerMayLoseCommits(t *testing.T) {
 }
 
 func TestSuitable_RefusesAPoolerInTransactionMode(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PgBouncerServer)
 	address, err := url.Parse(storetest.NewDatabase(t))
 	require.NoError(t, err)
@@ -152,6 +153,7 @@ func severalAddresses(t *testing.T, database string, servers ...*devstack.Postgr
 // A commit that waits for the synchronous standby and is interrupted is visible at the primary, and
 // is lost with it: it must not be reported as done.
 func TestExec_DoesNotConfirmWhatTheSynchronousStandbyMayNotHave(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
 	primary, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(dir, "primary")})

@@ -24,14 +24,17 @@ var _ broker.Events = (*Log)(nil)
 func TestMain(m *testing.M) { storetest.Main(m) }
 
 func TestEvents_ContractOverMiniredis(t *testing.T) {
+	t.Parallel()
 	eventsContract(t, storetest.StartMiniredis(t).URL())
 }
 
 func TestEvents_ContractOverRedis(t *testing.T) {
+	t.Parallel()
 	eventsContract(t, storetest.StartRedis(t).URL())
 }
 
 func TestEvents_ContractOverARedisCluster(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.RedisServer)
 	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3, nil)
 	require.NoError(t, err)

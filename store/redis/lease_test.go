@@ -9,6 +9,7 @@ import (
 )
 
 func TestLease_HeldByOneInstanceUntilItExpires(t *testing.T) {
+	t.Parallel()
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			here, there := open(t, address), open(t, address)

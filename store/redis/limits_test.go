@@ -51,6 +51,7 @@ func takeOne(ctx context.Context, l *Limits, key string, rate telematics.Rate, c
 }
 
 func TestLimits_ALimitIsSharedByAllInstances(t *testing.T) {
+	t.Parallel()
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			here, there := limitsAt(t, address), limitsAt(t, address)
@@ -75,6 +76,7 @@ func TestLimits_ALimitIsSharedByAllInstances(t *testing.T) {
 }
 
 func TestTake_ConcurrentRequestsDoNotExceedTheLimit(t *testing.T) {
+	t.Parallel()
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			instances := []*Limits{limitsAt(t, address), limitsAt(t, address)}
@@ -99,6 +101,7 @@ func TestTake_ConcurrentRequestsDoNotExceedTheLimit(t *testing.T) {
 }
 
 func TestTake_RetryAfterTheNamedTimePasses(t *testing.T) {
+	t.Parallel()
 	server := storetest.StartMiniredis(t)
 	clock := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	server.SetTime(clock)
@@ -133,6 +136,7 @@ func TestTake_RetryAfterTheNamedTimePasses(t *testing.T) {
 }
 
 func TestLimits_UsedRequestsAreRestoredOneByOne(t *testing.T) {
+	t.Parallel()
 	server := storetest.StartMiniredis(t)
 	clock := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	server.SetTime(clock)
@@ -165,6 +169,7 @@ func TestLimits_UsedRequestsAreRestoredOneByOne(t *testing.T) {
 }
 
 func TestLimits_EntryExpiresWithinAMinute(t *testing.T) {
+	t.Parallel()
 	db := open(t, storetest.StartRedis(t).URL())
 	l := patient(NewLimits(db))
 	for range 10 {
@@ -268,6 +273,7 @@ func TestLimits_CancelledCallerDoesNotMarkRedisUnavailable(t *testing.T) {
 }
 
 func TestTake_CostIsTakenAsAWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
@@ -285,6 +291,7 @@ func TestTake_CostIsTakenAsAWholeOrNotAtAll(t *testing.T) {
 }
 
 func TestTake_StopsAtTheFirstExhaustedLimit(t *testing.T) {
+	t.Parallel()
 	devstack.NeedServer(t, devstack.RedisServer)
 	cluster, err := devstack.StartRedisCluster(t.TempDir(), 3, nil)
 	require.NoError(t, err)
@@ -343,6 +350,7 @@ func remaining(quotas []telematics.Quota) (left []int) {
 }
 
 func TestTake_FirstRequestLeavesOneLessThanTheLimit(t *testing.T) {
+	t.Parallel()
 	l := limitsAt(t, storetest.StartRedis(t).URL())
 	for limit := 590; limit < 620; limit++ {
 		if q := counted(t, l, strconv.Itoa(limit), limit); q.Remaining != limit-1 {
@@ -354,6 +362,7 @@ func TestTake_FirstRequestLeavesOneLessThanTheLimit(t *testing.T) {
 // An entry from a time at which Redis's clock had leapt ahead refuses for as long as an exhausted
 // limit does, and no longer.
 func TestTake_EntryFromTheFutureIsAnExhaustedLimit(t *testing.T) {
+	t.Parallel()
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			l := limitsAt(t, address)
@@ -368,6 +377,7 @@ func TestTake_EntryFromTheFutureIsAnExhaustedLimit(t *testing.T) {
 
 // Instances of the previous version count with the library that writes these entries.
 func TestLimits_EntriesAreCompatibleWithThePreviousVersion(t *testing.T) {
+	t.Parallel()
 	server := storetest.StartMiniredis(t)
 	server.SetTime(time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC))
 	db := open(t, server.URL())

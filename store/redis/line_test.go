@@ -8,6 +8,7 @@ import (
 )
 
 func TestSwap_StoresALineOnlyInsteadOfTheExpectedOne(t *testing.T) {
+	t.Parallel()
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		db := open(t, address)
 		// Fields without a signature, as earlier versions wrote them, are none.

@@ -29,10 +29,12 @@ func openTable(t testing.TB, address string) *PendingTable {
 func miniredis(t *testing.T) string { return storetest.StartMiniredis(t).URL() }
 
 func TestPendingTable_KeepsItsContractOverMiniredis(t *testing.T) {
+	t.Parallel()
 	pendingTableContract(t, miniredis(t))
 }
 
 func TestPendingTable_KeepsItsContractOverRedis(t *testing.T) {
+	t.Parallel()
 	pendingTableContract(t, storetest.StartRedis(t).URL())
 }
 

@@ -11,6 +11,7 @@ import (
 )
 
 func TestPlace_LetsNothingThroughUntilItIsAdmitted(t *testing.T) {
+	t.Parallel()
 	for name, url := range map[string]string{"embedded": storetest.StartMiniredis(t).URL(), "real": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			open := func() (*DB, *Place) {

@@ -33,6 +33,7 @@ func TestPendingKey_KeysOfOneUnitShareASlot(t *testing.T) {
 }
 
 func TestDB_KilledOrFrozenRedisIsNoticedAndRecovers(t *testing.T) {
+	t.Parallel()
 	server := storetest.StartRedis(t)
 	r := openTable(t, server.URL())
 	p := pendingIn("unit-1", 10*time.Second)

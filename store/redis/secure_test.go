@@ -16,6 +16,7 @@ import (
 // Sentinels and clusters name servers that the URL does not, so no server is verified by the URL's
 // name.
 func TestClient_EachKindOfRedisIsSecured(t *testing.T) {
+	t.Parallel()
 	roots := x509.NewCertPool()
 	for url, secured := range map[string]bool{
 		"redis://a:6379":                 false,

@@ -11,6 +11,7 @@ import (
 )
 
 func TestSessions_AreSharedByAllInstances(t *testing.T) {
+	t.Parallel()
 	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			here, there := NewSessions(open(t, address)), NewSessions(open(t, address))
@@ -61,6 +62,7 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 }
 
 func TestSessions_AreUnavailableWithoutRedis(t *testing.T) {
+	t.Parallel()
 	server := storetest.StartRedis(t)
 	sessions := NewSessions(open(t, server.URL()))
 	require.NoError(t, server.Kill())

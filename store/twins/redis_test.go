@@ -66,6 +66,7 @@ func (h *afterUpdate) ProcessPipelineHook(next goredis.ProcessPipelineHook) gore
 }
 
 func TestFlushRedis_PublishesAStoredChangeWhoseReplyWasLost(t *testing.T) {
+	t.Parallel()
 	for name, redis := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
 		t.Run(name, func(t *testing.T) {
 			twins, id, unit := withoutRun(t, redis)
@@ -96,6 +97,7 @@ func TestFlushRedis_PublishesAStoredChangeWhoseReplyWasLost(t *testing.T) {
 }
 
 func TestFlushRedis_RetriesWhereRedisIsFull(t *testing.T) {
+	t.Parallel()
 	twins, id, unit := withoutRun(t, storetest.StartRedis(t).URL())
 	var published publishedChanges
 	for _, limit := range []string{"1", "0"} { // bytes; none
@@ -162,6 +164,7 @@ func TestFlushRedis_StateLostInPartIsWrittenCompletely(t *testing.T) {
 }
 
 func TestFlushRedis_PublishesToThePresentAgency(t *testing.T) {
+	t.Parallel()
 	twins, _, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	// As while Redis is unavailable.
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
@@ -178,6 +181,7 @@ func TestFlushRedis_PublishesToThePresentAgency(t *testing.T) {
 }
 
 func TestFlushRedis_RetriesWhereRedisIsUnavailable(t *testing.T) {
+	t.Parallel()
 	server := storetest.StartRedis(t)
 	twins, _, first := withoutRun(t, server.URL())
 	units := []telematics.Unit{first}
@@ -207,6 +211,7 @@ func TestFlushRedis_RetriesWhereRedisIsUnavailable(t *testing.T) {
 }
 
 func TestFlushRedis_PublishesAChangeThatPostgresHasAlready(t *testing.T) {
+	t.Parallel()
 	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
 	var published publishedChanges
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))

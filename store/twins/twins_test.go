@@ -124,6 +124,7 @@ func mileage(t *testing.T, twin telematics.Twin, err error) float64 {
 }
 
 func TestTwins_EmptiedRedisLosesNoReport(t *testing.T) {
+	t.Parallel()
 	server := storetest.StartRedis(t)
 	database := storetest.NewDatabase(t)
 	here, there := twinsAt(t, database, server.URL()), twinsAt(t, database, server.URL())
@@ -152,6 +153,7 @@ func TestTwins_EmptiedRedisLosesNoReport(t *testing.T) {
 }
 
 func TestTwins_RestartedRedisIsFilledAgain(t *testing.T) {
+	t.Parallel()
 	server := storetest.StartRedis(t)
 	twins := twinsAt(t, storetest.NewDatabase(t), server.URL())
 	id, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
