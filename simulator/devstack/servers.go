@@ -125,7 +125,7 @@ const (
 	// Half: cores idle while tests wait for each other; double: deadlines pass on slow machines.
 	busyPerCore = 2
 	// turnWithin is when a test starts at the latest.
-	turnWithin = 20 * time.Second
+	turnWithin = 10 * time.Second
 	looks      = 5
 	lookEvery  = 20 * time.Millisecond
 )
