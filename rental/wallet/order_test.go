@@ -185,9 +185,16 @@ func TestAddMethod_OneKeyAddsAndAttachesOneCard(t *testing.T) {
 		card.Fingerprint = ""
 		p.bank.Issue(card, "", sandbox.Behaviour{})
 		wg.Go(func() {
-			if _, err := p.try(card, func(n *rental.NewCard) { n.Key = key }); err != nil {
-				t.Errorf("Add: %v", err)
+			// The processor refuses a request while it handles another one with the same key.
+			for range 100 {
+				_, err := p.try(card, func(n *rental.NewCard) { n.Key = key })
+				if err == nil {
+					return
+				}
+				wantCode(t, err, rental.ProcessorUnavailable)
+				time.Sleep(time.Millisecond)
 			}
+			t.Error("no card added in 100 attempts")
 		})
 	}
 	wg.Wait()
