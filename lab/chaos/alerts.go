@@ -43,7 +43,7 @@ var AlertsOf = map[string]alerts.Of{
 	// Postgres's clock is looked at every 30 s.
 	LeapTo2100:                           {Must: "MotorpoolClockWrong", May: "MotorpoolPostgresClockLeapt" + alerts.Failing},
 	LeapADay:                             {Must: "MotorpoolClockWrong", May: "MotorpoolPostgresClockLeapt" + alerts.Failing},
-	MonthsEnd:                            {May: "MotorpoolPostgresClockLeapt" + alerts.Failing},
+	MonthsEnd:                            {May: "MotorpoolClockWrong MotorpoolPostgresClockLeapt" + alerts.Failing},
 	"instances killed and redis emptied": {May: "MotorpoolInstanceDown MotorpoolAbsent MotorpoolNotReady" + alerts.Failing},
 	"presence stored late": {
 		May: "MotorpoolMQTTDown MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolIngestBehind" + alerts.Failing,

@@ -23,10 +23,10 @@ func (s *Store) MoveSettled(ctx context.Context) (more bool, err error) {
 }
 
 // mayHaveMoved reports whether a settlement that had no effect is a late answer to a command that
-// may have moved: its id begins with its time.
+// may have moved: its id begins with its time. Its age is that when the answer came.
 func mayHaveMoved(s *delivery.Settlement) bool {
 	return s.Unit != "" && !s.State.IsOpen() && s.Command.Version() == 7 &&
-		time.Since(time.Unix(s.Command.Time().UnixTime())) > maybeMovedAfter
+		s.At.Sub(time.Unix(s.Command.Time().UnixTime())) > maybeMovedAfter
 }
 
 // settleMoved settles the commands that have moved, where the lifecycle still allows it. They are

@@ -227,6 +227,18 @@ func TestSettle_LateAnswerToAMovedCommand(t *testing.T) {
 	}
 }
 
+// A clock that is set far ahead, as Postgres's is, makes a command old whose id is not.
+func TestMayHaveMoved_GoesByTheTimeOfTheAnswer(t *testing.T) {
+	now := time.Now()
+	id := madeAt(1, now).ID
+	for ahead, want := range map[time.Duration]bool{time.Second: false, movedAfter: true} {
+		answer := &delivery.Settlement{Command: id, Unit: "unit", State: telematics.Succeeded, At: now.Add(ahead)}
+		if got := mayHaveMoved(answer); got != want {
+			t.Errorf("an answer after %v: %v, want %v", ahead, got, want)
+		}
+	}
+}
+
 // A column that a migration adds to commands must be added to settled_commands, too.
 func TestSettledCommands_HaveTheColumnsOfCommands(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
