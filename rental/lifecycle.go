@@ -258,9 +258,8 @@ func (d BookingDetails) owed() Minor {
 }
 
 // CanCancel reports whether the client may still cancel: the booking is upcoming, and the agency's
-// cutoff before its start is not reached. An immediate one that lapses unless it is
-// started, can be cancelled until then, so that the vehicle is free again earlier. No transition is
-// open.
+// cutoff before its start is not reached. An immediate one that lapses unless it is started can be
+// cancelled until then, so that the vehicle is free again earlier. No transition is open.
 func (d BookingDetails) CanCancel(now time.Time) bool {
 	isHeld := d.isImmediate() && !d.ReservedUntil.IsZero()
 	return !d.inTransition() && d.State == Upcoming && (isHeld || now.Before(d.Start.Add(-d.Terms.CancelCutoff)))

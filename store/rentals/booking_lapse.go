@@ -26,8 +26,8 @@ type dueBooking struct {
 // is safe at any number of instances concurrently.
 //
 // The time is Postgres's. A leap of its clock cancels immediate bookings too early: no money is
-// lost. Other bookings may be far ahead: they are left until the clock has been steady for
-// some hours.
+// lost. Other bookings may be far ahead: they are left until the clock has been steady for some
+// hours.
 func Lapse(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) {
 	lapsed, err := changeDue(ctx, db, rental.BookingLapse, limit, `
 		select id, least(reserved_until, end_at) as at from bookings b
