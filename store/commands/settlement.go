@@ -73,10 +73,10 @@ func (s *Store) settleUnlocked(ctx context.Context, settlements []*delivery.Sett
 		case results[i].command != nil:
 		case err != nil || at < 0:
 			results[i].err = err
-		case left[at].State == s.State:
-			results[i].command = &left[at]
-		default:
+		case left[at].State.MayBecome(s.State):
 			results[i].locked = true
+		case hasBecome(&left[at], s):
+			results[i].command = &left[at]
 		}
 	}
 	return results, nil
@@ -89,6 +89,13 @@ func mayChange(state string) string {
 
 // hasChanged is the SQL of whether a settlement s has changed a command c.
 const hasChanged = `s.unit in ('', c.unit) and s.state = c.state and s.at in (c.received_at, c.completed_at)`
+
+// hasBecome is hasChanged for one settlement of a batch: the statement also returns a command that
+// another settlement of the batch may change.
+func hasBecome(c *telematics.Command, s *delivery.Settlement) bool {
+	at := pg.FromTimestamp(pg.Timestamp(s.At))
+	return c.State == s.State && (at.Equal(c.ReceivedAt) || at.Equal(c.Completed))
+}
 
 // settle applies settlements in their order, and returns the changed commands, nil where none
 // changed. One statement can change a row only once, so a further settlement of a command waits
