@@ -269,8 +269,8 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 	}
 }
 
-// each returns the trips that a request makes. Those that are made in the same time without requests
-// are subtracted. What requests before it leave to write is written.
+// each returns the trips that a request makes. Those that are made in the same time without
+// requests are subtracted. What requests before it leave to write is written.
 func (c *tripCounter) each(repetitions int, request func()) map[string]int {
 	start := time.Now()
 	got := c.median(repetitions, request)
@@ -283,8 +283,8 @@ func (c *tripCounter) each(repetitions int, request func()) map[string]int {
 	return got
 }
 
-// median returns the median of the trips of repetitions of an action, by purpose. Work that comes in
-// bursts, as the rules of alerts do, does not change it.
+// median returns the median of the trips of repetitions of an action, by purpose. Work that comes
+// in bursts, as the rules of alerts do, does not change it.
 func (c *tripCounter) median(repetitions int, action func()) map[string]int {
 	each := map[string][]int{}
 	for i := range repetitions {
