@@ -21,19 +21,14 @@ type haltHandlers struct {
 
 // bodies returns halts with their effects, which are missing if they cannot be counted in time.
 func (k haltHandlers) bodies(c *request.Call, halts ...telematics.Halt) []resource.Halt {
-	list := resource.List(halts, func(h telematics.Halt) resource.Halt { return resource.Halt{NamedHalt: resource.NewNamedHalt(h)} })
 	ctx, cancel := context.WithTimeout(c.Ctx(), effectBudget)
 	defer cancel()
 	effects, err := k.halts.Effects(ctx, halts)
 	if err != nil {
 		k.log.WarnContext(ctx, "halt effects not read", "err", err)
-		return list
+		return resource.NewHalts(halts, nil)
 	}
-	for i, e := range effects {
-		body := resource.HaltEffect(e)
-		list[i].Effect = &body
-	}
-	return list
+	return resource.NewHalts(halts, effects)
 }
 
 // list answers GET /admin/halts: those that affect vehicles which the caller may see.

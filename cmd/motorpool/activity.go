@@ -71,10 +71,17 @@ func parseInstant(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
+	if t, ok := dayOrInstant(text); ok {
+		return t, nil
 	}
 	return time.Time{}, badUsage("%s: %q is neither a day such as 2026-11-01 nor an instant such as 2026-11-01T12:00:00Z", flag, text)
+}
+
+func dayOrInstant(text string) (time.Time, bool) {
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }

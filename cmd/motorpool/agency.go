@@ -56,11 +56,8 @@ func (d database) withAgencyKeys(sealer *agencykeys.Sealer, use func(*agencykeys
 	return d.with(func(postgres *pg.DB) error { return use(agencykeys.New(postgres, sealer)) })
 }
 
-// keyCommand is embedded in commands about keys: through the service, or directly to the database.
-type keyCommand struct {
-	remote
-	direct
-}
+// keyCommand is embedded in commands about keys.
+type keyCommand struct{ access }
 
 // change sends the service a request to change a key; with --direct it calls write instead.
 func (k keyCommand) change(
@@ -187,11 +184,8 @@ func (l listAgencyKeys) Run(ctx context.Context) error {
 				shown = append(shown, resource.NewAgencyKey(k))
 			}
 		}
-		data, err := json.Marshal(shown)
-		if err != nil {
-			return err
-		}
-		return l.show(envelope{Message: fmt.Sprintf("keys: %d", len(shown)), Data: data}, columns)
+		fmt.Fprintf(stderr, "keys: %d\n", len(shown))
+		return l.printValue(shown, columns)
 	})
 }
 
@@ -240,10 +234,8 @@ func untilWhen(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil {
 		return now.Add(d).Truncate(time.Second), nil
 	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
+	if t, ok := dayOrInstant(text); ok {
+		return t, nil
 	}
 	return time.Time{}, fmt.Errorf(
 		"%q is no duration such as 720h, no date such as 2027-01-31, and no time such as 2027-01-31T12:00:00Z", text,

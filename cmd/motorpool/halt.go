@@ -37,10 +37,15 @@ func (d direct) check() error {
 
 func (d direct) author() telematics.Author { return telematics.OperatorAt(cmp.Or(d.By, account())) }
 
-// haltCommand has the flags that halt and resume share.
-type haltCommand struct {
+// access is how commands that can bypass the service reach it, or the database.
+type access struct {
 	remote
 	direct
+}
+
+// haltCommand has the flags that halt and resume share.
+type haltCommand struct {
+	access
 	Agency *int64 `env:"-" placeholder:"N" help:"Only the vehicles of this agency (default those of all)."`
 }
 
@@ -91,15 +96,6 @@ func suggestDirect(err error) error {
 	return err
 }
 
-// inForce reads the halts in force from the database.
-func (d database) inForce(ctx context.Context) (inForce telematics.Halts, err error) {
-	err = d.with(func(postgres *pg.DB) (err error) {
-		inForce, err = commands.HaltStore{DB: postgres}.Halts(ctx)
-		return err
-	})
-	return inForce, err
-}
-
 // printInFlight prints the number of commands that the halt could not stop.
 func printInFlight(e *resource.HaltEffect) {
 	if e != nil && e.InFlight > 0 {
@@ -107,63 +103,56 @@ func printInFlight(e *resource.HaltEffect) {
 	}
 }
 
-// effects counts in the database what each halt stops; nil if that fails.
-func effects(ctx context.Context, postgres *pg.DB, of ...telematics.Halt) []*resource.HaltEffect {
-	counted := make([]*resource.HaltEffect, len(of))
-	found, err := commands.HaltStore{DB: postgres}.Effects(ctx, of)
-	if err != nil {
-		fmt.Fprintf(stderr, "motorpool: not counted: %v\n", err)
+// inForce returns the halts in force, with their effects if these can be counted.
+func (a access) inForce(ctx context.Context) (list []resource.Halt, err error) {
+	if a.Direct {
+		err = a.with(func(postgres *pg.DB) error {
+			halts, err := commands.HaltStore{DB: postgres}.Halts(ctx)
+			if err == nil {
+				list = withEffects(ctx, postgres, halts...)
+			}
+			return err
+		})
+		return list, err
 	}
-	for i, e := range found {
-		counted[i] = new(resource.HaltEffect(e))
-	}
-	return counted
-}
-
-// listHalts requests the halts in force from the service.
-func (r remote) listHalts(ctx context.Context) ([]resource.Halt, error) {
-	e, err := r.send(ctx, http.MethodGet, "halts", nil)
+	e, err := a.send(ctx, http.MethodGet, "halts", nil)
 	if err != nil {
 		return nil, suggestDirect(err)
 	}
-	var list []resource.Halt
 	if err := json.Unmarshal(e.Data, &list); err != nil {
 		return nil, fmt.Errorf("read halts: %w", err)
 	}
 	return list, nil
 }
 
-// remoteHalts is listHalts without the effects.
-func (r remote) remoteHalts(ctx context.Context) (telematics.Halts, error) {
-	list, err := r.listHalts(ctx)
+// withEffects counts in the database what each halt stops; it leaves that out if it fails.
+func withEffects(ctx context.Context, postgres *pg.DB, of ...telematics.Halt) []resource.Halt {
+	effects, err := commands.HaltStore{DB: postgres}.Effects(ctx, of)
 	if err != nil {
-		return nil, err
+		fmt.Fprintf(stderr, "motorpool: not counted: %v\n", err)
 	}
-	halts := make(telematics.Halts, len(list))
-	for i, h := range list {
-		halts[i] = telematics.Halt{Why: h.Reason, By: h.By}
-		if h.AgencyID != nil {
-			halts[i].Agency = telematics.AgencyID(*h.AgencyID)
-		}
-	}
-	return halts, nil
+	return resource.NewHalts(of, effects)
 }
 
 // agency returns zero for all.
-func (s haltCommand) agency() telematics.AgencyID {
-	if s.Agency == nil {
-		return 0
-	}
-	return telematics.AgencyID(*s.Agency)
-}
+func (s haltCommand) agency() telematics.AgencyID { return telematics.AgencyID(pg.Deref(s.Agency)) }
 
-func (s haltCommand) scope() string { return scopeOf(s.agency()) }
+func (s haltCommand) scope() string { return scopeOf(s.Agency) }
 
-func scopeOf(agency telematics.AgencyID) string {
-	if agency == 0 {
+// scopeOf names the vehicles of an agency; nil: of all.
+func scopeOf(agency *int64) string {
+	if agency == nil {
 		return "all agencies"
 	}
-	return fmt.Sprintf("agency %d", agency)
+	return fmt.Sprintf("agency %d", *agency)
+}
+
+// flagOf returns the flag of a command line that names an agency; nil: all.
+func flagOf(agency *int64) string {
+	if agency == nil {
+		return ""
+	}
+	return fmt.Sprintf(" --agency %d", *agency)
 }
 
 // account returns the name of the account that runs this program.
@@ -194,7 +183,7 @@ func (h halt) Run(ctx context.Context) error {
 	if err := halting(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "commands to vehicles of %s are halted; lift it with: motorpool resume%s\n", h.scope(), h.flag())
+	fmt.Fprintf(stdout, "commands to vehicles of %s are halted; lift it with: motorpool resume%s\n", h.scope(), flagOf(h.Agency))
 	return nil
 }
 
@@ -233,20 +222,15 @@ func (h halt) throughDatabase(ctx context.Context) error {
 	if !guard.Pause(ctx, broker.HaltWithin) {
 		return failure{
 			exitUnknown,
-			fmt.Errorf("not every instance has read the halt of %s yet; it stays in force until: motorpool resume%s", h.scope(), h.flag()),
+			fmt.Errorf(
+				"not every instance has read the halt of %s yet; it stays in force until: motorpool resume%s", h.scope(), flagOf(h.Agency),
+			),
 		}
 	}
 	return h.with(func(postgres *pg.DB) error {
-		printInFlight(effects(ctx, postgres, telematics.Halt{Agency: h.agency()})[0])
+		printInFlight(withEffects(ctx, postgres, telematics.Halt{Agency: h.agency()})[0].Effect)
 		return nil
 	})
-}
-
-func (s haltCommand) flag() string {
-	if s.Agency == nil {
-		return ""
-	}
-	return fmt.Sprintf(" --agency %d", *s.Agency)
 }
 
 type resume struct {
@@ -260,15 +244,15 @@ func (r resume) Run(ctx context.Context) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	lifting, list := r.throughService, r.remoteHalts
+	lifting := r.throughService
 	if r.Direct {
-		lifting, list = r.throughDatabase, r.inForce
+		lifting = r.throughDatabase
 	}
 	lifted, err := lifting(ctx)
 	if err != nil {
 		return err
 	}
-	inForce, err := list(ctx)
+	inForce, err := r.inForce(ctx)
 	switch {
 	case err != nil && lifted:
 		return failure{exitCode(err), fmt.Errorf("the halt of %s is lifted; whether another is in force: %w", r.scope(), err)}
@@ -277,14 +261,18 @@ func (r resume) Run(ctx context.Context) error {
 	case !lifted:
 		return notHalted(r.scope(), inForce)
 	}
-	if h, halted := inForce.Stops(r.agency()); halted {
-		fmt.Fprintf(stdout, "the halt of %s is lifted; that of %s still stops its vehicles: %s\n", r.scope(), scopeOf(h.Agency), h.Why)
-		return nil
+	for _, h := range inForce {
+		if h.AgencyID == nil || r.Agency != nil && *r.Agency == *h.AgencyID {
+			fmt.Fprintf(
+				stdout, "the halt of %s is lifted; that of %s still stops its vehicles: %s\n", r.scope(), scopeOf(h.AgencyID), h.Reason,
+			)
+			return nil
+		}
 	}
 	fmt.Fprintf(stdout, "commands to vehicles of %s can be sent again within a second; those that were refused are not sent\n", r.scope())
 	for _, h := range inForce {
-		if r.agency() == 0 {
-			fmt.Fprintf(stdout, "but for those of %s: %s\n", scopeOf(h.Agency), h.Why)
+		if r.Agency == nil {
+			fmt.Fprintf(stdout, "but for those of %s: %s\n", scopeOf(h.AgencyID), h.Reason)
 		}
 	}
 	return nil
@@ -324,39 +312,21 @@ func (r resume) throughDatabase(ctx context.Context) (bool, error) {
 }
 
 // notHalted returns the error for a halt that is not in force; it names those that are.
-func notHalted(scope string, inForce telematics.Halts) error {
+func notHalted(scope string, inForce []resource.Halt) error {
 	if len(inForce) == 0 {
 		return refused("there is no halt of %s, and no other either", scope)
 	}
-	var others []string
-	for _, h := range inForce {
-		s := haltCommand{}
-		if agency := int64(h.Agency); agency != 0 {
-			s.Agency = &agency
-		}
-		others = append(others, "motorpool resume"+s.flag())
-	}
+	others := resource.List(inForce, func(h resource.Halt) string { return "motorpool resume" + flagOf(h.AgencyID) })
 	return refused("there is no halt of %s; what is in force is lifted with: %s", scope, strings.Join(others, ", "))
 }
 
-type halts struct {
-	remote
-	direct
-}
+type halts struct{ access }
 
 func (h halts) Run(ctx context.Context) error {
 	if err := h.check(); err != nil {
 		return err
 	}
-	list := h.listHalts
-	if h.Direct {
-		list = h.readHalts
-	}
-	shown, err := list(ctx)
-	if err != nil {
-		return err
-	}
-	data, err := json.Marshal(shown)
+	shown, err := h.inForce(ctx)
 	if err != nil {
 		return err
 	}
@@ -364,24 +334,8 @@ func (h halts) Run(ctx context.Context) error {
 	if len(shown) > 0 {
 		message = "halts in force; an agency of - is all agencies:"
 	}
-	return h.show(envelope{Message: message, Data: data}, []column{
+	fmt.Fprintln(stderr, message)
+	return h.printValue(shown, []column{
 		"AGENCY agency_id", "SINCE since", "BY by", "VEHICLES effect.vehicles", "IN FLIGHT effect.in_flight", "REASON reason",
 	})
-}
-
-// readHalts is listHalts from the database.
-func (h halts) readHalts(ctx context.Context) (shown []resource.Halt, err error) {
-	err = h.with(func(postgres *pg.DB) error {
-		inForce, err := commands.HaltStore{DB: postgres}.Halts(ctx)
-		if err != nil {
-			return err
-		}
-		counted := effects(ctx, postgres, inForce...)
-		shown = make([]resource.Halt, len(inForce))
-		for i, halt := range inForce {
-			shown[i] = resource.Halt{NamedHalt: resource.NewNamedHalt(halt), Effect: counted[i]}
-		}
-		return nil
-	})
-	return shown, err
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,10 +30,15 @@ type operatorAccounts struct {
 // first operator is added, no person could use the service.
 type operatorCommand struct {
 	database
+	operatorFlag
+}
+
+// operatorFlag names who uses a command that writes to the database.
+type operatorFlag struct {
 	By string `env:"-" placeholder:"NAME" help:"The operator, for the audit log (default the name of this account)."`
 }
 
-func (o operatorCommand) author() telematics.Author {
+func (o operatorFlag) author() telematics.Author {
 	return telematics.OperatorAt(cmp.Or(o.By, account()))
 }
 
@@ -183,11 +187,7 @@ func (l listOperators) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(shown)
-	if err != nil {
-		return err
-	}
-	return l.print(text, []column{
+	return l.printValue(shown, []column{
 		"NAME name", "ROLE role", "AGENCY agency_id", "SCOPES scopes", "STATE state", "LINK UNTIL link_until",
 		"CREATED created_at",
 	})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"
-	"motorpool/telematics"
 )
 
 type serve struct{ app.Config }
@@ -91,7 +89,7 @@ type load struct {
 	database
 	File   string `arg:"" type:"existingfile" help:"Fleet file, JSON; see docs/fleet.md. -: standard input."`
 	DryRun bool   `env:"-" help:"Print what would change, and change nothing."`
-	By     string `env:"-" placeholder:"NAME" help:"The operator, for the audit log (default the name of this account)."`
+	operatorFlag
 }
 
 func (l load) Run(ctx context.Context) error {
@@ -122,7 +120,7 @@ func (l load) apply(ctx context.Context, postgres *pg.DB, changes vehicles.Fleet
 		fmt.Fprintln(stdout, "nothing was changed (--dry-run)")
 		return nil
 	}
-	counts, err := fleet.Apply(ctx, plan, telematics.OperatorAt(cmp.Or(l.By, account())))
+	counts, err := fleet.Apply(ctx, plan, l.author())
 	switch {
 	case err == nil:
 		fmt.Fprintln(stdout, counts)

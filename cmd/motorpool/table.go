@@ -70,6 +70,15 @@ func (p presentation) print(data json.RawMessage, columns []column) error {
 	return nil
 }
 
+// printValue is print for a value of this program.
+func (p presentation) printValue(value any, columns []column) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return p.print(data, columns)
+}
+
 // column is a column of a table: its head, and where its values are, as members joined by dots.
 // "LAST SEEN connectivity.last_seen" is one.
 type column string

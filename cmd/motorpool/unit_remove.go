@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -168,9 +167,5 @@ func (l listUnits) Run() error {
 	for _, name := range slices.Sorted(slices.Values(passwords.Users())) {
 		list = append(list, listed{name})
 	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	return l.print(text, []column{"UNIT unit"})
+	return l.printValue(list, []column{"UNIT unit"})
 }

@@ -21,6 +21,15 @@ type Halt struct {
 	Effect *HaltEffect `json:"effect"` // null: it could not be counted in time
 }
 
+// NewHalts returns halts with their effects, in the same order; without, if there are none.
+func NewHalts(halts []telematics.Halt, effects []telematics.HaltEffect) []Halt {
+	list := List(halts, func(h telematics.Halt) Halt { return Halt{NamedHalt: NewNamedHalt(h)} })
+	for i, e := range effects {
+		list[i].Effect = new(HaltEffect(e))
+	}
+	return list
+}
+
 type HaltEffect struct {
 	Vehicles int `json:"vehicles"`
 	Withheld int `json:"withheld"`
