@@ -132,10 +132,6 @@ func Insert(ctx context.Context, db pg.Execer, lines ...telematics.Activity) err
 	if len(lines) == 0 {
 		return nil
 	}
-	rows := make([]row, len(lines))
-	for i, line := range lines {
-		rows[i] = newRow(line)
-	}
 	_, err := db.ExecContext(ctx, `
 		insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action,
 			parameters, outcome, code, command_id, request_id, latency_us, late, note)
@@ -143,7 +139,7 @@ func Insert(ctx context.Context, db pg.Execer, lines ...telematics.Activity) err
 			at timestamptz, actor_subject text, actor_role text, actor_agency_id bigint, agency_id bigint,
 			vehicle_id bigint, booking_id bigint, action text, parameters jsonb, outcome text, code text, command_id uuid,
 			request_id uuid, latency_us bigint, late boolean, note text)`,
-		pg.JSONRecords(rows))
+		pg.JSONRecords(pg.Map(lines, newRow)))
 	return err
 }
 
@@ -156,8 +152,7 @@ func (l *Log) Activities(ctx context.Context, q telematics.ActivityQuery) ([]tel
 	if !q.From.IsZero() && !q.To.IsZero() && q.To.Sub(q.From) <= sortedRange {
 		order = "id + 0" // keeps Postgres from scanning the index of ids from the newest entry on
 	}
-	var rows []row
-	err := l.db.Lists.SelectContext(ctx, &rows, `
+	entries, err := pg.Select(ctx, l.db.Lists, row.activity, `
 		select `+columns+` from activity
 		where ($1::bigint = 0 or agency_id = $1)
 			and ($2::bigint = 0 or vehicle_id = $2)
@@ -173,9 +168,5 @@ func (l *Log) Activities(ctx context.Context, q telematics.ActivityQuery) ([]tel
 		limit nullif($9::bigint, 0)`,
 		q.Agency, q.Vehicle, q.Actor, q.Action, q.Outcome, pg.Timestamp(q.From), pg.Timestamp(q.To), q.Before, q.Limit, q.Booking,
 		q.Changes)
-	if err != nil {
-		return nil, unavailable.Wrap("read the audit log", err)
-	}
-	entries, err := pg.Convert(rows, row.activity)
 	return entries, unavailable.Wrap("read the audit log", err)
 }

@@ -167,11 +167,7 @@ func (k *Keys) List(ctx context.Context) ([]rental.AgencyKey, error) {
 	if err != nil {
 		return nil, unavailable.Wrap("list agency keys", err)
 	}
-	keys := make([]rental.AgencyKey, len(rows))
-	for i, row := range rows {
-		keys[i] = row.key()
-	}
-	return keys, nil
+	return pg.Map(rows, agencyKeyRow.key), nil
 }
 
 // Add makes a key for an agency, with its audit log entry, and returns it with its secret, which

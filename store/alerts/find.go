@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
 	"motorpool/alerts"
 	"motorpool/rental"
@@ -102,10 +101,6 @@ func (s *Store) Open(ctx context.Context) ([]alerts.Alert, error) {
 	return list, unavailable.Wrap("read open alerts", err)
 }
 
-func read(ctx context.Context, db sqlx.QueryerContext, which string, args ...any) ([]alerts.Alert, error) {
-	var rows []row
-	if err := sqlx.SelectContext(ctx, db, &rows, selectAlerts+which, args...); err != nil {
-		return nil, err
-	}
-	return pg.Convert(rows, row.alert)
+func read(ctx context.Context, db pg.Querier, which string, args ...any) ([]alerts.Alert, error) {
+	return pg.Select(ctx, db, row.alert, selectAlerts+which, args...)
 }

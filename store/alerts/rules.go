@@ -169,11 +169,7 @@ func confirmed(rule alerts.Rule) string {
 }
 
 func quoted[T ~string](words ...T) string {
-	list := make([]string, len(words))
-	for i, word := range words {
-		list[i] = `'` + string(word) + `'`
-	}
-	return strings.Join(list, ", ")
+	return strings.Join(pg.Map(words, func(word T) string { return `'` + string(word) + `'` }), ", ")
 }
 
 // conditions are all rules.

@@ -71,11 +71,7 @@ func readSettings(
 		if err := json.Unmarshal(r.Settings, &stored); err != nil {
 			return nil, fmt.Errorf("rules of alerts of agency %d: %w", r.ID, err)
 		}
-		set := make([]alerts.Setting, len(stored))
-		for i, row := range stored {
-			set[i] = row.setting()
-		}
-		all[r.ID] = alerts.Complete(set)
+		all[r.ID] = alerts.Complete(pg.Map(stored, settingRow.setting))
 	}
 	return all, err
 }
@@ -84,11 +80,7 @@ func readSettings(
 // have their defaults. The caller has checked them (alerts.Check). It fails with a
 // *telematics.Error where there is no such agency.
 func (s *Store) SetSettings(ctx context.Context, agency telematics.AgencyID, settings []alerts.Setting, by telematics.Author) error {
-	rows := make([]settingRow, len(settings))
-	for i, one := range settings {
-		rows[i] = newSettingRow(one)
-	}
-	text := pg.JSON(rows)
+	text := pg.JSON(pg.Map(settings, newSettingRow))
 	err := s.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `
 			insert into alert_rules (agency_id, settings) values ($1, $2)

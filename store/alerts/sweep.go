@@ -211,9 +211,5 @@ func change(ctx context.Context, tx *sqlx.Tx, statement string, parameters ...an
 		changes[r.ID], ids[i] = r.Change, r.ID.String()
 	}
 	changed, err := read(ctx, tx, ` and a.id = any ($1::uuid[]) order by a.no`, pq.Array(ids))
-	events := make([]telematics.Event, len(changed))
-	for i, a := range changed {
-		events[i] = a.Event(changes[a.ID], time.Now())
-	}
-	return events, err
+	return pg.Map(changed, func(a alerts.Alert) telematics.Event { return a.Event(changes[a.ID], time.Now()) }), err
 }

@@ -18,10 +18,6 @@ import (
 // OpenBulk stores an order to many vehicles, with its idempotency key, before its first command.
 // Where the key is in use it reports true and stores nothing.
 func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool, err error) {
-	vehicles := make([]int64, len(b.Vehicles))
-	for i, v := range b.Vehicles {
-		vehicles[i] = int64(v)
-	}
 	row := struct {
 		ID           uuid.UUID           `json:"id"`
 		Action       string              `json:"action"`
@@ -53,7 +49,7 @@ func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool,
 		select key_agency_id, key_subject, key, decode(key_fingerprint, 'hex'), id
 		from bulk join opened using (id)
 		where key is not null`,
-		pg.JSONRecords(row), pq.Array(vehicles))
+		pg.JSONRecords(row), pq.Array(b.Vehicles))
 	if isKeyTaken(err) {
 		return true, nil
 	}

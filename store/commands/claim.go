@@ -143,11 +143,7 @@ func (s *Store) claim(ctx context.Context, commands []*telematics.Command) ([]cl
 	for i, c := range refused {
 		decided[c.ID] = claimed{Claim: delivery.Claim{Occupant: occupants[i]}, err: err}
 	}
-	results := make([]claimed, len(commands))
-	for i, c := range commands {
-		results[i] = decided[c.ID]
-	}
-	return results, nil
+	return pg.Map(commands, func(c *telematics.Command) claimed { return decided[c.ID] }), nil
 }
 
 // withDistinctKeys returns the commands without those whose key an earlier one has.

@@ -148,11 +148,7 @@ func durable(query string) string {
 
 // selectCommands returns the commands of a query.
 func selectCommands(ctx context.Context, db pg.Querier, query string, args ...any) ([]telematics.Command, error) {
-	var rows []commandRow
-	if err := db.SelectContext(ctx, &rows, query, args...); err != nil {
-		return nil, err
-	}
-	return pg.Convert(rows, commandRow.command)
+	return pg.Select(ctx, db, commandRow.command, query, args...)
 }
 
 // Command returns a command, or a *telematics.Error with CommandNotFound.

@@ -58,16 +58,12 @@ func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) ([]telem
 	if len(halts) == 0 {
 		return nil, nil
 	}
-	agencies := make([]int64, len(halts))
-	for i, h := range halts {
-		agencies[i] = int64(h.Agency)
-	}
-	var rows []struct {
+	type row struct {
 		Vehicles int `db:"vehicles"`
 		Withheld int `db:"withheld"`
 		InFlight int `db:"in_flight"`
 	}
-	err := k.DB.Lists.SelectContext(ctx, &rows, `
+	effects, err := pg.List(ctx, k.DB.Lists, func(r row) telematics.HaltEffect { return telematics.HaltEffect(r) }, `
 		with open as (
 			select agency_id, count(*) filter (where state = 'accepted') as withheld,
 				count(*) filter (where state <> 'accepted') as in_flight
@@ -78,11 +74,8 @@ func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) ([]telem
 		select coalesce((select sum(vehicles) from fleets where of in (0, agency_id)), 0) as vehicles,
 			coalesce((select sum(withheld) from open where of in (0, agency_id)), 0) as withheld,
 			coalesce((select sum(in_flight) from open where of in (0, agency_id)), 0) as in_flight
-		from unnest($1::bigint[]) with ordinality as halt (of, number) order by number`, pq.Array(agencies))
-	effects := make([]telematics.HaltEffect, len(rows))
-	for i, row := range rows {
-		effects[i] = telematics.HaltEffect(row)
-	}
+		from unnest($1::bigint[]) with ordinality as halt (of, number) order by number`,
+		pq.Array(pg.Map(halts, func(h telematics.Halt) telematics.AgencyID { return h.Agency })))
 	return effects, unavailable.Wrap("count what halts stop", err)
 }
 

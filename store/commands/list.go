@@ -71,7 +71,7 @@ func listStatement(q telematics.CommandQuery) (query string, args []any) {
 	switch {
 	case q.States == nil && q.Agency == 0 && q.Actor == "" || q.Vehicle != 0:
 		if q.States != nil {
-			wheres = append(wheres, "state = any ("+parameter(pq.Array(stateNames(q.States)))+"::text[])")
+			wheres = append(wheres, "state = any ("+parameter(pq.Array(q.States))+"::text[])")
 		}
 		for _, table := range []string{"commands", "settled_commands"} {
 			part := `select ` + commandColumns + ` from ` + table
@@ -83,7 +83,8 @@ func listStatement(q telematics.CommandQuery) (query string, args []any) {
 	default:
 		// The states are literals, so that the planner knows how rare each is.
 		part := func(table string, states ...telematics.State) {
-			conditions := append([]string{"state in ('" + strings.Join(stateNames(states), "', '") + "')"}, wheres...)
+			names := pg.Map(states, func(s telematics.State) string { return string(s) })
+			conditions := append([]string{"state in ('" + strings.Join(names, "', '") + "')"}, wheres...)
 			parts = append(parts, `(select `+commandColumns+` from `+table+` where `+strings.Join(conditions, " and ")+page+`)`)
 		}
 		wanted := q.States
@@ -107,14 +108,6 @@ func listStatement(q telematics.CommandQuery) (query string, args []any) {
 	}
 	return `select * from (` + strings.Join(parts, ` union all `) + `) as listed
 		order by id desc limit nullif(` + limit + `::bigint, 0)`, args
-}
-
-func stateNames(states []telematics.State) []string {
-	names := make([]string, len(states))
-	for i, s := range states {
-		names[i] = string(s)
-	}
-	return names
 }
 
 // leastID returns the least id of a time: see command_id_at.

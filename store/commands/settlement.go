@@ -116,10 +116,7 @@ func (s *Store) settle(ctx context.Context, settlements []*delivery.Settlement) 
 func settleRounds(ctx context.Context, db pg.RowQuerier, settlements []*delivery.Settlement, split [][]int) ([]*telematics.Command, error) {
 	settled := make([]*telematics.Command, len(settlements))
 	for _, round := range split {
-		of := make([]*delivery.Settlement, len(round))
-		for i, at := range round {
-			of[i] = settlements[at]
-		}
+		of := pg.Map(round, func(at int) *delivery.Settlement { return settlements[at] })
 		changed, err := settleEach(ctx, db, of)
 		if err != nil {
 			return nil, err

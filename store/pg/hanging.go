@@ -150,10 +150,6 @@ func (c Config) stillThere(asked []backend) (map[backend]bool, error) {
 	}
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	defer db.Close()
-	pids := make([]string, len(asked))
-	for i, b := range asked {
-		pids[i] = b.pid
-	}
 	var rows []struct {
 		PID     string `db:"pid"`
 		Started string `db:"started"`
@@ -161,7 +157,8 @@ func (c Config) stillThere(asked []backend) (map[backend]bool, error) {
 	// An idle one has replied to a closed connection, and ends; or it serves another connection.
 	err = db.SelectContext(ctx, &rows, `
 		select pid::text as pid, pg_postmaster_start_time()::text as started from pg_stat_activity
-		where pid = any ($1::text[]::integer[]) and state is distinct from 'idle'`, pq.Array(pids))
+		where pid = any ($1::text[]::integer[]) and state is distinct from 'idle'`,
+		pq.Array(Map(asked, func(b backend) string { return b.pid })))
 	if err != nil {
 		return nil, fmt.Errorf("ask for backends: %w", err)
 	}

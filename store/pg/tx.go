@@ -91,12 +91,17 @@ func (p *DB) Forget(ctx context.Context, doing, statement string, limit int) (mo
 }
 
 // List returns the rows of a query, converted.
-func List[Row, T any](ctx context.Context, db sqlx.QueryerContext, convert func(Row) T, query string, args ...any) ([]T, error) {
+func List[Row, T any](ctx context.Context, db Querier, convert func(Row) T, query string, args ...any) ([]T, error) {
+	return Select(ctx, db, func(r Row) (T, error) { return convert(r), nil }, query, args...)
+}
+
+// Select is List with the error of the first row that cannot be converted.
+func Select[Row, T any](ctx context.Context, db Querier, convert func(Row) (T, error), query string, args ...any) ([]T, error) {
 	var rows []Row
-	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {
+	if err := db.SelectContext(ctx, &rows, query, args...); err != nil {
 		return nil, err
 	}
-	return Convert(rows, func(r Row) (T, error) { return convert(r), nil })
+	return Convert(rows, convert)
 }
 
 // Convert converts rows; it returns the error of the first that cannot be converted.
@@ -109,4 +114,13 @@ func Convert[Row, T any](rows []Row, convert func(Row) (T, error)) ([]T, error) 
 		}
 	}
 	return list, nil
+}
+
+// Map returns what a function makes of each item; never nil.
+func Map[T, U any](items []T, convert func(T) U) []U {
+	list := make([]U, len(items))
+	for i, item := range items {
+		list[i] = convert(item)
+	}
+	return list
 }

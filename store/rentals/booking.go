@@ -30,33 +30,19 @@ type Bookings struct{ DB *pg.DB }
 // BookingDetails returns a booking with all that belongs to it, or a *telematics.Error with
 // rental.BookingNotFound.
 func (p Bookings) BookingDetails(ctx context.Context, id rental.BookingID) (rental.BookingDetails, error) {
-	var rows []detailsRow
-	if err := p.DB.Clients.SelectContext(ctx, &rows, selectDetails, pg.Timestamp(time.Now()), id); err != nil {
-		return rental.BookingDetails{}, unavailable.Wrap("read booking", err)
-	}
-	d, err := oneBooking(id, rows)
+	d, err := readDetails(ctx, p.DB.Clients, id, time.Now())
 	return d, unavailable.Wrap("read booking", err)
 }
 
-func readDetails(ctx context.Context, db sqlx.QueryerContext, id rental.BookingID, now time.Time) (rental.BookingDetails, error) {
-	var rows []detailsRow
-	if err := sqlx.SelectContext(ctx, db, &rows, selectDetails, pg.Timestamp(now), id); err != nil {
+func readDetails(ctx context.Context, db pg.Querier, id rental.BookingID, now time.Time) (rental.BookingDetails, error) {
+	found, err := pg.Select(ctx, db, detailsRow.details, selectDetailsOf+` where b.id = $2`, pg.Timestamp(now), id)
+	switch {
+	case err != nil:
 		return rental.BookingDetails{}, err
-	}
-	return oneBooking(id, rows)
-}
-
-const selectDetails = selectDetailsOf + ` where b.id = $2`
-
-func oneBooking(id rental.BookingID, rows []detailsRow) (rental.BookingDetails, error) {
-	if len(rows) == 0 {
+	case len(found) == 0:
 		return rental.BookingDetails{}, rental.NoSuchBooking(id)
 	}
-	d, err := rows[0].details()
-	if err != nil {
-		return rental.BookingDetails{}, fmt.Errorf("booking %d: %w", id, err)
-	}
-	return d, nil
+	return found[0], nil
 }
 
 // FindBookings returns bookings by descending id, which is also the cursor of the pages.
@@ -65,7 +51,7 @@ func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]re
 		return nil, nil
 	}
 	// The page is selected first, so that charges and neighbours are read only for its bookings.
-	found, err := detailsOf(ctx, p.DB.Lists, `
+	found, err := pg.Select(ctx, p.DB.Lists, detailsRow.details, `
 		with page as materialized (
 			select b.id
 			from bookings b join clients c on c.id = b.client_id

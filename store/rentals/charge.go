@@ -322,8 +322,7 @@ func mendFor(job rental.Job, r rental.Result) *int64 {
 	if job.MendFor == nil || !refused(r.State) || rental.RemedyOf(r.DeclineCode) != rental.ByClient {
 		return nil
 	}
-	micros := job.MendFor.Microseconds()
-	return &micros
+	return new(job.MendFor.Microseconds())
 }
 
 // isOver reports whether no notice of the processor can change a charge any more. A refund may

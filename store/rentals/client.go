@@ -42,15 +42,12 @@ func (p Cards) Client(ctx context.Context, agency telematics.AgencyID, subject s
 }
 
 func (p Cards) client(ctx context.Context, agency telematics.AgencyID, subject string) (rental.Client, error) {
-	read := func() ([]clientRow, error) {
-		var rows []clientRow
-		err := p.DB.Pool.SelectContext(
-			ctx, &rows, `select `+clientColumns+` from clients where agency_id = $1 and subject = $2`, agency, subject,
-		)
-		return rows, err
+	read := func() ([]rental.Client, error) {
+		return pg.List(ctx, p.DB.Pool, clientRow.client, `select `+clientColumns+` from clients where agency_id = $1 and subject = $2`,
+			agency, subject)
 	}
-	rows, err := read()
-	if err == nil && len(rows) == 0 {
+	found, err := read()
+	if err == nil && len(found) == 0 {
 		var installation string
 		if installation, err = settings.Installation(ctx, p.DB); err != nil {
 			return rental.Client{}, err
@@ -59,13 +56,13 @@ func (p Cards) client(ctx context.Context, agency telematics.AgencyID, subject s
 		if _, err = p.DB.Pool.ExecContext(ctx, `insert into clients (agency_id, subject, customer_key) values ($1, $2, $3)
 			on conflict do nothing`,
 			agency, subject, rental.CustomerKey(installation, agency, subject)); err == nil {
-			rows, err = read()
+			found, err = read()
 		}
 	}
 	if err != nil {
 		return rental.Client{}, err
 	}
-	return rows[0].client(), nil // clients are never removed
+	return found[0], nil // clients are never removed
 }
 
 // FindClients returns clients of an agency (zero: of all) whose subject has a text in it, in upper
@@ -74,14 +71,9 @@ func (p Bookings) FindClients(ctx context.Context, agency telematics.AgencyID, t
 	if !pg.Searchable(text) {
 		return nil, nil
 	}
-	var rows []clientRow
-	err := p.DB.Lists.SelectContext(ctx, &rows, `select `+clientColumns+` from clients
+	clients, err := pg.List(ctx, p.DB.Lists, clientRow.client, `select `+clientColumns+` from clients
 		where ($1::bigint = 0 or agency_id = $1) and position(lower($2) in lower(subject)) > 0
 		order by lower(subject), agency_id limit $3`, agency, text, limit)
-	clients := make([]rental.Client, len(rows))
-	for i, row := range rows {
-		clients[i] = row.client()
-	}
 	return clients, unavailable.Wrap("find clients", err)
 }
 

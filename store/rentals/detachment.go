@@ -53,12 +53,12 @@ func (p Cards) TakeDetachments(ctx context.Context, limit int, again time.Durati
 			and d.due_at <= now()`); err != nil {
 			return err
 		}
-		var rows []struct {
+		type row struct {
 			Client   rental.ClientID `db:"client_id"`
 			Customer string          `db:"customer"`
 			Token    string          `db:"token"`
 		}
-		err := tx.SelectContext(ctx, &rows, `
+		due, err = pg.List(ctx, tx, func(r row) rental.Detachment { return rental.Detachment(r) }, `
 			with due as (
 				select token from detachments where due_at <= now() order by due_at limit $1 for update skip locked
 			)
@@ -66,10 +66,6 @@ func (p Cards) TakeDetachments(ctx context.Context, limit int, again time.Durati
 			from due, clients c
 			where d.token = due.token and c.id = d.client_id
 			returning d.client_id, coalesce(c.customer, '') as customer, d.token`, limit, again.Microseconds())
-		due = nil
-		for _, row := range rows {
-			due = append(due, rental.Detachment(row))
-		}
 		return err
 	})
 	return due, unavailable.Wrap("take cards to detach", err)

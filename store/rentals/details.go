@@ -1,13 +1,11 @@
 package rentals
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
 	"motorpool/store/pg"
@@ -170,23 +168,13 @@ const selectDetailsOf = `
 			where o.vehicle_id = b.vehicle_id and o.id <> b.id and o.state in ('upcoming', 'active')
 		) o`
 
-// detailsOf returns the bookings of a query that contains selectDetailsOf.
-func detailsOf(ctx context.Context, db sqlx.QueryerContext, query string, args ...any) ([]rental.BookingDetails, error) {
-	var rows []detailsRow
-	if err := sqlx.SelectContext(ctx, db, &rows, query, args...); err != nil {
-		return nil, err
-	}
-	all := make([]rental.BookingDetails, len(rows))
-	for i, row := range rows {
-		var err error
-		if all[i], err = row.details(); err != nil {
-			return nil, fmt.Errorf("booking %d: %w", row.ID, err)
+// details returns the booking of a row. Its error names the booking.
+func (r detailsRow) details() (_ rental.BookingDetails, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("booking %d: %w", r.ID, err)
 		}
-	}
-	return all, nil
-}
-
-func (r detailsRow) details() (rental.BookingDetails, error) {
+	}()
 	terms, err := r.Terms.terms()
 	if err != nil {
 		return rental.BookingDetails{}, err

@@ -31,7 +31,7 @@ type methodRow struct {
 
 // methodsWhere returns payment methods m of clients c that meet a condition, each with whether it
 // is the client's default.
-func methodsWhere(ctx context.Context, db sqlx.QueryerContext, where string, args ...any) ([]rental.Method, error) {
+func methodsWhere(ctx context.Context, db pg.Querier, where string, args ...any) ([]rental.Method, error) {
 	return pg.List(ctx, db, methodRow.method, `
 		select m.id, m.client_id, m.token, m.brand, m.last_four, m.exp_month, m.exp_year, m.fingerprint, m.created_at,
 			m.id is not distinct from c.default_payment_method_id as is_default
@@ -66,7 +66,7 @@ func (p Bookings) ClientMethods(ctx context.Context, agency telematics.AgencyID,
 }
 
 // methodNow reads a payment method of the client, or fails with rental.NoSuchMethod.
-func methodNow(ctx context.Context, db sqlx.QueryerContext, client rental.ClientID, id rental.MethodID) (rental.Method, error) {
+func methodNow(ctx context.Context, db pg.Querier, client rental.ClientID, id rental.MethodID) (rental.Method, error) {
 	found, err := methodsWhere(ctx, db, `m.client_id = $1 and m.id = $2`, client, id)
 	if err != nil {
 		return rental.Method{}, err

@@ -25,7 +25,7 @@ func (p Cards) AddedUnder(ctx context.Context, id rental.ClientID, key telematic
 
 // addedBefore returns the payment method of an earlier request, in its present state, or the
 // refusal of that request.
-func addedBefore(ctx context.Context, db sqlx.QueryerContext, id rental.ClientID, earlier idempotency.Names) (rental.Added, error) {
+func addedBefore(ctx context.Context, db pg.Querier, id rental.ClientID, earlier idempotency.Names) (rental.Added, error) {
 	added := rental.Added{Replayed: true}
 	if earlier.Refusal != nil {
 		return added, earlier.Refusal

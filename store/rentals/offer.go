@@ -40,10 +40,11 @@ func (p Bookings) findOffers(ctx context.Context, q rental.OfferQuery, from, to 
 		return nil, rental.OfferMark{}, err
 	}
 	if q.Station != 0 {
-		at, known := common.station(q.Station)
-		if !known {
+		i := slices.IndexFunc(common.stations, func(s telematics.Station) bool { return s.ID == q.Station })
+		if i < 0 {
 			return nil, rental.OfferMark{}, &rental.FieldError{Field: "station_id", Message: "must be a station of the agency"}
 		}
+		at := common.stations[i]
 		s.around, s.q.Radius = at.Position(), int64(common.terms.Rules.StationRadius)
 		if !q.HasNear {
 			s.q.Near = s.around
@@ -91,15 +92,6 @@ type agencyOffer struct {
 	bestEffort bool
 	plans      map[string]*rental.Plan // by category; empty: of the others
 	stations   []telematics.Station
-}
-
-func (m agencyOffer) station(id telematics.StationID) (telematics.Station, bool) {
-	for _, s := range m.stations {
-		if s.ID == id {
-			return s, true
-		}
-	}
-	return telematics.Station{}, false
 }
 
 // plan returns the plan of a category; nil: there is none.
@@ -229,22 +221,12 @@ func (p Bookings) candidates(
 	} else {
 		box.West = 181 // the second box is empty
 	}
-	var rows []candidateRow
 	// A prepared statement: planning takes longer than a search.
-	err := p.DB.Clients.SelectContext(ctx, &rows, selectCandidates, s.q.Near.Latitude, s.q.Near.Longitude, after.Metres, after.Vehicle,
+	convert := func(r candidateRow) (rental.Candidate, error) { return r.candidate(m) }
+	return pg.Select(ctx, p.DB.Clients, convert, selectCandidates, s.q.Near.Latitude, s.q.Near.Longitude, after.Metres, after.Vehicle,
 		limit, radius, s.around.Latitude, s.around.Longitude, s.decimals, west, east, box.West, 180, pg.Timestamp(s.q.Now),
 		int64(telematics.OnlineFor.Seconds()), pg.Timestamp(s.span.From), pg.Timestamp(s.span.To), box.South, box.North,
 		pg.Timestamp(s.q.Now.Add(rental.MaxLate)), s.q.Agency, s.q.Category)
-	if err != nil {
-		return nil, err
-	}
-	found := make([]rental.Candidate, len(rows))
-	for i, row := range rows {
-		if found[i], err = row.candidate(m); err != nil {
-			return nil, fmt.Errorf("vehicle %d: %w", row.Vehicle.ID, err)
-		}
-	}
-	return found, nil
 }
 
 func (r candidateRow) candidate(m agencyOffer) (rental.Candidate, error) {
@@ -259,7 +241,7 @@ func (r candidateRow) candidate(m agencyOffer) (rental.Candidate, error) {
 	}
 	if r.Lamps != nil {
 		if err := json.Unmarshal(r.Lamps, &c.Lamps); err != nil {
-			return rental.Candidate{}, err
+			return rental.Candidate{}, fmt.Errorf("vehicle %d: %w", v.ID, err)
 		}
 	}
 	return c, nil

@@ -2,7 +2,6 @@ package rentals
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,24 +83,8 @@ func (p Transitions) OfBooking(ctx context.Context, id rental.BookingID) ([]rent
 }
 
 func (p Transitions) find(ctx context.Context, where string, args ...any) ([]rental.Transition, error) {
-	var rows []transitionRow
-	err := p.DB.Clients.SelectContext(ctx, &rows, `
+	return pg.Select(ctx, p.DB.Clients, transitionRow.transition, `
 		select `+transitionColumns+` from transitions x where `+where+` order by x.requested_at desc, x.id desc`, args...)
-	if err != nil {
-		return nil, err
-	}
-	return transitionsOf(rows)
-}
-
-func transitionsOf(rows []transitionRow) ([]rental.Transition, error) {
-	all := make([]rental.Transition, len(rows))
-	for i, row := range rows {
-		var err error
-		if all[i], err = row.transition(); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
 
 // RequestedWith returns the transition that an earlier request with an idempotency key began or
@@ -183,8 +166,7 @@ func lockedDetails(ctx context.Context, tx *sqlx.Tx, r rental.Request) (rental.B
 
 // TakeTransitions leases up to limit due transitions, each to one worker, by Postgres's clock.
 func (p Transitions) TakeTransitions(ctx context.Context, limit int, lease time.Duration) ([]rental.Transition, error) {
-	var rows []transitionRow
-	err := p.DB.Pool.SelectContext(ctx, &rows, `
+	taken, err := pg.Select(ctx, p.DB.Pool, transitionRow.transition, `
 		with due as (
 			select id from transitions
 			where due_at <= now() and (lease_until is null or lease_until <= now())
@@ -195,10 +177,7 @@ func (p Transitions) TakeTransitions(ctx context.Context, limit int, lease time.
 		set lease = gen_random_uuid(), lease_until = clock_timestamp() + $2 * interval '1 microsecond'
 		from due where x.id = due.id
 		returning `+transitionColumns, limit, lease.Microseconds())
-	if err != nil {
-		return nil, unavailable.Wrap("take transitions", err)
-	}
-	return transitionsOf(rows)
+	return taken, unavailable.Wrap("take transitions", err)
 }
 
 // WriteTransition writes a transition, and extends its lease; or, if it waits, ends the lease until
@@ -277,19 +256,15 @@ func (p Transitions) Wish(
 func wish(
 	ctx context.Context, tx *sqlx.Tx, r rental.Request, id rental.TransitionID, decide func(*rental.Transition) (string, error),
 ) (rental.Transition, bool, error) {
-	var row transitionRow
-	err := tx.GetContext(ctx, &row, `
+	found, err := pg.Select(ctx, tx, transitionRow.transition, `
 		select `+transitionColumns+` from transitions x where x.id = $1 and x.booking_id = $2 for no key update`, id, r.Booking)
-	if errors.Is(err, sql.ErrNoRows) {
+	switch {
+	case err != nil:
+		return rental.Transition{}, false, err
+	case len(found) == 0:
 		return rental.Transition{}, false, rental.NoSuchTransition(id)
 	}
-	if err != nil {
-		return rental.Transition{}, false, err
-	}
-	t, err := row.transition()
-	if err != nil {
-		return rental.Transition{}, false, err
-	}
+	t := found[0]
 	if made, err := idempotency.Find(ctx, tx, r.Key); err != nil || made != nil {
 		return t, made != nil, err
 	}

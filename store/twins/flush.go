@@ -11,6 +11,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"motorpool/guard"
+	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -369,11 +370,7 @@ func (t *Twins) loadStored(ctx context.Context, ids []telematics.VehicleID) map[
 // for a while, the vehicle may belong to another agency by now.
 func (t *Twins) changes(ctx context.Context, written []update) []telematics.Change {
 	written = slices.DeleteFunc(slices.Clone(written), func(u update) bool { return len(u.changed) == 0 })
-	units := make([]telematics.Unit, len(written))
-	for i, u := range written {
-		units[i] = u.Unit
-	}
-	owners := t.owners.resolve(ctx, units)
+	owners := t.owners.resolve(ctx, pg.Map(written, func(u update) telematics.Unit { return u.Unit }))
 	list := make([]telematics.Change, 0, len(written))
 	for _, u := range written {
 		change := u.change()

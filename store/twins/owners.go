@@ -147,11 +147,7 @@ func (o *owners) lookUp(ctx context.Context, units []telematics.Unit) (map[telem
 	if !o.breaker.Allow() {
 		return nil, errNotLookedUp
 	}
-	serials := make([]string, len(units))
-	for i, unit := range units {
-		serials[i] = string(unit)
-	}
-	found, err := o.query(ctx, `where u.serial = any ($1)`, pq.Array(serials))
+	found, err := o.query(ctx, `where u.serial = any ($1)`, pq.Array(units))
 	o.breaker.Record(err)
 	return found, err
 }

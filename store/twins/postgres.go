@@ -81,11 +81,7 @@ type stored struct{ *pg.DB }
 // Store writes observations to Postgres directly, for programs that have no Redis. They are
 // committed when it returns.
 func Store(ctx context.Context, db *pg.DB, observations []delivery.Observation) (delivery.Seen, error) {
-	merged := make([]observation, len(observations))
-	for i, o := range observations {
-		merged[i] = newObservation(o)
-	}
-	return stored{db}.observeAll(ctx, merged)
+	return stored{db}.observeAll(ctx, pg.Map(observations, newObservation))
 }
 
 // observeAll is observe, and tries those again whose units are locked.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/telematics"
 )
@@ -79,10 +80,7 @@ func (t *Twins) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	if err != nil || len(twins) == 0 {
 		return twins, err
 	}
-	ids := make([]telematics.VehicleID, len(twins))
-	for i, twin := range twins {
-		ids[i] = twin.ID
-	}
+	ids := pg.Map(twins, func(t telematics.Twin) telematics.VehicleID { return t.ID })
 	own := t.ownStates(ids...)
 	shared := t.readRedis(ctx, ids)
 	for i, twin := range twins {

@@ -345,10 +345,6 @@ type fallback struct {
 // storeAwaited writes reports to Postgres, but those whose units are locked. Each caller gets the
 // result of the whole batch.
 func (t *Twins) storeAwaited(ctx context.Context, reports []delivery.Observation) ([]fallback, error) {
-	merged := make([]observation, len(reports))
-	for i, o := range reports {
-		merged[i] = newObservation(o)
-	}
-	seen, _, err := t.stored.observe(ctx, merged)
+	seen, _, err := t.stored.observe(ctx, pg.Map(reports, newObservation))
 	return slices.Repeat([]fallback{{seen, err}}, len(reports)), nil
 }

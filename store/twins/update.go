@@ -1,6 +1,7 @@
 package twins
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -112,9 +113,7 @@ func (u update) written() *hotState {
 	if u.At.After(s.seen) {
 		s.seen = u.At
 	}
-	if s.base == "" {
-		s.base = u.held.base
-	}
+	s.base = cmp.Or(s.base, u.held.base)
 	return &s
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 	"motorpool/telematics/dialects"
 )
@@ -101,11 +102,7 @@ func (v vehicle) described(c rental.Currency) described {
 }
 
 func words[T ~string](list []T) string {
-	texts := make([]string, len(list))
-	for i, word := range list {
-		texts[i] = string(word)
-	}
-	return strings.Join(texts, ", ")
+	return strings.Join(pg.Map(list, func(word T) string { return string(word) }), ", ")
 }
 
 func minutes(d time.Duration) string { return fmt.Sprintf("%d min", int64(d/time.Minute)) }

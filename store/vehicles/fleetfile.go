@@ -221,25 +221,17 @@ func (c FleetChanges) Units() (list []telematics.Vehicle, err error) {
 
 // only returns the changes of what a part of them names.
 func (c FleetChanges) only(part FleetFile) FleetChanges {
-	var agencies, stations, vehicles []int64
-	for _, a := range part.Agencies {
-		agencies = append(agencies, int64(a.ID))
-	}
-	for _, s := range part.Stations {
-		stations = append(stations, int64(s.ID))
-	}
-	for _, v := range part.Vehicles {
-		vehicles = append(vehicles, int64(v.ID))
-	}
-	c.agencies, c.stations, c.vehicles = pick(c.agencies, agencies), pick(c.stations, stations), pick(c.vehicles, vehicles)
+	c.agencies = pick(c.agencies, part.Agencies, func(a telematics.Agency) int64 { return int64(a.ID) })
+	c.stations = pick(c.stations, part.Stations, func(s telematics.Station) int64 { return int64(s.ID) })
+	c.vehicles = pick(c.vehicles, part.Vehicles, func(v telematics.Vehicle) int64 { return int64(v.ID) })
 	return c
 }
 
-// pick returns the parts with some numbers.
-func pick(parts []*part, numbers []int64) (picked []*part) {
+// pick returns the parts of some objects.
+func pick[T any](parts []*part, objects []T, number func(T) int64) (picked []*part) {
 	named := map[int64]bool{}
-	for _, n := range numbers {
-		named[n] = true
+	for _, o := range objects {
+		named[number(o)] = true
 	}
 	for _, p := range parts {
 		if named[p.number] {

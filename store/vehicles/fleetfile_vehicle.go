@@ -163,10 +163,7 @@ func (p *part) capabilities(key string, v *telematics.Vehicle, before telematics
 	case (raw == "" || raw == "null") && !p.known:
 		p.problem(key, "missing")
 	}
-	recorded := make([]string, len(before.Actions))
-	for i, a := range before.Actions {
-		recorded[i] = string(a)
-	}
+	recorded := pg.Map(before.Actions, func(a telematics.Action) string { return string(a) })
 	unchanged := p.known && p.fields[key] == nil && v.Protocol == before.Protocol && maps.Equal(v.Installation, before.Installation)
 	names := p.texts(key, recorded)
 	if unchanged {

@@ -1,6 +1,7 @@
 package vehicles
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -47,10 +48,7 @@ type problem struct {
 }
 
 func (p problem) Error() string {
-	place := strings.Trim(p.place+"."+p.key, ".")
-	if place == "" {
-		place = "the file"
-	}
+	place := cmp.Or(strings.Trim(p.place+"."+p.key, "."), "the file")
 	return place + ": " + p.message
 }
 

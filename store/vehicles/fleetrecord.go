@@ -50,13 +50,7 @@ func readRecord(ctx context.Context, db sqlx.QueryerContext, c FleetChanges) (re
 	return on, err
 }
 
-func numbers(parts []*part) []int64 {
-	list := make([]int64, len(parts))
-	for i, p := range parts {
-		list[i] = p.number
-	}
-	return list
-}
+func numbers(parts []*part) []int64 { return pg.Map(parts, func(p *part) int64 { return p.number }) }
 
 func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.AgencyID]agency, error) {
 	var rows []struct {

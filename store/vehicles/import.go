@@ -386,10 +386,7 @@ type stationFileRow struct {
 }
 
 func importStations(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
-	rows := []stationFileRow{}
-	for _, s := range file.Stations {
-		rows = append(rows, stationFileRow(s))
-	}
+	rows := pg.Map(file.Stations, func(s telematics.Station) stationFileRow { return stationFileRow(s) })
 	return upsert(ctx, tx, `
 		insert into stations (id, agency_id, name, address, latitude, longitude)
 		select * from json_to_recordset($1) as f (

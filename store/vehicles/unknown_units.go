@@ -31,10 +31,9 @@ func (r unknownUnitRow) unit() telematics.UnknownUnit {
 // StoreUnknownUnits inserts units without a vehicle, or adds to their rows. Of more than
 // telematics.MaxUnknownUnits it removes those that were silent for longest.
 func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.UnknownUnit) error {
-	rows := make([]unknownUnitRow, len(heard))
-	for i, s := range heard {
-		rows[i] = unknownUnitRow{Serial: string(s.Unit), FirstSeen: s.FirstSeen.UTC(), LastSeen: s.LastSeen.UTC(), Messages: s.Messages}
-	}
+	rows := pg.Map(heard, func(u telematics.UnknownUnit) unknownUnitRow {
+		return unknownUnitRow{Serial: string(u.Unit), FirstSeen: u.FirstSeen.UTC(), LastSeen: u.LastSeen.UTC(), Messages: u.Messages}
+	})
 	// In one order everywhere: else two instances lock each other's rows [LAW-7].
 	slices.SortFunc(rows, func(a, b unknownUnitRow) int { return strings.Compare(a.Serial, b.Serial) })
 	var added int

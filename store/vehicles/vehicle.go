@@ -258,11 +258,7 @@ func (f *Fleet) readTwins(query string) func(context.Context, []telematics.Vehic
 			twin, err := rows[i].Twin()
 			byID[telematics.VehicleID(rows[i].ID)] = found{&twin, err}
 		}
-		results := make([]found, len(ids))
-		for i, id := range ids {
-			results[i] = byID[id]
-		}
-		return results, nil
+		return pg.Map(ids, func(id telematics.VehicleID) found { return byID[id] }), nil
 	}
 }
 
@@ -301,7 +297,7 @@ func (f *Fleet) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time
 		return nil, nil
 	}
 	// The page is selected first, so that snapshots are read only for its vehicles.
-	twins, err := selectTwinRows(ctx, f.db.Lists, `
+	twins, err := pg.Select(ctx, f.db.Lists, func(r Row) (telematics.Twin, error) { return r.Twin() }, `
 		with page as materialized (
 			select v.id
 			from vehicles v left join units u on u.vehicle_id = v.id
@@ -320,14 +316,6 @@ func (f *Fleet) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time
 		q.Limit, telematics.Plain(q.Text), pq.Array(q.IDs),
 	)
 	return twins, unavailable.Wrap("read vehicles", err)
-}
-
-func selectTwinRows(ctx context.Context, db pg.Querier, query string, args ...any) ([]telematics.Twin, error) {
-	var rows []Row
-	if err := db.SelectContext(ctx, &rows, query, args...); err != nil {
-		return nil, err
-	}
-	return pg.Convert(rows, func(r Row) (telematics.Twin, error) { return r.Twin() })
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
