@@ -18,9 +18,21 @@ type router struct {
 	echo *echo.Echo
 }
 
-// post adds a change. Its refusals are recorded under the activity.
+// post, put, patch and remove add a change. Its refusals are recorded under the activity.
 func (r router) post(path, activity string, h request.Handler, options ...option) {
 	r.change(http.MethodPost, path, activity, h, options...)
+}
+
+func (r router) put(path, activity string, h request.Handler, options ...option) {
+	r.change(http.MethodPut, path, activity, h, options...)
+}
+
+func (r router) patch(path, activity string, h request.Handler, options ...option) {
+	r.change(http.MethodPatch, path, activity, h, options...)
+}
+
+func (r router) remove(path, activity string, h request.Handler, options ...option) {
+	r.change(http.MethodDelete, path, activity, h, options...)
 }
 
 func (r router) change(method, path, activity string, h request.Handler, options ...option) {

@@ -66,10 +66,7 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/fleet/free", bookings.freeVehicles)
 	r.get("/api/v1/admin/vehicles/{vehicle}", vehicles.get)
 	r.post("/api/v1/admin/vehicles", telematics.VehicleAdd, edits.vehicle, byAdministrator, checkedBy(checkEdit))
-	r.change(
-		http.MethodPatch, "/api/v1/admin/vehicles/{vehicle}", telematics.VehicleChange, edits.vehicle, byAdministrator,
-		checkedBy(checkEdit),
-	)
+	r.patch("/api/v1/admin/vehicles/{vehicle}", telematics.VehicleChange, edits.vehicle, byAdministrator, checkedBy(checkEdit))
 	r.get("/api/v1/admin/vehicles/{vehicle}/commands", commands.ofVehicle, listed("commands"))
 	r.get("/api/v1/admin/vehicles/{vehicle}/notes", notes.list, listed("notes"))
 	r.post("/api/v1/admin/vehicles/{vehicle}/notes", telematics.NoteAdd, notes.add, checkedBy(checkNote))
@@ -133,38 +130,23 @@ func (s *server) routes(e *echo.Echo) {
 	)
 
 	r.get("/api/v1/admin/halts", halts.list)
-	r.change(
-		http.MethodPut, "/api/v1/admin/halts", telematics.CommandsHalt, halts.halt, withScope(auth.ScopeHalt),
-		byAdministrator, urgent, checkedBy(checkHalt),
+	r.put(
+		"/api/v1/admin/halts", telematics.CommandsHalt, halts.halt, withScope(auth.ScopeHalt), byAdministrator, urgent,
+		checkedBy(checkHalt),
 	)
-	r.change(
-		http.MethodDelete, "/api/v1/admin/halts", telematics.CommandsResume, halts.resume, withScope(auth.ScopeHalt),
-		byAdministrator, urgent,
-	)
+	r.remove("/api/v1/admin/halts", telematics.CommandsResume, halts.resume, withScope(auth.ScopeHalt), byAdministrator, urgent)
 	r.get("/api/v1/admin/agencies", agencies{s.Agencies}.list, listed("agencies"))
 	r.get("/api/v1/admin/stations", agencies{s.Agencies}.stations, listed("stations"))
 	r.post("/api/v1/admin/stations", telematics.StationAdd, edits.station, byAdministrator, checkedBy(checkEdit))
-	r.change(
-		http.MethodPatch, "/api/v1/admin/stations/{station}", telematics.StationChange, edits.station, byAdministrator,
-		checkedBy(checkEdit),
-	)
+	r.patch("/api/v1/admin/stations/{station}", telematics.StationChange, edits.station, byAdministrator, checkedBy(checkEdit))
 	r.get("/api/v1/admin/agencies/{agency}/tariffs", edits.tariffList)
 	r.get("/api/v1/admin/agencies/{agency}/tariffs/{category}", edits.tariff)
-	r.change(
-		http.MethodPut, "/api/v1/admin/agencies/{agency}/tariffs/{category}", rental.TariffChange, edits.setTariff, byAdministrator,
-	)
-	r.change(
-		http.MethodDelete, "/api/v1/admin/agencies/{agency}/tariffs/{category}", rental.TariffChange, edits.removeTariff,
-		byAdministrator,
-	)
+	r.put("/api/v1/admin/agencies/{agency}/tariffs/{category}", rental.TariffChange, edits.setTariff, byAdministrator)
+	r.remove("/api/v1/admin/agencies/{agency}/tariffs/{category}", rental.TariffChange, edits.removeTariff, byAdministrator)
 	r.get("/api/v1/admin/agencies/{agency}/rental-rules", edits.rentalRules)
-	r.change(
-		http.MethodPut, "/api/v1/admin/agencies/{agency}/rental-rules", rental.RulesChange, edits.setRentalRules, byAdministrator,
-	)
+	r.put("/api/v1/admin/agencies/{agency}/rental-rules", rental.RulesChange, edits.setRentalRules, byAdministrator)
 	r.get("/api/v1/admin/agencies/{agency}/alert-rules", alertRoutes.rules)
-	r.change(
-		http.MethodPut, "/api/v1/admin/agencies/{agency}/alert-rules", alerts.RulesChange, alertRoutes.setRules, byAdministrator,
-	)
+	r.put("/api/v1/admin/agencies/{agency}/alert-rules", alerts.RulesChange, alertRoutes.setRules, byAdministrator)
 	r.get("/api/v1/admin/agencies/{agency}/keys", keys.list, withScope(auth.ScopeAgencyKeys))
 	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, keys.add, withScope(auth.ScopeAgencyKeys), byAdministrator)
 	r.post(
@@ -178,12 +160,8 @@ func (s *server) routes(e *echo.Echo) {
 
 	r.get("/api/v1/admin/agencies/{agency}/areas", areas.list)
 	r.get("/api/v1/admin/agencies/{agency}/areas/{area}", areas.get)
-	r.change(
-		http.MethodPut, "/api/v1/admin/agencies/{agency}/areas/{area}", rental.AreaPut, areas.put, byAdministrator, withArea,
-	)
-	r.change(
-		http.MethodDelete, "/api/v1/admin/agencies/{agency}/areas/{area}", rental.AreaRemove, areas.remove, byAdministrator,
-	)
+	r.put("/api/v1/admin/agencies/{agency}/areas/{area}", rental.AreaPut, areas.put, byAdministrator, withArea)
+	r.remove("/api/v1/admin/agencies/{agency}/areas/{area}", rental.AreaRemove, areas.remove, byAdministrator)
 
 	r.get("/api/v1/admin/alerts", alertRoutes.list, listed("alerts"))
 	r.get("/api/v1/admin/alerts/{id}", alertRoutes.get)
@@ -198,7 +176,7 @@ func (s *server) routes(e *echo.Echo) {
 
 	r.get("/api/v1/client/payment-methods", wallets.list, ofClient)
 	r.post("/api/v1/client/payment-methods", rental.MethodAdd, wallets.add, ofClient, triesCard)
-	r.change(http.MethodDelete, "/api/v1/client/payment-methods/{id}", rental.MethodRemove, wallets.remove, ofClient)
+	r.remove("/api/v1/client/payment-methods/{id}", rental.MethodRemove, wallets.remove, ofClient)
 	r.post("/api/v1/client/payment-methods/{id}/default", rental.MethodDefault, wallets.setDefault, ofClient, triesCard)
 	r.unsigned("/webhooks/stripe", notices.stripe)
 

@@ -40,16 +40,13 @@ func NewCharge(c rental.Charge) Charge {
 		CreatedAt: Timestamp(c.Created), RequestedBy: OrNull(c.By),
 	}
 	if c.LastFour != "" {
-		label := rental.Card{Brand: c.Brand, LastFour: c.LastFour}.Label()
-		body.Card = &label
+		body.Card = new(rental.Card{Brand: c.Brand, LastFour: c.LastFour}.Label())
 	}
 	if c.Goal == rental.Capture {
-		amount := Money(c.Currency, c.CaptureAmount)
-		body.Capture = &amount
+		body.Capture = new(Money(c.Currency, c.CaptureAmount))
 	}
 	if c.Refunds != (rental.ChargeID{}) {
-		refunded := c.Refunds.String()
-		body.RefundOf = &refunded
+		body.RefundOf = new(c.Refunds.String())
 	}
 	return body
 }

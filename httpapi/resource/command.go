@@ -46,8 +46,7 @@ func NewCommand(c *telematics.Command) *Command {
 		Reason: OrNull(c.Reason), Detail: OrNull(c.Detail), Assurance: Promises(c.Assurance),
 	}
 	if !c.Completed.IsZero() {
-		latency := c.Latency().Milliseconds()
-		body.LatencyMS = &latency
+		body.LatencyMS = new(c.Latency().Milliseconds())
 	}
 	if c.Reported != nil {
 		body.Reported = c.Reported.Nested()

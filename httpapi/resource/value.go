@@ -27,8 +27,7 @@ func TimestampOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	s := Timestamp(t)
-	return &s
+	return new(Timestamp(t))
 }
 
 // OrNull returns a pointer to the value, or nil for the zero value.

@@ -173,8 +173,7 @@ func newPromises(v telematics.Vehicle) *Promises {
 	if !ok {
 		return nil
 	}
-	body := Promises(promises)
-	return &body
+	return new(Promises(promises))
 }
 
 // installation returns the settings of a vehicle's unit, null for those that are secret; nil: it
