@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
+	"motorpool/internal/atomicfile"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -73,24 +73,8 @@ func (f File) Save(l Log) error {
 	if err != nil {
 		return fmt.Errorf("encode unit memory: %w", err)
 	}
-	if err := f.replace(text); err != nil {
+	if err := atomicfile.Write(f.Path, text); err != nil {
 		return fmt.Errorf("write unit memory: %w", err)
-	}
-	return nil
-}
-
-func (f File) replace(text []byte) error {
-	next, err := os.CreateTemp(filepath.Dir(f.Path), filepath.Base(f.Path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(text)
-	err = errors.Join(err, next.Sync(), next.Close())
-	if err == nil {
-		err = os.Rename(next.Name(), f.Path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next.Name()))
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"motorpool/cmd/dev/folder"
+	"motorpool/internal/atomicfile"
 )
 
 const (
@@ -27,14 +27,14 @@ func writeFiles(dir string, units any, env []variable) error {
 	if err != nil {
 		return err
 	}
-	if err := folder.WriteFile(filepath.Join(dir, unitsFile), logins); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, unitsFile), logins); err != nil {
 		return err
 	}
 	var text strings.Builder
 	for _, v := range env {
 		fmt.Fprintf(&text, "%s=%s\n", v.name, quoted(v.value))
 	}
-	return folder.WriteFile(filepath.Join(dir, envFile), []byte(text.String()))
+	return atomicfile.Write(filepath.Join(dir, envFile), []byte(text.String()))
 }
 
 // quoted returns a value for a shell, with quotes if it needs them. A shell expands no patterns

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"motorpool/cmd/dev/folder"
+	"motorpool/internal/atomicfile"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/network"
 	"motorpool/lab/world"
@@ -306,7 +307,7 @@ func writeKeys(file string, chain signing.Keychain) error {
 	if err != nil {
 		return err
 	}
-	return folder.WriteFile(file, jwks)
+	return atomicfile.Write(file, jwks)
 }
 
 // signingFile is the file of an instance's signing keys: a link to that of all, but while the

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
+
+	"motorpool/internal/atomicfile"
 )
 
 // saveEvery is how old the file may be: a crash loses changes of that time.
@@ -61,29 +62,13 @@ func (s *Server) save() error {
 	s.dirty = false
 	s.mu.Unlock()
 	if err == nil {
-		err = replace(s.cfg.File, text)
+		err = atomicfile.Write(s.cfg.File, text)
 	}
 	if err != nil {
 		s.mu.Lock()
 		s.dirty = true
 		s.mu.Unlock()
 		return fmt.Errorf("write the sandbox's ledger: %w", err)
-	}
-	return nil
-}
-
-func replace(path string, text []byte) error {
-	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = next.Write(text)
-	err = errors.Join(err, next.Sync(), next.Close())
-	if err == nil {
-		err = os.Rename(next.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(next.Name()))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"motorpool/httpapi/auth"
 	"motorpool/internal/app"
+	"motorpool/internal/atomicfile"
 	"motorpool/internal/keyfile"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
@@ -95,14 +96,14 @@ func openKeys(file string) (signing.Keychain, error) {
 	if err != nil {
 		return nil, err
 	}
-	return chain, WriteFile(file, jwks)
+	return chain, atomicfile.Write(file, jwks)
 }
 
 func openSecret(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
 		text = []byte(rand.Text())
-		err = WriteFile(file, text)
+		err = atomicfile.Write(file, text)
 	}
 	return string(text), err
 }
@@ -126,24 +127,7 @@ func WriteKeyring(file string, chain signing.Keychain) error {
 	if err != nil {
 		return err
 	}
-	return WriteFile(file, jwks)
-}
-
-// WriteFile replaces a file atomically, with mode 0600.
-func WriteFile(file string, content []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = temporary.Write(content)
-	err = errors.Join(err, temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary.Name()))
-	}
-	return nil
+	return atomicfile.Write(file, jwks)
 }
 
 // ReadEnv returns the variables of a file that make dev has written; nil while there is none.
