@@ -52,9 +52,7 @@ func (c Config) withDefaults() Config {
 	if c.Memory == nil {
 		c.Memory = &RAM{}
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Interval = cmp.Or(c.Interval, 20*time.Second)
 	c.Boot = cmp.Or(c.Boot, time.Second)
 	c.Effort = cmp.Or(c.Effort, 20*time.Millisecond)

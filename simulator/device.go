@@ -104,6 +104,36 @@ func (d *Device) After(ctx context.Context, wait time.Duration, do func()) {
 	time.AfterFunc(wait, func() { d.Later(ctx, do) })
 }
 
+// Execute makes Run call a function that executes a command, as late as the faults say; not if the
+// device restarts before.
+func (d *Device) Execute(ctx context.Context, do func()) {
+	boot := d.Boots
+	d.After(ctx, d.Faults.Delay, func() {
+		if boot == d.Boots {
+			do()
+		}
+	})
+}
+
+// Answer calls a function that publishes an answer, unless it is lost; twice, if it is duplicated.
+func (d *Device) Answer(publish func()) {
+	if d.Faults.Mute || d.Rand.Float64() < d.Faults.DropAnswer {
+		return
+	}
+	publish()
+	if d.Rand.Float64() < d.Faults.Duplicate {
+		publish()
+	}
+}
+
+// TurnOf returns the detail of the event that a vehicle was locked or unlocked.
+func TurnOf(locked bool) string {
+	if locked {
+		return TurnedLocked
+	}
+	return TurnedUnlocked
+}
+
 // Later makes Run call a function soon.
 func (d *Device) Later(ctx context.Context, do func()) {
 	select {

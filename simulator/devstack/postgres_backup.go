@@ -3,7 +3,6 @@ package devstack
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -34,16 +33,8 @@ func (p *Postgres) Archived(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return within(archivedWithin, "the WAL is archived", func() error {
-		archived, err := ask[bool](ctx, p, `select coalesce(last_archived_wal >= '`+segment+`', false) from pg_stat_archiver`)
-		if err == nil && !archived {
-			err = errors.New("it is not yet")
-		}
-		return err
-	})
+	return p.await(ctx, "the WAL is archived", `select coalesce(last_archived_wal >= '`+segment+`', false) from pg_stat_archiver`)
 }
-
-const archivedWithin = 30 * time.Second
 
 // Backup is a copy of a server's data, from which it can be restored to a later moment.
 type Backup struct {
@@ -82,13 +73,7 @@ func (b *Backup) Restore(ctx context.Context, until time.Time) (*Postgres, error
 	if err != nil {
 		return nil, fmt.Errorf("restore postgres: %w", err)
 	}
-	return restored, within(archivedWithin, "the server is restored", func() error {
-		recovering, err := ask[bool](ctx, restored, `select pg_is_in_recovery()`)
-		if err == nil && recovering {
-			err = errors.New("it recovers")
-		}
-		return err
-	})
+	return restored, restored.await(ctx, "the server is restored", `select not pg_is_in_recovery()`)
 }
 
 // exec runs statements, each by itself.

@@ -45,29 +45,21 @@ func (p *Postgres) StartStandby(ctx context.Context, cfg StandbyConfig) (*Postgr
 	}
 	s.unlock = unlock
 	if cfg.Synchronous {
-		if err := p.commitWith(ctx, s); err != nil {
+		if err := p.commitWith(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("start standby: %w", err), s.Discard())
 		}
 	}
 	return s, nil
 }
 
-// commitWith makes commits wait for a standby.
-func (p *Postgres) commitWith(ctx context.Context, standby *Postgres) error {
+// commitWith makes commits wait for the standby.
+func (p *Postgres) commitWith(ctx context.Context) error {
 	err := p.exec(ctx, `alter system set synchronous_standby_names = '`+standbyApplication+`'`, `select pg_reload_conf()`)
 	if err != nil {
 		return err
 	}
-	return within(standbyWithin, "the standby is synchronous", func() error {
-		synchronous, err := ask[bool](ctx, p, `select exists (select from pg_stat_replication where sync_state = 'sync')`)
-		if err == nil && !synchronous {
-			err = errors.New("it is asynchronous")
-		}
-		return err
-	})
+	return p.await(ctx, "the standby is synchronous", `select exists (select from pg_stat_replication where sync_state = 'sync')`)
 }
-
-const standbyWithin = 30 * time.Second
 
 // URLWith is where clients connect that follow a failover to another server.
 func (p *Postgres) URLWith(standby *Postgres) string {
@@ -146,13 +138,7 @@ func (p *Postgres) Promote(ctx context.Context) error {
 	if _, err := ask[bool](ctx, p, `select pg_promote(false)`); err != nil {
 		return fmt.Errorf("promote standby: %w", err)
 	}
-	return within(standbyWithin, "the standby is promoted", func() error {
-		recovers, err := ask[bool](ctx, p, `select pg_is_in_recovery()`)
-		if err == nil && recovers {
-			err = errors.New("it is in recovery")
-		}
-		return err
-	})
+	return p.await(ctx, "the standby is promoted", `select not pg_is_in_recovery()`)
 }
 
 // InSync waits until the standby has replayed what the primary has written by now.
@@ -181,4 +167,15 @@ func ask[T any](ctx context.Context, p *Postgres, query string) (value T, err er
 	defer db.Close()
 	err = db.QueryRowContext(ctx, query).Scan(&value)
 	return value, err
+}
+
+// await returns when a query returns true, or after formedWithin with an error.
+func (p *Postgres) await(ctx context.Context, what, query string) error {
+	return within(what, func() error {
+		is, err := ask[bool](ctx, p, query)
+		if err == nil && !is {
+			err = errors.New("not yet")
+		}
+		return err
+	})
 }

@@ -23,7 +23,6 @@ const (
 	clusterSlots = 16384
 	// clusterTimeout is the silence after which the nodes consider one as failed.
 	clusterTimeout = 2 * time.Second
-	clusterWithin  = 30 * time.Second // of being formed
 )
 
 // StartRedisCluster returns when all slots are served and each master has its replica. If a part
@@ -90,7 +89,7 @@ func (c *RedisCluster) form() error {
 		if err != nil {
 			return err
 		}
-		if err := within(clusterWithin, "a replica knows its master", func() error {
+		if err := within("a replica knows its master", func() error {
 			_, err := replica.cli("cluster", "replicate", strings.TrimSpace(id))
 			return err
 		}); err != nil {
@@ -98,7 +97,7 @@ func (c *RedisCluster) form() error {
 		}
 	}
 	for i, node := range c.nodes() {
-		if err := within(clusterWithin, fmt.Sprintf("node %d is ready", i), func() error {
+		if err := within(fmt.Sprintf("node %d is ready", i), func() error {
 			info, err := node.cli("cluster", "info")
 			if err == nil && !strings.Contains(info, "cluster_state:ok") {
 				err = errors.New(info)
@@ -114,15 +113,18 @@ func (c *RedisCluster) form() error {
 	return nil
 }
 
-// within tries until it succeeds, or the time is over.
-func within(limit time.Duration, what string, try func() error) error {
-	for deadline := time.Now().Add(limit); ; time.Sleep(50 * time.Millisecond) {
+// formedWithin is how long servers may take until they serve together.
+const formedWithin = 30 * time.Second
+
+// within tries until it succeeds, or formedWithin is over.
+func within(what string, try func() error) error {
+	for deadline := time.Now().Add(formedWithin); ; time.Sleep(50 * time.Millisecond) {
 		err := try()
 		if err == nil {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: not within %v: %w", what, limit, err)
+			return fmt.Errorf("%s: not within %v: %w", what, formedWithin, err)
 		}
 	}
 }
@@ -164,8 +166,7 @@ const (
 	sentinelQuorum = 2
 	sentinelMaster = "motorpool"
 	// sentinelDown is the silence after which the Sentinels consider the master as failed.
-	sentinelDown   = time.Second
-	sentinelWithin = 30 * time.Second // of knowing each other
+	sentinelDown = time.Second
 )
 
 // StartRedisSentinel returns when each Sentinel knows the others and the replica. Where secured is
@@ -186,7 +187,7 @@ func (s *RedisSentinel) start(dir string) (err error) {
 	if s.Replica, err = StartRedis(filepath.Join(dir, "replica"), s.secured, master...); err != nil {
 		return err
 	}
-	if err := within(sentinelWithin, "the replica has the master's data", s.Master.hasReplica); err != nil {
+	if err := within("the replica has the master's data", s.Master.hasReplica); err != nil {
 		return err
 	}
 	for i := range sentinels {
@@ -198,7 +199,7 @@ func (s *RedisSentinel) start(dir string) (err error) {
 	}
 	for _, one := range s.sentinels {
 		knows := func() error { return one.knows(s.secured) }
-		if err := within(sentinelWithin, "a sentinel knows the others and the replica", knows); err != nil {
+		if err := within("a sentinel knows the others and the replica", knows); err != nil {
 			return err
 		}
 	}

@@ -27,11 +27,7 @@ func (m *Module) observe() {
 // recordTurn records whether the car is locked now.
 func (m *Module) recordTurn() {
 	m.turned = m.Car.Locked
-	detail := simulator.TurnedUnlocked
-	if m.turned {
-		detail = simulator.TurnedLocked
-	}
-	m.record(simulator.Turned, line{}, detail)
+	m.record(simulator.Turned, line{}, simulator.TurnOf(m.turned))
 }
 
 // metrics returns what the module knows, as text (OvmsMetric::AsString).

@@ -110,9 +110,7 @@ func New(c Config) *Module {
 	c.Effort = cmp.Or(c.Effort, 300*time.Millisecond)
 	c.KeepAlive = cmp.Or(c.KeepAlive, time.Minute)
 	c.StableWait = cmp.Or(c.StableWait, 10*time.Second)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return &Module{
 		Device: simulator.NewDevice(c.Unit, c.Body, c.Day, c.Faults, c.Speed, c.Seed),
 		config: c, inbox: make(chan message, inboxSize), cut: func() {}, sent: map[string]string{}, told: map[string]string{},

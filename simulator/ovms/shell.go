@@ -57,13 +57,9 @@ func (m *Module) receive(ctx context.Context, heard message) {
 		m.showLock("client/" + client + "/response/" + id)
 	case isCommand && !m.Faults.Silent:
 		m.heard++
-		l, boot := m.parse(client, id, heard.payload), m.Boots
+		l := m.parse(client, id, heard.payload)
 		m.record(simulator.CommandReceived, l, "")
-		m.After(ctx, m.Faults.Delay, func() {
-			if boot == m.Boots {
-				m.execute(ctx, l)
-			}
-		})
+		m.Execute(ctx, func() { m.execute(ctx, l) })
 	}
 }
 
@@ -136,13 +132,7 @@ func (m *Module) execute(ctx context.Context, l line) {
 // say sends an answer by the radio.
 func (m *Module) say(l line, text string) {
 	m.record(simulator.CommandAnswered, l, text)
-	if m.Faults.Mute || m.Rand.Float64() < m.Faults.DropAnswer {
-		return
-	}
-	m.publish(l.answer, 1, false, text+"\n")
-	if m.Rand.Float64() < m.Faults.Duplicate {
-		m.publish(l.answer, 1, false, text+"\n")
-	}
+	m.Answer(func() { m.publish(l.answer, 1, false, text+"\n") })
 }
 
 // lock is what vehicle_shell.cpp and the module's code for the vehicle type do.

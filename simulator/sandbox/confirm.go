@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 )
@@ -54,9 +55,7 @@ func (s *Server) OwnerConfirms(intent string) error {
 
 // cardFor returns the card to try: the one that is named, else the one that was tried last.
 func (l *ledger) cardFor(i *intent, token string) (*method, *failure) {
-	if token == "" {
-		token = i.Method
-	}
+	token = cmp.Or(token, i.Method)
 	if token == "" && len(i.Attempts) > 0 {
 		token = i.Attempts[len(i.Attempts)-1].Method
 	}
@@ -80,10 +79,7 @@ func (l *ledger) cardFor(i *intent, token string) (*method, *failure) {
 }
 
 func (l *ledger) refuse(i *intent, m *method, f *failure) *failure {
-	code := f.DeclineCode
-	if code == "" {
-		code = f.Code
-	}
+	code := cmp.Or(f.DeclineCode, f.Code)
 	i.Attempts = append(i.Attempts, attempt{ID: newID("ch"), Method: m.ID, Refused: code})
 	f.Charge, f.Method = i.latest(), m.view()
 	i.Status, i.Method = requiresMethod, ""

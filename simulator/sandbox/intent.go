@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -198,9 +199,7 @@ func capture(l *ledger, r *request) (view, *failure) {
 	if f := i.unexpected("capture", requiresCapture); f != nil {
 		return nil, f
 	}
-	if amount == 0 {
-		amount = i.Capturable
-	}
+	amount = cmp.Or(amount, i.Capturable)
 	if amount > i.Capturable {
 		return nil, refused(
 			"amount_too_large", "amount_to_capture",

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 )
@@ -42,9 +43,7 @@ func (l *ledger) find(token string) *method {
 		object: l.newObject("pm", nil), Brand: c.Brand, Funding: c.Funding, Last4: c.Number[len(c.Number)-4:],
 		Fingerprint: c.fingerprint(), ExpMonth: expMonth, ExpYear: expYear, Attach: c.Attach, Behaviour: c.Behaviour,
 	}
-	if m.Funding == "" {
-		m.Funding = "credit"
-	}
+	m.Funding = cmp.Or(m.Funding, "credit")
 	l.Methods[m.ID] = m
 	return m
 }

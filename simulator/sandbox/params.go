@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -126,9 +127,7 @@ func (p *params) check() *failure {
 func page[T any](r *request, url string, all []T, show func(T) (string, view)) (view, *failure) {
 	const usual, most = 10, 100
 	limit, after := r.params.whole("limit"), r.params.text("starting_after")
-	if limit == 0 {
-		limit = usual
-	}
+	limit = cmp.Or(limit, usual)
 	if limit > most {
 		r.params.fail(refused(parameterInvalid, "limit", "limit must be at most %d", most))
 	}

@@ -1,6 +1,9 @@
 package sandbox
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // States of a refund.
 const (
@@ -69,9 +72,7 @@ func createRefund(l *ledger, r *request) (view, *failure) {
 		return nil, missingAt("payment_intent", "payment_intent", id)
 	}
 	left := i.Received - l.refunded(id)
-	if amount == 0 {
-		amount = left
-	}
+	amount = cmp.Or(amount, left)
 	switch {
 	case i.Received == 0:
 		return nil, refused("", "payment_intent", "This PaymentIntent (%s) does not have a successful charge to refund.", id)

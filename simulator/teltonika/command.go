@@ -30,13 +30,9 @@ func (u *Unit) receive(ctx context.Context, payload []byte) {
 		return
 	}
 	u.counted++
-	o, boot := order{m.CMD, u.counted}, u.Boots
+	o := order{m.CMD, u.counted}
 	u.note(simulator.CommandReceived, "", o)
-	u.After(ctx, u.Faults.Delay, func() {
-		if boot == u.Boots {
-			u.execute(ctx, o)
-		}
-	})
+	u.Execute(ctx, func() { u.execute(ctx, o) })
 }
 
 func (u *Unit) note(kind simulator.Kind, action telematics.Action, o order) {
@@ -69,13 +65,7 @@ func (u *Unit) answer(ctx context.Context, o order, text string) {
 	}
 	u.After(ctx, u.Faults.AnswerDelay(u.Rand), func() {
 		u.note(simulator.CommandAnswered, "", order{text, o.seq})
-		if u.Faults.Mute || u.Rand.Float64() < u.Faults.DropAnswer {
-			return
-		}
-		u.publish(payload) // one without a connection is lost
-		if u.Rand.Float64() < u.Faults.Duplicate {
-			u.publish(payload)
-		}
+		u.Answer(func() { u.publish(payload) }) // one without a connection is lost
 	})
 }
 

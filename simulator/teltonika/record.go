@@ -59,11 +59,7 @@ func (u *Unit) observe() {
 // recordTurn records whether the vehicle is locked now.
 func (u *Unit) recordTurn() {
 	u.turned = u.Car.Locked
-	detail := simulator.TurnedUnlocked
-	if u.turned {
-		detail = simulator.TurnedLocked
-	}
-	u.note(simulator.Turned, "", order{line: detail})
+	u.note(simulator.Turned, "", order{line: simulator.TurnOf(u.turned)})
 }
 
 func bit(b bool) int {

@@ -107,9 +107,7 @@ func New(c Config) *Unit {
 	c.Effort = cmp.Or(c.Effort, 300*time.Millisecond)
 	c.Moving, c.Stopped = cmp.Or(c.Moving, 10*time.Second), cmp.Or(c.Stopped, 240*time.Second)
 	c.KeepAlive, c.Reconnect = cmp.Or(c.KeepAlive, time.Minute), cmp.Or(c.Reconnect, 10*time.Second)
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return &Unit{
 		Device: simulator.NewDevice(c.Unit, c.Body, c.Day, c.Faults, c.Speed, c.Seed),
 		config: c, inbox: make(chan heard, inboxSize), adapter: c.Body,

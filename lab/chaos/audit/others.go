@@ -279,11 +279,7 @@ func (f *foreign) answered(id telematics.CommandID) (first *simulator.Event) {
 // wasLocked reports whether a vehicle was locked, or was not, at some time within an interval, and
 // whether it became so within it.
 func (f *foreign) wasLocked(u telematics.Unit, locked bool, from, to time.Time) (was, became bool) {
-	want := simulator.TurnedUnlocked
-	if locked {
-		want = simulator.TurnedLocked
-	}
-	turns := f.turns[u]
+	want, turns := simulator.TurnOf(locked), f.turns[u]
 	for i, e := range turns {
 		until := to
 		if i+1 < len(turns) {
