@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -12,10 +13,7 @@ import (
 )
 
 func newCommand(order *delivery.Order, instance string, now time.Time) *telematics.Command {
-	budget := order.Budget
-	if budget == 0 {
-		budget = telematics.DefaultBudget
-	}
+	budget := cmp.Or(order.Budget, telematics.DefaultBudget)
 	budget = min(max(budget, telematics.MinBudget), telematics.MaxBudget)
 	now = now.Truncate(time.Millisecond)
 	return &telematics.Command{

@@ -5,6 +5,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -138,9 +139,7 @@ func (h *Handler) find(urlPath string) (asset, bool) {
 	if !below {
 		return asset{}, false
 	}
-	if name == "" {
-		name = "index.html"
-	}
+	name = cmp.Or(name, "index.html")
 	found, ok := h.assets[name]
 	return found, ok
 }

@@ -309,9 +309,7 @@ func (d BookingDetails) giveBack(now time.Time, left []Minor, all, amount Minor,
 	if amount < 0 {
 		return Change{}, newFieldError("amount", "must be more than 0")
 	}
-	if amount == 0 {
-		amount = all
-	}
+	amount = cmp.Or(amount, all)
 	if amount > all || all == 0 {
 		return Change{}, ExceedsPaid(d.Price.Currency, all)
 	}

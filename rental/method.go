@@ -1,6 +1,7 @@
 package rental
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -58,9 +59,7 @@ func (c Card) Label() string {
 	if !ok && c.Brand != "" {
 		name = strings.ToUpper(c.Brand[:1]) + strings.ReplaceAll(c.Brand[1:], "_", " ")
 	}
-	if name == "" {
-		name = "Card"
-	}
+	name = cmp.Or(name, "Card")
 	return fmt.Sprintf("%s •••• %s", name, c.LastFour)
 }
 

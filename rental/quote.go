@@ -1,6 +1,7 @@
 package rental
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/google/uuid"
@@ -57,9 +58,7 @@ func (d Draft) ByQuote(now time.Time, f Facts) (Draft, error) {
 		return d, newFieldError("quote_id", "must be the id of a quote of this client")
 	}
 	b := q.Booking
-	if d.Vehicle == 0 {
-		d.Vehicle = b.VehicleID
-	}
+	d.Vehicle = cmp.Or(d.Vehicle, b.VehicleID)
 	if d.Start.IsZero() {
 		d.Start = b.Start
 	}

@@ -57,9 +57,7 @@ const portAttempts = 5
 // until it is ready. Limits are off and unsafe Postgres settings are allowed, unless Settings
 // override that.
 func (w *World) StartInstance(ctx context.Context, c InstanceConfig) (n *Instance, err error) {
-	if c.Name == "" {
-		c.Name = InstanceName(len(w.Running))
-	}
+	c.Name = cmp.Or(c.Name, InstanceName(len(w.Running)))
 	for range portAttempts {
 		if n, err = w.startInstance(ctx, c); err == nil || !strings.Contains(err.Error(), "address already in use") {
 			break

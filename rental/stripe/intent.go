@@ -1,6 +1,7 @@
 package stripe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -222,9 +223,7 @@ func intentOf(pi *api.PaymentIntent, advice string) rental.Intent {
 	if e := pi.LastPaymentError; e != nil &&
 		(status == rental.IntentPrepared || status == rental.IntentAction || status == rental.IntentCanceled) {
 		i.Decline = declineOf(e, advice)
-		if i.Attempt == "" {
-			i.Attempt = e.ChargeID
-		}
+		i.Attempt = cmp.Or(i.Attempt, e.ChargeID)
 	}
 	if status == rental.IntentPrepared && i.Decline != nil && i.Decline.Action {
 		// Stripe's status asks for a payment method: the same one works if its owner confirms.

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,9 +106,7 @@ type traffic struct {
 // at the latest.
 func (w *testWorld) newTraffic(ctx context.Context, units *load.Units, to processes, url string) (t *traffic, err error) {
 	units.Broker = w.gateway()
-	if units.Connections == 0 {
-		units.Connections = units.Vehicles.Count
-	}
+	units.Connections = cmp.Or(units.Connections, units.Vehicles.Count)
 	if units.Root != load.EchoRoot {
 		units.Keyring = w.Path(folder.KeyringFile)
 	}
