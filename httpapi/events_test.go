@@ -128,8 +128,16 @@ func TestStream_AlertsAboutPersonsAreForAdministrators(t *testing.T) {
 
 func TestStream_MatchesTheContract(t *testing.T) {
 	l := newLive(t, brokertest.NewEvents())
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	var watching sync.WaitGroup
+	watching.Go(func() { // its caller ends the stream when it is open
+		for ctx.Err() == nil && metric(t, l.feed.Metrics, "event_streams_open") == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	})
+	defer watching.Wait()
 	r := l.get(eventsPath+"?event=command,presence&vehicle_id=42", func(r *http.Request) { *r = *r.WithContext(ctx) })
 	if r.status != 200 || !strings.HasPrefix(r.text, "retry: 3000\nid: ") {
 		t.Errorf("%d %q", r.status, r.text)
@@ -426,13 +434,15 @@ func TestStream_EndsBeforeShutdown(t *testing.T) {
 }
 
 func TestStream_OutlivesTheTimeLimitsOfOtherAnswers(t *testing.T) {
+	t.Parallel()
+	const limit = time.Second // a busy machine begins the stream within it
 	log := brokertest.NewEvents()
 	l := newLive(t, log, func(c *stream.Config) { c.PingEvery = 20 * time.Millisecond })
-	l.server = &http.Server{Handler: l.handler, ReadTimeout: 100 * time.Millisecond, WriteTimeout: 100 * time.Millisecond}
+	l.server = &http.Server{Handler: l.handler, ReadTimeout: limit, WriteTimeout: limit}
 	l.server.RegisterOnShutdown(l.feed.End)
 	l.serve(t)
 	s := l.follow("").awaitBegin(t)
-	for begin := time.Now(); time.Since(begin) < 500*time.Millisecond; time.Sleep(10 * time.Millisecond) {
+	for begin := time.Now(); time.Since(begin) < 3*limit/2; time.Sleep(10 * time.Millisecond) {
 		if _, ended := s.all(); ended {
 			t.Fatalf("the stream ended after %v", time.Since(begin))
 		}
@@ -468,7 +478,7 @@ func (l *live) flood(what string, holds func() bool) {
 func TestStream_SubscriberThatDoesNotReadIsCutAndDelaysNoOther(t *testing.T) {
 	log := brokertest.NewEvents()
 	log.Kept = 1000
-	l := newLive(t, log, func(c *stream.Config) { c.WriteTimeout = 200 * time.Millisecond })
+	l := newLive(t, log, func(c *stream.Config) { c.WriteTimeout = time.Second })
 	l.stall()
 	other := l.follow("").awaitBegin(t)
 	l.flood("the stream is cut", func() bool { return metric(t, l.feed.Metrics, "event_streams_cut_total") == 1 })

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -133,19 +134,21 @@ func TestRefresh_OfAnotherAgencysVehicleIsRefused(t *testing.T) {
 }
 
 func TestRefresh_MayTakeLongerThanARead(t *testing.T) {
-	const read = 50 * time.Millisecond
-	a := newAPI(t, func(c *httpapi.Config) { c.ReadBudget = read })
-	a.controller.send = func(ctx context.Context, o delivery.Order) (telematics.Command, error) {
-		select {
-		case <-time.After(3 * read):
-			return settled(o, telematics.Succeeded), nil
-		case <-ctx.Done():
-			return telematics.Command{}, telematics.Broken(ctx.Err())
+	synctest.Test(t, func(t *testing.T) {
+		const read = 50 * time.Millisecond
+		a := newAPI(t, func(c *httpapi.Config) { c.ReadBudget = read })
+		a.controller.send = func(ctx context.Context, o delivery.Order) (telematics.Command, error) {
+			select {
+			case <-time.After(3 * read):
+				return settled(o, telematics.Succeeded), nil
+			case <-ctx.Done():
+				return telematics.Command{}, telematics.Broken(ctx.Err())
+			}
 		}
-	}
-	a.get(refresh42).wants(200, "")
-	a.fleet.block = true // the read after the refresh has the time limit of reads
-	a.get(refresh42).wants(503, "service_unavailable")
+		a.get(refresh42).wants(200, "")
+		a.fleet.block = true // the read after the refresh has the time limit of reads
+		a.get(refresh42).wants(503, "service_unavailable")
+	})
 }
 
 func TestRefresh_WaitsAsLongAsPreferred(t *testing.T) {
