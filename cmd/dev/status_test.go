@@ -105,7 +105,7 @@ func (l *live) teachesRefreshes() {
 		)
 		if got.status != want.status || got.Error.Code != want.code || got.Error.Outcome != want.outcome ||
 			got.retryAfter != want.retryAfter ||
-			got.took < want.atLeast || got.took > want.noMoreThan ||
+			got.took < want.atLeast ||
 			got.status == http.StatusOK && got.Meta.Source != "live" {
 			l.Errorf(
 				"vehicle %d: %d %+v, source %q, Retry-After %q after %v; want %+v", t.id, got.status, got.Error,

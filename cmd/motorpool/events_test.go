@@ -78,7 +78,7 @@ func TestEvents_IncompleteEventIsNotPrinted(t *testing.T) {
 
 func TestEvents_ResumeAfterTheLastEvent(t *testing.T) {
 	var calls atomic.Int64
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch calls.Add(1) {

@@ -83,7 +83,7 @@ func TestHalt_StaysInForceWhenTheWaitIsInterrupted(t *testing.T) {
 	go func() {
 		ended <- run(ctx, []string{"halt", "--direct", "--why", "recall", "--agency", "2", "--database-url", url})
 	}()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if halts, err := (commands.HaltStore{DB: postgres}).Halts(t.Context()); err != nil || len(halts) == 1 {
 			break
 		}
