@@ -176,5 +176,5 @@ func eventually(t testing.TB, what string, holds func() bool) {
 			return
 		}
 	}
-	t.Fatalf("not in time: %s", what)
+	require.Late(t, "not in time: %s", what)
 }

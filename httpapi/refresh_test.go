@@ -16,6 +16,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
 	"motorpool/httpapi/request"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -248,8 +249,11 @@ func (w *watches) want(t *testing.T, what string, want ...string) {
 		if slices.Equal(did, want) {
 			return
 		}
-		if time.Now().After(deadline) || len(did) > len(want) {
+		if len(did) > len(want) {
 			t.Fatalf("%s: %q, want %q", what, did, want)
+		}
+		if time.Now().After(deadline) {
+			require.Late(t, "%s: %q, want %q", what, did, want)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/internal/require"
 )
 
 // patience limits every wait.
@@ -133,7 +135,7 @@ func (c *client) await(payload string) message {
 			}
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("%q was not received; received were %+v", payload, c.messages())
+			require.Late(c.t, "%q was not received; received were %+v", payload, c.messages())
 		}
 	}
 }
@@ -159,7 +161,7 @@ func (c *client) awaitLost() {
 	c.t.Helper()
 	for deadline := time.Now().Add(patience); c.connected(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			c.t.Fatal("the broker did not end the connection")
+			require.Late(c.t, "the broker did not end the connection")
 		}
 	}
 }
@@ -173,7 +175,7 @@ func awaitLogin(t *testing.T, l login) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("user %q cannot connect: %v", l.user, err)
+			require.Late(t, "user %q cannot connect: %v", l.user, err)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func begin(t *testing.T, dir string, change ...func(*flags)) *live {
 			return l
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the world is not ready after 90 s")
+			require.Late(t, "the world is not ready after 90 s")
 		}
 		select {
 		case err := <-ended:

@@ -65,7 +65,7 @@ func (l *live) eventually(what string, holds func() bool) {
 	l.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			l.Fatalf("within a minute this did not happen: %s", what)
+			require.Late(l, "within a minute this did not happen: %s", what)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func connectSoon(t *testing.T, broker *devstack.Mosquitto, unit, password string
 			return c
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("unit %s cannot connect: %v", unit, err)
+			require.Late(t, "unit %s cannot connect: %v", unit, err)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func awaitLost(t *testing.T, what string, c simulator.Connection) {
 	select {
 	case <-c.Lost():
 	case <-time.After(time.Minute):
-		t.Fatalf("%s: the connection is still open", what)
+		require.Late(t, "%s: the connection is still open", what)
 	}
 }
 

@@ -71,7 +71,7 @@ func begin(t *testing.T, args ...string) *live {
 		default:
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the world is not ready after 90 s")
+			require.Late(t, "the world is not ready after 90 s")
 		}
 	}
 }

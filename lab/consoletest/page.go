@@ -16,6 +16,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"motorpool/internal/require"
 )
 
 const (
@@ -255,7 +257,7 @@ func (p *Page) wait(what string, look func() (why string)) {
 			return
 		}
 		if time.Now().After(deadline) || p.ctx.Err() != nil {
-			p.Fatalf("after %v not: %s\nbecause %s\n%s", waitFor, what, why, p.describe())
+			require.Late(p, "after %v not: %s\nbecause %s\n%s", waitFor, what, why, p.describe())
 		}
 	}
 }

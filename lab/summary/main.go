@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"motorpool/internal/require"
 )
 
 const (
@@ -180,7 +182,10 @@ func (a *account) keep(t test, e event) {
 
 // message matches a line that a test itself has written, or how its process crashed, rather than
 // the log of what it tests.
-var message = regexp.MustCompile(`^(\s*\w+_test\.go:\d+|panic|fatal error|FATAL|SIG[A-Z]+): `)
+var message = regexp.MustCompile(`^(\s*\w+_test\.go:\d+: |(panic|fatal error|FATAL|SIG[A-Z]+): |=== ATTR )`)
+
+// lateAttribute matches what a test writes that has waited in vain (require.Late).
+var lateAttribute = regexp.MustCompile(`^=== ATTR +\S+ ` + require.LateAttribute + ` `)
 
 // late matches a message of a test that waited in vain or too long, or had a server that was not
 // available.
@@ -188,11 +193,16 @@ var late = regexp.MustCompile(
 	`^\s*\w+_test\.go:\d+: .*(waited [\w.]+ for: |after [\w.]+ (this has not happened|not): |deadline exceeded|took [\w.]+, want|: 503 )`,
 )
 
-// isLate reports whether each message of a test says so.
+// isLate reports whether each message of a test says so. Where its attribute says so, the test had
+// not failed before, and what it had logged does not matter.
 func isLate(lines []string) bool {
-	said := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !message.MatchString(line) })
+	at := slices.IndexFunc(lines, lateAttribute.MatchString)
+	said := slices.DeleteFunc(slices.Clone(lines[at+1:]), func(line string) bool { return !message.MatchString(line) })
+	if at >= 0 && len(said) > 0 {
+		said = said[1:] // what it waited for
+	}
 	isOther := func(line string) bool { return !late.MatchString(line) }
-	return len(said) > 0 && !slices.ContainsFunc(said, isOther)
+	return (at >= 0 || len(said) > 0) && !slices.ContainsFunc(said, isOther)
 }
 
 // last returns the last of the lines. Messages, which tell why a test failed, are left out only

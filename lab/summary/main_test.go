@@ -86,6 +86,7 @@ func TestSummary_PrintsHowAPackageCrashed(t *testing.T) {
 
 func TestSummary_RepeatsOnlyWhatWasLate(t *testing.T) {
 	const waited = "    a_test.go:7: after 1m0s not: see header\n"
+	const attribute = "=== ATTR  TestA late true\n    a_test.go:9: 0 rows\n"
 	args := []string{"go", "test", "-json", "-p", "2", "./lab/a", "./..."}
 	for name, c := range map[string]struct {
 		failed map[string]string // test: its output
@@ -95,6 +96,9 @@ func TestSummary_RepeatsOnlyWhatWasLate(t *testing.T) {
 		"a poll":          {map[string]string{"TestA": "    a_test.go:7: waited 30s for: rows\n"}, "-run ^(TestA)$ motorpool/a"},
 		"a time":          {map[string]string{"TestA": "    a_test.go:7: took 479.6ms, want less\n"}, "-run ^(TestA)$ motorpool/a"},
 		"a server":        {map[string]string{"TestA": "    a_test.go:7: lock: 503 {Code:x}\n"}, "-run ^(TestA)$ motorpool/a"},
+		"a log before":    {map[string]string{"TestA": "    a_test.go:5: a log\n" + attribute}, "-run ^(TestA)$ motorpool/a"},
+		"a result after":  {map[string]string{"TestA": attribute + "    a_test.go:3: a leak\n"}, ""},
+		"another word":    {map[string]string{"TestA": "=== ATTR  TestA slow true\n    a_test.go:9: 0 rows\n"}, ""},
 		"a wrong result":  {map[string]string{"TestA": waited + "    a_test.go:9: 2 charges, want 1\n"}, ""},
 		"one of two":      {map[string]string{"TestA": waited, "TestB": "    a_test.go:9: 2 charges, want 1\n"}, ""},
 		"a race":          {map[string]string{"TestA": waited + "WARNING: DATA RACE\n"}, ""},

@@ -72,7 +72,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %s for: %s", patience, what)
+			require.Late(t, "waited %s for: %s", patience, what)
 		}
 	}
 }

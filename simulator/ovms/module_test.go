@@ -122,7 +122,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("this did not happen: %s, within %s", what, patience)
+			require.Late(t, "this did not happen: %s, within %s", what, patience)
 		}
 	}
 }

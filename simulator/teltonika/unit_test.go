@@ -117,7 +117,7 @@ func (w *world) await(what string, holds func() bool) {
 			return
 		}
 	}
-	w.t.Fatalf("%s did not happen; reports %v, answers %v", what, w.reports, w.answers)
+	require.Late(w.t, "%s did not happen; reports %v, answers %v", what, w.reports, w.answers)
 }
 
 func (w *world) send(a telematics.Action) {

@@ -144,9 +144,9 @@ func (a alertmanagerServer) read(response *http.Response, err error, into any) {
 
 func (a alertmanagerServer) eventually(what string, holds func() bool) {
 	a.Helper()
-	for end := time.Now().Add(10 * time.Second); !holds(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			a.Fatalf("not within 10 s: %s; the alerts are %v", what, a.states())
+			require.Late(a, "not within a minute: %s; the alerts are %v", what, a.states())
 		}
 	}
 }
