@@ -120,7 +120,7 @@ func TestForgetSignatures_LongAfterTheyWereFresh(t *testing.T) {
 }
 
 func TestUse_LockedTableDelaysNoCommand(t *testing.T) {
-	db := storetest.Open(t, storetest.NewDatabase(t))
+	db := storetest.OpenWith(t, pg.Config{URL: storetest.NewDatabase(t), MaxConns: 8, Timeout: time.Minute})
 	tx, err := db.Lists.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
 	storetest.Exec(t, tx, `lock table used_signatures in access exclusive mode`)

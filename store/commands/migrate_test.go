@@ -46,7 +46,7 @@ func TestMigrate_ManyInstancesConcurrently(t *testing.T) {
 
 func TestMigrated_RefusesAnEmptyDatabase(t *testing.T) {
 	address := storetest.NewEmptyDatabase(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // of readiness
+	ctx, cancel := context.WithTimeout(t.Context(), storetest.Patience)
 	defer cancel()
 	for _, p := range []*instance{asRole(t, address, "app_without_schema"), open(t, address)} {
 		if err := p.Migrated(ctx); err == nil || !strings.Contains(err.Error(), "version 0 and lacks migrations") {
@@ -69,7 +69,7 @@ func TestMigrating_NamesTheSessionWithTheLock(t *testing.T) {
 }
 
 func TestMigrated_NamesTheRightToReadTheVersion(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), storetest.Patience)
 	defer cancel()
 	err := asRole(t, storetest.NewDatabase(t), "app_without_rights").Migrated(ctx)
 	if err == nil || !strings.Contains(err.Error(), "permission denied for table goose_db_version") {

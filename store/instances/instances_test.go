@@ -3,7 +3,6 @@ package instances
 import (
 	"context"
 	"testing"
-	"time"
 
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
@@ -74,7 +73,7 @@ func TestBeat_HasAConnectionWhereAllOthersWait(t *testing.T) {
 		"rights":  db.Allowed,
 		"numbers": func(ctx context.Context) error { _, _, err := commands.Numbers{DB: db}.Raise(ctx, true); return err },
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), storetest.Patience)
 		if err := ask(ctx); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

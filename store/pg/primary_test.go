@@ -60,7 +60,7 @@ func (p *pair) eventually(what string, holds func() bool) {
 	p.Helper()
 	for end := time.Now().Add(storetest.Patience); !holds(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			p.Fatalf("not in time: %s", what)
+			require.Late(p, "not in time: %s", what)
 		}
 	}
 }

@@ -63,20 +63,32 @@ func TestCluster_FailedMasterAffectsOnlyItsVehicles(t *testing.T) {
 			t.Fatalf("master %d: %v", n, err)
 		}
 	}
-	require.NoError(t, ready())
+	storetest.Eventually(t, "the cluster is ready", func() bool { return ready() == nil })
 
 	watching, stop := context.WithCancel(t.Context())
 	defer stop()
 	var others sync.WaitGroup
+	var mu sync.Mutex
+	var pause time.Duration // the longest without a command to a running master
+	note := func(d time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		pause = max(pause, d)
+	}
 	for n := range masters {
 		if n == dying {
 			continue
 		}
 		others.Go(func() {
+			last := time.Now()
+			defer func() { note(time.Since(last)) }()
 			for ; watching.Err() == nil; time.Sleep(20 * time.Millisecond) {
 				if err := register(unitOf(n, masters)); err != nil {
-					t.Errorf("a vehicle on the running master %d: %v", n, err)
+					t.Logf("a vehicle on the running master %d: %v", n, err)
+					continue
 				}
+				note(time.Since(last))
+				last = time.Now()
 			}
 		})
 	}
@@ -97,12 +109,14 @@ func TestCluster_FailedMasterAffectsOnlyItsVehicles(t *testing.T) {
 	storetest.Eventually(t, "vehicles on the failed master are served", func() bool { return register(unitOf(dying, masters)) == nil })
 	served := time.Since(killed)
 	t.Logf("the cluster recovered within %v, commands continued after %v", healed, served)
-	if served > healed+5*time.Second {
+	if served > healed+storetest.Patience/2 {
 		t.Errorf("commands continued %v after the master's failure, although the cluster had recovered after %v", served, healed)
 	}
-	if err := ready(); err != nil {
-		t.Errorf("not ready after the cluster recovered: %v", err)
-	}
+	storetest.Eventually(t, "the recovered cluster is ready", func() bool { return ready() == nil })
 	stop()
 	others.Wait()
+	// A busy machine delays some.
+	if pause > served/2 {
+		t.Errorf("vehicles on the running masters waited %v while one was replaced in %v", pause, served)
+	}
 }

@@ -76,8 +76,8 @@ func TestChanges_ThatWaitLeaveHalfOfTheConnections(t *testing.T) {
 	storetest.Eventually(t, "changes wait for the lock", func() bool {
 		return w.count(`select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) >= size/2
 	})
-	// A lock is waited for twice as long.
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	// A change waits for the lock for as long.
+	ctx, cancel := context.WithTimeout(t.Context(), p.Timeout()/pg.LockShare)
 	defer cancel()
 	for range 3 * size {
 		if _, err := p.Client(ctx, 1, "ben"); err != nil {

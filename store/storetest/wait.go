@@ -18,7 +18,7 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %v for: %s", Patience, what)
+			require.Late(t, "waited %v for: %s", Patience, what)
 		}
 	}
 }
