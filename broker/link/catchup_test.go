@@ -49,7 +49,7 @@ func TestCatchUp_ReadsRetainedPresenceOnceForAllInstances(t *testing.T) {
 		var first, second, third receiver
 		stopFirst := startInstance(t, server.ServiceURL(), &first)
 		brokertest.Eventually(t, 10*time.Second, "the first instance reads it", func() bool { return first.retained.Load() == 1 })
-		time.Sleep(500 * time.Millisecond) // then it has read all retained presence
+		time.Sleep(2 * time.Second) // then it has read all retained presence
 
 		stopSecond := startInstance(t, server.ServiceURL(), &second)
 		time.Sleep(2 * time.Second) // enough for a second reading

@@ -77,7 +77,7 @@ func TestProbe_ManyInstancesDoNotDisturbEachOther(t *testing.T) {
 		for i := range heard {
 			link := startLink(t, server.ServiceURL(), &heard[i])
 			ready.Go(func() {
-				for deadline := time.Now().Add(20 * time.Second); link.AllReady() != nil; time.Sleep(2 * time.Millisecond) {
+				for deadline := time.Now().Add(time.Minute); link.AllReady() != nil; time.Sleep(2 * time.Millisecond) {
 					if time.Now().After(deadline) {
 						t.Error("an instance did not become ready")
 						return
