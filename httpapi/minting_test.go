@@ -171,7 +171,7 @@ func tokensWith(keys *auth.Keys, change ...func(*auth.TokensConfig)) *auth.Token
 // eventually polls until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if holds() {
 			return
 		}

@@ -242,7 +242,7 @@ func (w *watches) Briefly(v telematics.Vehicle) { w.note("briefly %d", v.ID) }
 
 func (w *watches) want(t *testing.T, what string, want ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		w.mu.Lock()
 		did := slices.Clone(w.did)
 		w.mu.Unlock()

@@ -65,7 +65,7 @@ func TestDial_TLSHandshakeHasTheTimeLimitOfConnecting(t *testing.T) {
 		if err == nil {
 			t.Error("a TLS connection without a handshake")
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the connection attempt has no time limit")
 	}
 }

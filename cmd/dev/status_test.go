@@ -61,7 +61,7 @@ func (l *live) showsEachPowertrain() {
 	contract := document.Components.Schemas["VehicleStatus"].Value
 	for _, car := range demoPowertrains {
 		var body any
-		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 			body = l.statusBody(car.id)
 			if leaves("", body)["telemetry.mileage_km"] != nil || time.Now().After(deadline) {
 				break

@@ -160,7 +160,7 @@ func TestRead_NoticesOfTheSandbox(t *testing.T) {
 	} {
 		missing[n.Type] = n
 	}
-	for deadline := time.After(10 * time.Second); len(missing) > 0; {
+	for deadline := time.After(time.Minute); len(missing) > 0; {
 		select {
 		case n := <-got:
 			want, ok := missing[n.Type]

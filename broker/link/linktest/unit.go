@@ -13,7 +13,7 @@ import (
 // The passwords of tests' MQTT brokers.
 const ServicePassword, UnitPassword = "service-secret", "unit-secret"
 
-const timeout = 5 * time.Second
+const timeout = time.Minute
 
 // Connect connects a unit until the test ends.
 func Connect(t *testing.T, url string, unit telematics.Unit) mqtt.Client {
