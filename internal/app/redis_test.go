@@ -24,7 +24,7 @@ func TestRedis_ClosedConnectionsAreNotUsed(t *testing.T) {
 	server, err := devstack.StartRedis(filepath.Join(t.TempDir(), "redis"), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
-	db, err := redis.New(redis.Config{URL: server.URL()})
+	db, err := redis.New(redis.Config{URL: server.URL(), Timeout: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 

@@ -22,13 +22,15 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-func quick(c *stripe.Config) { c.Timeout = 150 * time.Millisecond }
+// quick is for processors that do not answer.
+func quick(c *stripe.Config) { c.Timeout = 2 * time.Second }
 
 func TestFailure_LostResponseMayHaveHappened(t *testing.T) {
 	for kind, happened := range map[sandbox.FaultKind]bool{
 		sandbox.HangAfter: true, sandbox.ResetAfter: true, sandbox.HangBefore: false, sandbox.ResetBefore: false,
 	} {
 		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, quick)
 			card, prepared := w.card("pm_card_visa"), w.prepare(w.request(1_000, "EUR"))
 			w.breaks(sandbox.Fault{Kind: kind, Path: confirms, Times: -1})
@@ -78,6 +80,7 @@ func TestFailure_ServerErrorIsThePermanentResponseOfTheKey(t *testing.T) {
 }
 
 func TestFailure_BusyProcessorHasDoneNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	card, prepared := w.card("pm_card_visa"), w.prepare(w.request(1_000, "EUR"))
 	w.breaks(sandbox.Fault{Kind: sandbox.TooMany, Path: confirms})
@@ -85,7 +88,7 @@ func TestFailure_BusyProcessorHasDoneNothing(t *testing.T) {
 	w.wants(err, rental.NotDone)
 
 	// Two keys for one object, and one key for two requests.
-	w.breaks(sandbox.Fault{Kind: sandbox.Slow, Path: confirms, For: 1500 * time.Millisecond})
+	w.breaks(sandbox.Fault{Kind: sandbox.Slow, Path: confirms, For: 5 * time.Second})
 	var first sync.WaitGroup
 	first.Go(func() {
 		if _, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token); err != nil {

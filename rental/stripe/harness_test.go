@@ -27,7 +27,7 @@ func newWorld(t *testing.T, change ...func(*stripe.Config)) *world {
 	t.Helper()
 	there, err := sandbox.Start(sandbox.Config{})
 	require.NoError(t, err)
-	config := stripe.Config{Key: there.Key(), BaseURL: there.URL(), WebhookSecret: there.WebhookSecret(), Timeout: 2 * time.Second}
+	config := stripe.Config{Key: there.Key(), BaseURL: there.URL(), WebhookSecret: there.WebhookSecret(), Timeout: time.Minute}
 	for _, c := range change {
 		c(&config)
 	}
