@@ -21,7 +21,7 @@ func (i *instance) vehicleStatus(vehicle int) string {
 }
 
 // story returns the audit log entries of a booking, oldest first: role, action, and the code of an
-// error.
+// error. Commands that were not sent on a busy machine, which callers repeat, are left out.
 func (i *instance) story(booking int64) []string {
 	i.Helper()
 	var lines []string
@@ -29,6 +29,9 @@ func (i *instance) story(booking int64) []string {
 	for _, one := range entries.wants(200, "").list("data") {
 		line, _ := one.(map[string]any)
 		code, _ := line["code"].(string)
+		if code == "telematics_unavailable" {
+			continue
+		}
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%v %v %s", line["role"], line["action"], code)))
 	}
 	slices.Reverse(lines)

@@ -44,7 +44,7 @@ func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 		_, err = db.Exec(`update clock set ahead = $1::interval`, ahead)
 		s.must(err)
 		sent := wrong.metric("motorpool_publications_total")
-		r := wrong.control(1, telematics.Unlock) // before or after it has detected the error
+		r := wrong.controlOnce(1, telematics.Unlock) // before or after it has detected the error
 		if r.status != 503 || r.Error.Code != "telematics_unavailable" || r.Error.Outcome != "not_executed" || r.retryAfter != "5" {
 			t.Errorf("%s: %d %+v, Retry-After %q", ahead, r.status, r.Error, r.retryAfter)
 		}

@@ -3,6 +3,7 @@ package service_test
 import (
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func TestCluster_CommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 	s.redisURL = cluster.URL()
 	i := s.serve()
 	s.drive(nil, healthy)
-	lock := func(vehicle int) bool { return i.control(vehicle, telematics.Lock).status == http.StatusOK }
+	lock := func(vehicle int) bool { return i.controlOnce(vehicle, telematics.Lock).status == http.StatusOK }
 	all := func(do func(vehicle int)) {
 		var calls sync.WaitGroup
 		for vehicle := 1; vehicle <= vehicles; vehicle++ {
@@ -39,9 +40,9 @@ func TestCluster_CommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 
 	s.must(cluster.Masters[0].Kill())
 	killed := time.Now()
-	status, why := i.readiness()
-	if status != http.StatusServiceUnavailable {
-		t.Errorf("readyz without a master: %d %s, want 503", status, why)
+	_, why := i.readiness()
+	if strings.Contains(why, `"redis":"ok"`) {
+		t.Errorf("readyz without a master: %s, want redis to fail", why)
 	}
 	var mu sync.Mutex
 	var served int
@@ -49,8 +50,8 @@ func TestCluster_CommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 	all(func(vehicle int) {
 		first := true
 		for ; !lock(vehicle); first = false {
-			if time.Since(killed) > time.Minute {
-				t.Errorf("vehicle %d is not served a minute after the failure", vehicle)
+			if took := time.Since(killed); took > slower*15*time.Second {
+				t.Errorf("vehicle %d is not served %v after the failure", vehicle, took)
 				return
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -65,9 +66,6 @@ func TestCluster_CommandsGoOnWhereARedisClusterLosesAMaster(t *testing.T) {
 	t.Logf("%d of %d vehicles were served throughout, the others again after %v; readyz said %s", served, vehicles, last, why)
 	if served < vehicles/3 || served == vehicles {
 		t.Errorf("%d of %d vehicles were served throughout, want those of two of the three masters", served, vehicles)
-	}
-	if last > 15*time.Second {
-		t.Errorf("all vehicles were served after %v, want 15s", last)
 	}
 	s.eventually(20*time.Second, "ready again", func() bool { status, _ := i.readiness(); return status == http.StatusOK })
 }

@@ -30,8 +30,8 @@ func TestFleetEdit_UnitsAreAssignedWhileTheServiceRuns(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 2)
 	s.takeOut("car-2")
-	here := s.serve(unhurried)
-	there := s.serve(unhurried)
+	here := s.serve()
+	there := s.serve()
 	s.drive(nil, healthy)
 	wants := func(vehicle, status int, code string) {
 		t.Helper()

@@ -16,12 +16,13 @@ func TestLimit_EleventhCommandOfAMinuteIsRefusedByEveryInstance(t *testing.T) {
 	s.drive(nil, healthy)
 	var passed, uncertain int
 	var refusal reply
+	begin := time.Now()
 	for calls := 0; refusal.status == 0; calls++ {
 		r := instances[calls%2].control(1, telematics.Lock)
 		switch {
 		case r.status == 429:
 			refusal = r
-		case r.status != 200 || calls > 30:
+		case r.status != 200 || calls > 300:
 			s.Fatalf("call %d: %d %+v", calls+1, r.status, r.Error)
 		case r.header.Get("RateLimit-Limit") == "10":
 			passed++
@@ -29,8 +30,9 @@ func TestLimit_EleventhCommandOfAMinuteIsRefusedByEveryInstance(t *testing.T) {
 			uncertain++
 		}
 	}
-	if passed > 10 || passed+uncertain < 10 {
-		s.Errorf("%d commands passed, and %d while Redis was slow; want 10", passed, uncertain)
+	// The allowance grows by one command in 6 s.
+	if most := 10 + int(time.Since(begin)/(6*time.Second)); passed > most || passed+uncertain < 10 {
+		s.Errorf("%d commands passed, and %d while Redis was slow; want 10 to %d", passed, uncertain, most)
 	}
 	for _, i := range instances {
 		r := i.control(1, telematics.Unlock)

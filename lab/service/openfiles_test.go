@@ -19,7 +19,6 @@ func TestConnections_IdleOnesDoNotExhaustTheService(t *testing.T) {
 	s := embeddedStack(t, 1)
 	s.drive(nil, healthy)
 	config := s.config()
-	unhurried(&config)
 	config.VehicleRate = 0
 	files := 220 + config.DatabaseConns + 10*runtime.NumCPU()
 	i := s.serveChild(config, exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$0"`, files), os.Args[0]))
@@ -33,9 +32,7 @@ func TestConnections_IdleOnesDoNotExhaustTheService(t *testing.T) {
 			t.Fatalf("lock with idle connections: %d %s", r.status, r.Message)
 		}
 	}
-	if status, body := i.readiness(); status != http.StatusOK {
-		t.Errorf("readyz: %d %s, want 200", status, body)
-	}
+	i.says(http.StatusOK, "ready")
 	if evicted := i.metric("motorpool_connections_evicted_total"); evicted == 0 {
 		t.Error("want idle connections closed")
 	}

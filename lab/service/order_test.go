@@ -24,7 +24,7 @@ func TestBulk_CommandsVehiclesConcurrently(t *testing.T) {
 	t.Parallel()
 	const fleet = 60
 	s := startStack(t, fleet)
-	i := s.serve(unhurried)
+	i := s.serve()
 	s.drive(nil, slow(300*time.Millisecond))
 	ids := []string{"4711"}
 	for n := range fleet {

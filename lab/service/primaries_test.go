@@ -67,9 +67,7 @@ func TestTwoPrimaries_RedisAloneCannotClaimANewerOne(t *testing.T) {
 	s.must(shared.Client.HSet(t.Context(), "motorpool:postgres", "system", system, "timeline", 999, "signed", system+" 999 "+mac).Err())
 	s.eventually(10*time.Second, "the instance has seen it", func() bool { return signed() == mine })
 	for _, i := range []*instance{first, s.serve()} {
-		if status, why := i.readiness(); status != http.StatusOK {
-			t.Errorf("%d %s, want ready", status, why)
-		}
+		i.says(http.StatusOK, "ready")
 		s.eventually(10*time.Second, "a command", func() bool { return i.control(1, telematics.Unlock).status == http.StatusOK })
 	}
 	var marks int

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/app"
 	"motorpool/rental"
 	"motorpool/simulator"
 	"motorpool/telematics"
@@ -71,7 +72,8 @@ func TestReturn_EachConditionIsMetBeforeTheEnd(t *testing.T) {
 	}
 	r := s.rent()
 	r.interval = time.Hour // the cars report only what changes
-	i := r.open()
+	// A request waits for a command to the lost vehicle.
+	i := r.open(func(c *app.Config) { c.Budget = telematics.DefaultBudget })
 	cars := r.drive(nil, func(id telematics.VehicleID) simulator.Profile {
 		at := map[bool]simulator.Point{true: dropoff, false: here}[id == lost]
 		return simulator.Profile{Body: simulator.ElectricCar(at), Actions: simulator.AllActions}

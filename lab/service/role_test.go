@@ -52,7 +52,7 @@ func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 			command_id_time(id), command_id_time(id), command_id_time(id)
 		from (values ('` + old + `'::uuid)) as c (id)`)
 	s.must(err)
-	i := s.serve(unhurried)
+	i := s.serve()
 	s.drive(nil, healthy)
 
 	var made command
@@ -107,7 +107,6 @@ func TestServe_AsTheRestrictedAccountOfRedis(t *testing.T) {
 	s.must(server.Do(t.Context(), setUser...).Err())
 	r := s.rent()
 	restricted := func(c *app.Config) {
-		unhurried(c)
 		c.RedisURL, c.ConsoleURL = app.Secret(strings.Replace(s.redisURL, "redis://", "redis://motorpool:secret@", 1)), "https://fleet.test"
 	}
 	i := r.open(restricted)

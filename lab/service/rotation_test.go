@@ -140,7 +140,7 @@ func (s *stack) traffic(vehicles int, instances ...*instance) *traffic {
 		t.callers.Go(func() {
 			for n := v; !t.stopping.Load(); n++ {
 				i := instances[n%len(instances)]
-				r := i.control(v+1, []telematics.Action{telematics.Lock, telematics.Unlock}[n/2%2])
+				r := i.controlOnce(v+1, []telematics.Action{telematics.Lock, telematics.Unlock}[n/2%2])
 				if r.starved() {
 					t.starved.Add(1)
 					time.Sleep(repeatAfter)
@@ -192,7 +192,7 @@ func TestKeys_RotationUnderLoadRefusesNoCommand(t *testing.T) {
 	s.Cleanup(release)
 	s.radio = air
 	var recorder simulator.Recorder
-	one, two := s.serve(unhurried), s.serve(unhurried)
+	one, two := s.serve(), s.serve()
 	fleet := s.drive(&recorder, healthy)
 	everyInstance := func(what string, holds func(*instance) bool) {
 		s.Helper()
@@ -368,9 +368,7 @@ func TestKeys_LostFileDoesNotAffectTheRunningService(t *testing.T) {
 	} {
 		s.must(spoilt.spoil())
 		s.eventually(5*time.Second, "the service has logged: "+spoilt.said, func() bool { return said.has("keys not read", spoilt.said) })
-		if status, said := i.readiness(); status != http.StatusOK {
-			t.Errorf("%s: not ready: %s", spoilt.said, said)
-		}
+		i.says(http.StatusOK, "ready")
 		if r := i.control(1, telematics.Lock); r.status != http.StatusOK || i.signingKey() != s.signing.ID {
 			t.Errorf("%s: %d %+v", spoilt.said, r.status, r.Error)
 		}

@@ -227,14 +227,15 @@ func (s *stack) serve(change ...func(*app.Config)) *instance {
 	return i
 }
 
-// config returns the settings of an instance.
+// config returns the settings of an instance. Commands have the longest time limit, for tests that
+// do not test it.
 func (s *stack) config() app.Config {
 	return app.Config{
 		HTTP: "127.0.0.1:0", Internal: "127.0.0.1:0", DatabaseURL: app.Secret(s.address), DatabaseConns: 8,
 		RedisURL: app.Secret(s.redisURL), MQTTURL: []string{s.service}, MQTTUsername: mosquitto.ServiceUser,
 		MQTTPassword: servicePassword, SigningKeys: filepath.Join(s.dir, "signing.jwks"),
 		TokenKeys: filepath.Join(s.dir, "tokens.jwks"), TokenIssuer: "test", TokenAudience: "test",
-		Budget: telematics.DefaultBudget, AllowUnsafePostgres: true, LogLevel: "warn", LogFormat: "text",
+		Budget: telematics.MaxBudget, AllowUnsafePostgres: true, LogLevel: "warn", LogFormat: "text",
 		LogDropped: s.lines.Dropped, StateInterval: 2 * time.Second,
 	}
 }
@@ -309,18 +310,22 @@ func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.Vehi
 	return fleet
 }
 
-// unhurried gives commands the longest time limit: for tests that load the machine and do not test
-// time limits.
-func unhurried(c *app.Config) { c.Budget = telematics.MaxBudget }
-
 // starved reports whether a server did not respond in time, so that no command was sent: this
 // happens on a busy machine, and callers repeat the request.
 func (r reply) starved() bool {
 	return r.status == http.StatusServiceUnavailable && r.Error.Code == "telematics_unavailable"
 }
 
+// unserved reports the same of a request that may be for a vehicle or not.
+func (r reply) unserved() bool {
+	return r.starved() || r.status == http.StatusServiceUnavailable && r.Error.Code == "service_unavailable"
+}
+
 // repeatAfter is how long callers wait before they repeat a request.
 const repeatAfter = 100 * time.Millisecond
+
+// mostRepeats is how many times they repeat it.
+const mostRepeats = 5
 
 func connected(fleet *simulator.Fleet) bool {
 	for _, car := range fleet.Cars() {
@@ -346,7 +351,7 @@ func (s *stack) eventually(within time.Duration, what string, holds func() bool)
 	within *= slower
 	for deadline := time.Now().Add(within); !holds(); {
 		if time.Now().After(deadline) {
-			s.Fatalf("after %v this has not happened: %s", within, what)
+			require.Late(s, "after %v this has not happened: %s", within, what)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -385,7 +390,7 @@ type command struct {
 func (i *instance) get(path string, into any) reply {
 	i.Helper()
 	r := i.do(http.MethodGet, path)
-	for n := 0; n < 3 && r.Error.Code == "service_unavailable"; n++ { // as ask does
+	for n := 0; n < mostRepeats && r.unserved(); n++ { // as ask does
 		time.Sleep(5 * repeatAfter)
 		r = i.do(http.MethodGet, path)
 	}
@@ -432,7 +437,18 @@ func (i *instance) send(method, path, text string, headers ...string) reply {
 	return r
 }
 
+// control sends a command, and repeats it while a server does not respond in time.
 func (i *instance) control(vehicle int, action telematics.Action, headers ...string) reply {
+	i.Helper()
+	r := i.controlOnce(vehicle, action, headers...)
+	for n := 0; n < mostRepeats && r.starved(); n++ {
+		time.Sleep(5 * repeatAfter)
+		r = i.controlOnce(vehicle, action, headers...)
+	}
+	return r
+}
+
+func (i *instance) controlOnce(vehicle int, action telematics.Action, headers ...string) reply {
 	i.Helper()
 	return i.do(http.MethodPost, fmt.Sprintf("/api/v1/admin/vehicles/%d/control/%s", vehicle, action), headers...)
 }

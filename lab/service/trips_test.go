@@ -220,7 +220,7 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 	s.address = trips.relay(t, s.address, forwardPostgres)
 	s.redisURL = trips.relay(t, s.redisURL, forwardRedis)
 	const rate = 100_000
-	i := r.open(unhurried, func(c *app.Config) { c.VehicleRate, c.AdminRate, c.RefreshRate, c.ClientRate = rate, rate, rate, rate })
+	i := r.open(func(c *app.Config) { c.VehicleRate, c.AdminRate, c.RefreshRate, c.ClientRate = rate, rate, rate, rate })
 	s.interval = time.Hour
 	s.drive(nil, healthy)
 	c := r.newCustomer()

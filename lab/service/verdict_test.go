@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/app"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -35,7 +36,7 @@ func load(instances []*instance, callers, vehicles, orders int, until time.Time)
 				}
 				vehicle, action := rng.IntN(vehicles)+1, actions[rng.IntN(len(actions))]
 				for again := true; again; {
-					r := instances[n%len(instances)].control(vehicle, action)
+					r := instances[n%len(instances)].controlOnce(vehicle, action)
 					mu.Lock()
 					replies = append(replies, r)
 					mu.Unlock()
@@ -98,7 +99,7 @@ func reconcile(t *testing.T, i *instance, recorder *simulator.Recorder, replies 
 func TestInstances_ShareFiveHundredCommands(t *testing.T) {
 	s := startStack(t, 50)
 	var recorder simulator.Recorder
-	instances := []*instance{s.serve(unhurried), s.serve(unhurried)}
+	instances := []*instance{s.serve(), s.serve()}
 	s.drive(&recorder, healthy)
 	replies := load(instances, 16, 50, 500, time.Time{})
 	tally := reconcile(s.T, instances[0], &recorder, replies)
@@ -134,11 +135,13 @@ func TestOutage_OfMosquittoDelaysNoCommandAndRecovers(t *testing.T) {
 func outage(t *testing.T, length time.Duration, begin, end func(*stack)) {
 	s := realStack(t, 40)
 	var recorder simulator.Recorder
-	instances := []*instance{s.serve(), s.serve()}
+	hasty := func(c *app.Config) { c.Budget = telematics.DefaultBudget }
+	instances := []*instance{s.serve(hasty), s.serve(hasty)}
 	fleet := s.drive(&recorder, healthy)
 	time.AfterFunc(2*time.Second, func() { begin(s) })
 	time.AfterFunc(2*time.Second+length, func() { end(s) })
 	replies := load(instances, 16, 40, 1<<30, time.Now().Add(length+6*time.Second))
+	ended := time.Now()
 
 	s.eventually(60*time.Second, "all cars are connected again", func() bool { return connected(fleet) })
 	s.eventually(30*time.Second, "the service is ready again", func() bool {
@@ -150,7 +153,7 @@ func outage(t *testing.T, length time.Duration, begin, end func(*stack)) {
 		return true
 	})
 	// The last expiry passes, plus the allowed clock error.
-	time.Sleep(telematics.DefaultBudget + skew)
+	time.Sleep(time.Until(ended.Add(telematics.DefaultBudget + skew)))
 	tally := reconcile(t, instances[0], &recorder, replies)
 	t.Logf("outcomes: %v", tally)
 	if tally["200 executed"] == 0 || tally["503 telematics_unavailable"] == 0 {
