@@ -3,9 +3,7 @@
 package monitoring_test
 
 import (
-	"cmp"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -75,64 +73,37 @@ func TestPrometheus_FilesPassTheToolsOfTheServers(t *testing.T) {
 	}
 }
 
-const (
-	alertsDocument = "../docs/alerts.md"
-	alertsBegin    = "<!-- UPDATE=1 go test -run Alerts ./lab/deploy/monitoring writes this table. -->\n\n"
-	alertsEnd      = "\n<!-- end of the alerts -->"
-)
-
-// Each alert is in a section of the page of the alerts, to which its runbook leads.
-func TestAlerts_HaveASeverityASummaryAndARunbookThatExists(t *testing.T) {
-	text, err := os.ReadFile(alertsDocument)
+// Each alert is in a section of the page of the alerts, to which its runbook leads, with its
+// severity.
+func TestAlerts_AreInTheSectionOfTheirRunbookWithTheirSeverity(t *testing.T) {
+	text, err := os.ReadFile("../docs/alerts.md")
 	require.NoError(t, err)
-	runbooks, used := map[string]string{}, map[string]bool{}
+	runbooks, severities := map[string]string{}, map[string]string{}
 	for _, section := range strings.Split(string(text), "\n## ")[1:] {
 		heading, body, _ := strings.Cut(section, "\n")
-		for _, alert := range regexp.MustCompile(`\*\*(Motorpool\w+)\*\*`).FindAllStringSubmatch(body, -1) {
+		for _, alert := range regexp.MustCompile(`\*\*(Motorpool\w+)\*\*\s+\(([^;)]+)`).FindAllStringSubmatch(body, -1) {
 			runbooks[alert[1]] = "docs/alerts.md#" + strings.ReplaceAll(strings.ToLower(heading), " ", "-")
+			severities[alert[1]] = strings.Join(strings.Fields(alert[2]), " ")
 		}
 	}
+	raised := map[string][]string{}
 	for _, r := range rules(t) {
-		if severity := r.Labels["severity"]; severity != "page" && severity != "ticket" {
+		severity := r.Labels["severity"]
+		if severity != "page" && severity != "ticket" {
 			t.Errorf("%s: severity %q, want page or ticket", r.Alert, severity)
 		}
+		raised[r.Alert] = append(raised[r.Alert], severity)
 		if r.Annotations["summary"] == "" {
 			t.Errorf("%s has no summary", r.Alert)
 		}
 		if runbook := runbooks[r.Alert]; runbook == "" || r.Annotations["runbook"] != runbook {
 			t.Errorf("%s: runbook %q, want %q", r.Alert, r.Annotations["runbook"], runbook)
 		}
-		used[r.Alert] = true
 	}
-	for alert := range runbooks {
-		if !used[alert] {
-			t.Errorf("docs/alerts.md explains %s, which no rule raises", alert)
+	for alert, said := range severities {
+		if want := strings.Join(raised[alert], ", then "); said != want {
+			t.Errorf("docs/alerts.md says that %s is %q, and the rules that it is %q", alert, said, want)
 		}
-	}
-}
-
-// The page of the alerts has the table of the rules. In a summary, {{ $labels.instance }} reads as
-// the name of the label.
-func TestAlerts_AreTheTableOfTheDocumentation(t *testing.T) {
-	template := regexp.MustCompile(`\{\{ \$(?:labels\.)?(\w+)[^}]*\}\}`)
-	var table strings.Builder
-	table.WriteString("| alert | for | severity | summary |\n|---|---|---|---|\n")
-	for _, r := range rules(t) {
-		_, section, _ := strings.Cut(r.Annotations["runbook"], "#")
-		fmt.Fprintf(&table, "| [%s](#%s) | %s | %s | %s |\n", r.Alert, section, cmp.Or(r.For, "0s"), r.Labels["severity"],
-			template.ReplaceAllString(r.Annotations["summary"], "*$1*"))
-	}
-	page, err := os.ReadFile(alertsDocument)
-	require.NoError(t, err)
-	before, rest, begins := strings.Cut(string(page), alertsBegin)
-	written, after, ends := strings.Cut(rest, alertsEnd)
-	if !begins || !ends {
-		t.Fatalf("%s lacks the markers of the alerts", alertsDocument)
-	}
-	if os.Getenv("UPDATE") != "" {
-		require.NoError(t, os.WriteFile(alertsDocument, []byte(before+alertsBegin+table.String()+alertsEnd+after), 0o644))
-	} else if written != table.String() {
-		t.Errorf("%s differs from the rules:\n%s\nwant\n%s", alertsDocument, written, table.String())
 	}
 }
 
