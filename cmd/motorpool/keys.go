@@ -25,7 +25,7 @@ type keys struct {
 	Add      addKey      `cmd:"" help:"Add a signing key on standby, and print its id."`
 	Export   exportKeys  `cmd:"" help:"Print the public halves of all signing keys, as JWKS: what every unit must know."`
 	Activate activateKey `cmd:"" help:"Sign all commands with this key from now on. Refused while units report that they do not have it."`
-	Retire   retireKey   `cmd:"" help:"Remove a retired key."`
+	Retire   retireKey   `cmd:"" help:"Remove a key on standby, 60 s after it last signed."`
 	New      newKeys     `cmd:"" help:"Print a new private JWKS with one key (Ed25519): an installation's first, or one for tokens."`
 	Public   publicKeys  `cmd:"" help:"Print the public halves of any private JWKS, for example of the one that signs tokens."`
 }

@@ -61,7 +61,7 @@ var HelpTexts = settings.Texts{
 		"its first access token",
 	"oidc_audience": "Audience to ask for, where the issuer requires it (default none)",
 	"map_style": "MapLibre style of the console's map; browsers load it and its parts from its host. See docs/console.md (default " +
-		"none: a plain ground)",
+		"none: the outlines of countries)",
 	"allow_unsafe_postgres": "Use a Postgres that runs without fsync or full_page_writes, so that a crash of its machine loses " +
 		"commands that were executed. For development alone",
 }
