@@ -106,6 +106,27 @@ func TestDocuments_NamePathsAndDeclarationsThatExist(t *testing.T) {
 	}
 }
 
+// The lines of the log that the pages for operators quote are in the code, so that a search finds
+// them.
+func TestDocuments_QuoteLinesOfTheLogThatExist(t *testing.T) {
+	var code strings.Builder
+	for _, file := range trackedFiles(t, "*.go", ":!*_test.go") {
+		code.Write(mustRead(t, file))
+	}
+	quoted, found := regexp.MustCompile("`([a-z]+(?:[ \\n]+[a-z0-9',]+){2,})`"), 0
+	for _, name := range []string{"alerts", "backup", "console", "metrics", "operating", "payments", "servers"} {
+		for _, line := range quoted.FindAllStringSubmatch(string(mustRead(t, "docs/"+name+".md")), -1) {
+			text := strings.Join(strings.Fields(line[1]), " ")
+			if found++; !strings.Contains(code.String(), text) && !regexp.MustCompile("^(motorpool|delete) ").MatchString(text) {
+				t.Errorf("docs/%s.md quotes %q, which the code does not have", name, text)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("the pages quote %d lines, want at least 20", found)
+	}
+}
+
 // Each control action is in the list that its readers search.
 func TestDocuments_ListEachControlAction(t *testing.T) {
 	const name = "docs/http-commands.md"

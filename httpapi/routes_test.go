@@ -3,7 +3,9 @@ package httpapi_test
 import (
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +41,32 @@ func TestRoutes_AreThoseOfTheContract(t *testing.T) {
 		}
 	}
 	same(t, len(promised), len(telematics.ControlActions)+101, "routes in the contract")
+}
+
+// The requests that the pages name are in the contract; "…" stands for the beginning of a path.
+func TestDocuments_NameRoutesOfTheContract(t *testing.T) {
+	wildcard := regexp.MustCompile(`/(?:\{\w+\}|\d+)`)
+	var routes []string
+	for path, item := range document().Paths.Map() {
+		for method := range item.Operations() {
+			routes = append(routes, method+" "+wildcard.ReplaceAllString(path, "/*"))
+		}
+	}
+	request, named := regexp.MustCompile("`(GET|POST|PUT|PATCH|DELETE) (/api/v1/|/admin/|/client/|…/)([^\\s`?]+)"), 0
+	for _, page := range must(filepath.Glob("../docs/*.md")) {
+		for _, said := range request.FindAllStringSubmatch(string(must(os.ReadFile(page))), -1) {
+			path := strings.TrimSuffix(wildcard.ReplaceAllString(strings.TrimPrefix(said[2], "…")+said[3], "/*"), "/")
+			named++
+			if !slices.ContainsFunc(routes, func(route string) bool {
+				return strings.HasPrefix(route, said[1]) && (strings.HasSuffix(route, path) || strings.Contains(route, path+"/"))
+			}) {
+				t.Errorf("%s names %s %s%s, which is not in the contract", page, said[1], said[2], said[3])
+			}
+		}
+	}
+	if named < 45 {
+		t.Errorf("the pages name %d requests, want at least 45", named)
+	}
 }
 
 func TestContract_IsValidOpenAPI(t *testing.T) {

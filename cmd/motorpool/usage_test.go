@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,5 +156,66 @@ func TestVariables_UnknownOnesAreNamed(t *testing.T) {
 		if err != nil || !strings.Contains(said, want) {
 			t.Errorf("printed %q, %v; want %q", said, err, want)
 		}
+	}
+}
+
+// The command lines of the pages, up to their first argument that is not a command, have commands
+// and flags that exist; so have variables, and the defaults of limits.
+func TestDocuments_CommandsFlagsVariablesAndLimitsExist(t *testing.T) {
+	var c commandLine
+	var reader settings.Reader
+	parser, err := kong.New(&c, append(reader.Options("MOTORPOOL", app.HelpTexts, helpTexts), kong.Name("motorpool"))...)
+	require.NoError(t, err)
+	flags := map[string]*kong.Flag{}
+	for _, leaf := range parser.Model.Leaves(false) {
+		for _, flag := range leaf.Flags {
+			flags[leaf.FullPath()+" --"+flag.Name] = flag
+		}
+	}
+	var environment []string
+	commands, limits := 0, 0
+	line := regexp.MustCompile("(?m)(?:^|[ /`(\"])motorpool ((?:[a-z][a-z-]* )*[a-z][a-z-]*)( [^`|>#;)\n]*)?")
+	for _, pattern := range []string{"*.md", "docs/*.md", "mosquitto/README.md", "docs/signing/README.md"} {
+		pages, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		require.NoError(t, err)
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			require.NoError(t, err)
+			if filepath.Base(page) == "CHANGELOG.md" {
+				continue // of former versions, too
+			}
+			for _, variable := range regexp.MustCompile(`\bMOTORPOOL_[A-Z_]+`).FindAllString(string(text), -1) {
+				environment = append(environment, variable+"=")
+			}
+			for _, limit := range regexp.MustCompile("(?m)\\| ([\\d,]+)[^|]* \\| `--([a-z-]+)`").FindAllStringSubmatch(string(text), -1) {
+				if limits++; flags["motorpool serve --"+limit[2]].Default != strings.ReplaceAll(limit[1], ",", "") {
+					t.Errorf("%s: --%s is not %s by default", page, limit[2], limit[1])
+				}
+			}
+			for _, said := range line.FindAllStringSubmatch(string(text), -1) {
+				node := parser.Model.Node
+				// What has a list shows it without another word.
+				for _, word := range append(strings.Fields(said[1]), "list") {
+					if i := slices.IndexFunc(node.Children, func(child *kong.Node) bool { return child.Name == word }); i >= 0 {
+						node = node.Children[i]
+					}
+				}
+				if node == parser.Model.Node {
+					continue // the name of an account, or of a database
+				}
+				commands++
+				for _, flag := range regexp.MustCompile(`(?:^| )(--[a-z-]+)`).FindAllStringSubmatch(said[2], -1) {
+					if node.Leaf() && flags[node.FullPath()+" "+flag[1]] == nil && flag[1] != "--help" {
+						t.Errorf("%s: %s has no %s", page, node.FullPath(), flag[1])
+					}
+				}
+			}
+		}
+	}
+	for _, variable := range settings.UnknownVariables(parser.Model.Node, environment, "MOTORPOOL", "MOTORPOOL_DEV", "MOTORPOOL_SIM") {
+		t.Error(variable)
+	}
+	if commands < 80 || limits < 6 {
+		t.Errorf("found %d command lines and %d limits, want at least 80 and 6", commands, limits)
 	}
 }
