@@ -132,16 +132,16 @@ func holdClient(ctx context.Context, tx *sqlx.Tx, installation string, draft ren
 // readTerms returns an agency's terms, or a *rental.FieldError where there is no such agency.
 func readTerms(ctx context.Context, tx *sqlx.Tx, agency telematics.AgencyID) (rental.Terms, error) {
 	var row struct {
-		Terms termsRow `db:"terms"`
+		Terms vehicles.TermsRow `db:"terms"`
 	}
-	err := tx.GetContext(ctx, &row, `select `+termsColumns+` from agencies a where a.id = $1`, agency)
+	err := tx.GetContext(ctx, &row, `select `+vehicles.TermsColumns+` from agencies a where a.id = $1`, agency)
 	if errors.Is(err, sql.ErrNoRows) {
 		return rental.Terms{}, &rental.FieldError{Field: "agency_id", Message: "must be the id of an agency"}
 	}
 	if err != nil {
 		return rental.Terms{}, err
 	}
-	return row.Terms.terms()
+	return row.Terms.Terms()
 }
 
 // readOwn reads what a client's own booking needs in addition: how many bookings and payments the

@@ -45,7 +45,7 @@ type detailsRow struct {
 
 	AgencyCode string              `db:"agency_code"`
 	Subject    string              `db:"subject"`
-	Terms      termsRow            `db:"terms"`
+	Terms      vehicles.TermsRow   `db:"terms"`
 	Vehicle    vehicles.Row        `db:"vehicle"`
 	Pickup     vehicles.StationRow `db:"pickup"`
 	Dropoff    vehicles.StationRow `db:"dropoff"`
@@ -56,36 +56,6 @@ type detailsRow struct {
 	Next    *time.Time `db:"next_start"`
 	InOther bool       `db:"in_other"`
 	Before  bool       `db:"before"`
-}
-
-// termsRow is the part of a row of agencies that bookings use.
-type termsRow struct {
-	Currency string `db:"currency"`
-	TaxPPM   int64  `db:"tax_ppm"`
-	CutoffUS int64  `db:"cutoff_us"`
-	BufferUS int64  `db:"buffer_us"`
-	GraceUS  int64  `db:"grace_us"`
-	WaitUS   int64  `db:"wait_us"`
-	FeeLimit *int64 `db:"fee_limit"`
-	Rules    []byte `db:"rules"` // JSON; null: the defaults
-}
-
-func (r termsRow) terms() (rental.Terms, error) {
-	terms := rental.Terms{
-		Currency: rental.Currency(r.Currency), Tax: rental.TaxRate(r.TaxPPM),
-		CancelCutoff: time.Duration(r.CutoffUS) * time.Microsecond, Buffer: time.Duration(r.BufferUS) * time.Microsecond,
-		UnlockGrace: time.Duration(r.GraceUS) * time.Microsecond, PaymentWait: time.Duration(r.WaitUS) * time.Microsecond,
-	}
-	if r.FeeLimit != nil {
-		terms.FeeLimit = rental.Minor(*r.FeeLimit)
-	}
-	terms.Rules = rental.DefaultRules
-	if r.Rules != nil {
-		if err := json.Unmarshal(r.Rules, &terms.Rules); err != nil {
-			return rental.Terms{}, fmt.Errorf("decode rental rules: %w", err)
-		}
-	}
-	return terms, nil
 }
 
 // cardRow is a payment method that may be absent.
@@ -109,13 +79,6 @@ func (r cardRow) card() *rental.Card {
 	}
 }
 
-const termsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_ppm",
-	(extract(epoch from a.cancel_cutoff) * 1000000)::bigint as "terms.cutoff_us",
-	(extract(epoch from a.buffer) * 1000000)::bigint as "terms.buffer_us",
-	(extract(epoch from a.unlock_grace) * 1000000)::bigint as "terms.grace_us", a.fee_limit as "terms.fee_limit",
-	(extract(epoch from a.payment_wait) * 1000000)::bigint as "terms.wait_us",
-	(select rules from rental_rules r where r.agency_id = a.id) as "terms.rules"`
-
 // vehicleColumns describe the vehicle v of a booking.
 const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id", v.status as "vehicle.status",
 	v.powertrain as "vehicle.powertrain",
@@ -128,7 +91,7 @@ const selectDetailsOf = `
 	select b.id, b.cause, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
 		b.tariff, b.paused_at, b.paused_ms, b.start_metres, b.end_metres, b.reserved_until,
-		a.code as agency_code, c.subject, ` + termsColumns + `,
+		a.code as agency_code, c.subject, ` + vehicles.TermsColumns + `,
 		` + vehicleColumns + `,
 		v.capabilities as "vehicle.capabilities", u.serial as "vehicle.serial", u.protocol as "vehicle.protocol",
 		p.id as "pickup.id", p.agency_id as "pickup.agency_id", p.name as "pickup.name", p.address as "pickup.address",
@@ -175,7 +138,7 @@ func (r detailsRow) details() (_ rental.BookingDetails, err error) {
 			err = fmt.Errorf("booking %d: %w", r.ID, err)
 		}
 	}()
-	terms, err := r.Terms.terms()
+	terms, err := r.Terms.Terms()
 	if err != nil {
 		return rental.BookingDetails{}, err
 	}

@@ -104,13 +104,13 @@ func (m agencyOffer) plan(category string) *rental.Plan {
 
 func (p Bookings) readAgencyOffer(ctx context.Context, agency telematics.AgencyID) (agencyOffer, error) {
 	var rows []struct {
-		Terms      termsRow `db:"terms"`
-		BestEffort bool     `db:"best_effort_unlock"`
-		Plans      []byte   `db:"plans"`    // JSON
-		Stations   []byte   `db:"stations"` // JSON
+		Terms      vehicles.TermsRow `db:"terms"`
+		BestEffort bool              `db:"best_effort_unlock"`
+		Plans      []byte            `db:"plans"`    // JSON
+		Stations   []byte            `db:"stations"` // JSON
 	}
 	err := p.DB.Clients.SelectContext(ctx, &rows, `
-		select `+termsColumns+`, a.best_effort_unlock,
+		select `+vehicles.TermsColumns+`, a.best_effort_unlock,
 			(
 				select json_object_agg(t.category, t.tariff) from (`+currentTariffs+`) t
 			) as plans,
@@ -125,7 +125,7 @@ func (p Bookings) readAgencyOffer(ctx context.Context, agency telematics.AgencyI
 	}
 	row := rows[0]
 	m := agencyOffer{bestEffort: row.BestEffort}
-	if m.terms, err = row.Terms.terms(); err != nil {
+	if m.terms, err = row.Terms.Terms(); err != nil {
 		return agencyOffer{}, err
 	}
 	if row.Plans != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -55,22 +54,11 @@ func numbers(parts []*part) []int64 { return pg.Map(parts, func(p *part) int64 {
 func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.AgencyID]agency, error) {
 	var rows []struct {
 		agencyRow
-		Currency   rental.Currency `db:"currency"`
-		Tax        rental.TaxRate  `db:"tax_ppm"`
-		Cutoff     int64           `db:"cutoff"`
-		Buffer     int64           `db:"buffer"`
-		Grace      int64           `db:"grace"`
-		Wait       int64           `db:"wait"`
-		FeeLimit   rental.Minor    `db:"fee_limit"`
-		BestEffort bool            `db:"best_effort_unlock"`
-		Rules      []byte          `db:"rules"`
+		Terms      TermsRow `db:"terms"`
+		BestEffort bool     `db:"best_effort_unlock"`
 	}
 	err := sqlx.SelectContext(ctx, db, &rows, `
-		select id, code, name, currency, tax_ppm, extract(epoch from cancel_cutoff)::bigint as cutoff, extract(epoch
-		from buffer)::bigint as buffer,
-			extract(epoch from unlock_grace)::bigint as grace, extract(epoch from payment_wait)::bigint as wait,
-			coalesce(fee_limit, 0) as fee_limit, best_effort_unlock, (select rules from rental_rules r where r.agency_id = a.id) as rules
-		from agencies a where id = any ($1)`, pq.Array(ids))
+		select id, code, name, best_effort_unlock, `+TermsColumns+` from agencies a where id = any ($1)`, pq.Array(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -78,19 +66,11 @@ func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 	for _, r := range rows {
 		a := r.agency().Agency
 		a.BestEffortUnlock = r.BestEffort
-		rules, err := decodeRules(r.Rules)
+		terms, err := r.Terms.Terms()
 		if err != nil {
-			return nil, fmt.Errorf("rental rules of agency %d: %w", r.ID, err)
+			return nil, fmt.Errorf("agency %d: %w", r.ID, err)
 		}
-		found[r.ID] = agency{
-			a,
-			rental.Terms{
-				Currency: r.Currency, Tax: r.Tax, CancelCutoff: time.Duration(r.Cutoff) * time.Second,
-				Buffer: time.Duration(r.Buffer) * time.Second, UnlockGrace: time.Duration(r.Grace) * time.Second,
-				PaymentWait: time.Duration(r.Wait) * time.Second, FeeLimit: r.FeeLimit, Rules: rules,
-			},
-			map[string]rental.Plan{},
-		}
+		found[r.ID] = agency{a, terms, map[string]rental.Plan{}}
 	}
 	tariffs, err := readTariffs(ctx, db, ids)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -260,8 +261,7 @@ func importTariffs(ctx context.Context, tx *sqlx.Tx, file FleetFile, by string) 
 			}
 			row := tariffRow{Agency: id, Category: category, Version: before.Version + 1, Currency: currency, By: by}
 			if plan != nil {
-				text := json.RawMessage(pg.JSON(plan))
-				row.Tariff = &text
+				row.Tariff = new(json.RawMessage(pg.JSON(plan)))
 			}
 			// One that is removed with its currency must not come back with that.
 			if !samePlan(was, plan) || plan == nil && before.Tariff != nil {
@@ -296,13 +296,10 @@ func importRules(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 	if len(file.Agencies) == 0 {
 		return 0, nil
 	}
-	var ids []int64
-	for _, a := range file.Agencies {
-		ids = append(ids, int64(a.ID))
-	}
+	ids := pg.Map(file.Agencies, func(a telematics.Agency) telematics.AgencyID { return a.ID })
 	var recorded []row
-	if err := tx.SelectContext(ctx, &recorded, `select agency_id, rules from rental_rules where agency_id = any ($1)`,
-		pq.Array(ids)); err != nil {
+	err := tx.SelectContext(ctx, &recorded, `select agency_id, rules from rental_rules where agency_id = any ($1)`, pq.Array(ids))
+	if err != nil {
 		return 0, err
 	}
 	before := map[telematics.AgencyID]rental.Rules{}
@@ -328,6 +325,39 @@ func importRules(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 		insert into rental_rules (agency_id, rules)
 		select * from json_to_recordset($1) as f (agency_id bigint, rules jsonb)
 		on conflict (agency_id) do update set rules = excluded.rules`, rows)
+}
+
+// TermsRow is the part of a row of agencies that bookings use.
+type TermsRow struct {
+	Currency rental.Currency `db:"currency"`
+	Tax      rental.TaxRate  `db:"tax_ppm"`
+	CutoffUS int64           `db:"cutoff_us"`
+	BufferUS int64           `db:"buffer_us"`
+	GraceUS  int64           `db:"grace_us"`
+	WaitUS   int64           `db:"wait_us"`
+	FeeLimit *rental.Minor   `db:"fee_limit"`
+	Rules    []byte          `db:"rules"` // JSON; null: the defaults
+}
+
+// TermsColumns are those of a TermsRow under the name terms, of agencies a.
+const TermsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_ppm",
+	(extract(epoch from a.cancel_cutoff) * 1000000)::bigint as "terms.cutoff_us",
+	(extract(epoch from a.buffer) * 1000000)::bigint as "terms.buffer_us",
+	(extract(epoch from a.unlock_grace) * 1000000)::bigint as "terms.grace_us", a.fee_limit as "terms.fee_limit",
+	(extract(epoch from a.payment_wait) * 1000000)::bigint as "terms.wait_us",
+	(select rules from rental_rules r where r.agency_id = a.id) as "terms.rules"`
+
+// Terms returns the terms. It fails where the rules are no JSON of rules.
+func (r TermsRow) Terms() (rental.Terms, error) {
+	rules, err := decodeRules(r.Rules)
+	if err != nil {
+		return rental.Terms{}, fmt.Errorf("decode rental rules: %w", err)
+	}
+	return rental.Terms{
+		Currency: r.Currency, Tax: r.Tax, FeeLimit: pg.Deref(r.FeeLimit), Rules: rules,
+		CancelCutoff: time.Duration(r.CutoffUS) * time.Microsecond, Buffer: time.Duration(r.BufferUS) * time.Microsecond,
+		UnlockGrace: time.Duration(r.GraceUS) * time.Microsecond, PaymentWait: time.Duration(r.WaitUS) * time.Microsecond,
+	}, nil
 }
 
 // decodeRules decodes the rules of a row; null: it has none.

@@ -30,7 +30,7 @@ type unitRow struct {
 	Problems   pq.StringArray `db:"problems"`
 }
 
-func (r *unitRow) unit() (telematics.ListedUnit, error) {
+func (r unitRow) unit() (telematics.ListedUnit, error) {
 	snapshot, err := DecodeSnapshot(r.Fields)
 	if err != nil {
 		return telematics.ListedUnit{}, fmt.Errorf("unit %s: %w", r.Unit, err)
@@ -199,14 +199,9 @@ func (f *Fleet) unitsAt(ctx context.Context, q telematics.UnitQuery, at time.Tim
 	if !pg.Searchable(q.Text, string(q.Connectivity), string(q.Problem)) {
 		return nil, nil
 	}
-	var rows []unitRow
-	err := f.db.Lists.SelectContext(
-		ctx, &rows, unitsStatement(q.Problem), q.Agency, q.Connectivity, at, int64(telematics.OnlineFor.Seconds()),
+	units, err := pg.Select(
+		ctx, f.db.Lists, unitRow.unit, unitsStatement(q.Problem), q.Agency, q.Connectivity, at, int64(telematics.OnlineFor.Seconds()),
 		containing(q.Text), q.Before, q.Limit, pq.Array(ReasonsOfTheVehicle), q.SigningKey, telematics.Plain(q.Text),
 	)
-	units := make([]telematics.ListedUnit, len(rows))
-	for i := 0; err == nil && i < len(rows); i++ {
-		units[i], err = rows[i].unit()
-	}
 	return units, unavailable.Wrap("read units", err)
 }
