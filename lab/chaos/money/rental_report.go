@@ -36,10 +36,7 @@ func (r *driving) summaryOfRentals(t io.Writer, took time.Duration, counts map[s
 	fmt.Fprintf(
 		t, "rentals\t%d wanted, %d booked, on %d cars; %d instances\n", r.Rentals, len(r.accounts.Rentals), len(r.cars), r.Instances,
 	)
-	fmt.Fprintf(
-		t, "time\t%v: %v of load, %v until nothing was open or due\n", took.Round(time.Second), r.loaded.Round(time.Second),
-		r.settled.Round(time.Second),
-	)
+	r.writeTimes(t, took)
 	verdict.WriteCounts(t, "booking", "times", verdict.Count(r.accounts.Rentals, func(b RentalRow) rental.BookingState { return b.State }))
 	verdict.WriteCounts(t, "transition", "times", verdict.Count(r.accounts.Transitions, func(row TransitionRow) string {
 		name := fmt.Sprintf("%s %s", row.Kind, row.State)
@@ -51,12 +48,5 @@ func (r *driving) summaryOfRentals(t io.Writer, took time.Duration, counts map[s
 		}
 		return name
 	}))
-	verdict.WriteCounts(
-		t, "charge", "times",
-		verdict.Count(r.accounts.Charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) }),
-	)
-	verdict.WriteCounts(t, "fault of the processor", "times", r.processor.Fired())
-	for _, group := range []string{faultGroup, noticeGroup, answerGroup} {
-		verdict.WriteCounts(t, group, "times", counts[group])
-	}
+	r.writeCharges(t, r.accounts.Charges, counts, faultGroup, noticeGroup, answerGroup)
 }

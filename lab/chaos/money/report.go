@@ -24,10 +24,7 @@ func (r *round) result(took time.Duration) runner.Result {
 func (r *round) summary(t io.Writer, took time.Duration, counts map[string]map[string]int) {
 	fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
 	fmt.Fprintf(t, "bookings\t%d, %d instances\n", r.Bookings, r.Instances)
-	fmt.Fprintf(
-		t, "time\t%v: %v of load, %v until nothing was due\n", took.Round(time.Second), r.loaded.Round(time.Second),
-		r.settled.Round(time.Second),
-	)
+	r.writeTimes(t, took)
 	fmt.Fprintf(t, "calls\t%d, for %d operations\n", sum(counts[answerGroup]), len(r.Operations))
 	verdict.WriteCounts(t, "operation", "times", verdict.Count(r.Operations, func(o Operation) string {
 		if o.Done() {
@@ -35,14 +32,7 @@ func (r *round) summary(t io.Writer, took time.Duration, counts map[string]map[s
 		}
 		return string(o.Kind) + " refused"
 	}))
-	verdict.WriteCounts(
-		t, "charge", "times",
-		verdict.Count(r.Charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) }),
-	)
-	verdict.WriteCounts(t, "fault of the processor", "times", r.processor.Fired())
-	for _, group := range []string{faultGroup, lostGroup, noticeGroup, answerGroup} {
-		verdict.WriteCounts(t, group, "times", counts[group])
-	}
+	r.writeCharges(t, r.Charges, counts, faultGroup, lostGroup, noticeGroup, answerGroup)
 	if r.LostCommits {
 		fmt.Fprintf(t, "\nnames of bookings\t%d references and ids shown, %d of them lost\n", len(r.Shown), r.lostNames())
 	}
@@ -53,6 +43,23 @@ func (r *round) summary(t io.Writer, took time.Duration, counts map[string]map[s
 		}
 	}
 	fmt.Fprintf(t, "\nthe processor's ledger\t%d payments, %d of them never charged to a card\n", len(r.Ledger), orphans)
+}
+
+func (r *round) writeTimes(t io.Writer, took time.Duration) {
+	fmt.Fprintf(
+		t, "time\t%v: %v of load, %v until nothing was open or due\n", took.Round(time.Second), r.loaded.Round(time.Second),
+		r.settled.Round(time.Second),
+	)
+}
+
+// writeCharges writes what became of charges, and how often what is in some groups happened.
+func (r *round) writeCharges(t io.Writer, charges []ChargeRow, counts map[string]map[string]int, groups ...string) {
+	became := verdict.Count(charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) })
+	verdict.WriteCounts(t, "charge", "times", became)
+	verdict.WriteCounts(t, "fault of the processor", "times", r.processor.Fired())
+	for _, group := range groups {
+		verdict.WriteCounts(t, group, "times", counts[group])
+	}
 }
 
 // worthless returns why the round proves nothing, or "".
