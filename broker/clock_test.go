@@ -13,6 +13,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -170,9 +171,7 @@ func TestCompareClock_SlowRoundTripChangesNothing(t *testing.T) {
 	slow := func(_ *brokertest.Memory, c *broker.Config) { c.Clock = slowClock{c.Clock, 2500 * time.Millisecond} }
 	inWorldOf(t, []wiring{slow}, func(w *world) {
 		b := w.brokers[0]
-		if err := b.CompareClock(w.Context()); err != nil {
-			t.Errorf("a slow round trip made the clock wrong: %v", err)
-		}
+		assert.NoError(t, b.CompareClock(w.Context()), "a slow round trip made the clock wrong")
 		w.SetClock(-time.Minute)
 		if err := b.CompareClock(w.Context()); err == nil {
 			t.Error("the clock is a minute off, more than the round trip took, and counts as right")
@@ -288,8 +287,6 @@ func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
 					metric(t, w.brokers[0], "motorpool_clock_alarms_total"), step.alarms)
 			}
 		}
-		if n := metric(t, w.brokers[0], "motorpool_answers_clock_behind_total"); n != 4 {
-			t.Errorf("%d rejections counted, want 4", n)
-		}
+		assert.Equal(t, metric(t, w.brokers[0], "motorpool_answers_clock_behind_total"), 4, "rejections counted")
 	})
 }

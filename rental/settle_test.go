@@ -37,9 +37,7 @@ func TestStartPayment_ADepositThatIsTooSmallIsNone(t *testing.T) {
 	d = planned()
 	d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
 	d.Charges[0].State, d.Charges[1].State = rental.Paid, rental.Waived
-	if p := d.StartPayment(); p != rental.PaymentMade {
-		t.Errorf("with the price paid it is %v", p)
-	}
+	assert.Equal(t, d.StartPayment(), rental.PaymentMade, "with the price paid it")
 }
 
 // A processor ends a hold after a week: what is rented for longer is charged, as a whole.

@@ -80,8 +80,6 @@ func TestCommand_AnActorSeesItsOwnAgencyOrAll(t *testing.T) {
 		sees         bool
 	}{{0, 1, true}, {0, 0, true}, {1, 1, true}, {1, 2, false}, {1, 0, false}}
 	for _, c := range cases {
-		if got := (Actor{Agency: c.actor}).Sees(c.owner); got != c.sees {
-			t.Errorf("actor of agency %d sees agency %d: %t, want %t", c.actor, c.owner, got, c.sees)
-		}
+		assert.Equal(t, (Actor{Agency: c.actor}).Sees(c.owner), c.sees, "actor of agency %d sees agency %d", c.actor, c.owner)
 	}
 }

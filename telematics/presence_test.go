@@ -123,9 +123,7 @@ func TestContact_OnlineIsUnknownTenMinutesAfterTheLastMessage(t *testing.T) {
 func TestContact_StandbyAndOfflineDoNotExpire(t *testing.T) {
 	for _, status := range []PresenceStatus{Standby, Offline} {
 		c, _ := Contact{}.Apply(said(status, "a", now), now, false)
-		if got := c.At(now.Add(24 * time.Hour)); got != status {
-			t.Errorf("%s, after a day: %s", status, got)
-		}
+		assert.Equal(t, c.At(now.Add(24*time.Hour)), status, "%s, after a day", status)
 	}
 }
 

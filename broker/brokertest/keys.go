@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -130,9 +131,7 @@ func oneOfManyRepetitionsWins(t *testing.T, r CommandRecord) {
 		}
 		group.Go(func() {
 			claim, err := commands.Claim(t.Context(), &c)
-			if err != nil {
-				t.Errorf("Claim: %v", err)
-			}
+			assert.NoError(t, err, "Claim")
 			mu.Lock()
 			defer mu.Unlock()
 			if claim.Taken() {
@@ -141,7 +140,5 @@ func oneOfManyRepetitionsWins(t *testing.T, r CommandRecord) {
 		})
 	}
 	group.Wait()
-	if won != 1 {
-		t.Errorf("%d of 16 claims with one key won, want 1", won)
-	}
+	assert.Equal(t, won, 1, "of 16 claims with one key won")
 }

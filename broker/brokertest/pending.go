@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -143,9 +144,7 @@ func emptiedTableWorksOn(t *testing.T, tables PendingTables) {
 	register(t, tables.Here, before)
 	tables.Flush()
 	wantNoPending(t, tables.Here, before.Unit, before.Command)
-	if err := tables.Here.Release(t.Context(), before); err != nil {
-		t.Errorf("Release: %v", err)
-	}
+	assert.NoError(t, tables.Here.Release(t.Context(), before), "Release")
 	register(t, tables.Here, after)
 	wantPending(t, tables.There, after)
 }
@@ -167,9 +166,7 @@ func wakeReachesItsInstance(t *testing.T, tables PendingTables) {
 }
 
 func wakingNoInstance(t *testing.T, tables PendingTables) {
-	if err := tables.Here.Wake(t.Context(), "absent", uuid.New()); err != nil {
-		t.Errorf("Wake: %v", err)
-	}
+	assert.NoError(t, tables.Here.Wake(t.Context(), "absent", uuid.New()), "Wake")
 }
 
 func concurrentCalls(t *testing.T, tables PendingTables) {
@@ -182,13 +179,9 @@ func concurrentCalls(t *testing.T, tables PendingTables) {
 		wg.Go(func() {
 			p := newPending()
 			p.Unit = telematics.Unit(fmt.Sprintf("unit-%d", i%5))
-			if err := table.Register(p)(t.Context()); err != nil {
-				t.Errorf("Register: %v", err)
-			}
+			assert.NoError(t, table.Register(p)(t.Context()), "Register")
 			wantFound(t, tables.Here, p)
-			if err := table.Release(t.Context(), p); err != nil {
-				t.Errorf("Release: %v", err)
-			}
+			assert.NoError(t, table.Release(t.Context(), p), "Release")
 			if got, ok, err := tables.There.Lookup(t.Context(), p.Unit, p.Command); err != nil || ok {
 				t.Errorf("Lookup of a released entry = %+v, %v, %v", got, ok, err)
 			}

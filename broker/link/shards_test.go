@@ -15,6 +15,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
@@ -34,9 +35,7 @@ func startShards(t *testing.T, to link.Receiver, shards ...[]string) *link.Shard
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := s.Run(ctx, to); err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		assert.NoError(t, s.Run(ctx, to), "Run")
 	})
 	t.Cleanup(func() { stop(); running.Wait() })
 	return s
@@ -109,15 +108,9 @@ func TestShards_CommandGoesToTheShardOfTheUnitsLastMessage(t *testing.T) {
 	if err := u.shards.Publish(c); err == nil {
 		t.Error("published to a shard where the unit cannot be")
 	}
-	if err := u.shards.Ready(unit); err != nil {
-		t.Errorf("refused, although the unit may move to the other shard: %v", err)
-	}
-	if err := u.shards.Ready("another"); err != nil {
-		t.Errorf("refused for a unit that may be at the other shard: %v", err)
-	}
-	if err := u.shards.AllReady(); err != nil {
-		t.Errorf("not ready, although one shard works: %v", err)
-	}
+	assert.NoError(t, u.shards.Ready(unit), "refused, although the unit may move to the other shard")
+	assert.NoError(t, u.shards.Ready("another"), "refused for a unit that may be at the other shard")
+	assert.NoError(t, u.shards.AllReady(), "not ready, although one shard works")
 	u.publish(true, 0)
 	u.say(&to, 0, v1.PresenceChannel, presence(telematics.Online, "session-c"))
 	u.publish(false, 0)

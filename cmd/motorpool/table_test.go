@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 )
@@ -61,9 +62,7 @@ func TestTerminal_TextsOfUnitsDoNotControlIt(t *testing.T) {
 func errorOutput(t *testing.T, err error) string {
 	t.Helper()
 	file, failure := os.CreateTemp(t.TempDir(), "stderr")
-	if failure != nil {
-		t.Fatal(failure)
-	}
+	require.NoError(t, failure)
 	defer file.Close()
 	before := os.Stderr
 	os.Stderr = file
@@ -85,9 +84,7 @@ func TestTerminal_EventsStayTheSameJSON(t *testing.T) {
 		var to strings.Builder
 		e := events{remote: remote{presentation: presentation{Output: output}}}
 		_ = (&position{}).read(strings.NewReader(stream), func(l eventLine) error { return e.printLine(&to, l) })
-		if to.String() != want {
-			t.Errorf("%s: printed %q, want %q", output, to.String(), want)
-		}
+		assert.Equal(t, to.String(), want, "%s: printed", output)
 	}
 }
 

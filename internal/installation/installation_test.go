@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"motorpool/internal/assert"
+	"motorpool/internal/require"
 )
 
 // hub is a place where instances hear each other, as at an MQTT broker.
@@ -246,9 +249,7 @@ func TestKeeper_LostCommitsAndOutagesRefuseNoInstance(t *testing.T) {
 			time.Sleep(time.Second)
 			want(t, "after a failover that lost commits", all)
 		}
-		if err := k.Writes(); err != nil {
-			t.Errorf("the database takes writes: %v", err)
-		}
+		assert.NoError(t, k.Writes(), "the database takes writes")
 		// One is restarted in the moment in which the database loses commits.
 		stopB()
 		db.set(func() { db.beats = Beats{} })
@@ -293,9 +294,7 @@ func TestKeeper_NotesAWriteThatWaits(t *testing.T) {
 		_, k, _ := db.start(t, "aaaaaaaaaaaa", &hub{})
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if err := k.Writes(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, k.Writes())
 		release := make(chan struct{})
 		beat := k.Beat
 		k.mu.Lock()
@@ -307,9 +306,7 @@ func TestKeeper_NotesAWriteThatWaits(t *testing.T) {
 		}
 		close(release)
 		time.Sleep(2 * time.Second)
-		if err := k.Writes(); err != nil {
-			t.Errorf("after the wait: %v", err)
-		}
+		assert.NoError(t, k.Writes(), "after the wait")
 	})
 }
 

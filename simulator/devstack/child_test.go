@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
@@ -47,9 +48,7 @@ func TestPause_ServerIsSilentUntilResume(t *testing.T) {
 			t.Error("a paused server responded")
 		}
 		require.NoError(t, s.Resume())
-		if err := ask(url, patience); err != nil {
-			t.Errorf("after Resume: %v", err)
-		}
+		assert.NoError(t, ask(url, patience), "after Resume")
 	})
 }
 
@@ -65,15 +64,11 @@ func TestRestart_KilledServerUsesTheSamePort(t *testing.T) {
 			t.Error("a second Kill returned no error")
 		}
 		require.NoError(t, s.Restart())
-		if err := ask(url, patience); err != nil {
-			t.Errorf("after Restart: %v", err)
-		}
+		assert.NoError(t, ask(url, patience), "after Restart")
 		if err := s.Restart(); err != nil {
 			t.Fatalf("restart of a running server: %v", err)
 		}
-		if err := ask(url, patience); err != nil {
-			t.Errorf("after the second Restart: %v", err)
-		}
+		assert.NoError(t, ask(url, patience), "after the second Restart")
 	})
 }
 

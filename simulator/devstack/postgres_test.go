@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
@@ -270,9 +271,7 @@ func TestPostgres_StartsAlthoughAnotherProcessHasThePIDOfItsLockFile(t *testing.
 	require.NoError(t, os.WriteFile(filepath.Join(first.DataDir(), "postmaster.pid"), []byte(lock), 0o600))
 
 	startPostgres(t, dir)
-	if err := bystander.Process.Signal(syscall.Signal(0)); err != nil {
-		t.Errorf("the other process does not run any more: %v", err)
-	}
+	assert.NoError(t, bystander.Process.Signal(syscall.Signal(0)), "the other process does not run any more")
 }
 
 func TestPostgres_SecondServerOfAFolderIsRefused(t *testing.T) {
@@ -285,9 +284,7 @@ func TestPostgres_SecondServerOfAFolderIsRefused(t *testing.T) {
 		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second server: %v, want an error that the folder is in use", err)
 	}
-	if err := ask(first.URL(), patience); err != nil {
-		t.Errorf("the first server does not respond: %v", err)
-	}
+	assert.NoError(t, ask(first.URL(), patience), "the first server does not respond")
 }
 
 func TestPostgres_FailedStartQuotesTheLog(t *testing.T) {

@@ -94,9 +94,7 @@ func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T)
 				'activity', 'insert'),
 		has_table_privilege('activity_keeper', 'activity', 'insert'), has_table_privilege('activity_keeper', 'activity', 'update'),
 		has_table_privilege('activity_keeper', 'activity_to_`+l.monthAhead(1)+`', 'delete'))`))
-	if rights != "t f t f f" {
-		t.Errorf("rights %s, want t f t f f", rights)
-	}
+	assert.Equal(t, rights, "t f t f f", "rights")
 }
 
 // A month that began before it had a partition, since the clock had leapt, gets one, to which its

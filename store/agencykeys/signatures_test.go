@@ -58,9 +58,7 @@ func TestUse_OnceAcrossInstances(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := first.Load(); n != 1 {
-		t.Errorf("%d of 60 concurrent uses were FirstUse, want 1", n)
-	}
+	assert.Equal(t, first.Load(), 1, "of 60 concurrent uses were FirstUse")
 }
 
 // The clock that decides how long a use is stored also decides whether the signature is fresh.

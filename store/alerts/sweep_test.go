@@ -769,9 +769,7 @@ func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {
 	for i := range 2 * maxKinds { // a unit may name as many as it likes
 		write(fmt.Sprint(i))
 	}
-	if n := len(w.find(alerts.Query{})[0].Facts["kinds"].([]any)); n != maxKinds {
-		t.Errorf("%d kinds, want %d", n, maxKinds)
-	}
+	assert.Equal(t, len(w.find(alerts.Query{})[0].Facts["kinds"].([]any)), maxKinds, "kinds")
 	w.set(alerts.Setting{Rule: alerts.UnitAlarm, Off: true, Levels: []alerts.Level{{Severity: alerts.Info}}})
 	w.addCar(8)
 	require.NoError(t, w.store.writeAlarms(t.Context(), []alarm{{8, 1, telematics.Alarm{Kind: "towing"}}}))

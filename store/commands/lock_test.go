@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/idempotency"
 	"motorpool/store/storetest"
@@ -56,15 +57,11 @@ func TestLocks_NoOperationsDeadlock(t *testing.T) {
 					c := brokertest.NewCommand(telematics.VehicleID(rand.IntN(fleet)+1), action)
 					c.Key = keys[rand.IntN(len(keys))]
 					claim, err := p.Claim(context.Background(), c)
-					if err != nil {
-						t.Errorf("Claim: %v", err)
-					}
+					assert.NoError(t, err, "Claim")
 					if claim.Occupant != nil {
 						c = *claim.Occupant
 					}
-					if err := p.StoreProgress(context.Background(), []delivery.Note{noteOf(c.ID)}); err != nil {
-						t.Errorf("StoreProgress: %v", err)
-					}
+					assert.NoError(t, p.StoreProgress(context.Background(), []delivery.Note{noteOf(c.ID)}), "StoreProgress")
 					s := delivery.Settlement{
 						Command: c.ID,
 						State:   []telematics.State{telematics.Succeeded, telematics.Rejected}[rand.IntN(2)],
@@ -93,9 +90,7 @@ func TestLocks_NoOperationsDeadlock(t *testing.T) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				open, err := p.Overdue(context.Background(), time.Now().AddDate(1, 0, 0), 100)
-				if err != nil {
-					t.Errorf("Overdue: %v", err)
-				}
+				assert.NoError(t, err, "Overdue")
 				rand.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
 				batch := make([]delivery.Settlement, len(open))
 				for i, c := range open {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -66,9 +67,7 @@ func whereIs(t *testing.T, p *instance, id telematics.CommandID) string {
 
 func wantAt(t *testing.T, p *instance, id telematics.CommandID, place string) {
 	t.Helper()
-	if at := whereIs(t, p, id); at != place {
-		t.Errorf("command %s is in %q, want %q", id, at, place)
-	}
+	assert.Equal(t, whereIs(t, p, id), place, "command %s is in", id)
 }
 
 func partitionOf(c telematics.Command) string {
@@ -233,9 +232,7 @@ func TestMayHaveMoved_GoesByTheTimeOfTheAnswer(t *testing.T) {
 	id := madeAt(1, now).ID
 	for ahead, want := range map[time.Duration]bool{time.Second: false, movedAfter: true} {
 		answer := &delivery.Settlement{Command: id, Unit: "unit", State: telematics.Succeeded, At: now.Add(ahead)}
-		if got := mayHaveMoved(answer); got != want {
-			t.Errorf("an answer after %v: %v, want %v", ahead, got, want)
-		}
+		assert.Equal(t, mayHaveMoved(answer), want, "an answer after %v", ahead)
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"motorpool/internal/assert"
+	"motorpool/internal/require"
 )
 
 // statement is the statement of a group; it takes a second of virtual time.
@@ -98,9 +101,7 @@ func TestBatcher_PausesAfterALargeBatch(t *testing.T) {
 			time.Sleep(time.Minute)
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if !reflect.DeepEqual(s.batches, c.want) {
-				t.Errorf("batches %v, want %v", s.batches, c.want)
-			}
+			assert.DeepEqual(t, s.batches, c.want, "batches")
 		})
 	}
 }
@@ -108,9 +109,7 @@ func TestBatcher_PausesAfterALargeBatch(t *testing.T) {
 func TestBatcher_WaitingCallsShareABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &statement{}
-		if err := errors.Join(call(t, s.group(), 7)...); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errors.Join(call(t, s.group(), 7)...))
 		// The first call starts alone immediately. The calls that queued meanwhile follow, up to
 		// the limit.
 		if want := [][]int{{0}, {1, 2, 3, 4}, {5, 6}}; !reflect.DeepEqual(s.batches, want) {
@@ -279,9 +278,7 @@ func TestBatcher_SplitOfABatchIsBounded(t *testing.T) {
 						t.Errorf("request %d: error %v", n, err)
 					}
 				}
-				if attempts != c.attempts {
-					t.Errorf("%d attempts, want %d", attempts, c.attempts)
-				}
+				assert.Equal(t, attempts, c.attempts, "attempts")
 			})
 		})
 	}

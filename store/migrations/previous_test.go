@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/store/migrations"
 )
 
@@ -37,14 +38,10 @@ func TestPreviousVersion_WorksOnThisSchema(t *testing.T) {
 	}
 	source := t.TempDir()
 	root, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	archive := exec.CommandContext(ctx, "git", "-C", strings.TrimSpace(string(root)), "archive", previousVersion)
 	tree, err := archive.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	unpack := exec.CommandContext(ctx, "tar", "-x", "-C", source)
 	unpack.Stdin = bytes.NewReader(tree)
 	if out, err := unpack.CombinedOutput(); err != nil {
@@ -57,18 +54,14 @@ func TestPreviousVersion_WorksOnThisSchema(t *testing.T) {
 	added := 0
 	for _, name := range files {
 		text, err := fs.ReadFile(migrations.Files, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		file := filepath.Join(source, "store", "migrations", name)
 		if before, err := os.ReadFile(file); err != nil {
 			added++
 		} else if !bytes.Equal(before, text) {
 			t.Errorf("%s has changed since the previous version: a database that has applied it would not get the change", name)
 		}
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, text, 0o600))
 	}
 	if added == 0 {
 		t.Errorf("no migration was added since %s: set previousVersion to the one before it", previousVersion)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/groupcommit"
@@ -93,9 +94,7 @@ func TestTake_ConcurrentRequestsDoNotExceedTheLimit(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if n := passed.Load(); n != 10 {
-				t.Errorf("%d of 60 requests passed, want 10", n)
-			}
+			assert.Equal(t, passed.Load(), 10, "of 60 requests passed")
 		})
 	}
 }
@@ -256,9 +255,7 @@ func TestLimits_OneRequestAtATimeTriesAnUnavailableRedis(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := slow.Load(); n != 1 {
-		t.Errorf("%d requests wait for a frozen Redis, want 1", n)
-	}
+	assert.Equal(t, slow.Load(), 1, "requests wait for a frozen Redis")
 	require.NoError(t, server.Resume())
 }
 

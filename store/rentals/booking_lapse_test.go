@@ -76,9 +76,7 @@ func TestEndMaintenance_ReturnsVehiclesToServiceOnce(t *testing.T) {
 		_, err := EndMaintenance(t.Context(), p.DB, 10)
 		return err
 	}) {
-		if err != nil {
-			t.Errorf("call %d: %v", i, err)
-		}
+		assert.NoError(t, err, "call %d", i)
 	}
 	for id, want := range map[telematics.VehicleID]telematics.VehicleStatus{
 		1: telematics.Available, 2: telematics.Booked, 3: telematics.Maintenance, 4: telematics.Maintenance,
@@ -123,9 +121,7 @@ func TestLapse_CancelsWhatWasNotStartedInTime(t *testing.T) {
 		lapsed[i] = len(got)
 		return err
 	}) {
-		if err != nil {
-			t.Errorf("call %d: %v", i, err)
-		}
+		assert.NoError(t, err, "call %d", i)
 	}
 	total := 0
 	for _, n := range lapsed {

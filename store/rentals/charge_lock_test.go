@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
@@ -67,12 +68,8 @@ func TestWriteCharge_DoesNotDeadlockWithAChangeOfTheCard(t *testing.T) {
 			}()
 			storetest.Eventually(t, "the attempt waits as well", waiting(2))
 			require.NoError(t, inTheWay.Commit())
-			if err := <-changed; err != nil {
-				t.Errorf("the change: %v", err)
-			}
-			if err := <-written; err != nil {
-				t.Errorf("the attempt: %v", err)
-			}
+			assert.NoError(t, <-changed, "the change")
+			assert.NoError(t, <-written, "the attempt")
 		})
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/lib/pq"
+
+	"motorpool/internal/assert"
+	"motorpool/internal/require"
 )
 
 // The schema refuses these bookings, whatever the program does.
@@ -36,9 +39,7 @@ func TestSchema_BookingsOfAVehicleDoNotOverlap(t *testing.T) {
 		if errors.As(err, &violation) {
 			return violation.Constraint
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return ""
 	}
 	const overlap, second = "bookings_no_overlap", "bookings_one_active"
@@ -66,8 +67,6 @@ func TestSchema_BookingsOfAVehicleDoNotOverlap(t *testing.T) {
 		{4, 14, 16, "active", 15, ""}, // started late
 		{4, 14, 15, "upcoming", -1, overlap},
 	} {
-		if got := put(c.vehicle, c.from, c.to, c.state, c.begun); got != c.violates {
-			t.Errorf("booking %+v: violates %q", c, got)
-		}
+		assert.Equal(t, put(c.vehicle, c.from, c.to, c.state, c.begun), c.violates, "booking %+v: violates", c)
 	}
 }

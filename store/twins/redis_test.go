@@ -105,9 +105,7 @@ func TestFlushRedis_RetriesWhereRedisIsFull(t *testing.T) {
 		if limit == "1" {
 			observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
 		}
-		if reached := twins.flushRedis(t.Context(), published.publish); reached != (limit == "0") {
-			t.Errorf("with a maxmemory of %s: flushed %v", limit, reached)
-		}
+		assert.Equal(t, twins.flushRedis(t.Context(), published.publish), (limit == "0"), "with a maxmemory of %s: flushed", limit)
 	}
 	if changes := published.take(); len(changes) != 1 || changes[0].Vehicle != id {
 		t.Errorf("published %+v, want one change of the vehicle", changes)
@@ -406,9 +404,7 @@ func TestSetStored_CountOfReportsIsNeverNegative(t *testing.T) {
 				if held == "-5" {
 					read.reports = -5 // as an earlier version left it
 				}
-				if err := r.setStored(ctx, []storedState{{vehicle: 1, read: read}}); err != nil {
-					t.Errorf("%s, from %s reports: %v", name, held, err)
-				}
+				assert.NoError(t, r.setStored(ctx, []storedState{{vehicle: 1, read: read}}), "%s, from %s reports", name, held)
 				if n, err := r.db.Client.HGet(ctx, stateKey(1), "reports").Int(); n < 0 || err != nil {
 					t.Errorf("%s, from %s reports: %d reports, %v; want none negative", name, held, n, err)
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -42,9 +43,7 @@ func TestAged_EachSilentVehicleIsReturnedToOneInstance(t *testing.T) {
 			asking.Go(func() {
 				for range 5 { // rows that another instance has locked are found by a later call
 					aged, err := p.agedAt(context.Background(), &at)
-					if err != nil {
-						t.Errorf("agedAt: %v", err)
-					}
+					assert.NoError(t, err, "agedAt")
 					mu.Lock()
 					for _, c := range aged {
 						returned[c.Vehicle]++
@@ -150,9 +149,7 @@ func TestUnits_PagesHaveEachUnitOfAVehicleOnce(t *testing.T) {
 		page, err := p.Units(t.Context(), after, 3)
 		require.NoError(t, err)
 		if len(page) == 0 {
-			if pages != 3 {
-				t.Errorf("%d pages, want 3", pages)
-			}
+			assert.Equal(t, pages, 3, "pages")
 			break
 		}
 		for _, unit := range page {

@@ -225,9 +225,7 @@ func TestListUnits_Filters(t *testing.T) {
 		{telematics.UnitQuery{Text: "\x00"}, []telematics.VehicleID{}},
 		{telematics.UnitQuery{Page: telematics.Page{Limit: 1, Before: 3}}, []telematics.VehicleID{2}},
 	} {
-		if got := ids(listed(t, p, c.q)); !slices.Equal(got, c.want) {
-			t.Errorf("%+v: %v, want %v", c.q, got, c.want)
-		}
+		assert.EqualSlices(t, ids(listed(t, p, c.q)), c.want, "%+v", c.q)
 	}
 	reject(t, p, 1, "rejected", telematics.ClockBehind, time.Hour)
 	storetest.Exec(t, p.Pool, `update vehicles set agency_id = 2 where id = 1`)

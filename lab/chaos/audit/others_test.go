@@ -124,11 +124,7 @@ func (w *others) add(n int, vehicle telematics.VehicleID, a telematics.Action, a
 }
 
 func (w *others) turn(u telematics.Unit, at time.Time, locked bool) {
-	detail := simulator.TurnedUnlocked
-	if locked {
-		detail = simulator.TurnedLocked
-	}
-	w.Flights = append(w.Flights, simulator.Event{Kind: simulator.Turned, Unit: u, Detail: detail, True: at, Clock: at})
+	w.Flights = append(w.Flights, simulator.Event{Kind: simulator.Turned, Unit: u, Detail: simulator.TurnOf(locked), True: at, Clock: at})
 }
 
 // of returns the first event of a unit and kind.
