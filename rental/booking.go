@@ -100,6 +100,8 @@ type BookingDetails struct {
 	Vehicle    telematics.Vehicle
 	Pickup     telematics.Station
 	Dropoff    telematics.Station
+	// When the vehicle got its unit; zero: before it was rented, or it has none.
+	UnitSince time.Time
 	// The card that pays: of the last attempted charge, else the booking's, else the default; nil:
 	// there is none.
 	Card    *Card

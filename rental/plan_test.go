@@ -427,7 +427,7 @@ func TestLines_AlwaysSumUpToThePrice(t *testing.T) {
 }
 
 // closed ends a rental by a tariff an hour after its start, which was paid, and a refund since.
-func closed(t *testing.T, metres int64, goodwill rental.Minor) (charged, refunded rental.Minor) {
+func closed(t *testing.T, metres int64, goodwill rental.Minor, unitSince time.Time) (charged, refunded rental.Minor) {
 	t.Helper()
 	d := planned()
 	d = after(d, do(t)(d.Begin(start)))
@@ -441,6 +441,7 @@ func closed(t *testing.T, metres int64, goodwill rental.Minor) (charged, refunde
 	if goodwill > 0 {
 		d = after(d, do(t)(d.Refund(start, goodwill, "the heating was broken")))
 	}
+	d.UnitSince = unitSince
 	ended, done, err := d.Close(start.Add(time.Hour), 1_000_000+metres)
 	if !done {
 		t.Error("the end waits, with nothing in progress")
@@ -462,14 +463,18 @@ func closed(t *testing.T, metres int64, goodwill rental.Minor) (charged, refunde
 func TestClose_ChargesTheRestOrRefundsTheExcess(t *testing.T) {
 	for what, c := range map[string]struct {
 		metres, goodwill, charged, refunded rental.Minor
+		unitSince                           time.Time
 	}{
-		"an hour":                                {50_000, 0, 8_690, 8_690 - 1_320},
-		"an hour, and 150 km too many":           {250_000, 0, 8_690 + 880, 0},
-		"an hour, after a refund":                {50_000, 500, 8_690, 8_690 - 1_320 + 500},
-		"an hour, 150 km too many, and a refund": {250_000, 500, 8_690 + 880, 500},
-		"an hour, after all was refunded":        {50_000, 8_690, 8_690, 8_690},
+		"an hour":                                {50_000, 0, 8_690, 8_690 - 1_320, time.Time{}},
+		"an hour, and 150 km too many":           {250_000, 0, 8_690 + 880, 0, start.Add(-time.Hour)},
+		"an hour, after a refund":                {50_000, 500, 8_690, 8_690 - 1_320 + 500, time.Time{}},
+		"an hour, 150 km too many, and a refund": {250_000, 500, 8_690 + 880, 500, time.Time{}},
+		"an hour, after all was refunded":        {50_000, 8_690, 8_690, 8_690, time.Time{}},
+		"an hour, 150 km too many by the odometer of a unit that came meanwhile": {
+			250_000, 0, 8_690, 8_690 - 1_320, start.Add(30 * time.Minute),
+		},
 	} {
-		if charged, refunded := closed(t, int64(c.metres), c.goodwill); charged != c.charged || refunded != c.refunded {
+		if charged, refunded := closed(t, int64(c.metres), c.goodwill, c.unitSince); charged != c.charged || refunded != c.refunded {
 			t.Errorf("%s: charged %d, refunded %d; want %d and %d", what, charged, refunded, c.charged, c.refunded)
 		}
 	}

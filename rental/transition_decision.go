@@ -228,9 +228,10 @@ func (b Booking) resumed(now time.Time) Booking {
 
 // Close decides to end the rental, requested at a time, at its final price: what is owed in
 // addition is charged, what was paid in excess is refunded, and SettleUp decides about the deposit.
-// metres is the odometer; 0: not known. A price that is out of range stays as agreed. Where a
-// payment that is too much by now has no result, the change withdraws it; done is false: Close
-// decides again once it has one. It fails with a *telematics.Error where the booking is not active.
+// metres is the odometer; 0: not known. It counts for nothing if the unit came after the start. A
+// price that is out of range stays as agreed. Where a payment that is too much by now has no
+// result, the change withdraws it; done is false: Close decides again once it has one. It fails
+// with a *telematics.Error where the booking is not active.
 func (d BookingDetails) Close(requested time.Time, metres int64) (c Change, done bool, err error) {
 	end := requested
 	if d.ActualStart.After(end) {
@@ -242,7 +243,9 @@ func (d BookingDetails) Close(requested time.Time, metres int64) (c Change, done
 	if err != nil {
 		return Change{}, false, err
 	}
-	c.Booking.EndMetres = metres
+	if c.Booking.EndMetres = metres; d.UnitSince.After(d.ActualStart) {
+		c.Booking.EndMetres = 0 // another odometer
+	}
 	if price, _, err := c.Booking.FinalPrice(end); err == nil {
 		c.Booking.Price = price
 	}

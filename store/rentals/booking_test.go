@@ -281,3 +281,26 @@ func TestBook_DraftIsRefusedByWhatIsStored(t *testing.T) {
 	w.exec(`update agencies set best_effort_unlock = true where id = 1`)
 	w.book(draft(4, 1, 2))
 }
+
+// By it the end of a rental knows that another odometer counted the kilometres of its start.
+func TestBookingDetails_HaveWhenTheVehicleGotItsUnit(t *testing.T) {
+	w := newRentalWorld(t)
+	w.exec(`insert into units (serial) values ('unit-known')`)
+	for serial, change := range map[string]string{"unit-new": `{"unit": "unit-new"}`, "unit-known": `{"unit": "unit-known"}`} {
+		rented := w.book(draft(1, 0, 1))
+		w.amend(rental.BookingStart, rented.ID, noon, beginAt(noon))
+		if d, err := w.here.BookingDetails(t.Context(), rented.ID); err != nil || d.UnitSince.After(time.Now().Add(-time.Millisecond)) {
+			t.Errorf("before %s the unit is there since %v, %v", serial, d.UnitSince, err)
+		}
+		before := time.Now()
+		_, err := w.here.Edit(t.Context(), telematics.FleetEdit{Vehicle: 1, Fields: []byte(change), Entry: telematics.Activity{
+			At: before, Actor: operator, Action: telematics.VehicleChange,
+		}})
+		require.NoError(t, err)
+		d, err := w.here.BookingDetails(t.Context(), rented.ID)
+		if err != nil || d.UnitSince.Before(before.Add(-time.Second)) || d.UnitSince.After(time.Now().Add(time.Second)) {
+			t.Errorf("%s is there since %v, %v; want about %v", serial, d.UnitSince, err, before)
+		}
+		w.amend(rental.BookingEnd, rented.ID, noon.Add(time.Minute), finishAt(noon.Add(time.Minute)))
+	}
+}

@@ -47,6 +47,7 @@ type detailsRow struct {
 	Subject    string              `db:"subject"`
 	Terms      vehicles.TermsRow   `db:"terms"`
 	Vehicle    vehicles.Row        `db:"vehicle"`
+	UnitSince  *time.Time          `db:"unit_since"`
 	Pickup     vehicles.StationRow `db:"pickup"`
 	Dropoff    vehicles.StationRow `db:"dropoff"`
 	Card       cardRow             `db:"card"`
@@ -94,6 +95,7 @@ const selectDetailsOf = `
 		a.code as agency_code, c.subject, ` + vehicles.TermsColumns + `,
 		` + vehicleColumns + `,
 		v.capabilities as "vehicle.capabilities", u.serial as "vehicle.serial", u.protocol as "vehicle.protocol",
+		u.moved_at as unit_since,
 		p.id as "pickup.id", p.agency_id as "pickup.agency_id", p.name as "pickup.name", p.address as "pickup.address",
 		p.latitude as "pickup.latitude", p.longitude as "pickup.longitude",
 		d.id as "dropoff.id", d.agency_id as "dropoff.agency_id", d.name as "dropoff.name", d.address as "dropoff.address",
@@ -145,7 +147,7 @@ func (r detailsRow) details() (_ rental.BookingDetails, err error) {
 	d := rental.BookingDetails{
 		Booking: r.booking(), AgencyCode: r.AgencyCode, Terms: terms, Subject: r.Subject,
 		Vehicle: r.Vehicle.Vehicle(), Pickup: telematics.Station(r.Pickup), Dropoff: telematics.Station(r.Dropoff),
-		Next: pg.FromTimestamp(r.Next), InOther: r.InOther, Before: r.Before,
+		UnitSince: pg.FromTimestamp(r.UnitSince), Next: pg.FromTimestamp(r.Next), InOther: r.InOther, Before: r.Before,
 	}
 	if r.Plan != nil {
 		if err := json.Unmarshal(r.Plan, &d.Plan); err != nil {

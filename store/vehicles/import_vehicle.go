@@ -164,7 +164,8 @@ type unitFileRow struct {
 // in no order: no other transaction waits for one while it holds another.
 //
 // What was reported of a vehicle that gets another unit is forgotten, but for its position: where
-// the new one does not report a door, nothing else would ever close it.
+// the new one does not report a door, nothing else would ever close it. That a unit which was not
+// on record comes to a rented vehicle is noted as a move: its odometer may be another.
 func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (changed []telematics.Unit, err error) {
 	rows := make([]unitFileRow, len(part))
 	for i, v := range part {
@@ -202,8 +203,10 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (c
 			where s.vehicle_id = c.vehicle_id and not exists (select from units u where u.serial = c.serial and u.vehicle_id = c.vehicle_id)
 			returning c.serial`
 		add = file + `
-			insert into units (serial, vehicle_id, protocol, installation)
-			select serial, vehicle_id, protocol, installation from coming order by vehicle_id
+			insert into units (serial, vehicle_id, protocol, installation, moved_at)
+			select serial, vehicle_id, protocol, installation, case when exists (
+				select from bookings b where b.vehicle_id = coming.vehicle_id and b.state = 'active') then clock_timestamp() end
+			from coming order by vehicle_id
 			on conflict (serial) do update
 			set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol, installation = excluded.installation
 			returning serial`
