@@ -89,7 +89,8 @@ func TestFleetEdit_UnitsAreAssignedWhileTheServiceRuns(t *testing.T) {
 		outcomes = append(outcomes, fmt.Sprint(e.Outcome, " ", e.Parameters["changes"]))
 	}
 	if want := []string{
-		"not_executed <nil>", "executed [vehicle 3: unit none → car-2 vehicle 3: protocol none → v1]",
+		"not_executed <nil>", "executed [vehicle 3: unit car-2 → none]",
+		"executed [vehicle 3: unit none → car-2 vehicle 3: protocol none → v1]",
 		"not_executed <nil>",
 	}; !slices.Equal(
 		outcomes, want,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -18,9 +19,9 @@ import (
 )
 
 // Edit adds or changes a vehicle or a station, or changes tariffs or rental rules of an agency, by
-// the rules of a fleet file, and adds the entry to the audit log, in one transaction; none where
-// nothing of an agency changes. The actor of the entry must see the vehicle, station or agency as
-// it was; the caller checks what it becomes.
+// the rules of a fleet file, and adds the entry to the audit log, in one transaction, and others
+// for what loses by it (see splitEntries); none where nothing of an agency changes. The actor of
+// the entry must see the vehicle, station or agency as it was; the caller checks what it becomes.
 // Its error is a *telematics.Error, or one or several *rental.FieldError.
 func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telematics.FleetEdited, err error) {
 	err = pg.WithinLocks(ctx, f.db, func(tx *sqlx.Tx) error {
@@ -49,12 +50,14 @@ func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telemati
 		if err := writeEdit(ctx, tx, file, e.Entry.Actor.Subject); err != nil {
 			return err
 		}
-		done.Changes = append([]string{}, Sentences(file.differences(on))...)
+		changed := file.differences(on)
+		done.Changes = append([]string{}, Sentences(changed)...)
 		if e.Agency != 0 && len(done.Changes) == 0 {
 			return nil
 		}
+		own, others := splitEntries(e, changed, on)
 		entry := e.Entry
-		entry.Outcome, entry.Details = telematics.Executed, map[string]any{"changes": done.Changes}
+		entry.Outcome, entry.Details = telematics.Executed, map[string]any{"changes": own}
 		entry.Agency = e.Agency
 		for _, s := range file.Stations {
 			done.Station, entry.Agency = s, s.AgencyID
@@ -68,12 +71,34 @@ func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telemati
 				return err
 			}
 		}
-		return activity.Insert(ctx, tx, entry)
+		return activity.Insert(ctx, tx, append(others, entry)...)
 	})
 	if problems := fieldErrors(err); problems != nil {
 		return telematics.FleetEdited{}, problems
 	}
 	return done, unavailable.Wrap("edit the fleet", err)
+}
+
+// splitEntries returns what an edit changes of its object, and an entry for the vehicle from which
+// it takes a unit, and for the agency that the object leaves: its staff must find that, and read
+// nothing of other agencies.
+func splitEntries(e telematics.FleetEdit, changed []Difference, on record) (own []string, others []telematics.Activity) {
+	isOther := func(d Difference) bool { return e.Vehicle != 0 && d.Object != fmt.Sprint("vehicle ", e.Vehicle) }
+	for _, d := range changed {
+		entry := e.Entry
+		switch leaves := d.Field == "agency_id" && !d.New; {
+		case isOther(d):
+			left := on.units[telematics.Unit(d.From)]
+			entry.Agency, entry.Vehicle = left.agency, left.vehicle
+		case leaves:
+			entry.Agency, entry.Vehicle = cmp.Or(on.vehicles[e.Vehicle].AgencyID, on.stations[e.Station].AgencyID), e.Vehicle
+		default:
+			continue
+		}
+		entry.Outcome, entry.Details = telematics.Executed, map[string]any{"changes": Sentences([]Difference{d})}
+		others = append(others, entry)
+	}
+	return append([]string{}, Sentences(slices.DeleteFunc(changed, isOther))...), others
 }
 
 // checkReason returns an error for a vehicle that a person puts into maintenance without a reason,

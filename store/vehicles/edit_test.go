@@ -2,10 +2,14 @@ package vehicles
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
+	"motorpool/internal/require"
 	"motorpool/rental"
+	"motorpool/store/activity"
 	"motorpool/telematics"
 )
 
@@ -55,5 +59,44 @@ func TestEdit_HasTheRulesOfFleetFiles(t *testing.T) {
 	var entries int
 	if err := p.Pool.Get(&entries, `select count(*) from activity where action <> 'fleet.import'`); err != nil || entries != 0 {
 		t.Errorf("%d audit log entries of what was refused, %v", entries, err)
+	}
+}
+
+// Staff of an agency read in the audit log that a vehicle of theirs has lost its unit, or has left,
+// and nothing of other agencies' vehicles.
+func TestEdit_WhatIsLostIsInTheAuditLogOfTheAgencyThatLosesIt(t *testing.T) {
+	p := withWholeFleet(t)
+	done, err := edit(t, p, `{"unit": "U1"}`) // of vehicle 1
+	if err != nil || len(done.Changes) != 4 {
+		t.Fatalf("changes %q, %v", done.Changes, err)
+	}
+	if _, err := edit(t, p, `{"agency_id": 1, "hourly_rate": 12}`); err != nil {
+		t.Fatal(err)
+	}
+	type read struct {
+		vehicle telematics.VehicleID
+		changes any
+	}
+	for agency, want := range map[telematics.AgencyID][]read{
+		1: {{2, []any{
+			"vehicle 2: agency 2 → 1", "vehicle 2: hourly rate 10.00 EUR → 12.00 CHF", "vehicle 2: deposit 0.00 EUR → 0.00 CHF",
+		}}, {1, []any{"vehicle 1: unit U1 → none"}}},
+		2: {{2, []any{"vehicle 2: agency 2 → 1"}}, {2, []any{
+			"vehicle 2: unit none → U1", "vehicle 2: protocol none → teltonika",
+			"vehicle 2: installation none → lock output 1 on, unlock output 1 off",
+		}}},
+	} {
+		entries, err := activity.New(p.DB).Activities(
+			t.Context(), telematics.ActivityQuery{Agency: agency, Action: telematics.VehicleChange},
+		)
+		require.NoError(t, err)
+		var got []read
+		for _, e := range entries {
+			got = append(got, read{e.Vehicle, e.Details["changes"]})
+			assert.Equal(t, e.Actor.Subject, "eva", "actor")
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("agency %d reads %+v, want %+v", agency, got, want)
+		}
 	}
 }
