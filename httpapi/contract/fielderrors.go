@@ -157,7 +157,7 @@ func rule(s *openapi3.Schema) string {
 	case s.Format == "uuid":
 		return "must be a UUID"
 	case s.MaxLength != nil:
-		return fmt.Sprintf("must be a string of %d to %d characters", s.MinLength, *s.MaxLength)
+		return fmt.Sprintf("must be a string of %d to %d characters", s.MinLength, *s.MaxLength) + matching(s)
 	case s.Type.Is(openapi3.TypeArray):
 		return "must be an array, each element of which " + rule(s.Items.Value)
 	case s.Type.Is(openapi3.TypeObject) && s.AdditionalProperties.Schema != nil:
@@ -165,8 +165,16 @@ func rule(s *openapi3.Schema) string {
 	case s.Type.Is(openapi3.TypeObject):
 		return "must be an object"
 	default:
-		return "must be a string"
+		return "must be a string" + matching(s)
 	}
+}
+
+// matching returns the pattern of a string in words; empty: it has none.
+func matching(s *openapi3.Schema) string {
+	if s.Pattern == "" {
+		return ""
+	}
+	return " that matches " + s.Pattern
 }
 
 func bounds(s *openapi3.Schema) string {

@@ -12,6 +12,7 @@ func TestRule_SaysWhatEachSchemaTakes(t *testing.T) {
 	null := openapi3.NewStringSchema().WithEnum("available", nil).WithNullable()
 	words := openapi3.NewArraySchema().WithItems(openapi3.NewStringSchema())
 	settings := openapi3.NewObjectSchema().WithAdditionalProperties(openapi3.NewStringSchema())
+	text := openapi3.NewStringSchema().WithMinLength(1).WithMaxLength(9).WithPattern(`\S`)
 	for want, schema := range map[string]*openapi3.Schema{
 		"must be one of available, or null":                        null,
 		"must be a number from -90 to 90":                          openapi3.NewFloat64Schema().WithMin(-90).WithMax(90),
@@ -21,6 +22,8 @@ func TestRule_SaysWhatEachSchemaTakes(t *testing.T) {
 		"must be an array, each element of which must be a string": words,
 		"must be an object, each member of which must be a string": settings,
 		"must be an object":                                        openapi3.NewObjectSchema(),
+		"must be a string that matches ^[a-z]$":                    openapi3.NewStringSchema().WithPattern("^[a-z]$"),
+		"must be a string of 1 to 9 characters that matches \\S":   text,
 	} {
 		if got := rule(schema); got != want {
 			t.Errorf("%q, want %q", got, want)
