@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"time"
 
 	auditlog "motorpool/store/activity"
@@ -63,7 +62,7 @@ func (e exportActivity) Run(ctx context.Context) error {
 	if !r.From.IsZero() && !r.To.IsZero() && !r.From.Before(r.To) {
 		return badUsage("--from: want a time before that of --to")
 	}
-	return e.with(func(postgres *pg.DB) error { return auditlog.New(postgres).Export(ctx, os.Stdout, r) })
+	return e.with(func(postgres *pg.DB) error { return auditlog.New(postgres).Export(ctx, unchanged{stdout}, r) })
 }
 
 // parseInstant parses a day or an RFC 3339 time. Empty text is the zero time.

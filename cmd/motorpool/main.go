@@ -122,8 +122,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	stdout.failed = nil
 	err = pg.Explain(parsed.Run())
-	if err == nil && stdout.failed != nil { // a full disk: a file of keys may be empty
-		err = failure{exitUnknown, fmt.Errorf("the command is done, but its output is lost: %w", stdout.failed)}
+	// A full disk: a file of keys may be empty.
+	if lost := stdout.failed; lost != nil && (err == nil || errors.Is(err, lost)) {
+		err = failure{exitUnknown, fmt.Errorf("the command is done, but its output is lost: %w", lost)}
 	}
 	return err
 }

@@ -36,11 +36,21 @@ func (t *terminal) Write(text []byte) (int, error) {
 			lines[i] += "\n"
 		}
 	}
-	if _, err := (*t.to).WriteString(strings.Join(lines, "")); err != nil {
-		t.failed = err
+	if _, err := (unchanged{t}).Write([]byte(strings.Join(lines, ""))); err != nil {
 		return 0, err
 	}
 	return len(text), nil
+}
+
+// unchanged writes what other programs read: all of the text, as it is.
+type unchanged struct{ *terminal }
+
+func (u unchanged) Write(text []byte) (int, error) {
+	n, err := (*u.to).Write(text)
+	if err != nil {
+		u.failed = err
+	}
+	return n, err
 }
 
 // presentation is how data is printed.

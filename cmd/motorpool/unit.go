@@ -173,7 +173,7 @@ func (c credentials) set(ctx context.Context, a unitAccess, units []string, chec
 		if c.PasswordFile != "" {
 			return nil
 		}
-		_, err := os.Stdout.Write(lines)
+		_, err := unchanged{stdout}.Write(lines)
 		return err
 	})
 	if written && !inForce { // else the file with unused passwords would make the next attempt fail
