@@ -59,6 +59,8 @@ type Booking struct {
 	StartMetres   int64         // by the odometer; 0: not known
 	EndMetres     int64
 	ReservedUntil time.Time // see KeptUntil; zero: its end
+	// When others returned the vehicle, between the agreed start and the actual one; zero: before.
+	FreeSince time.Time
 }
 
 // KeptUntil returns when a booking lapses unless it is started; zero: at its end, as each does.

@@ -263,7 +263,8 @@ func (b Booking) over(end time.Time) (Price, error) {
 // used returns the usage of a rental that began, and ends at a time.
 func (b Booking) used(end time.Time) Usage {
 	u := Usage{
-		Reserved: b.ActualStart.Sub(later(b.Start, b.Created)), Time: end.Sub(b.ActualStart), Paused: b.PausedFor, Metres: b.driven(end),
+		Reserved: b.ActualStart.Sub(later(later(b.Start, b.Created), b.FreeSince)),
+		Time:     end.Sub(b.ActualStart), Paused: b.PausedFor, Metres: b.driven(end),
 	}
 	if !b.PausedSince.IsZero() {
 		u.Paused += max(0, end.Sub(b.PausedSince))
@@ -297,7 +298,8 @@ func later(a, b time.Time) time.Time {
 
 // FinalPrice returns what a rental costs that ends at a time, and its lines. By a tariff that is
 // what was used: from the actual start to the end, with pauses, distance, and how long the vehicle
-// was reserved (from the agreed start, or the booking if that was later, to the actual start).
+// was reserved (from the agreed start, the booking or the return by others before, whichever was
+// last, to the actual start).
 // Without one it is the price as agreed. It fails where the price is more than can be charged.
 func (b Booking) FinalPrice(end time.Time) (Price, []Line, error) {
 	if b.Plan == nil || b.ActualStart.IsZero() {

@@ -395,6 +395,11 @@ func TestFinalPrice_OfWhatWasUsed(t *testing.T) {
 	if err != nil || explain("EUR", lines) != want || price.Rental() != 715 {
 		t.Errorf("final price %+v, %v, of %s; want %s", price, err, explain("EUR", lines), want)
 	}
+	waited := d
+	waited.FreeSince = start.Add(10 * time.Minute)
+	if _, lines, err := waited.FinalPrice(end); err != nil || strings.Contains(explain("EUR", lines), "reservation") {
+		t.Errorf("others had the vehicle at first: %s, %v; want the free minutes counted since then", explain("EUR", lines), err)
+	}
 	faulty := d
 	faulty.EndMetres = 4_999_999_000 // as of another unit
 	if _, lines, err := faulty.FinalPrice(end); err != nil || strings.Contains(explain("EUR", lines), "distance") {

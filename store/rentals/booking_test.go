@@ -304,3 +304,26 @@ func TestBookingDetails_HaveWhenTheVehicleGotItsUnit(t *testing.T) {
 		w.amend(rental.BookingEnd, rented.ID, noon.Add(time.Minute), finishAt(noon.Add(time.Minute)))
 	}
 }
+
+// A client pays for no reservation of a vehicle that others have still.
+func TestBookingDetails_HaveWhenTheRentalBeforeEnded(t *testing.T) {
+	w := newRentalWorld(t)
+	before, next := w.book(draft(1, 0, 1)), w.book(draft(1, 1, 2))
+	other := w.book(draft(2, 0, 1))
+	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
+	for _, d := range []rental.BookingDetails{before, other} {
+		w.amend(rental.BookingStart, d.ID, noon, beginAt(noon))
+	}
+	w.amend(rental.BookingEnd, before.ID, at(80), finishAt(at(80)))
+	w.amend(rental.BookingEnd, other.ID, at(85), finishAt(at(85)))
+	started := w.amend(rental.BookingStart, next.ID, at(90), beginAt(at(90)))
+	ended := w.amend(rental.BookingEnd, next.ID, at(100), finishAt(at(100)))
+	for _, d := range []rental.BookingDetails{started, ended} {
+		if !d.FreeSince.Equal(at(80)) {
+			t.Errorf("the vehicle of the %s booking is free since %v, want %v", d.State, d.FreeSince, at(80))
+		}
+	}
+	if d, err := w.here.BookingDetails(t.Context(), before.ID); err != nil || !d.FreeSince.IsZero() {
+		t.Errorf("the first booking: free since %v, %v; want no time", d.FreeSince, err)
+	}
+}

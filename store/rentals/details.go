@@ -42,6 +42,7 @@ type detailsRow struct {
 	StartMetres   *int64     `db:"start_metres"`
 	EndMetres     *int64     `db:"end_metres"`
 	ReservedUntil *time.Time `db:"reserved_until"`
+	FreeSince     *time.Time `db:"free_since"`
 
 	AgencyCode string              `db:"agency_code"`
 	Subject    string              `db:"subject"`
@@ -92,6 +93,10 @@ const selectDetailsOf = `
 	select b.id, b.cause, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
 		b.tariff, b.paused_at, b.paused_ms, b.start_metres, b.end_metres, b.reserved_until,
+		case when b.started_at > b.start_at then (
+			select max(e.ended_at) from bookings e
+			where e.vehicle_id = b.vehicle_id and e.id <> b.id and e.ended_at > b.start_at and e.ended_at <= b.started_at
+		) end as free_since,
 		a.code as agency_code, c.subject, ` + vehicles.TermsColumns + `,
 		` + vehicleColumns + `,
 		v.capabilities as "vehicle.capabilities", u.serial as "vehicle.serial", u.protocol as "vehicle.protocol",
@@ -199,6 +204,7 @@ func (r detailsRow) booking() rental.Booking {
 		Method: rental.MethodID(pg.Deref(r.MethodID)), Extensions: r.Extensions, Created: r.CreatedAt.UTC(),
 		PausedSince: pg.FromTimestamp(r.PausedAt), PausedFor: time.Duration(r.PausedMS) * time.Millisecond,
 		StartMetres: pg.Deref(r.StartMetres), EndMetres: pg.Deref(r.EndMetres), ReservedUntil: pg.FromTimestamp(r.ReservedUntil),
+		FreeSince: pg.FromTimestamp(r.FreeSince),
 	}
 }
 
