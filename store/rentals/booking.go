@@ -21,6 +21,7 @@ import (
 	"motorpool/store/idempotency"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -123,6 +124,9 @@ func endMaintenance(ctx context.Context, tx *sqlx.Tx, vehicle telematics.Vehicle
 		return err
 	}
 	if err := followBookings(ctx, tx, vehicle); err != nil {
+		return err
+	}
+	if err := vehicles.NoteReturn(ctx, tx, vehicle); err != nil {
 		return err
 	}
 	var is struct {

@@ -41,11 +41,11 @@ func Lapse(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) 
 
 // hadNoVehicle is the SQL of whether the client of a booking b could not have started it in all the
 // time for which it is kept after its start: others have the vehicle, had it until then, or it is
-// withdrawn.
+// withdrawn, or was until then.
 const hadNoVehicle = `exists (
 		select from vehicles v left join bookings o on o.vehicle_id = v.id and o.id <> b.id
-		where v.id = b.vehicle_id and (v.status in ('maintenance', 'inactive')
-			or o.state = 'active' or o.ended_at > now() - (b.reserved_until - b.start_at)))`
+		where v.id = b.vehicle_id and (v.status in ('maintenance', 'inactive') or o.state = 'active'
+			or greatest(v.maintenance_since, o.ended_at) > now() - (b.reserved_until - b.start_at)))`
 
 // EndPauses ends the pauses of rentals whose vehicles have reported since that their ignition is
 // on, up to limit of them, and returns the bookings. What a vehicle reported is that in Postgres,

@@ -186,9 +186,26 @@ func TestLapse_CancelsWhatAClientDidNotComeFor(t *testing.T) {
 	w.exec(`update vehicles set status = 'maintenance' where id = 4`)
 	lapse("in maintenance", 0)
 	w.exec(`update vehicles set status = 'booked' where id = 4`)
-	lapse("returned 61 minutes ago", 1)
+	ends := book(1, now.Add(-61*time.Minute))
+	w.exec(`update vehicles set status = 'maintenance', maintenance_until = now() where id = 1`)
+	_, err := EndMaintenance(t.Context(), w.here.DB, 10)
+	require.NoError(t, err)
+	lapse("returned 61 minutes ago", 1) // not that of the vehicle that is back from maintenance
+	w.exec(`update vehicles set maintenance_since = now() - interval '59 minutes' where id = 1`)
+	lapse("in service for 59 minutes", 0)
+	w.exec(`update vehicles set maintenance_since = now() - interval '61 minutes' where id = 1`)
+	lapse("in service for 61 minutes", 1)
+	withdrawn := book(3, now.Add(-61*time.Minute))
+	for _, fields := range []string{`{"status": "inactive"}`, `{"status": "available"}`} {
+		_, err := w.here.Edit(t.Context(), telematics.FleetEdit{
+			Vehicle: 3, Fields: []byte(fields), Entry: telematics.Activity{Actor: operator, Action: telematics.VehicleChange, At: now},
+		})
+		require.NoError(t, err)
+		lapse(fields, 0)
+	}
 	for id, want := range map[rental.BookingID]rental.BookingState{
 		missed.ID: rental.Cancelled, late.ID: rental.Upcoming, short.ID: rental.Cancelled, waits.ID: rental.Cancelled,
+		ends.ID: rental.Cancelled, withdrawn.ID: rental.Upcoming,
 	} {
 		if d, err := w.here.BookingDetails(t.Context(), id); err != nil || d.State != want {
 			t.Errorf("booking %d is %s, %v; want %s", id, d.State, err, want)

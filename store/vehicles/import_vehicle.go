@@ -93,7 +93,9 @@ func importVehicles(
 		return 0, err
 	}
 	rows = slices.DeleteFunc(rows, func(row vehicleFileRow) bool { return !slices.Contains(changed, row.ID) })
-	if _, err := tx.ExecContext(ctx, `select from vehicles where id = any ($1)
+	var withdrawn []telematics.VehicleID // zero: one is in service
+	if err := tx.SelectContext(ctx, &withdrawn, `
+		select case when status in ('maintenance', 'inactive') then id else 0 end from vehicles where id = any ($1)
 		order by id for no key update`, pq.Array(changed)); err != nil {
 		return 0, err
 	}
@@ -104,7 +106,7 @@ func importVehicles(
 	if err != nil {
 		return 0, err
 	}
-	return upsert(ctx, tx, `
+	n, err := upsert(ctx, tx, `
 		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category,
 			image, features, capabilities, hourly_rate, deposit, maintenance_reason, maintenance_until, maintenance_by, maintenance_since)
 		select * from (`+fileVehicles+`) f
@@ -119,6 +121,18 @@ func importVehicles(
 			maintenance_since = case when vehicles.status = excluded.status then vehicles.maintenance_since
 				else excluded.maintenance_since end`,
 		rows)
+	if err == nil {
+		err = NoteReturn(ctx, tx, withdrawn...)
+	}
+	return n, err
+}
+
+// NoteReturn notes that those of some withdrawn vehicles that are in service by now have just
+// returned: then maintenance_since is when they did. Call it after the change of their status.
+func NoteReturn(ctx context.Context, tx *sqlx.Tx, ids ...telematics.VehicleID) error {
+	_, err := tx.ExecContext(ctx, `
+		update vehicles set maintenance_since = now() where id = any ($1) and status not in ('maintenance', 'inactive')`, pq.Array(ids))
+	return err
 }
 
 // leftBehind is a vehicle that comes to another agency, and its bookings, which would stay with the

@@ -143,7 +143,7 @@ func formerSessions(sessions []string) []string {
 
 // Vehicle returns the vehicle without its contact and its snapshot.
 func (r *Row) Vehicle() telematics.Vehicle {
-	return telematics.Vehicle{
+	v := telematics.Vehicle{
 		ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
 		Unit: telematics.Unit(pg.Deref(r.Serial)), Protocol: telematics.Protocol(pg.Deref(r.Protocol)),
 		Installation: telematics.Installation(r.Installation),
@@ -152,10 +152,12 @@ func (r *Row) Vehicle() telematics.Vehicle {
 		Model: r.Model,
 		Year:  r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
 		Features: r.Features, Actions: actions(r.Capabilities),
-		Maintenance: telematics.MaintenanceDetails{
-			Reason: r.Reason, Until: pg.FromTimestamp(r.Until), Since: pg.FromTimestamp(r.Since), By: r.By,
-		},
+		Maintenance: telematics.MaintenanceDetails{Reason: r.Reason, Until: pg.FromTimestamp(r.Until), By: r.By},
 	}
+	if v.Status == telematics.Maintenance { // else it is when the vehicle returned to service
+		v.Maintenance.Since = pg.FromTimestamp(r.Since)
+	}
+	return v
 }
 
 // Twin returns the vehicle with its contact and its snapshot.
