@@ -32,7 +32,7 @@ func (w *world) publishedOf(id telematics.VehicleID) []string {
 		case e.Kind == telematics.PresenceEvent:
 			said = append(said, string(e.Change.Presence))
 		default:
-			for field, reading := range e.Change.Fields {
+			for field, reading := range e.Change.Fields.All() {
 				said = append(said, fmt.Sprintf("%s=%v", field, reading.Value))
 			}
 		}

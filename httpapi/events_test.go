@@ -40,7 +40,7 @@ func TestStream_SendsEvents(t *testing.T) {
 		delivery.Order{Vehicle: 42, Action: telematics.Lock, Actor: telematics.Actor{Subject: "admin-7"}},
 		telematics.Succeeded,
 	)
-	fields := telematics.Snapshot{}
+	fields := telematics.NewSnapshot()
 	for field, value := range map[telematics.Field]any{
 		telematics.Latitude: 48.1, telematics.LocatedAt: now, telematics.IsLocked: false, telematics.DoorTrunk: "open",
 		telematics.Gear: nil,
@@ -52,7 +52,7 @@ func TestStream_SendsEvents(t *testing.T) {
 	}
 	l.publish(command.Event(now), presence(42, 1), telematics.Event{
 		Kind: telematics.StatusEvent, Vehicle: 42, Agency: 1, At: now,
-		Change: &telematics.Change{Fields: fields, Large: []telematics.Field{telematics.WarningLamps}},
+		Change: &telematics.Change{Fields: fields, Large: []string{telematics.WarningLamps.String()}},
 	}, telematics.Event{Kind: telematics.AlarmEvent, Vehicle: 42, Agency: 1, At: now, Alarm: &telematics.Alarm{Kind: "towing"}},
 		alerts.Alert{
 			ID: uuid.MustParse(anAlert), Rule: alerts.Battery12VLow, Severity: alerts.Critical, Agency: 1, Vehicle: 42, Plate: "M-IM 42",

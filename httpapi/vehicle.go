@@ -179,8 +179,8 @@ func withReported(t telematics.Twin, c *telematics.Command) telematics.Twin {
 	if c.Reported != nil {
 		before := t.Snapshot
 		t.Snapshot = telematics.Merge(before, *c.Reported)
-		for field, reading := range t.Snapshot {
-			t.Unstored = t.Unstored || reading.At.After(before[field].At)
+		for field, reading := range t.Snapshot.All() {
+			t.Unstored = t.Unstored || reading.At.After(before.Of(field).At)
 		}
 	}
 	t.Contact = t.Contact.Heard(c.Completed)

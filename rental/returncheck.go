@@ -108,7 +108,7 @@ func ago(now, then time.Time) string {
 
 // checkText checks a field that has one of some words. A vehicle that never reported it passes.
 func (r Return) checkText(name CheckName, f telematics.Field, want string, asked bool) (Check, bool) {
-	reading := r.State[f]
+	reading := r.State.Of(f)
 	got := r.State.Text(f)
 	c := Check{Name: name, Expected: want, Reported: "unknown"}
 	if got != nil {
@@ -130,7 +130,7 @@ func (r Return) checkParked() (Check, bool) {
 	if said != nil {
 		c.Reported = strings.Join(said, ", ")
 	}
-	return c, r.State[telematics.Gear].Ever() || r.State[telematics.ParkBrake].Ever()
+	return c, r.State.Of(telematics.Gear).Ever() || r.State.Of(telematics.ParkBrake).Ever()
 }
 
 // checkClosed checks that those of the fields that the vehicle reports are closed.
@@ -139,7 +139,7 @@ func (r Return) checkClosed(name CheckName, asked bool, fields ...telematics.Fie
 	known := false
 	var not []string
 	for _, f := range fields {
-		if !r.State[f].Ever() {
+		if !r.State.Of(f).Ever() {
 			continue
 		}
 		known = true
@@ -148,7 +148,7 @@ func (r Return) checkClosed(name CheckName, asked bool, fields ...telematics.Fie
 			state = *text
 		}
 		if state != "closed" {
-			part := string(f[strings.LastIndexByte(string(f), '.')+1:])
+			part := f.String()[strings.LastIndexByte(f.String(), '.')+1:]
 			not = append(not, strings.ReplaceAll(part, "_", " ")+" "+state)
 		}
 	}

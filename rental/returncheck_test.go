@@ -32,12 +32,12 @@ func TestReturn_EachCheckFailsAndIsMended(t *testing.T) {
 	rules := rental.DefaultRules
 	rules.ReturnKey, rules.ReturnTo = "in", rental.ReturnToStation
 	check := func(change map[telematics.Field]any, more ...func(*rental.Return)) []rental.Check {
-		state := telematics.Snapshot{}
+		state := telematics.NewSnapshot()
 		for _, values := range []map[telematics.Field]any{good, change} {
 			for f, v := range values {
 				state[f] = telematics.Reading{Value: v, At: now, Once: true}
 				if v == "never" {
-					delete(state, f)
+					state[f] = telematics.Reading{}
 				}
 			}
 		}

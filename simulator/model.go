@@ -52,7 +52,7 @@ func Scooter(at Point) Body {
 	b := ElectricCar(at)
 	b.MileageKm, b.FullRangeKm, b.EnergyPercent = 2410.2, 90, 78
 	b.Charging, b.HasTopCase, b.ServiceDueKm = "disconnected", true, 590
-	b.Unreported = []telematics.Field{Doors, Windows, Seatbelts, telematics.Sunroof, telematics.Gear, telematics.ParkBrake}
+	b.Unreported = slices.Concat(doors, windows, seatbelts, []telematics.Field{telematics.Sunroof, telematics.Gear, telematics.ParkBrake})
 	return b
 }
 
@@ -61,6 +61,6 @@ func Van(at Point) Body {
 	b := Hatchback(at)
 	b.MileageKm, b.FullRangeKm, b.EnergyPercent = 48915.3, 850, 37
 	b.DTCs, b.WarningLamps, b.ServiceDueKm, b.OilLife = nil, []string{"service_due"}, -120, 18
-	b.Unreported = []telematics.Field{Windows, telematics.Sunroof}
+	b.Unreported = append([]telematics.Field{telematics.Sunroof}, windows...)
 	return b
 }

@@ -6,17 +6,9 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"motorpool/telematics"
-)
-
-// Groups of fields, for Body.Unreported.
-const (
-	Doors     telematics.Field = "telemetry.doors"
-	Windows   telematics.Field = "telemetry.windows"
-	Seatbelts telematics.Field = "telemetry.seatbelts"
 )
 
 var (
@@ -66,7 +58,9 @@ func (b *Body) Report(at time.Time) telematics.Report {
 	for _, f := range seatbelts {
 		values[f] = either(slices.Contains(b.Fastened, f), "fastened", "unfastened")
 	}
-	maps.DeleteFunc(values, func(f telematics.Field, _ any) bool { return b.silentAbout(f) })
+	for _, f := range b.Unreported {
+		delete(values, f)
+	}
 	return telematics.Report{At: at, Values: values}
 }
 
@@ -87,12 +81,6 @@ func (b *Body) oem() map[string]any {
 		data["top_case"] = either(b.TopCase, "open", "closed")
 	}
 	return data
-}
-
-func (b *Body) silentAbout(f telematics.Field) bool {
-	return slices.ContainsFunc(b.Unreported, func(u telematics.Field) bool {
-		return f == u || strings.HasPrefix(string(f), string(u)+".")
-	})
 }
 
 // selectFields returns the report cut down to some fields.

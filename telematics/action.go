@@ -175,8 +175,8 @@ func (a Action) Conditional() bool { return a.Immobilizes() || a.Opens() }
 func (s Snapshot) Forbids(a Action, now time.Time) *Error {
 	newest, latest := s.speedAt(SpeedKmh, now), s.speedAt(ArrivedSpeed, now)
 	decides := newest
-	if byArrival, is := s[SpeedByArrival]; latest.fresh && !latest.blind &&
-		(!newest.fresh || newest.blind || is && byArrival.At.Equal(s[SpeedKmh].At)) {
+	if latest.fresh && !latest.blind &&
+		(!newest.fresh || newest.blind || s.Has(SpeedByArrival) && s.Of(SpeedByArrival).At.Equal(s.Of(SpeedKmh).At)) {
 		decides = latest
 	}
 	switch {
@@ -195,10 +195,10 @@ type speed struct {
 }
 
 func (s Snapshot) speedAt(f Field, now time.Time) speed {
-	reading, reported := s[f]
+	reading := s.Of(f)
 	kmh, known := reading.Value.(float64)
 	return speed{
-		kmh: kmh, fresh: reported && now.Sub(reading.At) <= FreshFor,
+		kmh: kmh, fresh: reading.known() && now.Sub(reading.At) <= FreshFor,
 		blind: !known || reading.At.After(now.Add(clockTolerance)),
 	}
 }

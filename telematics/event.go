@@ -107,7 +107,7 @@ func (c Change) Events(now time.Time) []Event {
 // Latest returns the newest vehicle time.
 func (s Snapshot) Latest() time.Time {
 	var latest time.Time
-	for _, reading := range s {
+	for _, reading := range s.All() {
 		if reading.At.After(latest) {
 			latest = reading.At
 		}
@@ -121,14 +121,14 @@ type Change struct {
 	Agency     AgencyID
 	Powertrain Powertrain
 	Fields     Snapshot       // with a new value; nil: none
-	Large      []Field        // also changed, but too large for the event log
+	Large      []string       // fields that have also changed, but too large for the event log
 	Presence   PresenceStatus // its new connectivity; empty: as before
 	LastSeen   time.Time      // by our clock
 	Alarms     []Alarm        // raised
 }
 
 // Empty reports whether nothing has changed.
-func (c Change) Empty() bool { return len(c.Fields)+len(c.Alarms) == 0 && c.Presence == "" }
+func (c Change) Empty() bool { return c.Fields.Empty() && len(c.Alarms) == 0 && c.Presence == "" }
 
 // Same reports whether two values of a field look the same to a reader of the interface. Of
 // RSRP it shows only the quality.
@@ -144,8 +144,8 @@ func (f Field) Same(a, b any) bool {
 // HasVisibleChange reports whether the new values in s change what a reader sees. A new time
 // of an unchanged position alone does not.
 func (s Snapshot) HasVisibleChange() bool {
-	_, confirmed := s[LocatedAt]
-	return len(s) > 1 || len(s) == 1 && !confirmed
+	n := s.Len()
+	return n > 1 || n == 1 && !s.Has(LocatedAt)
 }
 
 // SameValue reports whether two values of a field are the same.

@@ -1,7 +1,6 @@
 package telematics
 
 import (
-	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -28,11 +27,11 @@ func TestChange_HasOnlyFieldsOfThePowertrain(t *testing.T) {
 			t.Fatalf("%s: events %+v, want presence and status", powertrain, events)
 		}
 		status := events[1]
-		if len(status.Change.Fields) != len(want.fields) || !status.At.Equal(want.at) || status.Vehicle != 42 || status.Agency != 7 {
+		if status.Change.Fields.Len() != len(want.fields) || !status.At.Equal(want.at) || status.Vehicle != 42 || status.Agency != 7 {
 			t.Errorf("%s: status event %+v", powertrain, status)
 		}
 		for _, field := range want.fields {
-			if _, ok := status.Change.Fields[field]; !ok {
+			if !status.Change.Fields.Has(field) {
 				t.Errorf("%s: the event lacks %s", powertrain, field)
 			}
 		}
@@ -58,24 +57,24 @@ func TestChange_HasFieldsWithAnotherValue(t *testing.T) {
 		OEMData: {Value: map[string]any{"a": 1.0}, At: later}, LocatedAt: {Value: now, At: later}, Gear: {At: later},
 		IsLocked: {Value: true, At: later}, Sunroof: {At: later},
 	}
-	want := Snapshot{Ignition: after[Ignition], DTCs: after[DTCs], IsLocked: after[IsLocked], Sunroof: after[Sunroof]}
+	want := Snapshot{Ignition: after.Of(Ignition), DTCs: after.Of(DTCs), IsLocked: after.Of(IsLocked), Sunroof: after[Sunroof]}
 	take := func(into, by Snapshot) Snapshot {
-		fresh := Snapshot{}
-		for field, reading := range by {
+		fresh := NewSnapshot()
+		for field, reading := range by.All() {
 			if _, changed := into.KeepNewer(field, reading); changed {
 				fresh[field] = reading
 			}
 		}
 		return fresh
 	}
-	known := maps.Clone(before)
-	if fresh := take(known, after); !reflect.DeepEqual(fresh, want) || !reflect.DeepEqual(known, Join(before, after)) {
+	known := before.Clone()
+	if fresh := take(known, after); !reflect.DeepEqual(fresh, want.Clone()) || !reflect.DeepEqual(known, Join(before, after)) {
 		t.Errorf("changed %v, want %v; merged %v", fresh, want, known)
 	}
-	if fresh := take(known, before); len(fresh) > 0 || !reflect.DeepEqual(known, Join(before, after)) {
+	if fresh := take(known, before); !fresh.Empty() || !reflect.DeepEqual(known, Join(before, after)) {
 		t.Errorf("an older snapshot changed %v", fresh)
 	}
-	if fresh := take(Snapshot{}, before); !reflect.DeepEqual(fresh, before) {
+	if fresh := take(NewSnapshot(), before); !reflect.DeepEqual(fresh, before.Clone()) {
 		t.Errorf("changed %v, want all of a first snapshot", fresh)
 	}
 }

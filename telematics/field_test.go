@@ -10,10 +10,17 @@ import (
 	"motorpool/internal/require"
 )
 
-func TestParseValue_UnknownFieldIsRefused(t *testing.T) {
-	for _, f := range []Field{"", "telemetry", "telemetry.doors", "location.address", "connectivity.last_seen"} {
-		if v, err := ParseValue(f, json.RawMessage("1")); err == nil {
-			t.Errorf("field %q: parsed as %v, want an error", f, v)
+func TestFieldOf_TextOfNoFieldIsNotKnown(t *testing.T) {
+	for _, text := range []string{"", "telemetry", "telemetry.doors", "location.address", "connectivity.last_seen"} {
+		if f, known := FieldOf(text); known {
+			t.Errorf("%q is the field %s, want none", text, f)
+		}
+	}
+	for _, f := range Fields {
+		var found Field
+		text, _ := f.MarshalText()
+		if err := found.UnmarshalText(text); err != nil || found != f {
+			t.Errorf("%s is found as %v, %v", f, found, err)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (r Report) Nested() map[string]any {
 			value = FormatTime(at)
 		}
 		object := root
-		name, rest, nested := strings.Cut(string(field), ".")
+		name, rest, nested := strings.Cut(field.String(), ".")
 		for ; nested; name, rest, nested = strings.Cut(rest, ".") {
 			inner, ok := object[name].(map[string]any)
 			if !ok {

@@ -8,12 +8,14 @@ import (
 
 func TestNested_PathsBecomeObjects(t *testing.T) {
 	for want, values := range map[string]map[Field]any{
-		`{}`:                        {},
-		`{"a":1}`:                   {"a": 1.0},
-		`{"a":{"b":true,"c":null}}`: {"a.b": true, "a.c": nil},
-		`{"a":{"b":{"c":1e+21,"d":1e-7},"e":0.1},"f":[]}`:         {"a.b.c": 1e21, "a.b.d": 1e-7, "a.e": 0.1, "f": []string{}},
-		`{"a":{"at":"x"},"a_b":1,"c":{"d":{"e":[null]}}}`:         {"a.at": "x", "a_b": 1.0, "c.d": map[string]any{"e": []any{nil}}},
-		`{"b":{"c":"not \"plain\" \u003c\u0026\u003e \n zwölf"}}`: {"b.c": "not \"plain\" <&> \n zwölf"},
+		`{}`:                              {},
+		`{"oem_data":{"d":{"e":[null]}}}`: {OEMData: map[string]any{"d": map[string]any{"e": []any{nil}}}},
+		`{"telemetry":{"is_locked":true,"speed_kmh":null}}`:     {IsLocked: true, SpeedKmh: nil},
+		`{"location":{"latitude":1e-7},"oem_data":{"n":1e+21}}`: {Latitude: 1e-7, OEMData: map[string]any{"n": 1e21}},
+		`{"diagnostics":{"dtcs":[]},"telemetry":{"doors":{"front_left":"open","trunk":null},"gear":"P"}}`: {
+			DTCs: []string{}, DoorFrontLeft: "open", DoorTrunk: nil, Gear: "P",
+		},
+		`{"connectivity":{"firmware_version":"not \"plain\" \u003c\u0026\u003e \n zwölf"}}`: {Firmware: "not \"plain\" <&> \n zwölf"},
 	} {
 		got, err := json.Marshal(Report{Values: values}.Nested())
 		if err != nil || string(got) != want {

@@ -2,6 +2,8 @@ package telematics
 
 import (
 	"encoding/json"
+	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -22,44 +24,97 @@ type Reading struct {
 // Ever reports whether the field has ever had a value.
 func (r Reading) Ever() bool { return r.Value != nil || r.Once }
 
-// Snapshot is the latest known state of a vehicle. Merge and Join return nil instead of an empty
-// one.
-type Snapshot map[Field]Reading
+// known reports whether there is a reading.
+func (r Reading) known() bool { return !r.At.IsZero() || r.Ever() }
+
+// Snapshot is the latest known state of a vehicle: readings by their fields, and zero for a field
+// that was never reported. Nil is the state of a vehicle that has reported nothing; a shorter
+// snapshot lacks the fields beyond it.
+type Snapshot []Reading
+
+// NewSnapshot returns a snapshot without readings, to be changed by KeepNewer or by Field.
+func NewSnapshot() Snapshot { return make(Snapshot, fieldCount) }
+
+// Of returns the reading of a field; zero: it was never reported.
+func (s Snapshot) Of(f Field) Reading {
+	if int(f) >= len(s) {
+		return Reading{}
+	}
+	return s[f]
+}
+
+// Has reports whether a field was reported.
+func (s Snapshot) Has(f Field) bool { return s.Of(f).known() }
+
+// All returns the fields that were reported.
+func (s Snapshot) All() iter.Seq2[Field, Reading] {
+	return func(yield func(Field, Reading) bool) {
+		for i := range s {
+			if s[i].known() && !yield(Field(i), s[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Empty reports whether no field was reported.
+func (s Snapshot) Empty() bool {
+	for range s.All() {
+		return false
+	}
+	return true
+}
+
+// Len returns how many fields were reported.
+func (s Snapshot) Len() (n int) {
+	for range s.All() {
+		n++
+	}
+	return n
+}
+
+// String lists the fields that were reported.
+func (s Snapshot) String() string { return fmt.Sprint(maps.Collect(s.All())) }
+
+// Clone returns a copy, to be changed.
+func (s Snapshot) Clone() Snapshot {
+	c := NewSnapshot()
+	copy(c, s)
+	return c
+}
 
 // Merge returns the snapshot after a report. Vehicle time decides, never
 // the order of arrival [LAW-7]: each field keeps the newest reading, so any order
 // and any repetition of the same reports ends in the same snapshot. Neither
 // argument is changed. Undated readings are an exception: if one overtakes another, the older value
-// stays until the next reading.
+// stays until the next reading. The result is nil where there is nothing to keep.
 func Merge(s Snapshot, r Report) Snapshot {
 	if len(s)+len(r.Values) == 0 {
 		return nil
 	}
-	merged := maps.Clone(s)
-	if merged == nil {
-		merged = make(Snapshot, len(r.Values))
-	}
-	for field, reading := range r.Readings() {
-		merged.KeepNewer(field, reading)
-	}
+	merged := s.Clone()
+	merged.Keep(r.Readings())
 	return merged
 }
 
 // Join returns the newest reading of each field of two snapshots. It is commutative,
 // associative and idempotent, and follows the rule of Merge: joining what two instances merged
-// separately gives what one instance would have merged. Neither argument is changed.
+// separately gives what one instance would have merged. Neither argument is changed. It is nil for
+// two that are.
 func Join(a, b Snapshot) Snapshot {
-	if len(a) < len(b) {
-		a, b = b, a
-	}
-	if len(a) == 0 {
+	if len(a)+len(b) == 0 {
 		return nil
 	}
-	joined := maps.Clone(a)
-	for field, reading := range b {
-		joined.KeepNewer(field, reading)
-	}
+	joined := a.Clone()
+	joined.Keep(b.All())
 	return joined
+}
+
+// Keep is KeepNewer for each of some readings.
+func (s Snapshot) Keep(readings iter.Seq2[Field, Reading]) {
+	for field, reading := range readings {
+		s.KeepNewer(field, reading)
+	}
 }
 
 // KeepNewer keeps the newer of a reading and the field's current one, and whether there ever was a
@@ -67,9 +122,9 @@ func Join(a, b Snapshot) Snapshot {
 // uses this rule; the order of calls does not matter. It changes s: clone a snapshot that others
 // read before.
 func (s Snapshot) KeepNewer(f Field, next Reading) (newer, changed bool) {
-	known, ok := s[f]
+	known := s[f]
 	switch {
-	case !ok:
+	case !known.known():
 	case next.Undated && known.Undated && f.Same(known.Value, next.Value):
 		if next.At.Before(known.At) {
 			s[f] = next
@@ -85,7 +140,7 @@ func (s Snapshot) KeepNewer(f Field, next Reading) (newer, changed bool) {
 		return false, false
 	}
 	s[f] = next
-	return true, !ok || !f.Same(known.Value, next.Value)
+	return true, !known.known() || !f.Same(known.Value, next.Value)
 }
 
 // newerThan orders readings of one field. Two of the same instant are ordered by
@@ -141,7 +196,7 @@ func (s Snapshot) Texts(f Field) []string {
 }
 
 func value[T any](s Snapshot, f Field) *T {
-	v, ok := s[f].Value.(T)
+	v, ok := s.Of(f).Value.(T)
 	if !ok {
 		return nil
 	}
@@ -168,7 +223,7 @@ func (s Snapshot) OEM() map[string]any {
 // that was never reported is absent.
 func (s Snapshot) SectionTimes() map[string]time.Time {
 	times := make(map[string]time.Time, len(Sections))
-	for field, reading := range s {
+	for field, reading := range s.All() {
 		if field.IsOfArrival() || field.IsRaw() && reading.Value == nil {
 			continue // null only means that the value of its field fits the interface
 		}
@@ -184,7 +239,7 @@ func (s Snapshot) SectionTimes() map[string]time.Time {
 func (s Snapshot) Older() map[Field]time.Time {
 	sections := s.SectionTimes()
 	older := map[Field]time.Time{}
-	for field, reading := range s {
+	for field, reading := range s.All() {
 		if !field.IsOfArrival() && reading.Value != nil && reading.At.Before(sections[field.Section()]) {
 			older[field] = reading.At
 		}
@@ -195,17 +250,22 @@ func (s Snapshot) Older() map[Field]time.Time {
 // For returns the snapshot without the fields that a vehicle of this powertrain cannot
 // have. If there are none, it returns s itself.
 func (s Snapshot) For(p Powertrain) Snapshot {
-	cannot := func(f Field, _ Reading) bool {
-		return !p.Burns() && f == FuelLevel || !p.PlugsIn() && slices.Contains(ofPlugs, f)
+	var cannot []Field
+	if !p.Burns() {
+		cannot = append(cannot, FuelLevel)
 	}
-	for f, r := range s {
-		if cannot(f, r) {
-			seen := maps.Clone(s)
-			maps.DeleteFunc(seen, cannot)
-			return seen
+	if !p.PlugsIn() {
+		cannot = append(cannot, Battery, Charging, RawCharging)
+	}
+	seen, copied := s, false
+	for _, f := range cannot {
+		if !seen.Has(f) {
+			continue
 		}
+		if !copied {
+			seen, copied = s.Clone(), true
+		}
+		seen[f] = Reading{}
 	}
-	return s
+	return seen
 }
-
-var ofPlugs = []Field{Battery, Charging, RawCharging}

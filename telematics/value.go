@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,26 +27,18 @@ const (
 // ParseValue returns the value of a field in the type that Snapshot's accessors
 // expect. JSON null is nil: no longer known. FaultOf classifies its errors.
 func ParseValue(f Field, raw json.RawMessage) (any, error) {
-	parse, ok := fields[f]
-	if !ok {
-		return nil, fmt.Errorf("unknown field %q", f)
-	}
 	if !json.Valid(raw) {
 		return nil, errors.New("not JSON")
 	}
-	return parse.value(bytes.Trim(raw, " \t\r\n"))
+	return f.Parse(bytes.Trim(raw, " \t\r\n"))
 }
 
-// Parser returns the parser of the field's JSON values, including null. Unlike ParseValue, it
-// requires valid JSON without surrounding spaces.
-func (f Field) Parser() func(json.RawMessage) (any, error) { return fields[f].value }
-
-// value parses a value that may be null.
-func (parse parser) value(raw json.RawMessage) (any, error) {
+// Parse is ParseValue for valid JSON without surrounding spaces. FaultOf classifies its errors.
+func (f Field) Parse(raw json.RawMessage) (any, error) {
 	if string(raw) == "null" {
 		return nil, nil
 	}
-	return parse(raw)
+	return fields[f].parse(raw)
 }
 
 func number(low, high float64) parser {
@@ -179,15 +170,33 @@ func object(raw json.RawMessage) (any, error) {
 		return map[string]any{}, nil
 	}
 	var m map[string]any
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	if err := decoder.Decode(&m); err != nil {
-		return nil, errors.New("not an object")
+	if !exact(raw) || json.Unmarshal(raw, &m) != nil {
+		m = nil
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.UseNumber()
+		if err := decoder.Decode(&m); err != nil {
+			return nil, errors.New("not an object")
+		}
 	}
 	if _, ok := storable(m, maxDepth); !ok {
 		return nil, outOfRange("nested deeper than %d, holds a NUL, or a number beyond 1.8e308", maxDepth)
 	}
 	return m, nil
+}
+
+// exact reports whether a float64 keeps each integer of a JSON text, since none has more than 15
+// digits.
+func exact(raw []byte) bool {
+	digits := 0
+	for _, c := range raw {
+		if digits++; c < '0' || c > '9' {
+			digits = 0
+		}
+		if digits > 15 {
+			return false
+		}
+	}
+	return true
 }
 
 // storable returns a JSON value with its numbers as float64, and reports whether it can be stored:

@@ -127,7 +127,7 @@ func differs(reported telematics.Snapshot, values map[telematics.Field]any) bool
 // every reports whether the reading of each field is as expected, given whether it is the value.
 func every(reported telematics.Snapshot, values map[telematics.Field]any, expected func(r telematics.Reading, same bool) bool) bool {
 	for field, value := range values {
-		if r := reported[field]; !expected(r, field.Same(r.Value, value)) {
+		if r := reported.Of(field); !expected(r, field.Same(r.Value, value)) {
 			return false
 		}
 	}

@@ -208,7 +208,7 @@ func everyFieldOfAnEventIsStored(t *testing.T, l EventLogs) {
 			t.Errorf("event %d has no id", i)
 		}
 		got[i].ID = ""
-		if c := got[i].Change; c != nil && len(c.Fields) == 0 {
+		if c := got[i].Change; c != nil && c.Fields.Empty() {
 			c.Fields = nil
 		}
 		if !reflect.DeepEqual(got[i], want[i]) {

@@ -2,7 +2,6 @@ package brokertest
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -69,10 +68,7 @@ func (m *Memory) Observe(ctx context.Context, observations []delivery.Observatio
 		twin.Contact = o.Contact(twin.Contact)
 		change := telematics.Change{Vehicle: id, Agency: twin.AgencyID, Powertrain: twin.Powertrain, LastSeen: twin.Contact.LastSeen}
 		if o.Report != nil && len(o.Report.Values) > 0 {
-			merged, fresh := maps.Clone(twin.Snapshot), telematics.Snapshot{}
-			if merged == nil {
-				merged = telematics.Snapshot{}
-			}
+			merged, fresh := twin.Snapshot.Clone(), telematics.NewSnapshot()
 			for field, reading := range o.Report.Readings() {
 				if _, changed := merged.KeepNewer(field, reading); changed && !field.IsOfArrival() {
 					fresh[field] = reading

@@ -90,12 +90,12 @@ func observe(t *testing.T, twins Observer, observations ...delivery.Observation)
 
 func wantSnapshot(t rapid.TB, got, want telematics.Snapshot) {
 	t.Helper()
-	if len(got) != len(want) {
-		t.Errorf("%d fields, want %d", len(got), len(want))
+	if got.Len() != want.Len() {
+		t.Errorf("%d fields, want %d", got.Len(), want.Len())
 	}
-	for field, reading := range want {
-		if !reflect.DeepEqual(got[field], reading) {
-			t.Errorf("%s = %#v, want %#v", field, got[field], reading)
+	for field, reading := range want.All() {
+		if !reflect.DeepEqual(got.Of(field), reading) {
+			t.Errorf("%s = %#v, want %#v", field, got.Of(field), reading)
 		}
 	}
 }
@@ -349,7 +349,7 @@ func onlyNewValuesAreChanges(t *testing.T, r TwinRecord) {
 		case step.want == nil && len(step.got) == 0:
 		case step.want == nil || len(step.got) != 1 || step.got[0].Vehicle != id || step.got[0].Agency == 0 ||
 			step.got[0].Powertrain == "" ||
-			len(step.got[0].Fields) != 1 || step.got[0].Fields[telematics.SpeedKmh].Value != step.want:
+			step.got[0].Fields.Len() != 1 || step.got[0].Fields.Of(telematics.SpeedKmh).Value != step.want:
 			t.Errorf("%s: changes %+v, want %v", step.name, step.got, step.want)
 		}
 	}

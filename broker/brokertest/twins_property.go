@@ -60,7 +60,7 @@ func drawReport(t *rapid.T) telematics.Report {
 		t.Fatalf("%s: %v", message, err)
 	}
 	for _, field := range []telematics.Field{telematics.SpeedKmh, telematics.Charging, telematics.DTCs, telematics.OEMData} {
-		if rapid.Bool().Draw(t, string(field)+" is absent") {
+		if rapid.Bool().Draw(t, field.String()+" is absent") {
 			delete(report.Values, field)
 		}
 	}

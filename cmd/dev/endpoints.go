@@ -123,7 +123,7 @@ func (p endpoints) serviceReady(ctx context.Context) bool { return folder.Ready(
 func reporting(ctx context.Context, postgres *pg.DB, demo []telematics.Vehicle) bool {
 	for _, v := range demo {
 		twin, err := vehicles.New(postgres).Twin(ctx, v.ID)
-		if err != nil || twin.Unit == v.Unit && (twin.Contact.At(time.Now()) != telematics.Online || len(twin.Snapshot) == 0) {
+		if err != nil || twin.Unit == v.Unit && (twin.Contact.At(time.Now()) != telematics.Online || twin.Snapshot.Empty()) {
 			return false
 		}
 	}

@@ -124,17 +124,17 @@ func NewEvent(e telematics.Event) any {
 // newChanged returns those parts of a vehicle status whose values are new.
 func newChanged(fields telematics.Snapshot) map[string]any {
 	body := map[string]any{}
-	if reading, ok := fields[telematics.OEMData]; ok { // first: raw values may replace members
-		own, _ := reading.Value.(map[string]any)
-		maps.Copy(group(body, string(telematics.OEMData)), own)
+	if fields.Has(telematics.OEMData) { // first: raw values may replace members
+		own, _ := fields.Of(telematics.OEMData).Value.(map[string]any)
+		maps.Copy(group(body, telematics.OEMData.String()), own)
 	}
-	for field, reading := range fields {
+	for field, reading := range fields.All() {
 		switch field {
 		case telematics.OEMData:
 		case telematics.RSRP:
 			group(body, "connectivity")["signal_quality"] = telematics.SignalQuality(fields.Number(telematics.RSRP))
 		default:
-			path := strings.Split(string(field), ".")
+			path := strings.Split(field.String(), ".")
 			last := len(path) - 1
 			group(body, path[:last]...)[path[last]] = jsonValue(reading.Value)
 		}

@@ -151,7 +151,7 @@ func firmware(known telematics.Snapshot, contact telematics.Contact) *string {
 }
 
 func isFirmwareOfContact(known telematics.Snapshot, contact telematics.Contact) bool {
-	return known.Text(telematics.Firmware) == nil || contact.Firmware != "" && contact.SaidAt.After(known[telematics.Firmware].At)
+	return known.Text(telematics.Firmware) == nil || contact.Firmware != "" && contact.SaidAt.After(known.Of(telematics.Firmware).At)
 }
 
 // NewStatusMeta returns the source and the age of a vehicle status.
@@ -166,7 +166,7 @@ func NewStatusMeta(t telematics.Twin, source string) StatusMeta {
 		meta.Older[nameInStatus(field)] = Timestamp(at)
 	}
 	if isFirmwareOfContact(known, t.Contact) && !t.Contact.SaidAt.Before(times[telematics.Firmware.Section()]) {
-		delete(meta.Older, string(telematics.Firmware))
+		delete(meta.Older, telematics.Firmware.String())
 	}
 	return meta
 }
@@ -176,5 +176,5 @@ func nameInStatus(f telematics.Field) string {
 	if f == telematics.RSRP {
 		return "connectivity.signal_quality"
 	}
-	return string(f)
+	return f.String()
 }

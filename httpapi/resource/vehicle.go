@@ -127,7 +127,7 @@ type MarkerTimes struct {
 }
 
 func newMarkerTimes(known telematics.Snapshot) MarkerTimes {
-	at := func(f telematics.Field) *string { return TimestampOrNull(known[f].At) }
+	at := func(f telematics.Field) *string { return TimestampOrNull(known.Of(f).At) }
 	return MarkerTimes{
 		SpeedKmh: at(telematics.SpeedKmh), Ignition: at(telematics.Ignition), IsLocked: at(telematics.IsLocked),
 		FuelLevelPercent: at(telematics.FuelLevel), BatteryLevelPercent: at(telematics.Battery),
@@ -219,10 +219,10 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 		energy = telematics.Battery
 	}
 	valueTime := func(f telematics.Field) *string {
-		if known[f].Value == nil {
+		if known.Of(f).Value == nil {
 			return nil
 		}
-		return TimestampOrNull(known[f].At)
+		return TimestampOrNull(known.Of(f).At)
 	}
 	return Marker{
 		Record:       newRecord(t.Vehicle),
@@ -254,17 +254,17 @@ func controls(t telematics.Twin) []telematics.Action {
 // vehicle status. For fields only reported as unknown, it has no sensor.
 func signals(t telematics.Twin) []string {
 	names := []string{}
-	for field, reading := range t.Snapshot.For(t.Powertrain) {
+	for field, reading := range t.Snapshot.For(t.Powertrain).All() {
 		if !reading.Ever() || field.IsOfArrival() {
 			continue
 		}
 		switch field {
 		case telematics.RawCharging, telematics.RawDTCs:
-			names = append(names, string(telematics.OEMData)) // where they are shown
+			names = append(names, telematics.OEMData.String()) // where they are shown
 		case telematics.RSRP:
 			names = append(names, "connectivity.signal_quality") // what is made of it
 		default:
-			names = append(names, string(field))
+			names = append(names, field.String())
 		}
 	}
 	slices.Sort(names)

@@ -33,7 +33,7 @@ func (i *instance) change(car *simulator.Car, vehicle int, edit func(*simulator.
 		a := i.asAdmin(http.MethodGet, fmt.Sprintf("/api/v1/admin/vehicles/%d/status", vehicle), "")
 		for _, f := range reports {
 			want, _ := json.Marshal(report.Values[f]) // texts and numbers
-			if got, _ := json.Marshal(a.at("data." + string(f))); string(got) != string(want) {
+			if got, _ := json.Marshal(a.at("data." + f.String())); string(got) != string(want) {
 				return false
 			}
 		}

@@ -271,7 +271,7 @@ func (w *worker) reportsDone(ctx context.Context, made telematics.Command) (bool
 	}
 	locked := twin.Snapshot.Flag(telematics.IsLocked)
 	sent := made.SentAt
-	return locked != nil && !sent.IsZero() && twin.Snapshot[telematics.IsLocked].At.After(sent) && *locked == wanted, nil
+	return locked != nil && !sent.IsZero() && twin.Snapshot.Of(telematics.IsLocked).At.After(sent) && *locked == wanted, nil
 }
 
 // undo locks a vehicle that may have opened. It is ordered until the vehicle has done it.
@@ -310,7 +310,7 @@ func (w *worker) isDriven(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return isOn(twin.Snapshot) && twin.Snapshot[telematics.Ignition].At.After(w.t.Requested), nil
+	return isOn(twin.Snapshot) && twin.Snapshot.Of(telematics.Ignition).At.After(w.t.Requested), nil
 }
 
 func isOn(s telematics.Snapshot) bool {

@@ -47,7 +47,7 @@ var openings = []telematics.Field{
 var openOnes = func() string {
 	list := make([]string, len(openings))
 	for i, f := range openings {
-		_, name, _ := strings.Cut(string(f), ".")
+		_, name, _ := strings.Cut(f.String(), ".")
 		list[i] = fmt.Sprintf(`case when %s in ('open', 'partially_open', 'tilted') then '%s' end`, word(f), name)
 	}
 	return `array_remove(array[` + strings.Join(list, ", ") + `]::text[], null)`

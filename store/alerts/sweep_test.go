@@ -36,7 +36,7 @@ func (w *world) addCar(id int, values ...any) {
 // report stores fields and values as reported now.
 func (w *world) report(id int, values ...any) {
 	w.Helper()
-	s := telematics.Snapshot{}
+	s := telematics.NewSnapshot()
 	for i := 0; i < len(values); i += 2 {
 		s[values[i].(telematics.Field)] = telematics.Reading{Value: values[i+1], At: w.now}
 	}

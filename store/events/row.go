@@ -3,8 +3,6 @@ package events
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -31,7 +29,7 @@ type eventRow struct {
 	AtMS     int64                     `json:"t"`
 	Command  *eventCommandRow          `json:"c,omitempty"`
 	Fields   json.RawMessage           `json:"f,omitempty"` // of a snapshot
-	Large    []telematics.Field        `json:"l,omitempty"`
+	Large    []string                  `json:"l,omitempty"`
 	Presence telematics.PresenceStatus `json:"p,omitempty"`
 	SeenMS   int64                     `json:"s,omitempty"`
 	Alarm    *eventAlarmRow            `json:"al,omitempty"`
@@ -148,7 +146,7 @@ func encodeEvent(e *telematics.Event) ([]byte, error) {
 }
 
 func (r *eventRow) addFields(fields telematics.Snapshot) error {
-	if len(fields) == 0 {
+	if fields.Empty() {
 		return nil
 	}
 	small, large, err := bySize(fields)
@@ -180,8 +178,9 @@ func newEventCommandRow(c *telematics.Command) *eventCommandRow {
 
 // bySize separates fields that are too large for an event from the others. Only lists and objects
 // can be too large.
-func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []telematics.Field, err error) {
-	for field, reading := range fields {
+func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []string, err error) {
+	small = fields
+	for field, reading := range fields.All() {
 		switch reading.Value.(type) {
 		case []string, map[string]any:
 			text, err := json.Marshal(reading.Value)
@@ -189,16 +188,13 @@ func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []tele
 				return nil, nil, fmt.Errorf("encode %s: %w", field, err)
 			}
 			if len(text) > maxValue {
-				large = append(large, field)
+				if len(large) == 0 {
+					small = fields.Clone()
+				}
+				small[field], large = telematics.Reading{}, append(large, field.String())
 			}
 		}
 	}
-	if len(large) == 0 {
-		return fields, nil, nil
-	}
-	slices.Sort(large)
-	small = maps.Clone(fields)
-	maps.DeleteFunc(small, func(f telematics.Field, _ telematics.Reading) bool { return slices.Contains(large, f) })
 	return small, large, nil
 }
 

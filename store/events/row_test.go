@@ -29,7 +29,7 @@ func TestDecodeEvent_UnknownFieldIsLeftOut(t *testing.T) {
 		"e": `{"k":"status","v":42,"a":1,"t":1767348000000,"f":{"telemetry.speed_kmh":{"v":50,"at":1767348000000},` +
 			`"telemetry.warp":{"v":9,"at":1767348000000}}}`,
 	}}})
-	if fields := events[0].Change.Fields; events[0].Kind != telematics.StatusEvent || len(fields) != 1 ||
+	if fields := events[0].Change.Fields; events[0].Kind != telematics.StatusEvent || fields.Len() != 1 ||
 		*fields.Number(telematics.SpeedKmh) != 50 {
 		t.Errorf("decoded as %+v, want only the speed", events[0])
 	}
@@ -50,7 +50,7 @@ func TestEncodeEvent_LargeValuesAreOnlyNamed(t *testing.T) {
 	event, err := decodeEvent(string(text))
 	require.NoError(t, err)
 	if *event.Change.Fields.Number(telematics.SpeedKmh) != 50 ||
-		!reflect.DeepEqual(event.Change.Large, []telematics.Field{telematics.OEMData}) {
+		!reflect.DeepEqual(event.Change.Large, []string{telematics.OEMData.String()}) {
 		t.Errorf("decoded as %+v, want the speed, and the OEM data only named", event.Change)
 	}
 }
@@ -75,7 +75,7 @@ func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
 			ID: uuid.New(), Vehicle: 42, Action: telematics.Lock, State: telematics.Accepted, Requested: at, Deadline: at,
 		}},
 		"a status": {Kind: telematics.StatusEvent, Vehicle: 42, Agency: 7, At: at, Change: &telematics.Change{
-			Vehicle: 42, Agency: 7, Fields: telematics.Snapshot{telematics.SpeedKmh: {Value: 50.5, At: at}}, LastSeen: at,
+			Vehicle: 42, Agency: 7, Fields: telematics.Snapshot{telematics.SpeedKmh: {Value: 50.5, At: at}}.Clone(), LastSeen: at,
 		}},
 		"a presence": {
 			Kind: telematics.PresenceEvent, Vehicle: 42, At: at, Change: &telematics.Change{Vehicle: 42, Presence: telematics.Online},

@@ -47,7 +47,7 @@ type cars struct {
 }
 
 func newCars() *cars {
-	c := &cars{made: map[string]*telematics.Command{}, snapshot: telematics.Snapshot{}}
+	c := &cars{made: map[string]*telematics.Command{}, snapshot: telematics.NewSnapshot()}
 	c.report(map[telematics.Field]any{
 		telematics.Ignition: "off", telematics.Gear: "P", telematics.DoorFrontLeft: "closed", telematics.DoorTrunk: "closed",
 		telematics.IsLocked: true, telematics.MileageKm: 1000.0, telematics.Latitude: 48.12, telematics.Longitude: 11.6,

@@ -341,7 +341,7 @@ func TestWriteDue_LosesNoConcurrentWrites(t *testing.T) {
 				}
 				twin, err := twins.vehicles.Twin(t.Context(), d.id)
 				require.NoError(t, err)
-				if joined := telematics.Join(before, twin.Snapshot); len(joined) != len(twin.Snapshot) ||
+				if joined := telematics.Join(before, twin.Snapshot); joined.Len() != twin.Snapshot.Len() ||
 					!sameReadings(joined, twin.Snapshot) {
 					t.Fatalf("step %d: postgres has %v, and had %v before", n, twin.Snapshot, before)
 				}
@@ -363,12 +363,12 @@ func TestWriteDue_LosesNoConcurrentWrites(t *testing.T) {
 }
 
 func sameReadings(a, b telematics.Snapshot) bool {
-	for field, reading := range a {
-		if other, ok := b[field]; !ok || !other.At.Equal(reading.At) || !telematics.SameValue(other.Value, reading.Value) {
+	for field, reading := range a.All() {
+		if other := b.Of(field); !b.Has(field) || !other.At.Equal(reading.At) || !telematics.SameValue(other.Value, reading.Value) {
 			return false
 		}
 	}
-	return len(a) == len(b)
+	return a.Len() == b.Len()
 }
 
 // wantListed checks the mileage that an instance returns in a list, and whether it is stored.

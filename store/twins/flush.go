@@ -3,7 +3,6 @@ package twins
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -311,7 +310,7 @@ func (t *Twins) newUpdates(ctx context.Context, batch []*pending, reread bool) (
 	for i, p := range batch {
 		if s, ok := t.hot.Get(p.vehicle); ok && s.unit == p.Unit && !s.lost && !reread {
 			held[i] = s.redisState
-			held[i].snapshot = maps.Clone(s.snapshot)
+			held[i].snapshot = slices.Clone(s.snapshot)
 		} else {
 			ids = append(ids, p.vehicle)
 		}
@@ -369,7 +368,7 @@ func (t *Twins) loadStored(ctx context.Context, ids []telematics.VehicleID) map[
 // changes returns the changes to publish, with the present owners: where Redis was unavailable
 // for a while, the vehicle may belong to another agency by now.
 func (t *Twins) changes(ctx context.Context, written []update) []telematics.Change {
-	written = slices.DeleteFunc(slices.Clone(written), func(u update) bool { return len(u.changed) == 0 })
+	written = slices.DeleteFunc(slices.Clone(written), func(u update) bool { return u.changed.Empty() })
 	owners := t.owners.resolve(ctx, pg.Map(written, func(u update) telematics.Unit { return u.Unit }))
 	list := make([]telematics.Change, 0, len(written))
 	for _, u := range written {

@@ -174,7 +174,7 @@ func TestStore_ReportFromBeforeTheMoveOfItsUnitIsASignOfLife(t *testing.T) {
 		}
 		seen, err := Store(t.Context(), f.db, []delivery.Observation{{Unit: f.unit, At: now, Report: &r}})
 		twin, read := newRecord(f.db).Twin(t.Context(), 2)
-		if err != nil || read != nil || len(twin.Snapshot) != want || len(seen.Changes) != want || twin.Contact.LastSeen.IsZero() {
+		if err != nil || read != nil || twin.Snapshot.Len() != want || len(seen.Changes) != want || twin.Contact.LastSeen.IsZero() {
 			t.Errorf("a report of %s: %+v, %+v, %v, %v; want %d readings and changes", at, twin, seen, err, read, want)
 		}
 		f.exec(`delete from snapshots`)

@@ -2,7 +2,6 @@ package twins
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -89,7 +88,12 @@ func TestImport_AnotherUnitLeavesOnlyThePosition(t *testing.T) {
 		t.Helper()
 		twin, err := p.Twin(t.Context(), file.Vehicles[of].ID)
 		require.NoError(t, err)
-		return fmt.Sprint(slices.Sorted(maps.Keys(twin.Snapshot)))
+		var list []string
+		for f := range twin.Snapshot.All() {
+			list = append(list, f.String())
+		}
+		slices.Sort(list)
+		return fmt.Sprint(list)
 	}
 	all := fields(0)
 	fleet := file.Vehicles

@@ -59,8 +59,12 @@ func (o observation) merge(other observation) observation {
 // since returns an observation of a unit that was not looked up without what it reported of the
 // time before it or its vehicle was moved.
 func (o observation) since(moved time.Time) observation {
-	o.Observation, o.readings = owner{movedAt: moved}.of(o.Observation), maps.Clone(o.readings)
-	maps.DeleteFunc(o.readings, func(_ telematics.Field, r telematics.Reading) bool { return r.At.Before(moved) })
+	o.Observation, o.readings = owner{movedAt: moved}.of(o.Observation), slices.Clone(o.readings)
+	for field, reading := range o.readings.All() {
+		if reading.At.Before(moved) {
+			o.readings[field] = telematics.Reading{}
+		}
+	}
 	if o.alarmed.Before(moved) {
 		o.alarms = nil
 	}
@@ -306,7 +310,7 @@ func (u *observedUnit) observe(o observation) {
 	u.observed, u.heard = true, u.heard || contact.LastSeen.After(u.contact.LastSeen)
 	u.contact, u.change.LastSeen = contact, contact.LastSeen
 	switch {
-	case len(o.readings) == 0:
+	case o.readings.Empty():
 	case before == nil:
 		u.snapshot, u.newer = o.readings, true // nothing modifies the readings any more
 	default:
@@ -317,9 +321,9 @@ func (u *observedUnit) observe(o observation) {
 
 // differ reports whether a snapshot has other readings than one that it was made from.
 func differ(joined, from telematics.Snapshot) bool {
-	for field, reading := range joined {
-		r, ok := from[field]
-		if !ok || !r.At.Equal(reading.At) || r.Once != reading.Once || !telematics.SameValue(r.Value, reading.Value) {
+	for field, reading := range joined.All() {
+		r := from.Of(field)
+		if !from.Has(field) || !r.At.Equal(reading.At) || r.Once != reading.Once || !telematics.SameValue(r.Value, reading.Value) {
 			return true
 		}
 	}

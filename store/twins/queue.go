@@ -79,36 +79,32 @@ func (p *pending) observe(o delivery.Observation, owner owner, waiter chan<- boo
 		return
 	}
 	p.gather()
-	for field, reading := range o.Report.Readings() {
-		p.readings.KeepNewer(field, reading)
-	}
+	p.readings.Keep(o.Report.Readings())
 }
 
 // gather merges the only report into the readings.
 func (p *pending) gather() {
 	if p.readings == nil {
-		p.readings = telematics.Snapshot{}
+		p.readings = telematics.NewSnapshot()
 	}
-	for field, reading := range p.all() {
-		p.readings.KeepNewer(field, reading)
+	if p.only != nil {
+		p.readings.Keep(p.only.Readings())
+		p.only = nil
 	}
-	p.only = nil
 }
 
 // all returns all readings.
 func (p *pending) all() iter.Seq2[telematics.Field, telematics.Reading] {
-	if p.only != nil && len(p.readings) == 0 {
+	if p.only != nil {
 		return p.only.Readings()
 	}
-	return maps.All(p.readings)
+	return p.readings.All()
 }
 
 // join merges what was observed of the same unit later.
 func (p *pending) join(newer *pending) {
 	p.gather()
-	for field, reading := range newer.all() {
-		p.readings.KeepNewer(field, reading)
-	}
+	p.readings.Keep(newer.all())
 	if newer.At.After(p.At) {
 		p.At = newer.At
 	}
@@ -163,9 +159,7 @@ func (q *queue) restore(s *hotState) {
 	p := q.of(s.owner.vehicle, s.unit)
 	p.observe(delivery.Observation{Unit: s.unit, At: s.seen}, s.owner, nil)
 	p.gather()
-	for field, reading := range s.snapshot {
-		p.readings.KeepNewer(field, reading)
-	}
+	p.readings.Keep(s.snapshot.All())
 	q.added.set()
 }
 
@@ -239,7 +233,7 @@ func (q *queue) find(vehicle telematics.VehicleID) (s redisState, found bool) {
 			continue
 		}
 		if s.unit != p.Unit {
-			s = redisState{unit: p.Unit, snapshot: telematics.Snapshot{}}
+			s = redisState{unit: p.Unit, snapshot: telematics.NewSnapshot()}
 		}
 		s.merge(p.At, p.all())
 		found = true
@@ -277,7 +271,8 @@ func (q *queue) observation(p *pending) (observation, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	o := p.observation
-	o.readings = maps.Collect(p.all())
+	o.readings = telematics.NewSnapshot()
+	o.readings.Keep(p.all())
 	return o, p.observed
 }
 

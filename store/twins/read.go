@@ -2,7 +2,7 @@ package twins
 
 import (
 	"context"
-	"maps"
+	"slices"
 	"time"
 
 	"motorpool/store/pg"
@@ -63,7 +63,7 @@ func (t *Twins) read(ctx context.Context, id telematics.VehicleID) (twin telemat
 		return telematics.Twin{}, nil, found.err
 	}
 	twin = found.twin
-	twin.Snapshot = maps.Clone(twin.Snapshot)
+	twin.Snapshot = slices.Clone(twin.Snapshot)
 	if t.join(&twin, own, shared); twin.Unstored {
 		less = &found.twin
 	}
@@ -103,7 +103,7 @@ func (t *Twins) ownStates(ids ...telematics.VehicleID) map[telematics.VehicleID]
 		case !found && isHot:
 			s = hot.redisState // which join does not change
 		case found && isHot && s.unit == hot.unit:
-			s.merge(hot.seen, maps.All(hot.snapshot))
+			s.merge(hot.seen, hot.snapshot.All())
 		}
 		if found || isHot {
 			own[id] = s
@@ -122,9 +122,9 @@ func (t *Twins) join(twin *telematics.Twin, own, shared map[telematics.VehicleID
 		}
 		twin.Unstored = twin.Unstored || s.seen.After(twin.Contact.LastSeen)
 		twin.Contact = twin.Contact.Heard(s.seen)
-		for field, reading := range s.snapshot {
+		for field, reading := range s.snapshot.All() {
 			if twin.Snapshot == nil {
-				twin.Snapshot = telematics.Snapshot{}
+				twin.Snapshot = telematics.NewSnapshot()
 			}
 			newer, _ := twin.Snapshot.KeepNewer(field, reading) // no other reader has this snapshot
 			twin.Unstored = twin.Unstored || newer

@@ -55,9 +55,7 @@ func (s *redisState) merge(seen time.Time, readings iter.Seq2[telematics.Field, 
 	if seen.After(s.seen) {
 		s.seen = seen
 	}
-	for field, reading := range readings {
-		s.snapshot.KeepNewer(field, reading)
-	}
+	s.snapshot.Keep(readings)
 }
 
 // outcome is the result of an update.
@@ -339,7 +337,7 @@ func decodeState(hash map[string]string) redisState {
 			_ = r.read(place, row)
 		}
 	}
-	s.snapshot = r.snapshot()
+	s.snapshot = r.snapshot
 	return s
 }
 

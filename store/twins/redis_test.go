@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,7 +21,7 @@ import (
 // sectionsIn returns the sections with readings in a snapshot.
 func sectionsIn(s telematics.Snapshot) (places []int) {
 	for place, fields := range fieldsOf {
-		if slices.ContainsFunc(fields, func(f telematics.Field) bool { _, ok := s[f]; return ok }) {
+		if slices.ContainsFunc(fields, s.Has) {
 			places = append(places, place)
 		}
 	}
@@ -85,7 +84,7 @@ func TestFlushRedis_PublishesAStoredChangeWhoseReplyWasLost(t *testing.T) {
 			breaks.on = false
 			twins.flushRedis(t.Context(), published.publish)
 			changes := published.take()
-			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 2.0 {
+			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields.Of(telematics.MileageKm).Value != 2.0 {
 				t.Errorf("published %+v, want the vehicle's mileage", changes)
 			}
 			twins.flushRedis(t.Context(), published.publish)
@@ -215,7 +214,8 @@ func TestFlushRedis_PublishesAChangeThatPostgresHasAlready(t *testing.T) {
 	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
 	flushedToPostgres(t.Context(), twins)
 	twins.flushRedis(t.Context(), published.publish)
-	if changes := published.take(); len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 7.0 {
+	if changes := published.take(); len(changes) != 1 || changes[0].Vehicle != id ||
+		changes[0].Fields.Of(telematics.MileageKm).Value != 7.0 {
 		t.Errorf("published %+v, want the vehicle's mileage", changes)
 	}
 }
@@ -253,7 +253,7 @@ func TestFlushRedis_OneOfTwoInstancesPublishesAChangeThatPostgresHasAlready(t *t
 				twins.flushRedis(t.Context(), published.publish)
 			}
 			changes := published.take()
-			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields[telematics.MileageKm].Value != 7.0 {
+			if len(changes) != 1 || changes[0].Vehicle != id || changes[0].Fields.Of(telematics.MileageKm).Value != 7.0 {
 				t.Errorf("published %+v, want the vehicle's mileage once", changes)
 			}
 		})
@@ -274,7 +274,7 @@ func TestFlushRedis_StateLostByRedisIsNotPublishedAgain(t *testing.T) {
 	var published publishedChanges
 	there.flushRedis(t.Context(), published.publish)
 	for _, change := range published.take() {
-		if _, ok := change.Fields[telematics.MileageKm]; ok {
+		if change.Fields.Has(telematics.MileageKm) {
 			t.Errorf("published again: %+v", change)
 		}
 	}
@@ -293,7 +293,7 @@ func TestFlushPostgres_LeavesRemainingStatesToTheLastFlush(t *testing.T) {
 	assert.Equal(t, len(twins.queue.owed()), 1, "vehicles are not flushed to postgres")
 	twins.flushPostgres(t.Context(), 1, nil)
 	kept, err := twins.vehicles.Twin(t.Context(), id)
-	if err != nil || kept.Snapshot[telematics.MileageKm].Value != 7.0 || twins.queue.size() != 0 {
+	if err != nil || kept.Snapshot.Of(telematics.MileageKm).Value != 7.0 || twins.queue.size() != 0 {
 		t.Errorf("postgres has %v, %v; want mileage 7", kept.Snapshot, err)
 	}
 }
@@ -328,9 +328,9 @@ func TestRedis_ASectionIsReadAsItWasWritten(t *testing.T) {
 			if err != nil || !json.Valid(row) {
 				t.Fatalf("%s: %v", row, err)
 			}
-			got := telematics.Snapshot{}
+			got := telematics.NewSnapshot()
 			err = decodeSection(got, sections[0], string(row))
-			if err != nil || !reflect.DeepEqual(got, s) {
+			if err != nil || !reflect.DeepEqual(got, s.Clone()) {
 				t.Errorf("%s\n got %v, %v\nwant %v", row, got, err, s)
 			}
 		})
@@ -362,10 +362,10 @@ func TestDecodeSection_ReadsWhatOtherVersionsWrite(t *testing.T) {
 		"a time that is a text":  `{"v":{"gear":"D"},"at":"now"}`,
 		"values that are a list": `{"at":1700000000000,"v":["gear"]}`,
 	} {
-		got := telematics.Snapshot{}
+		got := telematics.NewSnapshot()
 		err := decodeSection(got, telemetry, text)
-		if wantErr := !strings.Contains(text, "48.5"); (err != nil) != wantErr || wantErr && len(got) > 0 || !wantErr &&
-			!reflect.DeepEqual(got, want) {
+		if wantErr := !strings.Contains(text, "48.5"); (err != nil) != wantErr || wantErr && !got.Empty() || !wantErr &&
+			!reflect.DeepEqual(got, want.Clone()) {
 			t.Errorf("%s: %s\n got %v, %v\nwant %v", name, text, got, err, want)
 		}
 	}
@@ -421,6 +421,6 @@ func decodeSection(s telematics.Snapshot, section int, text string) error {
 	r := newSectionReader()
 	defer r.close()
 	err := r.read(section, text)
-	maps.Copy(s, r.snapshot())
+	s.Keep(r.snapshot.All())
 	return err
 }

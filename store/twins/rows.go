@@ -1,6 +1,7 @@
 package twins
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -70,7 +71,7 @@ func selectLocked(ctx context.Context, tx pg.Tx, missing []string) (locked []tel
 func readSnapshots(ctx context.Context, tx pg.Tx, units map[telematics.Unit]*observedUnit, observations []observation) error {
 	bases := make(map[*observedUnit]base, len(observations)) // presence alone changes no snapshot
 	for _, o := range observations {
-		if unit := units[o.Unit]; len(o.readings) > 0 {
+		if unit := units[o.Unit]; !o.readings.Empty() {
 			bases[unit] = o.base
 		}
 	}
@@ -201,24 +202,27 @@ func writeContacts(ctx context.Context, tx pg.Tx, rows []unitRow) error {
 	return err
 }
 
-// writeSnapshots inserts or replaces snapshots, and notes their new versions.
+// writeSnapshots inserts or replaces snapshots, and notes their new versions. They are the lines of
+// one text, since JSON escapes line breaks: in an array each quote would be escaped, which costs
+// both sides twice the time.
 func writeSnapshots(ctx context.Context, tx pg.Tx, rows []snapshotRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
 	slices.SortFunc(rows, func(a, b snapshotRow) int { return cmp.Compare(a.of.change.Vehicle, b.of.change.Vehicle) })
-	ids, fields := make([]int64, len(rows)), make([]string, len(rows))
+	ids, fields := make([]int64, len(rows)), make([][]byte, len(rows))
 	byVehicle := make(map[telematics.VehicleID]*observedUnit, len(rows))
 	for i, row := range rows {
-		ids[i], fields[i] = int64(row.of.change.Vehicle), string(row.fields)
+		ids[i], fields[i] = int64(row.of.change.Vehicle), row.fields
 		byVehicle[row.of.change.Vehicle] = row.of
 	}
 	return tx.Each(ctx, `
 		insert into snapshots (vehicle_id, fields, updated_at)
-		select vehicle_id, fields, clock_timestamp() from unnest($1::bigint[], $2::jsonb[]) as n (vehicle_id, fields)
+		select vehicle_id, fields::jsonb, clock_timestamp()
+		from unnest($1::bigint[], string_to_array($2, e'\n')) as n (vehicle_id, fields)
 		on conflict (vehicle_id) do update set fields = excluded.fields, updated_at = excluded.updated_at
 		returning vehicle_id, updated_at`,
-		[]any{pq.Array(ids), pq.Array(fields)}, func(written *sql.Rows) error {
+		[]any{pq.Array(ids), string(bytes.Join(fields, []byte{'\n'}))}, func(written *sql.Rows) error {
 			var id telematics.VehicleID
 			var at time.Time
 			err := written.Scan(&id, &at)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,26 +32,23 @@ const (
 )
 
 // Sections are known by their places in telematics.Sections, and tokenOf has the names of their
-// tokens in Redis. fieldsOf lists the fields of each section, in a fixed order. nameOf is the name
-// of a field within its section, which is empty for a section that is itself a field; placesOf are
-// the places of those names in fieldsOf.
+// tokens in Redis. fieldsOf lists the fields of each section; named finds them by name. nameOf is
+// the name of a field within its section, which is empty for a section that is itself a field.
 var (
-	tokenOf   = make([]string, len(telematics.Sections))
-	fieldsOf  = make([][]telematics.Field, len(telematics.Sections))
-	placesOf  = make([]map[string]int, len(telematics.Sections))
-	sectionOf = map[telematics.Field]int{}
-	nameOf    = map[telematics.Field]string{}
+	tokenOf  = make([]string, len(telematics.Sections))
+	fieldsOf = make([][]telematics.Field, len(telematics.Sections))
+	named    = make([]map[string]telematics.Field, len(telematics.Sections))
+	nameOf   = make([]string, len(telematics.NewSnapshot()))
 )
 
 func init() {
 	for place, section := range telematics.Sections {
-		tokenOf[place], placesOf[place] = "at:"+section, map[string]int{}
+		tokenOf[place], named[place] = "at:"+section, map[string]telematics.Field{}
 	}
 	for _, field := range telematics.Fields {
-		section := slices.Index(telematics.Sections, field.Section())
-		name := strings.TrimPrefix(strings.TrimPrefix(string(field), field.Section()), ".")
-		sectionOf[field], nameOf[field] = section, name
-		placesOf[section][name] = len(fieldsOf[section])
+		section := field.SectionPlace()
+		name := strings.TrimPrefix(strings.TrimPrefix(field.String(), field.Section()), ".")
+		nameOf[field], named[section][name] = name, field
 		fieldsOf[section] = append(fieldsOf[section], field)
 	}
 }
@@ -60,8 +56,8 @@ func init() {
 func encodeSection(section int, s telematics.Snapshot) ([]byte, error) {
 	var newest time.Time
 	for _, field := range fieldsOf[section] {
-		if r, ok := s[field]; ok && r.At.After(newest) {
-			newest = r.At
+		if at := s.Of(field).At; at.After(newest) {
+			newest = at
 		}
 	}
 	w := vehicles.NewJSONWriter()
@@ -71,8 +67,8 @@ func encodeSection(section int, s telematics.Snapshot) ([]byte, error) {
 	)
 	var older, once, undated []telematics.Field
 	for _, field := range fieldsOf[section] {
-		reading, ok := s[field]
-		if !ok {
+		reading := s.Of(field)
+		if !s.Has(field) {
 			continue
 		}
 		w.Add(jsontext.String(nameOf[field]))
@@ -110,71 +106,49 @@ func encodeSection(section int, s telematics.Snapshot) ([]byte, error) {
 	return text, nil
 }
 
-// sectionReader reads the texts of sections. Readers are pooled, so that a section costs no more
-// memory than its readings.
+// sectionReader reads the texts of sections into a snapshot. Readers are pooled, so that a section
+// costs no more memory than its readings.
 type sectionReader struct {
 	text     bytes.Buffer
 	tokens   *jsontext.Decoder
-	readings [][]placedReading // by section, and by the field's place in it
-	count    int               // of those that are there
-}
-
-type placedReading struct {
-	telematics.Reading
-	there bool
+	snapshot telematics.Snapshot
+	valid    []bool // fields with a valid value, or null
 }
 
 var sectionReaders = sync.Pool{New: func() any {
-	r := &sectionReader{tokens: jsontext.NewDecoder(&bytes.Buffer{}), readings: make([][]placedReading, len(fieldsOf))}
-	for section, fields := range fieldsOf {
-		r.readings[section] = make([]placedReading, len(fields))
-	}
-	return r
+	return &sectionReader{tokens: jsontext.NewDecoder(&bytes.Buffer{}), valid: make([]bool, len(nameOf))}
 }}
 
-func newSectionReader() *sectionReader { return sectionReaders.Get().(*sectionReader) }
-
-// close clears the reader and returns it to the pool.
-func (r *sectionReader) close() {
-	for _, readings := range r.readings {
-		clear(readings)
-	}
-	r.count = 0
-	sectionReaders.Put(r)
+func newSectionReader() *sectionReader {
+	r := sectionReaders.Get().(*sectionReader)
+	r.snapshot = telematics.NewSnapshot()
+	return r
 }
 
-// snapshot returns what was read.
-func (r *sectionReader) snapshot() telematics.Snapshot {
-	s := make(telematics.Snapshot, r.count)
-	for section, readings := range r.readings {
-		for i := range readings {
-			if readings[i].there {
-				s[fieldsOf[section][i]] = readings[i].Reading
-			}
-		}
-	}
-	return s
+// close returns the reader to the pool, without its snapshot.
+func (r *sectionReader) close() {
+	r.snapshot = nil
+	clear(r.valid)
+	sectionReaders.Put(r)
 }
 
 // read reads a section, all of it or, with an error, nothing. It leaves out fields that this
 // version of the program does not have.
 func (r *sectionReader) read(section int, text string) error {
-	readings := r.readings[section]
 	r.text.Reset()
 	r.text.WriteString(text)
 	r.tokens.Reset(&r.text, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	newest, err := r.members(section)
-	if err != nil {
-		clear(readings)
-		return fmt.Errorf("decode section %s: %w", telematics.Sections[section], err)
+	for _, field := range fieldsOf[section] {
+		switch reading := &r.snapshot[field]; {
+		case err != nil || !r.valid[field]:
+			*reading = telematics.Reading{}
+		case reading.At.IsZero():
+			reading.At = newest
+		}
 	}
-	for i := range readings {
-		if readings[i].At.IsZero() {
-			readings[i].At = newest
-		}
-		if readings[i].there {
-			r.count++
-		}
+	if err != nil {
+		return fmt.Errorf("decode section %s: %w", telematics.Sections[section], err)
 	}
 	return nil
 }
@@ -185,21 +159,21 @@ func (r *sectionReader) members(section int) (newest time.Time, err error) {
 		case atMember:
 			return r.time(&newest)
 		case valuesMember:
-			return r.fields(section, func(reading *placedReading, field telematics.Field) error {
+			return r.fields(section, func(field telematics.Field) error {
 				raw, err := r.tokens.ReadValue()
 				if err != nil {
 					return err
 				}
-				value, err := field.Parser()(json.RawMessage(raw)) // it is valid JSON
-				reading.Value, reading.there = value, err == nil
+				value, err := field.Parse(json.RawMessage(raw)) // it is valid JSON
+				r.snapshot[field].Value, r.valid[field] = value, err == nil
 				return nil
 			})
 		case olderMember:
-			return r.fields(section, func(reading *placedReading, _ telematics.Field) error { return r.time(&reading.At) })
+			return r.fields(section, func(field telematics.Field) error { return r.time(&r.snapshot[field].At) })
 		case onceMember:
-			return r.fields(section, func(reading *placedReading, _ telematics.Field) error { return r.flag(&reading.Once) })
+			return r.fields(section, func(field telematics.Field) error { return r.flag(&r.snapshot[field].Once) })
 		case undatedMember:
-			return r.fields(section, func(reading *placedReading, _ telematics.Field) error { return r.flag(&reading.Undated) })
+			return r.fields(section, func(field telematics.Field) error { return r.flag(&r.snapshot[field].Undated) })
 		}
 		return r.tokens.SkipValue()
 	})
@@ -227,11 +201,11 @@ func (r *sectionReader) object(member func(name []byte) error) error {
 	return err
 }
 
-// fields calls read for each member that is named like a field of the section, with its reading.
-func (r *sectionReader) fields(section int, read func(*placedReading, telematics.Field) error) error {
+// fields calls read for each member that is named like a field of the section.
+func (r *sectionReader) fields(section int, read func(telematics.Field) error) error {
 	return r.object(func(name []byte) error {
-		if place, known := placesOf[section][string(name)]; known {
-			return read(&r.readings[section][place], fieldsOf[section][place])
+		if field, known := named[section][string(name)]; known {
+			return read(field)
 		}
 		return r.tokens.SkipValue()
 	})

@@ -75,7 +75,7 @@ const (
 	// Half: more states are read from Redis for each report; double: more memory for states that
 	// another instance changes meanwhile.
 	hotWithin = 10 * time.Second
-	// States of those vehicles, at about 4 KB. Half: states of a larger fleet are read again.
+	// States of those vehicles, at about 3 KB. Half: states of a larger fleet are read again.
 	hotStates = 1 << 16
 	// Units that could not be looked up. Half: a larger fleet loses reports while Postgres is
 	// unavailable.

@@ -45,34 +45,34 @@ type update struct {
 // this instance publishes them. But Redis expires the state of a vehicle that is silent for long,
 // and all of that was published.
 func newUpdate(p *pending, held redisState, kept *hotState, inPostgres *storedTwin, token string) (update, error) {
-	u := update{pending: p, held: held, after: held.snapshot, token: token, changed: telematics.Snapshot{}}
+	u := update{pending: p, held: held, after: held.snapshot, token: token, changed: telematics.NewSnapshot()}
 	if u.after == nil {
-		u.after = make(telematics.Snapshot, len(telematics.Fields))
+		u.after = telematics.NewSnapshot()
 	}
 	u.rows = make([][]byte, len(telematics.Sections))
 	touched := make([]bool, len(telematics.Sections))
 	keep := func(field telematics.Field, reading telematics.Reading) (changed bool) {
 		newer, changed := u.after.KeepNewer(field, reading)
-		touched[sectionOf[field]] = touched[sectionOf[field]] || newer
+		touched[field.SectionPlace()] = touched[field.SectionPlace()] || newer
 		return changed && !field.IsOfArrival()
 	}
 	if kept != nil {
-		for field, reading := range kept.snapshot {
+		for field, reading := range kept.snapshot.All() {
 			keep(field, reading)
 		}
 		u.dueNow = slices.Contains(touched, true)
 	}
 	if inPostgres != nil {
 		u.base, u.before, u.offline = inPostgres.base, inPostgres.seen, inPostgres.offline
-		for field, reading := range inPostgres.snapshot {
-			wasPublished := held.token(sectionOf[field]) == "" && p.At.Sub(reading.At) > stateTTL
+		for field, reading := range inPostgres.snapshot.All() {
+			wasPublished := held.token(field.SectionPlace()) == "" && p.At.Sub(reading.At) > stateTTL
 			if keep(field, reading) && !wasPublished {
 				u.changed[field] = reading
 			}
 		}
 	}
-	for field, reading := range p.attempt.changed {
-		if held.token(sectionOf[field]) == p.attempt.token {
+	for field, reading := range p.attempt.changed.All() {
+		if held.token(field.SectionPlace()) == p.attempt.token {
 			u.changed[field] = reading
 		}
 	}

@@ -61,13 +61,13 @@ func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 			energy = telematics.Battery
 		}
 		if want.Energy = known.Number(energy); want.Energy != nil {
-			want.EnergyAt = known[energy].At
+			want.EnergyAt = known.Of(energy).At
 		}
 		if want.Locked != nil {
-			want.LockedAt = known[telematics.IsLocked].At
+			want.LockedAt = known.Of(telematics.IsLocked).At
 		}
 		if status := known.Text(telematics.Charging); status != nil {
-			want.Charging, want.ChargingAt = new(*status == "charging"), known[telematics.Charging].At
+			want.Charging, want.ChargingAt = new(*status == "charging"), known.Of(telematics.Charging).At
 		}
 		if got, want := describe(m), describe(want); got != want {
 			t.Errorf("marker %s, want %s", got, want)

@@ -15,12 +15,8 @@ import (
 func EncodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
 	w := NewJSONWriter()
 	w.Add(jsontext.BeginObject)
-	for _, field := range telematics.Fields {
-		reading, ok := s[field]
-		if !ok {
-			continue
-		}
-		w.Add(jsontext.String(string(field)), jsontext.BeginObject, jsontext.String("v"))
+	for field, reading := range s.All() {
+		w.Add(jsontext.String(field.String()), jsontext.BeginObject, jsontext.String("v"))
 		w.AddValue(reading.Value)
 		w.Add(jsontext.String("at"), jsontext.Int(reading.At.UnixMilli()))
 		if reading.Once {

@@ -94,7 +94,7 @@ const (
 var (
 	instant = fmt.Sprintf("$%d::timestamptz", nowParameter)
 	lately  = instant + ` - ` + pg.Interval(telematics.UnitHealthFor)
-	rsrp    = `s.fields->'` + string(telematics.RSRP) + `'`
+	rsrp    = `s.fields->'` + telematics.RSRP.String() + `'`
 	// rejections are commands that units rejected. A unit does not remember some: their outcome is
 	// unknown.
 	rejections = `c.state in ('rejected', 'unknown') and c.reason <> '' and c.id >= command_id_at(` + lately + `)`
@@ -150,7 +150,7 @@ func unitsStatement(wanted telematics.UnitProblem) string {
 			and ($%[2]d::text = '' or $%[2]d = `+Connectivity(instant, fmt.Sprintf("$%d", onlineForParameter))+`)
 			and ($%[3]d::text = '' or u.serial ilike $%[3]d or `+foundIn(`split_part(`+vehicleSearch+`, chr(10), 1)`, `$%[6]d`)+
 		` or u.firmware ilike $%[3]d
-				or exists (select from snapshots s where s.vehicle_id = v.id and s.fields->'`+string(telematics.Firmware)+
+				or exists (select from snapshots s where s.vehicle_id = v.id and s.fields->'`+telematics.Firmware.String()+
 		`'->>'v' ilike $%[3]d))
 			and ($%[4]d::bigint = 0 or v.id < $%[4]d)`+troubled+`
 		order by v.id desc
@@ -167,7 +167,7 @@ func unitsStatement(wanted telematics.UnitProblem) string {
 	)
 	select v.id, v.agency_id, v.plate_number, u.serial, u.protocol, `+ContactColumns+`,
 		jsonb_strip_nulls(jsonb_build_object(
-			'`+string(telematics.RSRP)+`', `+rsrp+`, '`+string(telematics.Firmware)+`', s.fields->'`+string(telematics.Firmware)+
+			'`+telematics.RSRP.String()+`', `+rsrp+`, '`+telematics.Firmware.String()+`', s.fields->'`+telematics.Firmware.String()+
 		`')) as fields,
 		c.ahead_ms, c.at as clock_at, coalesce(counted.reconnects, 0) as reconnects, counted.rejects, rejected.commands,
 		array_remove(array[`+strings.Join(has, ", ")+`], null) as problems

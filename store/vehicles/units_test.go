@@ -113,7 +113,7 @@ func TestListUnits_ReturnsTheHealthOfUnits(t *testing.T) {
 	if c := u.Contact; c.Status != telematics.Online || c.Firmware != "3.1.1" || !slices.Equal(c.Keys, []string{"k1"}) {
 		t.Errorf("contact %+v, want online with its firmware and key", c)
 	}
-	if rsrp := u.Snapshot.Number(telematics.RSRP); rsrp == nil || *rsrp != -109 || len(u.Snapshot) != 1 {
+	if rsrp := u.Snapshot.Number(telematics.RSRP); rsrp == nil || *rsrp != -109 || u.Snapshot.Len() != 1 {
 		t.Errorf("snapshot %+v, want only the signal strength", u.Snapshot)
 	}
 	if u.Clock == nil || u.Clock.Ahead != -1500*time.Millisecond || !u.Clock.At.Equal(now) {
@@ -131,7 +131,7 @@ func TestListUnits_ReturnsTheHealthOfUnits(t *testing.T) {
 		t.Errorf("rejected commands %+v, want two with the state conflict", u.Commands)
 	}
 	assert.EqualSlices(t, u.Problems, []telematics.UnitProblem{telematics.RejectedReports}, "problems")
-	if u := units[0]; u.Clock != nil || u.Rejects != nil || u.Commands != nil || u.Problems != nil || len(u.Snapshot) != 0 {
+	if u := units[0]; u.Clock != nil || u.Rejects != nil || u.Commands != nil || u.Problems != nil || u.Snapshot.Len() != 0 {
 		t.Errorf("the other unit: %+v, want no health", u)
 	}
 	var strays int

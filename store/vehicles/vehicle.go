@@ -203,13 +203,17 @@ func DecodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 	if fields == nil {
 		return nil, nil
 	}
-	var rows map[telematics.Field]readingRow
+	var rows map[string]readingRow
 	if err := json.Unmarshal(fields, &rows); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
-	snapshot := make(telematics.Snapshot, len(rows))
-	for field, row := range rows {
-		if v, err := telematics.ParseValue(field, row.Value); err == nil {
+	snapshot := telematics.NewSnapshot()
+	for name, row := range rows {
+		field, known := telematics.FieldOf(name)
+		if !known {
+			continue
+		}
+		if v, err := field.Parse(row.Value); err == nil {
 			snapshot[field] = telematics.Reading{Value: v, At: time.UnixMilli(row.AtMS).UTC(), Once: row.Once, Undated: row.Undated}
 		}
 	}

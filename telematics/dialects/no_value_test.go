@@ -264,10 +264,10 @@ func TestSigns_FieldWithoutAValueNowHasNone(t *testing.T) {
 				if _, same := want.(before); same {
 					want = had[field].Value
 				}
-				if had[field].Value == nil || !reflect.DeepEqual(has[field].Value, want) {
+				if had[field].Value == nil || !reflect.DeepEqual(has.Of(field).Value, want) {
 					t.Errorf(
 						"%s, %s: %v after %s is %v after %s, want %v", protocol, field, had[field].Value, s.before,
-						has[field].Value, s.sign, want,
+						has.Of(field).Value, s.sign, want,
 					)
 				}
 			}
@@ -281,10 +281,10 @@ func v1Message(t *testing.T, f telematics.Field, value string, at time.Time) str
 	t.Helper()
 	place := map[telematics.Field]string{
 		telematics.Latitude: "location", telematics.Longitude: "location", telematics.LocatedAt: "location",
-		telematics.RawCharging: string(telematics.Charging), telematics.RawDTCs: string(telematics.DTCs),
+		telematics.RawCharging: telematics.Charging.String(), telematics.RawDTCs: telematics.DTCs.String(),
 	}[f]
 	if place == "" {
-		place = string(f)
+		place = f.String()
 	}
 	var message any = json.RawMessage(value)
 	names := strings.Split(place, ".")

@@ -228,7 +228,7 @@ func (d *recordDecoder) set(id string, f telematics.Field, value any) {
 		d.drop(id, telematics.WrongType, err.Error())
 		return
 	}
-	parsed, err := f.Parser()(raw)
+	parsed, err := f.Parse(raw)
 	if err != nil {
 		d.drop(id, telematics.FaultOf(err), err.Error())
 		return

@@ -40,12 +40,12 @@ func checkDropped(t *testing.T, dropped []telematics.Dropped) {
 func checkNothingVanished(t *testing.T, said map[string]any, r telematics.Report, dropped []telematics.Dropped) {
 	t.Helper()
 	for _, field := range telematics.Fields {
-		if field.IsRaw() || !saysField(said, strings.Split(string(field), ".")) {
+		if field.IsRaw() || !saysField(said, strings.Split(field.String(), ".")) {
 			continue
 		}
 		_, taken := r.Values[field]
 		reported := slices.ContainsFunc(dropped, func(d telematics.Dropped) bool {
-			return d.Field == string(field) || strings.HasPrefix(string(field), d.Field+".")
+			return d.Field == field.String() || strings.HasPrefix(field.String(), d.Field+".")
 		})
 		if !taken && !reported {
 			t.Errorf("%s is neither accepted nor dropped; dropped %v", field, dropped)

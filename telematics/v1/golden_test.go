@@ -67,7 +67,8 @@ func TestDecodeAnswer_InvalidTraceIsDroppedAndTheAnswerKept(t *testing.T) {
 
 func TestGoldenReports_AreDecodedAndEncodedByteForByte(t *testing.T) {
 	full := telematics.Report{At: now, Values: map[telematics.Field]any{telematics.RSRP: -97.0}}
-	for field, c := range interfaceFields {
+	for name, c := range interfaceFields {
+		field, _ := telematics.FieldOf(name)
 		full.Values[field] = c.want
 	}
 	for file, want := range map[string]telematics.Report{

@@ -109,15 +109,16 @@ func drawReport(t *rapid.T) telematics.Report {
 	}).Draw(t, "at")}
 	said := slices.Sorted(maps.Keys(interfaceFields))
 	if !rapid.Bool().Draw(t, "whole") {
-		said = rapid.SliceOfNDistinct(rapid.SampledFrom(said), 0, 5, rapid.ID[telematics.Field]).Draw(t, "fields")
+		said = rapid.SliceOfNDistinct(rapid.SampledFrom(said), 0, 5, rapid.ID[string]).Draw(t, "fields")
 	}
-	for _, field := range said {
-		section, name, _ := strings.Cut(string(field), ".")
+	for _, text := range said {
+		field, _ := telematics.FieldOf(text)
+		section, name, _ := strings.Cut(text, ".")
 		within := inside(message, section)
 		if group, member, ok := strings.Cut(name, "."); ok {
 			within, name = inside(within, group), member
 		}
-		value := json.RawMessage(rapid.SampledFrom(valuesOf(field)).Draw(t, string(field)))
+		value := json.RawMessage(rapid.SampledFrom(valuesOf(field)).Draw(t, text))
 		if name == "" { // oem_data
 			within, name = message, section
 		}
@@ -148,8 +149,8 @@ func inside(object map[string]any, name string) map[string]any {
 
 // valuesOf lists values that units send in a field; some are invalid.
 func valuesOf(field telematics.Field) []string {
-	values := []string{interfaceFields[field].json, `null`}
-	switch interfaceFields[field].want.(type) {
+	values := []string{interfaceFields[field.String()].json, `null`}
+	switch interfaceFields[field.String()].want.(type) {
 	case float64:
 		values = append(values, `0`, `-0`, `1`, `1e9`)
 	case bool:
@@ -173,7 +174,7 @@ func valuesOf(field telematics.Field) []string {
 // encoded returns a snapshot's readings in the form in which they are stored.
 func encoded(s telematics.Snapshot) map[telematics.Field]string {
 	texts := map[telematics.Field]string{}
-	for field, reading := range s {
+	for field, reading := range s.All() {
 		texts[field] = fmt.Sprintf("%s at %s", encode(reading.Value), telematics.FormatTime(reading.At))
 	}
 	return texts

@@ -73,18 +73,18 @@ func (d *reportDecoder) time(raw []byte, received time.Time) {
 // place reads the value found at a place: that of a field, or one where an object is expected.
 func (d *reportDecoder) place(p *place, raw []byte) {
 	switch {
-	case p.parse != nil:
-		value, err := p.parse(raw)
+	case p.field != 0:
+		value, err := p.field.Parse(raw)
 		if err != nil {
-			d.reject(telematics.Field(p.path), raw, err)
+			d.reject(p.field, raw, err)
 			return
 		}
-		d.report.Values[telematics.Field(p.path)] = value
+		d.report.Values[p.field] = value
 	case p.within == nil: // has a separate reader
 	case isNull(raw): // null empties everything below it [TEL-1]
 		for _, below := range outline[p.index:p.end] {
-			if below.parse != nil {
-				d.report.Values[telematics.Field(below.path)] = nil
+			if below.field != 0 {
+				d.report.Values[below.field] = nil
 			}
 		}
 	default:
@@ -94,7 +94,7 @@ func (d *reportDecoder) place(p *place, raw []byte) {
 
 // reject drops a value that its parser refused.
 func (d *reportDecoder) reject(f telematics.Field, raw []byte, err error) {
-	d.dropped = append(d.dropped, telematics.Dropped{Field: string(f), Fault: telematics.FaultOf(err), Reason: err.Error()})
+	d.dropped = append(d.dropped, telematics.Dropped{Field: f.String(), Fault: telematics.FaultOf(err), Reason: err.Error()})
 	if d.unsound == nil {
 		d.unsound = map[telematics.Field]json.RawMessage{}
 	}
@@ -147,7 +147,7 @@ func (d *reportDecoder) foldDTCs() {
 	d.restore(telematics.DTCs, standard)
 	d.report.Values[telematics.RawDTCs] = raw
 	if len(standard)+len(raw) < len(codes) {
-		d.drop(string(telematics.DTCs), "some codes are no text; the others were taken")
+		d.drop(telematics.DTCs.String(), "some codes are no text; the others were taken")
 	}
 }
 
@@ -156,7 +156,7 @@ func (d *reportDecoder) restore(f telematics.Field, value any) {
 	d.report.Values[f] = value
 	kept := d.dropped[:0]
 	for _, dropped := range d.dropped {
-		if dropped.Field != string(f) {
+		if dropped.Field != f.String() {
 			kept = append(kept, dropped)
 		}
 	}
@@ -197,7 +197,7 @@ func (d *reportDecoder) pairPosition() {
 	}
 	if at, ok := values[telematics.LocatedAt].(time.Time); ok && at.After(d.report.At.Add(telematics.MaxAhead)) {
 		delete(values, telematics.LocatedAt)
-		d.drop(string(telematics.LocatedAt), "ahead of the report")
+		d.drop(telematics.LocatedAt.String(), "ahead of the report")
 	}
 	if _, ok := values[telematics.LocatedAt]; hasLat && lat != nil && !ok {
 		values[telematics.LocatedAt] = d.report.At

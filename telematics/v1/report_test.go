@@ -2,7 +2,6 @@ package v1
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -440,12 +439,13 @@ func TestDecodeReport_KeepsTheOtherParts(t *testing.T) {
 		if err == nil { // a refused report is not merged
 			after = telematics.Merge(known, r)
 		}
-		fresh := maps.Clone(after)
-		maps.DeleteFunc(fresh, func(f telematics.Field, reading telematics.Reading) bool {
-			before, ok := known[f]
-			return ok && reflect.DeepEqual(before, reading)
-		})
-		if len(fresh) != len(c.fresh) || len(fresh) > 0 && !reflect.DeepEqual(fresh, c.fresh) {
+		fresh := telematics.NewSnapshot()
+		for field, reading := range after.All() {
+			if !known.Has(field) || !reflect.DeepEqual(known.Of(field), reading) {
+				fresh[field] = reading
+			}
+		}
+		if !reflect.DeepEqual(fresh, c.fresh.Clone()) {
 			t.Errorf("%s: changed readings %v, want %v", c.name, fresh, c.fresh)
 		}
 	}

@@ -167,10 +167,10 @@ func (s *scan) within(values []json.RawMessage, text []byte) ([]json.RawMessage,
 // place is a position in the JSON of a report: a field, or an object with more places.
 type place struct {
 	path   string
-	parse  func(json.RawMessage) (any, error) // of a field; nil: not a field
-	within map[string]*place                  // of an object; nil: not an object
-	index  int                                // in outline
-	end    int                                // index after the last place within
+	field  telematics.Field  // 0: not a field
+	within map[string]*place // of an object; nil: not an object
+	index  int               // in outline
+	end    int               // index after the last place within
 }
 
 // outline lists the places of a report in the order in which they are read: the time first,
@@ -181,7 +181,7 @@ var outline = func() (places []*place) {
 		if field.IsRaw() {
 			continue
 		}
-		within, names := root, strings.Split(string(field), ".")
+		within, names := root, strings.Split(field.String(), ".")
 		for i, name := range names {
 			if within.within == nil {
 				within.within = map[string]*place{}
@@ -193,7 +193,7 @@ var outline = func() (places []*place) {
 			}
 			within = next
 		}
-		within.parse = field.Parser()
+		within.field = field
 	}
 	order := slices.Concat([]string{"at"}, telematics.Sections, []string{"commands"})
 	var number func(p *place)
