@@ -247,6 +247,22 @@ func (s Snapshot) Older() map[Field]time.Time {
 	return older
 }
 
+// Since returns the snapshot without the readings from before a time. If there are none, it returns
+// s itself.
+func (s Snapshot) Since(begin time.Time) Snapshot {
+	kept := s
+	for field, reading := range s.All() {
+		if !reading.At.Before(begin) {
+			continue
+		}
+		if &kept[0] == &s[0] {
+			kept = s.Clone()
+		}
+		kept[field] = Reading{}
+	}
+	return kept
+}
+
 // For returns the snapshot without the fields that a vehicle of this powertrain cannot
 // have. If there are none, it returns s itself.
 func (s Snapshot) For(p Powertrain) Snapshot {

@@ -88,6 +88,9 @@ type Twin struct {
 	// When its unit was assigned to it, or it to its agency, whichever was later; zero: neither has
 	// changed. Older reports of the unit belong to another vehicle or agency.
 	MovedAt time.Time
+	// When its unit was assigned to it; zero: not recorded. What a unit that has come back reported
+	// before is not of this vehicle's state any more.
+	UnitMovedAt time.Time
 	// Version of the stored fields that an order depends on: it changes with any of them. Zero: not
 	// read.
 	Version int64
@@ -105,7 +108,7 @@ func (t *Twin) ForOrders() Twin {
 			Status: t.Contact.Status, Session: t.Contact.Session, ChangedAt: t.Contact.ChangedAt, LastSeen: t.Contact.LastSeen,
 			Actions: t.Contact.Actions,
 		},
-		MovedAt: t.MovedAt, Version: t.Version,
+		MovedAt: t.MovedAt, UnitMovedAt: t.UnitMovedAt, Version: t.Version,
 	}
 }
 

@@ -1,6 +1,7 @@
 package twins
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
+	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
@@ -106,6 +108,72 @@ func TestImport_AnotherUnitLeavesOnlyThePosition(t *testing.T) {
 	}
 	report("another", map[telematics.Field]any{telematics.MileageKm: 8.0})
 	assert.Equal(t, fields(1), "[location.latitude location.longitude telemetry.mileage_km]", "reported by another unit")
+}
+
+// Redis, and instances, still have what the unit reported before: a unit that is lent to another
+// vehicle for a day comes back sooner than that is forgotten.
+func TestTwins_UnitThatComesBackLeavesOnlyThePosition(t *testing.T) {
+	for name, reports := range map[string]bool{"before it reports": false, "when it reports": true} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, storetest.NewDatabase(t))
+			twins := newTwins(p, openRedis(t, storetest.StartMiniredis(t).URL()), time.Minute)
+			file := demoFleet(t)
+			move := func() {
+				t.Helper()
+				_, err := p.Import(t.Context(), file)
+				require.NoError(t, err)
+			}
+			move()
+			lent, borrower := &file.Vehicles[0], &file.Vehicles[1]
+			unit, another := lent.Unit, borrower.Unit
+			report := func(values map[telematics.Field]any) {
+				t.Helper()
+				observed(t, twins, unit, &telematics.Report{At: time.Now(), Values: values})
+				twins.flushRedis(t.Context(), nil)
+			}
+			want := func(what string, km float64, door string) {
+				t.Helper()
+				read := map[string]*telematics.Twin{}
+				for where, get := range map[string]func(context.Context, telematics.VehicleID) (telematics.Twin, error){
+					"all": twins.Twin, "postgres": p.Twin,
+				} {
+					twin, err := get(t.Context(), lent.ID)
+					require.NoError(t, err)
+					read[where] = &twin
+					if where == "postgres" && what == "read" {
+						continue
+					}
+					trunk := pg.Deref(twin.Snapshot.Text(telematics.DoorTrunk))
+					if mileage(t, twin, nil) != km || trunk != door || !twin.Snapshot.Has(telematics.Latitude) {
+						t.Errorf("%s, %s: %v; want %v km, trunk %q, and a position", what, where, twin.Snapshot, km, door)
+					}
+				}
+				if at := read["all"].Contact.LastSeen; at.Before(read["all"].MovedAt) && !at.IsZero() {
+					t.Errorf("%s: seen at %v, before the unit was moved at %v", what, at, read["all"].MovedAt)
+				}
+			}
+			report(map[telematics.Field]any{
+				telematics.Latitude: 48.1, telematics.Longitude: 11.5, telematics.DoorTrunk: "open", telematics.MileageKm: 7.0,
+			})
+			require.NoError(t, twins.dues.makeDue(t.Context(), []telematics.VehicleID{lent.ID}))
+			require.NoError(t, twins.writeDueParts(t.Context()))
+			want("before", 7, "open")
+			lent.Unit, borrower.Unit = another, unit
+			move()
+			lent.Unit, borrower.Unit = unit, another
+			move()
+			twins.owners.cached.Purge()      // as within a second
+			time.Sleep(2 * time.Millisecond) // reports are dated in milliseconds
+			if reports {
+				report(map[telematics.Field]any{telematics.MileageKm: 8.0})
+			}
+			km := map[bool]float64{false: -1, true: 8}[reports]
+			want("read", km, "")
+			require.NoError(t, twins.dues.makeDue(t.Context(), []telematics.VehicleID{lent.ID}))
+			require.NoError(t, twins.writeDueParts(t.Context()))
+			want("written", km, "")
+		})
+	}
 }
 
 func TestImport_SetsTheProtocolOfAUnit(t *testing.T) {

@@ -24,7 +24,8 @@ type owner struct {
 	agency     telematics.AgencyID
 	powertrain telematics.Powertrain
 	protocol   telematics.Protocol
-	movedAt    time.Time // as in telematics.Twin
+	// As in telematics.Twin.
+	movedAt, unitMovedAt time.Time
 }
 
 // owners caches, for ownerTTL, which vehicles units are built into. Writes to Postgres check that
@@ -90,7 +91,7 @@ func (o *owners) findAnswering(unit telematics.Unit, requested telematics.Vehicl
 // add caches the owner of a unit, from a vehicle that was just read.
 func (o *owners) add(v *telematics.Twin) {
 	if v.Unit != "" {
-		owner := owner{vehicle: v.ID, agency: v.AgencyID, powertrain: v.Powertrain, protocol: v.Protocol, movedAt: v.MovedAt}
+		owner := owner{v.ID, v.AgencyID, v.Powertrain, v.Protocol, v.MovedAt, v.UnitMovedAt}
 		o.cached.Add(v.Unit, cachedOwner{owner, time.Now().Add(ownerTTL)})
 	}
 }
@@ -196,15 +197,17 @@ func (o *owners) query(ctx context.Context, where string, args ...any) (map[tele
 		Powertrain *telematics.Powertrain `db:"powertrain"`
 		Protocol   telematics.Protocol    `db:"protocol"`
 		MovedAt    *time.Time             `db:"moved_at"`
+		UnitMoved  *time.Time             `db:"unit_moved_at"`
 	}
 	err := o.db.Prepared.SelectContext(ctx, &rows, `
-		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol, `+vehicles.MovedAt+` as moved_at
+		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol, `+vehicles.MovedColumns+`
 		from units u left join vehicles v on v.id = u.vehicle_id `+where, args...)
 	found := make(map[telematics.Unit]owner, len(rows))
 	for _, row := range rows {
 		if found[row.Serial] = (owner{}); row.VehicleID != nil {
 			found[row.Serial] = owner{
-				*row.VehicleID, *row.AgencyID, *row.Powertrain, row.Protocol, pg.FromTimestamp(row.MovedAt),
+				*row.VehicleID, *row.AgencyID, *row.Powertrain, row.Protocol,
+				pg.FromTimestamp(row.MovedAt), pg.FromTimestamp(row.UnitMoved),
 			}
 		}
 	}

@@ -59,12 +59,7 @@ func (o observation) merge(other observation) observation {
 // since returns an observation of a unit that was not looked up without what it reported of the
 // time before it or its vehicle was moved.
 func (o observation) since(moved time.Time) observation {
-	o.Observation, o.readings = owner{movedAt: moved}.of(o.Observation), slices.Clone(o.readings)
-	for field, reading := range o.readings.All() {
-		if reading.At.Before(moved) {
-			o.readings[field] = telematics.Reading{}
-		}
-	}
+	o.Observation, o.readings = owner{movedAt: moved}.of(o.Observation), o.readings.Since(moved)
 	if o.alarmed.Before(moved) {
 		o.alarms = nil
 	}
@@ -221,13 +216,15 @@ type observedUnit struct {
 	announced telematics.PresenceStatus
 	spoke     bool // it has sent presence
 	contact   telematics.Contact
-	movedAt   time.Time // as in telematics.Twin
-	observed  bool
-	heard     bool                // its latest sign of life is newer
-	snapshot  telematics.Snapshot // nil where the observation includes it
-	version   int64               // of the snapshot in Postgres; zero: there is none
-	newer     bool                // the snapshot has readings that Postgres does not have
-	more      bool                // it has readings that were not observed
+	// As in telematics.Twin.
+	movedAt, unitMovedAt time.Time
+
+	observed bool
+	heard    bool                // its latest sign of life is newer
+	snapshot telematics.Snapshot // nil where the observation includes it
+	version  int64               // of the snapshot in Postgres; zero: there is none
+	newer    bool                // the snapshot has readings that Postgres does not have
+	more     bool                // it has readings that were not observed
 }
 
 // writeTogether is one transaction: compare-and-set under the locks of the units [LAW-7]. It
@@ -259,14 +256,16 @@ func writeIn(ctx context.Context, tx pg.Tx, observations []observation) (deliver
 			seen.Unknown = appendNew(seen.Unknown, o.Unit)
 		case o.vehicle == 0 && !o.Protocol.Means(unit.protocol):
 			seen.Foreign = appendNew(seen.Foreign, o.Unit)
-		default: // or the unit has moved to another vehicle
-			return o.vehicle != 0 && o.vehicle != unit.change.Vehicle
+		default: // or the unit has moved to another vehicle, and perhaps come back since
+			return o.vehicle != 0 && (o.vehicle != unit.change.Vehicle || o.At.Before(unit.unitMovedAt))
 		}
 		return true
 	})
 	for i, o := range observations {
 		if o.vehicle == 0 {
 			observations[i] = o.since(units[o.Unit].movedAt)
+		} else {
+			observations[i].readings = o.readings.Since(units[o.Unit].unitMovedAt)
 		}
 	}
 	if err := readSnapshots(ctx, tx, units, observations); err != nil {

@@ -117,12 +117,12 @@ func (t *Twins) ownStates(ids ...telematics.VehicleID) map[telematics.VehicleID]
 // are ignored.
 func (t *Twins) join(twin *telematics.Twin, own, shared map[telematics.VehicleID]redisState) {
 	for _, s := range []redisState{shared[twin.ID], own[twin.ID]} {
-		if twin.Unit == "" || s.unit != twin.Unit {
+		if twin.Unit == "" || s.unit != twin.Unit || s.seen.Before(twin.UnitMovedAt) {
 			continue
 		}
 		twin.Unstored = twin.Unstored || s.seen.After(twin.Contact.LastSeen)
 		twin.Contact = twin.Contact.Heard(s.seen)
-		for field, reading := range s.snapshot.All() {
+		for field, reading := range s.snapshot.Since(twin.UnitMovedAt).All() {
 			if twin.Snapshot == nil {
 				twin.Snapshot = telematics.NewSnapshot()
 			}

@@ -28,7 +28,7 @@ func lockUnits(
 	units := make(map[telematics.Unit]*observedUnit, len(observations))
 	err := tx.Each(ctx, `
 		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced,
-			`+vehicles.MovedAt+`, `+vehicles.ContactColumns+`
+			`+vehicles.MovedColumns+`, `+vehicles.ContactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
 		order by u.vehicle_id
@@ -36,14 +36,14 @@ func lockUnits(
 		[]any{pq.Array(serials)}, func(found *sql.Rows) error {
 			var u observedUnit
 			var r vehicles.ContactRow
-			var moved *time.Time
+			var moved, unitMoved *time.Time
 			c := &u.change
-			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.announced, &moved,
+			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.announced, &moved, &unitMoved,
 				&r.Status, &r.Session, &r.Former, &r.SaidAt, &r.ChangedAt, &r.LastSeen,
 				&r.Actions, &r.Keys, &r.Firmware, &r.GapMS); err != nil {
 				return err
 			}
-			u.contact, u.movedAt = r.Contact(), pg.FromTimestamp(moved)
+			u.contact, u.movedAt, u.unitMovedAt = r.Contact(), pg.FromTimestamp(moved), pg.FromTimestamp(unitMoved)
 			units[u.serial] = &u
 			return nil
 		})

@@ -51,13 +51,18 @@ func newUpdate(p *pending, held redisState, kept *hotState, inPostgres *storedTw
 	}
 	u.rows = make([][]byte, len(telematics.Sections))
 	touched := make([]bool, len(telematics.Sections))
+	for field, reading := range u.after.All() {
+		if reading.At.Before(p.owner.unitMovedAt) {
+			u.after[field], touched[field.SectionPlace()] = telematics.Reading{}, true
+		}
+	}
 	keep := func(field telematics.Field, reading telematics.Reading) (changed bool) {
 		newer, changed := u.after.KeepNewer(field, reading)
 		touched[field.SectionPlace()] = touched[field.SectionPlace()] || newer
 		return changed && !field.IsOfArrival()
 	}
 	if kept != nil {
-		for field, reading := range kept.snapshot.All() {
+		for field, reading := range kept.snapshot.Since(p.owner.unitMovedAt).All() {
 			keep(field, reading)
 		}
 		u.dueNow = slices.Contains(touched, true)

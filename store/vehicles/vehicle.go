@@ -60,6 +60,7 @@ type Row struct {
 	Version      int64          `db:"version"`
 	BestEffort   bool           `db:"best_effort_unlock"`
 	MovedAt      *time.Time     `db:"moved_at"`
+	UnitMovedAt  *time.Time     `db:"unit_moved_at"`
 	Reason       string         `db:"maintenance_reason"`
 	Until        *time.Time     `db:"maintenance_until"`
 	Since        *time.Time     `db:"maintenance_since"`
@@ -102,7 +103,7 @@ const (
 	recordColumns = `v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
 		v.image, v.features, v.capabilities,
 		v.maintenance_reason, v.maintenance_until, v.maintenance_since, v.maintenance_by,
-		u.serial, u.protocol, u.installation, ` + MovedAt + ` as moved_at, ` + ContactColumns
+		u.serial, u.protocol, u.installation, ` + MovedColumns + `, ` + ContactColumns
 	selectRecords = `
 	select ` + recordColumns + `, ` + RecordVersion + ` as version
 	from vehicles v left join units u on u.vehicle_id = v.id`
@@ -121,9 +122,11 @@ const (
 const RecordVersion = `hashtextextended(row(v.agency_id, v.powertrain, v.capabilities,
 		u.serial, u.protocol, u.installation, u.status, u.session, u.changed_at, u.actions, v.moved_at, u.moved_at)::text, 0)`
 
-// MovedAt is the SQL of telematics.Twin.MovedAt. A time from the future, of a clock that had leapt,
-// does not count: it would exclude all reports.
-const MovedAt = `case when greatest(v.moved_at, u.moved_at) <= now() + interval '1 minute' then greatest(v.moved_at, u.moved_at) end`
+// MovedColumns are the SQL of MovedAt and UnitMovedAt of telematics.Twin. A time from the future,
+// of a clock that had leapt, does not count: it would exclude all reports.
+const MovedColumns = `
+	case when greatest(v.moved_at, u.moved_at) <= now() + interval '1 minute' then greatest(v.moved_at, u.moved_at) end as moved_at,
+	case when u.moved_at <= now() + interval '1 minute' then u.moved_at end as unit_moved_at`
 
 func (r ContactRow) Contact() telematics.Contact {
 	return telematics.Contact{
@@ -168,7 +171,7 @@ func (r *Row) Twin() (telematics.Twin, error) {
 	}
 	return telematics.Twin{
 		Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version,
-		BestEffortUnlock: r.BestEffort, MovedAt: pg.FromTimestamp(r.MovedAt),
+		BestEffortUnlock: r.BestEffort, MovedAt: pg.FromTimestamp(r.MovedAt), UnitMovedAt: pg.FromTimestamp(r.UnitMovedAt),
 	}, nil
 }
 
