@@ -45,7 +45,7 @@ func (i *instance) awaitAlerts(want ...string) (found []listedAlert) {
 	var got []string
 	defer func() {
 		if i.Failed() {
-			i.Logf("open are %v", got)
+			i.Logf("waited 20s for: other alerts than %v", got)
 		}
 	}()
 	i.eventually(20*time.Second, fmt.Sprintf("open alerts are %v", want), func() bool {
@@ -100,13 +100,23 @@ func (r *alertRound) parked() {
 	})
 }
 
+// open waits until the car has reported that it is not locked: where that was not known before, no
+// report confirms or contradicts a command.
+func (r *alertRound) open() {
+	r.eventually(20*time.Second, "the car is open", func() bool {
+		return r.client.rows(
+			`select count(*) from snapshots where vehicle_id = $1 and fields->'telemetry.is_locked'->>'v' = 'false'`, r.n,
+		) == 1
+	})
+}
+
 // order sends a command, which ends after a wait in seconds, until the unit has answered it in a
 // way: a busy machine may not answer in time.
 func (r *alertRound) order(action telematics.Action, wait int, answered func(reply) bool) {
 	var last reply
 	defer func() {
 		if r.Failed() {
-			r.Logf("%s of vehicle %d: %d %+v", action, r.n, last.status, last.Error)
+			r.Logf("waited 20s for: another answer to %s of vehicle %d than %d %+v", action, r.n, last.status, last.Error)
 		}
 	}()
 	r.eventually(20*time.Second, "the unit answers a command", func() bool {
@@ -154,7 +164,10 @@ const (
 var alertCases = []alertCase{
 	{ // First: a report contradicts a command 20 s after the unit has accepted it.
 		stuckVan, []alerts.Rule{alerts.CommandContradicted, alerts.LeftOpen, alerts.UnitAlarm},
-		func(r *alertRound) { r.order(telematics.Lock, 5, accepted) },
+		func(r *alertRound) {
+			r.open()
+			r.order(telematics.Lock, 5, accepted)
+		},
 		func(r *alertRound) { r.changeVan(vans.Faults{}); r.order(telematics.Lock, 20, executed) },
 	},
 	{

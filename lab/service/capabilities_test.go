@@ -20,7 +20,7 @@ func (i *instance) wantCapabilities(what string, commands, signals []string) {
 	var got capabilities
 	defer func() {
 		if i.Failed() {
-			i.Logf("%s: %+v, want %v and %v", what, got, commands, signals)
+			i.Logf("waited 10s for: %v and %v instead of %+v", commands, signals, got)
 		}
 	}()
 	i.eventually(10*time.Second, what, func() bool {
