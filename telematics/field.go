@@ -164,21 +164,29 @@ var fields = [fieldCount]struct {
 // IsDTC reports whether a trouble code has the form of SAE J2012.
 func IsDTC(code string) bool { return dtcPattern.MatchString(code) }
 
-var (
-	byName        = map[string]Field{}
-	sectionPlaces [fieldCount]int
-)
-
 // Fields lists every field, sorted by its text.
 var Fields = func() (list []Field) {
-	for f := range fieldCount - 1 {
-		field := f + 1 // 0 is none
-		section, _, _ := strings.Cut(field.String(), ".")
-		byName[field.String()], sectionPlaces[field] = field, slices.Index(Sections, section)
-		list = append(list, field)
+	for f := Field(1); f < fieldCount; f++ {
+		list = append(list, f)
 	}
 	slices.SortFunc(list, func(a, b Field) int { return strings.Compare(a.String(), b.String()) })
 	return list
+}()
+
+var byName = func() map[string]Field {
+	found := map[string]Field{}
+	for _, f := range Fields {
+		found[f.String()] = f
+	}
+	return found
+}()
+
+var sectionPlaces = func() (places [fieldCount]int) {
+	for _, f := range Fields {
+		section, _, _ := strings.Cut(f.String(), ".")
+		places[f] = slices.Index(Sections, section)
+	}
+	return places
 }()
 
 var (

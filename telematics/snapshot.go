@@ -247,41 +247,32 @@ func (s Snapshot) Older() map[Field]time.Time {
 	return older
 }
 
-// Since returns the snapshot without the readings from before a time. If there are none, it returns
-// s itself.
-func (s Snapshot) Since(begin time.Time) Snapshot {
-	kept := s
+// Without returns the snapshot without some readings. If there are none of these, it returns s
+// itself.
+func (s Snapshot) Without(isDropped func(Field, Reading) bool) Snapshot {
+	kept, copied := s, false
 	for field, reading := range s.All() {
-		if !reading.At.Before(begin) {
+		if !isDropped(field, reading) {
 			continue
 		}
-		if &kept[0] == &s[0] {
-			kept = s.Clone()
+		if !copied {
+			kept, copied = s.Clone(), true
 		}
 		kept[field] = Reading{}
 	}
 	return kept
 }
 
-// For returns the snapshot without the fields that a vehicle of this powertrain cannot
-// have. If there are none, it returns s itself.
-func (s Snapshot) For(p Powertrain) Snapshot {
-	var cannot []Field
-	if !p.Burns() {
-		cannot = append(cannot, FuelLevel)
-	}
-	if !p.PlugsIn() {
-		cannot = append(cannot, Battery, Charging, RawCharging)
-	}
-	seen, copied := s, false
-	for _, f := range cannot {
-		if !seen.Has(f) {
-			continue
-		}
-		if !copied {
-			seen, copied = s.Clone(), true
-		}
-		seen[f] = Reading{}
-	}
-	return seen
+// Since is Without for the readings from before a time.
+func (s Snapshot) Since(begin time.Time) Snapshot {
+	return s.Without(func(_ Field, r Reading) bool { return r.At.Before(begin) })
 }
+
+// For is Without for the fields that a vehicle of this powertrain cannot have.
+func (s Snapshot) For(p Powertrain) Snapshot {
+	return s.Without(func(f Field, _ Reading) bool {
+		return !p.Burns() && f == FuelLevel || !p.PlugsIn() && slices.Contains(ofPlugs, f)
+	})
+}
+
+var ofPlugs = []Field{Battery, Charging, RawCharging}

@@ -179,23 +179,23 @@ func newEventCommandRow(c *telematics.Command) *eventCommandRow {
 // bySize separates fields that are too large for an event from the others. Only lists and objects
 // can be too large.
 func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []string, err error) {
-	small = fields
-	for field, reading := range fields.All() {
+	small = fields.Without(func(field telematics.Field, reading telematics.Reading) bool {
 		switch reading.Value.(type) {
 		case []string, map[string]any:
-			text, err := json.Marshal(reading.Value)
-			if err != nil {
-				return nil, nil, fmt.Errorf("encode %s: %w", field, err)
-			}
-			if len(text) > maxValue {
-				if len(large) == 0 {
-					small = fields.Clone()
-				}
-				small[field], large = telematics.Reading{}, append(large, field.String())
-			}
+		default:
+			return false
 		}
-	}
-	return small, large, nil
+		text, failed := json.Marshal(reading.Value)
+		if failed != nil {
+			err = fmt.Errorf("encode %s: %w", field, failed)
+		}
+		if len(text) <= maxValue {
+			return false
+		}
+		large = append(large, field.String())
+		return true
+	})
+	return small, large, err
 }
 
 // decodeEvents returns a reset for an entry that this version of the program cannot decode:

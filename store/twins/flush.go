@@ -310,7 +310,7 @@ func (t *Twins) newUpdates(ctx context.Context, batch []*pending, reread bool) (
 	for i, p := range batch {
 		if s, ok := t.hot.Get(p.vehicle); ok && s.unit == p.Unit && !s.lost && !reread {
 			held[i] = s.redisState
-			held[i].snapshot = slices.Clone(s.snapshot)
+			held[i].snapshot = s.snapshot.Clone()
 		} else {
 			ids = append(ids, p.vehicle)
 		}
