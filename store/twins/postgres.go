@@ -264,8 +264,6 @@ func writeIn(ctx context.Context, tx pg.Tx, observations []observation) (deliver
 	for i, o := range observations {
 		if o.vehicle == 0 {
 			observations[i] = o.since(units[o.Unit].movedAt)
-		} else {
-			observations[i].readings = o.readings.Since(units[o.Unit].unitMovedAt)
 		}
 	}
 	if err := readSnapshots(ctx, tx, units, observations); err != nil {

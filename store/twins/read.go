@@ -122,7 +122,7 @@ func (t *Twins) join(twin *telematics.Twin, own, shared map[telematics.VehicleID
 		}
 		twin.Unstored = twin.Unstored || s.seen.After(twin.Contact.LastSeen)
 		twin.Contact = twin.Contact.Heard(s.seen)
-		for field, reading := range s.snapshot.Since(twin.UnitMovedAt).All() {
+		for field, reading := range s.snapshot.All() {
 			if twin.Snapshot == nil {
 				twin.Snapshot = telematics.NewSnapshot()
 			}
