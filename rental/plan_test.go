@@ -447,7 +447,7 @@ func closed(t *testing.T, metres int64, goodwill rental.Minor, unitSince time.Ti
 		d = after(d, do(t)(d.Refund(start, goodwill, "the heating was broken")))
 	}
 	d.UnitSince = unitSince
-	ended, done, err := d.Close(start.Add(time.Hour), 1_000_000+metres)
+	ended, done, err := d.Close(start.Add(time.Hour), start.Add(time.Hour), 1_000_000+metres)
 	if !done {
 		t.Error("the end waits, with nothing in progress")
 	}
@@ -502,16 +502,16 @@ func TestClose_AnExtensionWithoutAResultIsWithdrawnFirst(t *testing.T) {
 		}
 		d = after(d, do(t)(d.Extend(start, d.Start.Add(48*time.Hour))))
 		end := start.Add(time.Hour)
-		waits, done, err := d.Close(end, 0)
+		waits, done, err := d.Close(end, end, 0)
 		if err != nil || done || waits.Booking != d.Booking || len(waits.Amended) != 1 || waits.Amended[0].Goal != rental.Release {
 			t.Fatalf("%s: the end is %+v, done %v, %v; want the extension withdrawn", name, waits, done, err)
 		}
 		d = after(d, waits)
-		if again, done, err := d.Close(end, 0); err != nil || done || len(again.Amended) > 0 || again.Booking != d.Booking {
+		if again, done, err := d.Close(end, end, 0); err != nil || done || len(again.Amended) > 0 || again.Booking != d.Booking {
 			t.Errorf("%s: then the end is %+v, done %v, %v; want it to wait", name, again, done, err)
 		}
 		test.settle(&d.Charges[len(d.Charges)-1])
-		c, done, err := d.Close(end, 0)
+		c, done, err := d.Close(end, end, 0)
 		var back rental.Minor
 		for _, charge := range c.Charges {
 			back += charge.Amount

@@ -72,7 +72,7 @@ func TestExtend_ForLongerThanAHoldLastsIsCharged(t *testing.T) {
 func endedByHold(t *testing.T, deposit rental.Minor) rental.BookingDetails {
 	t.Helper()
 	d := heldOnly(t, deposit)
-	c, done, err := d.Close(start.Add(8*time.Hour), 0)
+	c, done, err := d.Close(start.Add(8*time.Hour), start.Add(8*time.Hour), 0)
 	if err != nil || !done || len(c.Charges) != 1 {
 		t.Fatalf("the end: %+v, %v, %v; want one charge", c, done, err)
 	}
@@ -187,5 +187,42 @@ func TestSettleUp_ARefusedExtensionIsPaidByTheDeposit(t *testing.T) {
 	d = settlesUp(d, 2, rental.Released, "insufficient_funds")
 	if c := d.Charges[1]; c.Goal != rental.Capture || c.CaptureAmount != d.Charges[2].Amount || len(d.Charges) != 3 {
 		t.Errorf("%+v; want the deposit to pay %d", d.Charges, d.Charges[2].Amount)
+	}
+}
+
+// What staff give back of a payment that came through although the end had withdrawn it is not
+// charged again.
+func TestSettleUp_ARefundOfAWithdrawnPaymentStays(t *testing.T) {
+	d := after(upcoming(), must(upcoming().Begin(start))) // by staff: its owner must confirm
+	carryOut(&d.Charges[1], start)
+	d.Charges[0].State, d.Charges[0].DeclineCode = rental.RequiresAction, "authentication_required"
+	now := start.Add(8 * time.Hour)
+	d = after(d, do(t)(d.Finish(now)))
+	if d.Charges[0].Goal != rental.Release {
+		t.Fatalf("%+v; want the payment withdrawn", d.Charges)
+	}
+	d = settlesUp(d, 0, rental.Paid, "")
+	d = settlesUp(d, 1, rental.Released, "")
+	d = after(d, do(t)(d.Refund(now, 1_000, "the heating was broken")))
+	d = settlesUp(d, 2, rental.Paid, "")
+	d = after(d, do(t)(d.Fine(now, rental.Fee{Kind: "cleaning", Amount: 500, Reason: "sand"})))
+	d = settlesUp(d, 3, rental.Paid, "")
+	if net, _ := kept(d); len(d.Charges) != 4 || net != 13_200-1_000+500 {
+		t.Errorf("the client has paid %d: %+v", net, d.Charges)
+	}
+}
+
+// The vehicle may answer long after its end was requested, in another month: what the end charges
+// and gives back is of the time at which that is written, so that no report misses it.
+func TestClose_ChargesAreOfTheTimeTheyAreWritten(t *testing.T) {
+	requested, now := start.Add(time.Hour), start.Add(20*time.Hour)
+	held, paid := heldOnly(t, 10_000), active(t)
+	paid.Plan = &rental.Plan{Version: 1, Hour: 1_000}
+	for kind, d := range map[rental.ChargeKind]rental.BookingDetails{rental.EndCharge: held, rental.RefundCharge: paid} {
+		c, done, err := d.Close(now, requested, 0)
+		if err != nil || !done || len(c.Charges) != 1 || c.Charges[0].Kind != kind || !c.Charges[0].Created.Equal(now) {
+			t.Errorf("%s: %+v, %v, %v; want one of %v", kind, c.Charges, done, err, now)
+		}
+		assert.Equal(t, c.Booking.ActualEnd, requested, "the end")
 	}
 }

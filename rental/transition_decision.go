@@ -158,7 +158,7 @@ func (d BookingDetails) TakeBackStart(now time.Time) (c Change, done bool) {
 		if charge.Kind != StartCharge && charge.Kind != DepositCharge {
 			continue
 		}
-		if left := d.notReturned(charge); left > 0 {
+		if left := d.notReturned(charge, now); left > 0 {
 			refund := d.charge(RefundCharge, left, now)
 			refund.Refunds, refund.Reason = charge.ID, "the rental did not start"
 			c.Charges = append(c.Charges, refund)
@@ -172,15 +172,16 @@ func (d BookingDetails) TakeBackStart(now time.Time) (c Change, done bool) {
 	return c, done
 }
 
-// notReturned returns what a charge took and no refund was requested for. A refund that failed is
-// not requested again by itself: its card's bank has returned it, which an administrator mends.
-func (d BookingDetails) notReturned(c Charge) Minor {
+// notReturned returns what a charge took and no refund was requested for until a time. A refund
+// that failed is not requested again by itself: its card's bank has returned it, which an
+// administrator mends.
+func (d BookingDetails) notReturned(c Charge, until time.Time) Minor {
 	if !c.isTaken() {
 		return 0
 	}
 	left := c.Settled
 	for _, refund := range d.Charges {
-		if refund.Refunds == c.ID {
+		if refund.Refunds == c.ID && !refund.Created.After(until) {
 			left -= refund.Amount
 		}
 	}
@@ -227,12 +228,12 @@ func (b Booking) resumed(now time.Time) Booking {
 }
 
 // Close decides to end the rental, requested at a time, at its final price: what is owed in
-// addition is charged, what was paid in excess is refunded, and SettleUp decides about the deposit.
-// metres is the odometer; 0: not known. It counts for nothing if the unit came after the start. A
-// price that is out of range stays as agreed. Where a payment that is too much by now has no
-// result, the change withdraws it; done is false: Close decides again once it has one. It fails
+// addition is charged now, what was paid in excess is refunded, and SettleUp decides about the
+// deposit. metres is the odometer; 0: not known. It counts for nothing if the unit came after the
+// start. A price that is out of range stays as agreed. Where a payment that is too much by now has
+// no result, the change withdraws it; done is false: Close decides again once it has one. It fails
 // with a *telematics.Error where the booking is not active.
-func (d BookingDetails) Close(requested time.Time, metres int64) (c Change, done bool, err error) {
+func (d BookingDetails) Close(now, requested time.Time, metres int64) (c Change, done bool, err error) {
 	end := requested
 	if d.ActualStart.After(end) {
 		end = d.ActualStart
@@ -250,20 +251,20 @@ func (d BookingDetails) Close(requested time.Time, metres int64) (c Change, done
 		c.Booking.Price = price
 	}
 	owed := c.Booking.Price.Rental() - d.askedFor()
-	if withdrawn, open := d.withdraw(end, owed < 0); open {
+	if withdrawn, open := d.withdraw(now, owed < 0); open {
 		return Change{Booking: before, Amended: withdrawn}, false, nil
 	}
 	switch left, all := d.refundableTime(); {
 	case owed > 0:
-		c.Charges = append(c.Charges, d.charge(EndCharge, owed, end))
+		c.Charges = append(c.Charges, d.charge(EndCharge, owed, now))
 	case owed < 0 && all > 0:
-		back, err := d.giveBack(end, left, all, min(-owed, all), "the rental cost less than was charged at its start")
+		back, err := d.giveBack(now, left, all, min(-owed, all), "the rental cost less than was charged at its start")
 		if err != nil {
 			return Change{}, false, err
 		}
 		c.Charges = append(c.Charges, back.Charges...)
 	}
-	return d.andSettleUp(end, c), true, nil
+	return d.andSettleUp(now, c), true, nil
 }
 
 // withdraw returns the payments of the rental's time that are to be withdrawn, if too much was
@@ -289,7 +290,7 @@ func (k ChargeKind) paysTime() bool {
 
 // askedFor returns what the charges for the rental's time come to, and what the deposit pays of it.
 // What staff gave back since was asked for, and is not again; of a start that was taken back, only
-// what was not refunded counts.
+// what was not refunded before the rental began counts.
 func (d BookingDetails) askedFor() (asked Minor) {
 	for _, c := range d.Charges {
 		switch {
@@ -297,7 +298,7 @@ func (d BookingDetails) askedFor() (asked Minor) {
 			asked += c.CaptureAmount
 		case !c.Kind.paysTime():
 		case c.Kind == StartCharge && c.Goal == Release:
-			asked += d.notReturned(c)
+			asked += d.notReturned(c, d.ActualStart)
 		case c.isTaken() || c.State != Released && c.Goal != Release && c.State != Waived:
 			asked += c.Amount // the processor may have rounded
 		}

@@ -92,7 +92,7 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 		metres := 1_000_000 + rapid.Int64Range(0, 300_000).Draw(t, "metres")
 		for done := false; !done; {
 			var c rental.Change
-			if c, done, err = d.Close(now, metres); err != nil {
+			if c, done, err = d.Close(now, now, metres); err != nil {
 				t.Fatal(err)
 			}
 			d = after(d, c)
@@ -353,7 +353,7 @@ func TestClose_OfWhatTheTimeCost(t *testing.T) {
 	} {
 		d := active(t)
 		c.change(&d)
-		change, done, err := d.Close(start.Add(50*time.Minute), 0)
+		change, done, err := d.Close(start.Add(50*time.Minute), start.Add(50*time.Minute), 0)
 		if err != nil || !done {
 			t.Errorf("%s: done %v, %v", name, done, err)
 			continue

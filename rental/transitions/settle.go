@@ -80,7 +80,7 @@ func (w *worker) bookedChange(d rental.BookingDetails, at time.Time) (c rental.C
 	case rental.ResumeRental:
 		c, err = d.Resume(at)
 	default:
-		return d.Close(w.t.Requested, w.t.Metres)
+		return d.Close(w.Now(), w.t.Requested, w.t.Metres)
 	}
 	return c, err == nil, err
 }

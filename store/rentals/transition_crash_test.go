@@ -230,7 +230,7 @@ func TestRetryLost_WhatIsStoredIsReported(t *testing.T) {
 	written, err := Transitions{behind.DB}.SettleTransition(t.Context(), &end, time.Minute,
 		func(d rental.BookingDetails) (rental.Settlement, error) {
 			decided++
-			c, _, err := d.Close(noon, 0)
+			c, _, err := d.Close(noon, noon, 0)
 			end.Succeed(noon)
 			return rental.Settlement{Change: c}, err
 		})
