@@ -63,8 +63,8 @@ export class ApiError extends Error {
 
 /** What a refusal is in the language of the pages. */
 let translated = (_error: Pick<Schemas['Error'], 'code' | 'reason' | 'detail'>, message: string): string => message;
-/** That there is no answer: browsers say it in words of their makers. */
-let unreachable = () => '';
+/** That there is no answer, of a change or of a reading: browsers say it in words of their makers. */
+let unreachable = (_isChange: boolean) => '';
 
 export function translateRefusals(by: typeof translated, noAnswer: typeof unreachable) {
   translated = by;
@@ -118,7 +118,7 @@ async function exchange<Data, Meta>(path: string, request: RequestInit): Promise
     response = await fetch(`../${path}`, { ...request, signal, credentials: 'same-origin' });
     envelope = response.status === 304 ? {} : clean(await response.json());
   } catch {
-    throw new ApiError(response?.status ?? 0, 'no_answer', unreachable());
+    throw new ApiError(response?.status ?? 0, 'no_answer', unreachable((request.method ?? 'GET') !== 'GET'));
   }
   serverTime.update(Date.parse(envelope.timestamp ?? ''), sent, Date.now());
   if (response.status === 401) endSession();

@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Me } from '../api/client';
 import { session } from '../state/session.svelte';
+import { en } from '../texts/en';
 import { at, doubled, Envelope, openConsole, type Answers, type Pages } from './service';
 
 let pages: Pages;
@@ -57,6 +58,6 @@ it('says that the session has not ended', async () => {
     throw new TypeError('Failed to fetch');
   };
   [...document.querySelectorAll('button')].find((b) => b.textContent === 'Sign out')?.click();
-  await pages.until(() => pages.texts('[role="alert"]').includes('Sign out: This did not work: The service cannot be reached.'));
+  await pages.until(() => pages.texts('[role="alert"]').includes(`Sign out: ${en.trouble.unanswered}`));
   expect(pages.errors).toEqual([]);
 });

@@ -149,6 +149,7 @@ export const de: Texts = {
     fault: 'Die Konsole konnte ein Ereignis nicht verarbeiten: Was Sie sehen, ist vielleicht veraltet und wird neu gelesen.',
     reload: 'Seite neu laden',
     unreachable: 'Der Dienst ist nicht zu erreichen.',
+    unanswered: 'Es kam keine Antwort, also ist nicht bekannt, ob das geschah. Sehen Sie nach, bevor Sie es wiederholen.',
     stalled: 'Der Dienst kann nicht lesen, was geschieht: Sein Redis antwortet nicht.',
     again: 'Neuer Versuch läuft…',
     clock: (minutes) =>

@@ -103,6 +103,7 @@ export const en = {
     fault: 'The console could not handle an event: what you see may be old, and is read again.',
     reload: 'Load the page again',
     unreachable: 'The service cannot be reached.',
+    unanswered: 'There was no answer, so it is not known whether this was done. Look before you do it again.',
     stalled: 'The service cannot read events: its Redis does not answer.',
     again: 'Trying again…',
     clock: (minutes: number) =>

@@ -1,4 +1,5 @@
 // The texts of the chosen language: that of the browser, until a person chooses another one.
+import { ApiError } from '../api/client';
 import * as format from '../format';
 import { clock } from '../state/clock.svelte';
 import { keep } from '../state/storage';
@@ -60,6 +61,12 @@ export const language = new Language();
 
 /** The texts. Read it in markup, so that it follows the language. */
 export const t = (): Texts => language.texts;
+
+/** What to say of an error: that it did not work, unless there was no answer. */
+export function failure(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return error instanceof ApiError && error.code === 'no_answer' ? message : t().failed(message);
+}
 
 /** Of texts that load with a page, in all languages, those of the chosen one; read as the others. */
 export const spoken = <Words>(texts: { en: Words; de: Words }): Words => texts[language.code as 'en' | 'de'];
