@@ -1234,8 +1234,9 @@ export const de: Texts = {
   },
   exported: (n) => `Die Datei enthält nur die neuesten ${n} Zeilen: Es gibt mehr. Grenzen Sie die Filter ein, etwa «von» und «bis».`,
   lost: {
-    text: 'Es ist nicht bekannt, ob die Anfrage ankam. Versuchen Sie es noch einmal: Sie wird einmal ausgeführt, ' +
-      'und Sie sehen das Ergebnis.',
+    text: (at) =>
+      `Es ist nicht bekannt, ob die Anfrage von ${at} ankam. Versuchen Sie es noch einmal: ` +
+      'Sie wird einmal ausgeführt, jetzt, wenn nicht damals, und Sie sehen das Ergebnis.',
     again: (name) => `Noch einmal: ${name}`,
     forget: 'Nicht noch einmal senden',
     tooOld: 'Es ist nicht bekannt, ob diese Anfrage ankam. Sie ist zu alt zum Wiederholen: Sie könnte zweimal ausgeführt werden.',

@@ -1177,7 +1177,9 @@ export const en = {
   },
   exported: (n: number) => `The file has only the newest ${n} rows: there are more. Narrow the filters, such as from and to.`,
   lost: {
-    text: 'It is not known whether the request arrived. Try again: it is executed once, and you see its result.',
+    text: (at: string) =>
+      `It is not known whether the request of ${at} arrived. Try again: it is executed once, ` +
+      'now unless it was then, and you see its result.',
     again: (name: string) => `Try again: ${name}`,
     forget: 'Do not send it again',
     tooOld: 'It is not known whether this request arrived. It is too old to repeat: it might be executed twice.',

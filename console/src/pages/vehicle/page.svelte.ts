@@ -17,13 +17,14 @@ import { actions, harmless, mainActions, whyNot, type Ordered } from '../../stat
 import { clock } from '../../state/clock.svelte';
 import { commands } from '../../state/commands.svelte';
 import { halts } from '../../state/halts.svelte';
+import { left } from '../../state/left.svelte';
 import { session } from '../../state/session.svelte';
 import { stream } from '../../state/stream.svelte';
 import { mergeStatus } from '../../state/merge';
 import { requestsTo } from '../../state/requests.svelte';
 import { vehicles } from '../../state/vehicles.svelte';
 import { wanted } from '../../state/wanted.svelte';
-import { t } from '../../texts/index.svelte';
+import { failure, t } from '../../texts/index.svelte';
 import { ageOf } from './words';
 
 // Each reading of a status is an entry of the audit log: events bring what changes meanwhile.
@@ -32,8 +33,6 @@ const lookEvery = 20_000;
 const recent = 10 * 60_000; // a person comes back to see what became of it
 const readAddressAfter = 3000;
 export const commandsShown = 10;
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 export class VehiclePage {
   vehicle = $state.raw<Vehicle | null>(null);
@@ -59,6 +58,9 @@ export class VehiclePage {
 
   readonly id: number;
   #openedAt = clock.now;
+  #bookingReadings = 0;
+  #vehicleReadings = 0;
+  #isLeft = false;
 
   constructor(id: number) {
     this.id = id;
@@ -131,7 +133,7 @@ export class VehiclePage {
   #fail(error: unknown): string {
     this.gone = error instanceof ApiError && error.status === 404;
     if (this.gone) vehicles.remove(this.id);
-    return this.gone ? t().trouble.gone : t().failed(messageOf(error));
+    return this.gone ? t().trouble.gone : failure(error);
   }
 
   async #readStatus(query = '') {
@@ -152,25 +154,39 @@ export class VehiclePage {
 
   async #readBookings() {
     const of = async (state: string) => (await get<AdminBooking[]>(`bookings?vehicle_id=${this.id}&status=${state}&limit=100`)).data;
+    const reading = ++this.#bookingReadings;
     try {
       const [active, upcoming] = await Promise.all([of('active'), of('upcoming')]);
+      if (reading !== this.#bookingReadings) return; // a newer one has begun
       this.booking = { active: active[0] ?? null, upcoming: upcoming.sort((a, b) => a.start_date.localeCompare(b.start_date))[0] ?? null };
       this.bookingProblem = '';
     } catch (error) {
-      this.bookingProblem = t().failed(messageOf(error));
+      if (reading === this.#bookingReadings) this.bookingProblem = failure(error);
     }
+  }
+
+  /** Reads what no event brings, such as its maintenance. */
+  async #readVehicle() {
+    const reading = ++this.#vehicleReadings;
+    const { data } = await get<Vehicle>(`vehicles/${this.id}`);
+    if (reading === this.#vehicleReadings) this.#take(data);
+  }
+
+  #take(now: Vehicle) {
+    this.vehicle = now;
+    if (this.status) this.status = { ...this.status, status: now.status };
   }
 
   async read() {
     try {
-      this.vehicle = (await get<Vehicle>(`vehicles/${this.id}`)).data;
+      await this.#readVehicle();
       const bookings = this.#readBookings();
       const recent = get<Command[]>(`vehicles/${this.id}/commands?limit=${commandsShown}`);
       await Promise.all([this.#readStatus(), recent]);
       for (const command of (await recent).data) commands.take(command);
       this.settled = true;
       await bookings;
-      this.problem = '';
+      if (this.gone) this.problem = '';
       this.unread = '';
       this.gone = false;
     } catch (error) {
@@ -184,17 +200,14 @@ export class VehiclePage {
 
   /** Follows what changes, until the function that it returns is called. */
   follow(): () => void {
+    this.#isLeft = false;
     let readAt = Date.now();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const readAgain = () => {
       clearTimeout(timer);
       timer = undefined;
       readAt = Date.now();
-      this.#readStatus().then(
-        () => (this.unread = ''),
-        (error) => (this.unread = this.#fail(error)),
-      );
-      void this.#readBookings();
+      void this.read();
     };
     // An event has what has changed: not what was confirmed, nor the address of a new place.
     const unwatch = stream.watch((change: StatusChange) => {
@@ -205,25 +218,28 @@ export class VehiclePage {
       if (change.too_large || (isPlace && !isMoving(now.status))) timer ??= setTimeout(readAgain, readAddressAfter);
     });
     const unwatchBookings = stream.watchBookings((change) => change.vehicle_id === this.id && void this.#readBookings());
-    const ifDue = () => {
-      if (!document.hidden && Date.now() - readAt >= readAgainEvery(this.status !== null && isMoving(this.status))) readAgain();
+    const look = () => {
+      if (document.hidden) return;
+      if (this.unread || Date.now() - readAt >= readAgainEvery(this.status !== null && isMoving(this.status))) readAgain();
+      else this.#readVehicle().catch(() => {}); // why is said when all is read
     };
-    const reading = setInterval(ifDue, lookEvery);
-    document.addEventListener('visibilitychange', ifDue);
+    const reading = setInterval(look, lookEvery);
+    document.addEventListener('visibilitychange', look);
     return () => {
       unwatch();
       unwatchBookings();
       clearTimeout(timer);
       clearInterval(reading);
-      document.removeEventListener('visibilitychange', ifDue);
+      document.removeEventListener('visibilitychange', look);
       wanted.consume(this.id);
+      this.#isLeft = true;
     };
   }
 
   /** What a person has changed here. */
   changed(now: Vehicle) {
-    this.vehicle = now;
-    if (this.status) this.status = { ...this.status, status: now.status };
+    this.#vehicleReadings++; // what is being read may be older
+    this.#take(now);
     vehicles.readAgain(this.id);
   }
 
@@ -264,12 +280,14 @@ export class VehiclePage {
 
   async #settle(answer: ReturnType<typeof order> | undefined) {
     this.asking = false;
-    if (!answer) return;
+    const action = this.requests?.lost?.what ?? this.asked;
+    if (!answer || !action) return;
     this.problem = '';
     try {
       commands.take((await answer).data);
     } catch (error) {
       if (!this.requests?.lost) this.problem = this.#fail(error);
+      if (this.#isLeft) left.say(`#/vehicles/${this.id}`, `${t().actions[action]}, ${vehicles.name(this.id)}`, error);
     }
   }
 

@@ -74,3 +74,19 @@ it('says that a vehicle is gone, and what a refresh has brought', async () => {
   await page.read();
   expect([page.gone, page.unread]).toEqual([true, en.trouble.gone]);
 });
+
+it('keeps who has the vehicle by the newest reading, whichever answer comes last', async () => {
+  let release = () => {};
+  const before = vi.mocked(get).getMockImplementation()!;
+  await page.read();
+  vi.mocked(get).mockImplementationOnce(() => new Promise((done) => (release = () => done({ data: [] } as never))));
+  page.choose('unlock'); // reads who has it now: slowly
+  page.asking = false;
+  answers.bookings = [{ id: 7, client: 'anna', start_date: '2026-01-01T00:00:00Z' } as AdminBooking];
+  vi.mocked(get).mockImplementation(before);
+  page.choose('unlock');
+  await vi.waitFor(() => expect(page.booking?.active?.client).toBe('anna'));
+  release();
+  await new Promise((done) => setTimeout(done));
+  expect(page.booking?.active?.client).toBe('anna');
+});

@@ -1,0 +1,126 @@
+// @vitest-environment happy-dom
+// What pages say of requests whose answer is slow, late, or lost.
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { requestsTo } from '../state/requests.svelte';
+import { selection } from '../state/selection.svelte';
+import { stream } from '../state/stream.svelte';
+import { en } from '../texts/en';
+import { booking, command, doubled, Envelope, openConsole, uuid, vehicle, type Answers, type Pages } from './service';
+
+let pages: Pages;
+let answers: Answers;
+beforeEach(async () => {
+  localStorage.setItem('map', 'hidden');
+  sessionStorage.clear();
+  answers = { ...doubled, halts: [] };
+  pages = await openConsole(answers);
+  await pages.open('#/', 'tr[data-vehicle]');
+});
+afterEach(() => {
+  vi.useRealTimers();
+  pages.close();
+  selection.clear();
+});
+
+const click = (selector: string) => document.querySelector<HTMLElement>(selector)!.click();
+const submit = () =>
+  document.querySelector<HTMLFormElement>('dialog[open] form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+const inProgress = { code: 'command_in_progress', reason: null, detail: null, outcome: 'not_executed' };
+const refused = new Envelope(409, { message: 'No.', error: inProgress });
+/** Makes an answer wait until the returned function is called. */
+function hold(path: string, answer: unknown): () => void {
+  let release = () => {};
+  answers[path] = () => new Promise((resolve) => (release = () => resolve(answer)));
+  return () => release();
+}
+
+it('says of an order without an answer yet that it is being sent, and nothing of the one before', async () => {
+  answers['vehicles/1/commands'] = [command(1, { requested_at: new Date().toISOString() })];
+  const release = hold('vehicles/1/control/lock', refused);
+  await pages.open('#/vehicles/1', '[data-action="lock"]');
+  await pages.until(() => /^Lock: done/.test(pages.texts('[data-result] [role="status"]')[0] ?? ''));
+  click('[data-action="lock"]');
+  await pages.until(() => pages.texts('[data-result] [role="status"]')[0] === 'Sending…');
+  release();
+  await pages.until(() => pages.texts('[data-result] .problem').length === 1);
+});
+
+it.each([
+  ['vehicles/1/control/lock', '#/vehicles/1', '[data-action="lock"]', 'Lock, M-IM 2101: This did not work: '],
+  ['bookings/1/cancel', '#/bookings/1', '[data-action="cancel"]', 'Cancel the booking, BK-2026-00001: This did not work: '],
+  ['commands', '#/', '.chosen [data-action="lock"]', 'Lock: 1 vehicle: This did not work: '],
+])('says why %s was refused on the page to which the person has gone on', async (path, from, button, text) => {
+  answers['bookings/1'] = booking(1, { status: 'upcoming', charges: [] });
+  selection.set([10], true);
+  await pages.open(from, button);
+  await pages.until(() => document.querySelector(`${button}[aria-disabled="false"]`));
+  const release = hold(path, refused);
+  click(button);
+  await new Promise((done) => setTimeout(done));
+  if (document.querySelector('dialog[open] form')) submit();
+  await pages.until(() => pages.requests.includes(`POST ${path}`));
+  await pages.open('#/units', 'tr[data-unit]');
+  release();
+  const notice = `main ~ .problem, .problem:has(a[href="${from}"])`;
+  await pages.until(() => pages.texts(notice).some((shown) => shown.startsWith(text)));
+  await pages.open('#/activity', 'tbody tr'); // it stays until it was seen
+  expect(pages.texts(notice)).toHaveLength(1);
+  click('.problem:has(a) button');
+  await pages.until(() => pages.texts(notice).length === 0);
+});
+
+it('does not say of a change without an answer that it did not work', async () => {
+  answers.halts = (_: string, { method }: RequestInit) => {
+    if (method === 'PUT') throw new TypeError('Failed to fetch');
+    return [];
+  };
+  await pages.press('h');
+  await pages.until(() => document.querySelector('dialog[open] form'));
+  submit();
+  await pages.until(() => pages.texts('dialog[open] [role="alert"]').includes(en.trouble.unanswered));
+});
+
+it('says when an order was sent whose outcome is not known: sent again, it could be executed only now', async () => {
+  answers['vehicles/1/control/lock'] = () => {
+    throw new TypeError('Failed to fetch');
+  };
+  await pages.open('#/vehicles/1', '[data-action="lock"]');
+  click('[data-action="lock"]');
+  await pages.until(() => /^Lock\. .* the request of \d\d:\d\d:\d\d arrived\. .* now unless/.test(pages.texts('.problem p')[0] ?? ''));
+  requestsTo('vehicle 1', 'zoe').forget();
+});
+
+it('repeats a bulk whose answer was lost as it was ordered, also from the fleet', async () => {
+  const sent: unknown[] = [];
+  answers.commands = (_: string, { method, body }: RequestInit) => {
+    if (method !== 'POST') return [];
+    sent.push(JSON.parse(String(body)));
+    throw new TypeError('Failed to fetch');
+  };
+  const horn = { signal: 'horn', duration_ms: 1000 };
+  answers['commands?bulk='] = { ...(doubled['commands?bulk='] as object), action: 'attention', parameters: horn };
+  await pages.open(`#/bulk/${uuid(9)}`, '[data-action="retry"]');
+  click('[data-action="retry"]');
+  await pages.until(() => document.querySelector('dialog[open] form'));
+  submit();
+  await pages.until(() => document.querySelector('[data-send="again"]'));
+  await pages.open('#/', '[data-send="again"]');
+  click('[data-send="again"]');
+  await pages.until(() => sent.length === 2);
+  expect(sent[1]).toEqual(sent[0]);
+  await pages.until(() => document.querySelector('[data-send="forget"]:not(:disabled)'));
+  click('[data-send="forget"]');
+});
+
+it('reads a vehicle again that could not be read at first', async () => {
+  const unavailable = { code: 'service_unavailable', reason: null, detail: null, outcome: null };
+  answers['vehicles/1'] = new Envelope(503, { message: 'Later.', error: unavailable });
+  vi.useFakeTimers({ shouldAdvanceTime: true });
+  await pages.open('#/vehicles/1', '.problem');
+  expect(pages.texts('.problem')[0]).toMatch(/Trying again…$/);
+  answers['vehicles/1'] = vehicle(1);
+  await vi.advanceTimersByTimeAsync(21_000);
+  await pages.until(() => document.querySelector('[data-action="lock"]'));
+  expect(pages.texts('main > .problem')).toEqual([]);
+  stream.readings++;
+});
