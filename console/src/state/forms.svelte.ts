@@ -1,4 +1,4 @@
-// What was typed when the session ended: it is there again once the same person has signed in.
+// What was typed when the session ended, or the page was loaded again: the same person has it again then.
 import { onDestroy } from 'svelte';
 import { session } from './session.svelte';
 
@@ -18,7 +18,7 @@ export function keepForms() {
     sessionStorage.setItem(place, JSON.stringify({ person: session.me.subject, values } satisfies Kept));
 }
 
-/** Keeps a form of a component. read returns null while nothing is typed; restore gets what it returned when the session ended. */
+/** Keeps a form of a component. read returns null while nothing is typed; restore gets what it returned last. */
 export function keptForm<Values>(name: string, read: () => Values | null, restore: (values: Values) => void) {
   shown.set(name, read);
   onDestroy(() => shown.delete(name));

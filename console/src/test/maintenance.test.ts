@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { session } from '../state/session.svelte';
 import { at, doubled, openConsole, vehicle, type Answers, type Pages } from './service';
 
@@ -61,6 +61,34 @@ it('sets a vehicle to maintenance with a reason and an end, and back', async () 
     { status: 'available', reason: undefined, until: undefined },
   ]);
   expect(pages.errors).toEqual([]);
+});
+
+it('has what was typed again when the page was loaded again', async () => {
+  click('maintenance');
+  await pages.until(() => document.querySelector('dialog[open] input[name="reason"]'));
+  const field = document.querySelector<HTMLInputElement>('dialog[open] input[name="reason"]')!;
+  field.value = 'brakes';
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  dispatchEvent(new PageTransitionEvent('pagehide'));
+  pages.close();
+  session.me = null;
+  pages = await openConsole(answers);
+  await pages.open('#/vehicles/1', 'dialog[open] input[name="reason"]');
+  expect(document.querySelector<HTMLInputElement>('dialog[open] input[name="reason"]')!.value).toBe('brakes');
+});
+
+it('shows what others have changed, and begins an edit with that', async () => {
+  vi.useFakeTimers({ shouldAdvanceTime: true });
+  pages.close();
+  pages = await openConsole(answers);
+  await pages.open('#/vehicles/1', 'button[data-action="maintenance"]');
+  for (const reason of ['tyres', 'brakes']) {
+    answers['vehicles/1'] = { ...vehicle(1), status: 'maintenance', maintenance: { reason, until: null, since: at(0), by: 'eva' } };
+    await vi.advanceTimersByTimeAsync(21_000);
+    await pages.until(() => pages.texts('[data-maintenance] p')[0]?.startsWith(`In maintenance: ${reason}, since`));
+  }
+  expect(pages.texts('.bar .pill, .bar strong').join()).toContain('maintenance');
+  vi.useRealTimers();
 });
 
 it('shows it without buttons to those who may not change it', async () => {
