@@ -3,9 +3,9 @@ export function isTyping(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest('input:not([type=checkbox], [type=radio]), textarea, select, dialog[open]') !== null;
 }
 
-/** Whether a key is one of the page's: no field is typed into, and the browser has no use for it. */
+/** Whether a key is one of the page's: no field is typed into, and neither the browser nor a map has a use for it. */
 export function isForPage(event: KeyboardEvent): boolean {
-  return !event.ctrlKey && !event.metaKey && !event.altKey && !isTyping(event.target);
+  return !event.defaultPrevented && !event.ctrlKey && !event.metaKey && !event.altKey && !isTyping(event.target);
 }
 
 /**

@@ -276,3 +276,22 @@ it('has what was typed again after the session has ended', async () => {
   expect([...selection.ids]).toEqual([1, 2]);
   expect(sessionStorage.getItem('forms')).toBeNull();
 });
+
+it('leaves the rows of a sorted list where they are while the pointer is over them', async () => {
+  const energy = (id: number, percent: number) => summary(id, { telemetry: { ...summary(id).telemetry, battery_level_percent: percent } });
+  answers.vehicles = [energy(21, 10), energy(22, 20), energy(23, 30)];
+  await pages.send('reset', {});
+  await pages.open('#/?sort=energy', 'tr[data-vehicle="22"]');
+  const order = () => [...document.querySelectorAll<HTMLElement>('tr[data-vehicle]')].map((row) => row.dataset.vehicle).join();
+  await pages.until(() => order() === '21,22,23');
+  const list = document.querySelector('.list')!;
+  list.dispatchEvent(new Event('pointermove', { bubbles: true }));
+  await pages.send('status', { vehicle_id: 21, at: ago(0), telemetry: { battery_level_percent: 99 } });
+  await pages.until(() => pages.texts('tr[data-vehicle="21"] .energy')[0]?.startsWith('99 %'));
+  expect(order()).toBe('21,22,23');
+  list.dispatchEvent(new Event('pointerleave'));
+  await pages.until(() => order() === '22,23,21');
+  list.dispatchEvent(new Event('pointermove', { bubbles: true }));
+  click('th.energy button'); // a person wants another order
+  await pages.until(() => order() === '21,23,22');
+});

@@ -118,3 +118,13 @@ it('goes on from the page where the focused button is gone', async () => {
   none.click();
   await pages.until(() => !none.isConnected && document.activeElement === document.querySelector('main'));
 });
+
+it('leaves the keys of a map to it', async () => {
+  const map = document.createElement('canvas');
+  map.tabIndex = 0;
+  map.onkeydown = (event) => event.preventDefault();
+  document.querySelector('main')!.append(map);
+  map.focus();
+  await pages.press('ArrowDown');
+  expect(document.activeElement).toBe(map);
+});
