@@ -50,8 +50,14 @@ it('makes a key, whose secret it shows once, and retires and revokes others', as
   const dialog = document.querySelector<HTMLDialogElement>('dialog[open]')!;
   expect(dialog.dispatchEvent(new Event('cancel', { cancelable: true }))).toBe(false); // Escape loses no secret
   expect(dialog.getAttribute('closedby')).toBe('none'); // nor does a third one
-  dialog.close();
+  await pages.open('#/units', 'tr[data-unit]'); // nor does Back
+  await pages.open('#/agencies?agency_id=1', '[data-secret]');
+  expect(pages.texts('[data-secret]')).toEqual(['c0ffee']);
+  document.querySelector<HTMLDialogElement>('dialog[open]')!.close();
   await pages.until(() => !document.querySelector('[data-secret]'));
+  await pages.open('#/units', 'tr[data-unit]');
+  await pages.open('#/agencies?agency_id=1', '[data-key="ak_1"] button');
+  expect(pages.texts('[data-secret]')).toEqual([]);
   await confirm('[data-key="ak_1"] button');
   await pages.until(() => document.querySelector('[data-state="retiring"]'));
   await confirm('[data-key="ak_1"] button:last-child');
