@@ -55,6 +55,7 @@ func TestConsole(t *testing.T) {
 			"a rental, for its client":             d.rentsForAClient,
 			"the demo's tour":                      d.leadsThroughTheTour,
 			"every page":                           d.showsEveryPage,
+			"a page that is enlarged":              d.coversNoFocus,
 			"a wrong clock":                        d.countsByTheServicesClock,
 			"a failing service":                    d.saysWhatFailed,
 			"a page that is closed while it reads": d.leavesAPageThatReads,
@@ -637,6 +638,21 @@ func (d *desk) showsEveryPage(t *testing.T) {
 		if len(covering) > 0 {
 			t.Errorf("%s: long names cover what is next to them, in cells of the classes %q", path, covering)
 		}
+	}
+}
+
+// A window of 1280 by 1024 pixels, enlarged to 400 %, has 320 by 256; a phone's is higher.
+func (d *desk) coversNoFocus(t *testing.T) {
+	p := d.page(t, d.admin)
+	for _, height := range []int64{256, 780} {
+		p.Resize(narrow, height)
+		p.Open("#/activity")
+		p.See("td")
+		p.Open("#/vehicles/2")
+		p.See(`[data-action="maintenance"]`)
+		p.TabTo(`[data-action="maintenance"]`)
+		p.TabTo("[data-notes] button")
+		p.TabTo(".choice button")
 	}
 }
 

@@ -33,11 +33,17 @@ func (p *Page) Fits(what string) {
 	})
 }
 
-// focus says what has the focus, and whether a person sees that.
+// focus says what has the focus, and whether a person sees that: it has an outline, and nothing
+// covers all of it.
 const focus = `(() => {
 	const e = document.activeElement, { outlineStyle, outlineWidth } = getComputedStyle(e);
 	const outlined = e.matches(':focus-visible') && outlineStyle !== 'none' && parseFloat(outlineWidth) >= 1;
-	return { Is: e.cloneNode(true).outerHTML.slice(0, 200), Seen: e === document.body || outlined };
+	const { left, top, width, height } = e.getBoundingClientRect();
+	const covered = [[0.5, 0.5], [0.05, 0.1], [0.95, 0.9]].every(([x, y]) => {
+		const above = document.elementFromPoint(left + x * width, top + y * height);
+		return above && !e.contains(above) && !above.contains(e);
+	});
+	return { Is: e.cloneNode(true).outerHTML.slice(0, 200), Seen: e === document.body || (outlined && !covered) };
 })()`
 
 // mostTabs is how often a person may have to press Tab.

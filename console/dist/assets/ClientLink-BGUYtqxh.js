@@ -1,1 +1,0 @@
-import"./index-DJwQa22z.js";import{N as e,Nt as t,Pt as n,Q as r,bt as i,et as a,mt as o,nt as s}from"./index.svelte-DQO3vur5.js";var c=s(`<a> </a>`);function l(s,l){n(l,!0);var u=c(),d=i(u,!0);o(t=>{e(u,`href`,`#/client?${t??``}`),r(d,l.client)},[()=>new URLSearchParams({agency_id:String(l.agency),client:l.client})]),a(s,u),t()}export{l as t};

@@ -1,1 +1,0 @@
-import{Et as e,lt as t,wt as n}from"./index.svelte-DQO3vur5.js";var r=1e4,i=new class{#e=e(null);set(e,t){n(this.#e,{vehicle:e,action:t,at:Date.now()})}consume(e){if(t(this.#e)?.vehicle!==e)return null;let{action:i,at:a}=t(this.#e);return n(this.#e,null),{action:i,late:Date.now()-a>=r}}};export{i as t};
