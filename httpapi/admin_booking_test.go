@@ -78,6 +78,7 @@ func TestBooking_TimesCanBeAnswered(t *testing.T) {
 	for _, text := range []string{
 		"9999-12-31T23:00:00-10:00", "0000-01-01T00:00:00+10:00", "2026-12-01T10:00:00+25:00",
 		"2016-12-31T23:59:60Z", "2026-02-30T00:00:00Z", "10000-01-01T00:00:00Z", "2026-12-01T10:00:00", "2026-12-01 10:00:00Z",
+		"2026-12-01T10:00:00,5Z", "2026-12-01T9:00:00Z",
 	} {
 		a := newBookingAPI(t)
 		a.post("/api/v1/admin/bookings", withJSON(replaceField(newBooking, "end_date", `"`+text+`"`))).invalid("end_date")

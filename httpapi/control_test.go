@@ -130,6 +130,8 @@ func TestControl_VehicleMustBeAnInteger(t *testing.T) {
 		// The controller decides whether they exist.
 		"42": 200, "0": 200, "-1": 200, "9223372036854775807": 200,
 		"abc": 422, "1.0": 422, "42x": 422, "%20": 422, "9223372036854775808": 422, "1e3": 422, "null": 422, "%00": 422,
+		// A fleet's own number, perhaps: 42 is another car.
+		"0042": 422, "+42": 422, "%2B42": 422, "-0": 422,
 	} {
 		code := ""
 		if status == 422 {

@@ -150,7 +150,7 @@ func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {
 			data = `[{"id":7,"plate_number":"M-IM 2101E"},{"id":1,"plate_number":"M-IM 2101"}]`
 		case "B-XX 1":
 			data = `[{"id":8,"plate_number":"B-XX 1"},{"id":9,"plate_number":"B-XX 1"}]`
-		case "none":
+		case "none", "0042", "+42":
 			data = `[]`
 		}
 		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":`+data+`}`)
@@ -176,6 +176,8 @@ func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {
 		"A 1":    {exitUsage, "8 (A 1), 3 (A 1)"},
 		"none":   {exitRefused, "there is no vehicle"},
 		" ":      {exitUsage, "number or the plate"},
+		"0042":   {exitRefused, "there is no vehicle"},
+		"+42":    {exitRefused, "there is no vehicle"},
 	} {
 		asked = nil
 		_, err := output(t, "lock", plate)

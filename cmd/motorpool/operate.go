@@ -152,7 +152,8 @@ func (r remote) candidates(ctx context.Context, text string) (all []candidate, e
 // vehicleID returns the vehicle with a number, or with a plate. A plate must be the whole one,
 // however it is written, and that of one vehicle: a command moves a car, so none is guessed.
 func (r remote) vehicleID(ctx context.Context, name string) (int64, error) {
-	if id, err := strconv.ParseInt(name, 10, 64); err == nil {
+	// 0042 may be what the fleet calls another vehicle.
+	if id, err := strconv.ParseInt(name, 10, 64); err == nil && strconv.FormatInt(id, 10) == name {
 		return id, nil
 	}
 	name = strings.TrimSpace(name)

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -131,6 +132,14 @@ func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 			continue
 		}
 		value := input.QueryParams.Get(parameter.Name)
+		if parameter.In == openapi3.ParameterInPath {
+			value = r.Param(parameter.Name)
+			input.PathParams = map[string]string{parameter.Name: value}
+		}
+		if value != "" && !isWritten(parameter.Schema.Value, value) {
+			wrong.Add(parameter.Name, rule(parameter.Schema.Value))
+			continue
+		}
 		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) { // Postgres refuses these
 			wrong.Add(parameter.Name, "must be a UTF-8 string without NUL")
 			continue
@@ -138,14 +147,6 @@ func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 		if parameter.Required && parameter.In == openapi3.ParameterInQuery && !input.QueryParams.Has(parameter.Name) {
 			wrong.Add(parameter.Name, "is required: "+rule(parameter.Schema.Value))
 			continue
-		}
-		// The library also accepts 1 and T.
-		if parameter.Schema.Value.Type.Is(openapi3.TypeBoolean) && value != "" && value != "true" && value != "false" {
-			wrong.Add(parameter.Name, rule(parameter.Schema.Value))
-			continue
-		}
-		if parameter.In == openapi3.ParameterInPath {
-			input.PathParams = map[string]string{parameter.Name: r.Param(parameter.Name)}
 		}
 		err := openapi3filter.ValidateParameter(r.Context(), input, parameter)
 		if err != nil && parameter.In == openapi3.ParameterInQuery && parameter.Schema.Value.Format == "date-time" && value != "" {
@@ -156,25 +157,47 @@ func (o *Operation) validateParameters(r Request, wrong *FieldErrors) {
 	}
 }
 
-// ParseInteger reads an integer of 64 bits in decimal digits. Its error is a *strconv.NumError.
-func ParseInteger(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }
+// isWritten reports whether a parameter is written as in JSON. The library also accepts 1 and T for
+// a boolean, and 0042 for an integer, which may be what a fleet calls another vehicle.
+func isWritten(s *openapi3.Schema, text string) bool {
+	switch {
+	case s.Type.Is(openapi3.TypeBoolean):
+		return text == "true" || text == "false"
+	case s.Type.Is(openapi3.TypeInteger):
+		_, ok := ParseInteger(text)
+		return ok
+	case s.Type.Is(openapi3.TypeArray):
+		for part := range strings.SplitSeq(text, ",") {
+			if !isWritten(s.Items.Value, part) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// ParseInteger reads an integer of 64 bits in the one form in which it is written; else false.
+func ParseInteger(s string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil && strconv.FormatInt(n, 10) == s
+}
 
 // ParseTime parses a time of RFC 3339 whose year in UTC is one of 1 to 9999, so that it, and the
 // day before it, can be formatted in the same form. It returns the time in UTC, or an error for any
 // other text.
 func ParseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return time.Time{}, err
-	}
-	t = t.UTC()
-	if t.Year() < 1 || t.Year() > 9999 {
-		return time.Time{}, errYear
+	if t = t.UTC(); err != nil || !dateTime.MatchString(s) || t.Year() < 1 || t.Year() > 9999 {
+		return time.Time{}, errTime
 	}
 	return t, nil
 }
 
-var errYear = errors.New("in UTC, the year is not one of 1 to 9999")
+var (
+	// time.Parse also accepts 9:00 and 09:00:00,5.
+	dateTime = regexp.MustCompile(openapi3.FormatOfStringDateTime)
+	errTime  = errors.New("no time of RFC 3339, or its year in UTC is not one of 1 to 9999")
+)
 
 // ParseUUID parses only the canonical form of 36 characters, and returns an error for others, which
 // the library also accepts; and for the UUID of zeros, which is no id of ours, and means none in

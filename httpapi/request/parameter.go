@@ -177,8 +177,8 @@ func (p *Page) setCursor(cursor string) (ok bool) {
 
 // parsePosition parses a number that is not negative, in the one form in which it is written.
 func parsePosition(text string) (int64, bool) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
+	n, ok := contract.ParseInteger(text)
+	return n, ok && n >= 0
 }
 
 // Cut returns the items of the page, and the cursor of the next one.
