@@ -96,7 +96,8 @@ type Progress struct {
 	Attempt int                  `json:"attempt,omitempty"`
 	Command telematics.CommandID `json:"command"`
 	// What the vehicle's odometer read when the transition was opened; 0: not known.
-	Metres int64 `json:"metres,omitempty"`
+	Metres   int64     `json:"metres,omitempty"`
+	MetresAt time.Time `json:"metres_at,omitzero"` // when it reported that; zero: not known
 	// The attempt before, while its result is unknown, too.
 	Earlier telematics.CommandID `json:"earlier,omitzero"`
 	// Since when the vehicle may have executed an attempt that has no result; zero: it has not.
@@ -229,6 +230,24 @@ func (t *Transition) Undone() {
 		undone.Message = t.Failure.Message
 	}
 	t.Failure = &undone
+}
+
+// shunted is how many metres a vehicle may be moved after its end was requested. Half has those pay
+// for the wait whose odometer counts whole kilometres, and turns a moment later; double drives for
+// nothing.
+const shunted = 2_000
+
+// ReturnedAt returns when a rental has ended whose vehicle was locked at a time, and its odometer:
+// when its end was requested, since its client does not pay for the wait; or when it was locked,
+// if by what the odometer says then, in metres, the client has driven on.
+func (t Transition) ReturnedAt(locked time.Time, metres int64) (time.Time, int64) {
+	within := func(d time.Duration) int64 { return fastest * int64(d/time.Second) }
+	driven := metres - t.Metres
+	if t.Override != "" || t.Metres == 0 || t.MetresAt.IsZero() || driven <= shunted+within(t.Requested.Sub(t.MetresAt)) ||
+		driven > within(locked.Sub(t.MetresAt)+odometerAge) { // another odometer
+		return t.Requested, t.Metres
+	}
+	return locked, metres
 }
 
 // Succeed ends the transition: its booking is changed.

@@ -227,14 +227,13 @@ func (b Booking) resumed(now time.Time) Booking {
 	return b
 }
 
-// Close decides to end the rental, requested at a time, at its final price: what is owed in
+// Close decides to end the rental, which was over at a time, at its final price: what is owed in
 // addition is charged now, what was paid in excess is refunded, and SettleUp decides about the
 // deposit. metres is the odometer; 0: not known. It counts for nothing if the unit came after the
 // start. A price that is out of range stays as agreed. Where a payment that is too much by now has
 // no result, the change withdraws it; done is false: Close decides again once it has one. It fails
 // with a *telematics.Error where the booking is not active.
-func (d BookingDetails) Close(now, requested time.Time, metres int64) (c Change, done bool, err error) {
-	end := requested
+func (d BookingDetails) Close(now, end time.Time, metres int64) (c Change, done bool, err error) {
 	if d.ActualStart.After(end) {
 		end = d.ActualStart
 	}

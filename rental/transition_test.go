@@ -376,6 +376,36 @@ func TestClose_OfWhatTheTimeCost(t *testing.T) {
 	}
 }
 
+func TestTransition_TimeStopsAtTheRequestUnlessTheVehicleIsDriven(t *testing.T) {
+	locked := start.Add(time.Hour)
+	for name, c := range map[string]struct {
+		age      time.Duration // of the odometer that was known at the request
+		metres   int64         // that it says when the vehicle is locked
+		change   func(*rental.Transition)
+		drivesOn bool
+	}{
+		"driven":                             {metres: 30_000, drivesOn: true},
+		"moved out of the garage":            {metres: 1_500},
+		"an odometer of before the last way": {age: 5 * time.Minute, metres: 20_000},
+		"an old odometer, driven further":    {age: 5 * time.Minute, metres: 24_000, drivesOn: true},
+		"another odometer":                   {metres: 400_000},
+		"none by now":                        {metres: -1_000_000},
+		"none at the request":                {metres: 30_000, change: func(x *rental.Transition) { x.Metres = 0 }},
+		"requested in the version before":    {metres: 30_000, change: func(x *rental.Transition) { x.MetresAt = time.Time{} }},
+		"staff end it":                       {metres: 30_000, change: func(x *rental.Transition) { x.Override = "towed" }},
+	} {
+		x := rental.Transition{Kind: rental.EndRental, Requested: start}
+		x.Metres, x.MetresAt = 1_000_000, start.Add(-c.age)
+		if c.change != nil {
+			c.change(&x)
+		}
+		at, metres := x.ReturnedAt(locked, 1_000_000+c.metres)
+		if want := map[bool]time.Time{false: start, true: locked}[c.drivesOn]; !at.Equal(want) || c.drivesOn != (metres != x.Metres) {
+			t.Errorf("%s: returned at %v with %d m, want %v", name, at, metres, want)
+		}
+	}
+}
+
 func TestTransition_AStepThatIsTakenAgainIsShownOnce(t *testing.T) {
 	x := rental.Transition{Kind: rental.StartRental, State: rental.TransitionOpen, Step: rental.StepPay}
 	x.Enter(rental.StepCommand, start)

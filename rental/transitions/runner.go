@@ -172,9 +172,7 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 		return rental.Transition{}, false, err
 	}
 	t.LockedBefore, t.OnBefore = twin.Snapshot.Flag(telematics.IsLocked), isOn(twin.Snapshot)
-	if km := twin.Snapshot.Number(telematics.MileageKm); km != nil {
-		t.Metres = int64(math.Round(*km * 1000))
-	}
+	t.Metres, t.MetresAt = odometer(twin.Snapshot), twin.Snapshot.Of(telematics.MileageKm).At
 	replayed, err := r.Store.OpenTransition(ctx, q.Request, t, r.Lease, func(d rental.BookingDetails) (rental.Change, error) {
 		if d.VehicleID != t.Vehicle { // it was not checked, and the client stands at the former one
 			return rental.Change{}, rental.HasMoved()
@@ -200,6 +198,14 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	}
 	r.start(t)
 	return t, false, nil
+}
+
+// odometer returns what the odometer says, in metres; 0: not known.
+func odometer(s telematics.Snapshot) int64 {
+	if km := s.Number(telematics.MileageKm); km != nil {
+		return int64(math.Round(*km * 1000))
+	}
+	return 0
 }
 
 // requestedBefore returns the transition that a concurrent request with the same key has begun or

@@ -44,11 +44,17 @@ func (w *worker) book(ctx context.Context, at time.Time) (bool, error) {
 	if w.t.Step != rental.StepBook {
 		w.t.Enter(rental.StepBook, w.Now())
 	}
+	metres := w.t.Metres
+	if w.t.Kind == rental.EndRental {
+		if twin, err := w.Cars.Twin(ctx, w.t.Vehicle); err == nil {
+			metres = odometer(twin.Snapshot)
+		}
+	}
 	err := w.settle(ctx, func(d rental.BookingDetails, now time.Time) (rental.Change, time.Duration, error) {
 		if at.IsZero() || at.After(now) {
 			at = now
 		}
-		change, done, err := w.bookedChange(d, at)
+		change, done, err := w.bookedChange(d, at, metres)
 		switch {
 		case err != nil:
 			return rental.Change{}, 0, err
@@ -69,9 +75,9 @@ func (w *worker) book(ctx context.Context, at time.Time) (bool, error) {
 	return w.fail(ctx, forbidden)
 }
 
-// bookedChange returns the change of the booking of a transition that was executed at a time. done
-// is false if a payment must have a result first.
-func (w *worker) bookedChange(d rental.BookingDetails, at time.Time) (c rental.Change, done bool, err error) {
+// bookedChange returns the change of the booking of a transition that was executed at a time;
+// metres is what the odometer says now. done is false if a payment must have a result first.
+func (w *worker) bookedChange(d rental.BookingDetails, at time.Time, metres int64) (c rental.Change, done bool, err error) {
 	switch w.t.Kind {
 	case rental.StartRental:
 		c, err = d.Activate(at, w.t.Metres)
@@ -80,7 +86,8 @@ func (w *worker) bookedChange(d rental.BookingDetails, at time.Time) (c rental.C
 	case rental.ResumeRental:
 		c, err = d.Resume(at)
 	default:
-		return d.Close(w.Now(), w.t.Requested, w.t.Metres)
+		end, metres := w.t.ReturnedAt(w.t.Since, metres)
+		return d.Close(w.Now(), end, metres)
 	}
 	return c, err == nil, err
 }

@@ -673,6 +673,24 @@ func TestTransitions_AnEndThatExpiresLateIsOrderedAgain(t *testing.T) {
 	d.wants(rental.Completed, 3300, 0)
 }
 
+// Who requests an end where the vehicle cannot be reached, and drives on, pays until it is locked.
+func TestTransitions_AnEndDoesNotStopTheTimeOfWhoDrivesOn(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.do(rental.StartRental)
+	d.cars.script(unknownTo(telematics.LockAndDisableDriving))
+	end, err := d.ask(rental.EndRental, "")
+	require.NoError(t, err)
+	storetest.Eventually(t, "the result is unknown", func() bool { return d.details().Transition.Step == rental.StepConfirm })
+	d.cars.report(map[telematics.Field]any{telematics.MileageKm: 1030.0})
+	d.cars.script(nil)
+	d.cars.settle(telematics.Succeeded)
+	end = d.await(end)
+	if b := d.details(); !b.ActualEnd.After(end.Requested) || b.EndMetres != 1_030_000 {
+		t.Errorf("requested at %v, ended at %v with %d m; want when it was locked, with 1030 km", end.Requested, b.ActualEnd, b.EndMetres)
+	}
+}
+
 // An attempt that was not executed says nothing about the one before.
 func TestTransitions_AnEarlierAttemptIsExecutedLate(t *testing.T) {
 	t.Parallel()
