@@ -91,8 +91,8 @@ type Ledger interface {
 	// state, empty if there is no charge, and whether it will be queried: a final one will not,
 	// except for a refund, which may still fail.
 	WakeCharge(ctx context.Context, object string) (state ChargeState, woken bool, err error)
-	// Dispute writes an audit log entry about the charge of a processor's object, which it adds. It
-	// returns false if there is no charge.
+	// Dispute writes an audit log entry about the charge of a processor's object, which it adds,
+	// unless there is one with the same notice_id. It returns false if there is no charge.
 	Dispute(ctx context.Context, object string, entry telematics.Activity) (known bool, err error)
 }
 

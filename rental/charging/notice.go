@@ -64,7 +64,7 @@ func (c *Collector) wake(ctx context.Context, n rental.Notice) error {
 func (c *Collector) dispute(ctx context.Context, n rental.Notice) error {
 	known, err := c.Ledger.Dispute(ctx, n.Object, telematics.Activity{
 		At: c.Now(), Actor: rental.System(), Action: rental.ChargeDispute, Outcome: telematics.Executed,
-		Details: map[string]any{"notice": n.Type},
+		Details: map[string]any{"notice": n.Type, "notice_id": n.ID},
 	})
 	switch {
 	case err != nil:
@@ -73,7 +73,7 @@ func (c *Collector) dispute(ctx context.Context, n rental.Notice) error {
 		c.metrics.handled.unknownObject.Inc()
 	default:
 		c.metrics.handled.disputed.Inc()
-		c.Logger.Warn("payment is disputed, answer its bank in the processor's dashboard",
+		c.Logger.Warn("payment is disputed, or the dispute was decided: look in the processor's dashboard",
 			"notice", n.ID, "type", n.Type, "intent", n.Object)
 	}
 	return nil

@@ -389,7 +389,12 @@ func (l *Ledger) Dispute(_ context.Context, object string, entry telematics.Acti
 	for _, e := range l.charges {
 		if e.Intent == object {
 			entry.Booking = int64(e.Booking)
-			l.entries = append(l.entries, entry)
+			if !slices.ContainsFunc(l.entries, func(written telematics.Activity) bool {
+				return written.Booking == entry.Booking && written.Action == entry.Action &&
+					written.Details["notice_id"] == entry.Details["notice_id"]
+			}) {
+				l.entries = append(l.entries, entry)
+			}
 			return true, nil
 		}
 	}

@@ -331,22 +331,33 @@ func isOver(k rental.ChargeKind, s rental.ChargeState) bool {
 	return s.IsFinal() && k != rental.RefundCharge
 }
 
-// Dispute writes an audit log entry about the charge of a processor's object, which it adds. It
-// reports false where there is no charge.
+// Dispute writes an audit log entry about the charge of a processor's object, which it adds, unless
+// there is one of the same notice (notice_id). It reports false where there is no charge.
 func (p Charges) Dispute(ctx context.Context, object string, entry telematics.Activity) (known bool, err error) {
-	var of []jobRow
-	err = p.DB.Pool.SelectContext(ctx, &of, `
-		select c.booking_id, c.kind, c.number, c.currency, c.amount, b.agency_id, b.vehicle_id
-		from charges c join bookings b on b.id = c.booking_id where c.intent = $1`, object)
-	for _, row := range of { // at most one
+	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
+		var of []jobRow
+		if err := tx.SelectContext(ctx, &of, `
+			select c.booking_id, c.kind, c.number, c.currency, c.amount, b.agency_id, b.vehicle_id
+			from charges c join bookings b on b.id = c.booking_id where c.intent = $1
+			for no key update of c`, object); err != nil || len(of) == 0 {
+			return err
+		}
+		known = true
+		row := of[0] // at most one
+		var written bool
+		if err := tx.GetContext(ctx, &written, `
+			select exists (select from activity where booking_id = $1 and action = $2 and parameters->>'notice_id' = $3)`,
+			row.BookingID, entry.Action, entry.Details["notice_id"]); err != nil || written {
+			return err
+		}
 		c := row.charge()
 		entry.Booking, entry.Agency, entry.Vehicle = row.BookingID, telematics.AgencyID(row.AgencyID), telematics.VehicleID(row.VehicleID)
 		maps.Copy(entry.Details, map[string]any{
 			"kind": row.Kind, "number": c.Number, "amount": c.Currency.Format(c.Amount), "currency": row.Currency,
 		})
-		err = p.DB.Within(ctx, func(tx *sqlx.Tx) error { return activity.Insert(ctx, tx, entry) })
-	}
-	return len(of) > 0, unavailable.Wrap("write the dispute of a charge", err)
+		return activity.Insert(ctx, tx, entry)
+	})
+	return known, unavailable.Wrap("write the dispute of a charge", err)
 }
 
 // WakeCharge makes the charge of a processor's object due, unless no notice can change it any more.
