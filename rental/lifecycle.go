@@ -235,7 +235,7 @@ func SettleUp(d BookingDetails, now time.Time) Change {
 	if deposit.Goal == Hold && !deposit.State.IsFinal() && (!open || deposit.isRefused() || deposit.waitsForOwner()) {
 		deposit.Goal, deposit.NextAttempt = Release, now
 		if pays = min(pays, owed); pays > 0 {
-			deposit.Goal, deposit.CaptureAmount, deposit.By = Capture, pays, systemSubject
+			deposit.Goal, deposit.CaptureAmount = Capture, pays
 			owed -= pays
 		}
 		c.Amended = append(c.Amended, deposit)

@@ -226,3 +226,15 @@ func TestClose_ChargesAreOfTheTimeTheyAreWritten(t *testing.T) {
 		assert.Equal(t, c.Booking.ActualEnd, requested, "the end")
 	}
 }
+
+// An integration of the operator's may have the subject of Motorpool's own entries.
+func TestSettleUp_ACaptureByStaffWithAnySubjectPaysNoTime(t *testing.T) {
+	d := heldOnly(t, 10_000)
+	d = after(d, must(d.CaptureDeposit(start, 2_000, "scratch")))
+	carryOut(&d.Charges[hold], start)
+	d.Charges[hold].By = rental.System().Subject // as the store writes it
+	c, done, err := d.Close(start.Add(8*time.Hour), start.Add(8*time.Hour), 0)
+	if err != nil || !done || len(c.Charges) != 1 || c.Charges[0].Amount != 8_690 {
+		t.Errorf("the end charges %+v, %v; want all of the time", c.Charges, err)
+	}
+}

@@ -293,7 +293,8 @@ func (k ChargeKind) paysTime() bool {
 func (d BookingDetails) askedFor() (asked Minor) {
 	for _, c := range d.Charges {
 		switch {
-		case c.Kind == DepositCharge && c.Goal == Capture && c.By == systemSubject && c.State != Released:
+		// Staff give a reason.
+		case c.Kind == DepositCharge && c.Goal == Capture && c.Reason == "" && c.State != Released:
 			asked += c.CaptureAmount
 		case !c.Kind.paysTime():
 		case c.Kind == StartCharge && c.Goal == Release:
