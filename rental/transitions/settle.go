@@ -86,6 +86,9 @@ func (w *worker) bookedChange(d rental.BookingDetails, at time.Time, metres int6
 	case rental.ResumeRental:
 		c, err = d.Resume(at)
 	default:
+		if resumed, err := d.Resume(w.t.Requested); err == nil {
+			d.Booking = resumed.Booking // also where its client drives on
+		}
 		end, metres := w.t.ReturnedAt(w.t.Since, metres)
 		return d.Close(w.Now(), end, metres)
 	}

@@ -678,6 +678,8 @@ func TestTransitions_AnEndDoesNotStopTheTimeOfWhoDrivesOn(t *testing.T) {
 	t.Parallel()
 	d := newDrive(t, sandbox.Behaviour{})
 	d.do(rental.StartRental)
+	d.do(rental.PauseRental)
+	since := d.details().PausedSince
 	d.cars.script(unknownTo(telematics.LockAndDisableDriving))
 	end, err := d.ask(rental.EndRental, "")
 	require.NoError(t, err)
@@ -688,6 +690,8 @@ func TestTransitions_AnEndDoesNotStopTheTimeOfWhoDrivesOn(t *testing.T) {
 	end = d.await(end)
 	if b := d.details(); !b.ActualEnd.After(end.Requested) || b.EndMetres != 1_030_000 {
 		t.Errorf("requested at %v, ended at %v with %d m; want when it was locked, with 1030 km", end.Requested, b.ActualEnd, b.EndMetres)
+	} else if paused := end.Requested.Sub(since); b.PausedFor != paused.Truncate(time.Millisecond) {
+		t.Errorf("paused for %v, want the %v until the request", b.PausedFor, paused)
 	}
 }
 
