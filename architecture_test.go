@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 // arrows are those of docs/architecture.md: the packages of this project that a package may import.
@@ -196,9 +198,7 @@ func TestMethods_NoTypeHasTooMany(t *testing.T) {
 		var files []*ast.File
 		for _, name := range p.GoFiles {
 			file, err := parser.ParseFile(set, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			files = append(files, file)
 		}
 		checked, _ := unresolved.Check(p.ImportPath, set, files, nil) // reports the imports
@@ -257,15 +257,11 @@ func list(t *testing.T, patterns ...string) []goPackage {
 	out, err := exec.Command(
 		"go",
 		append([]string{"list", "-json=Dir,ImportPath,GoFiles,Imports,Deps,TestImports,XTestImports"}, patterns...)...).Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	require.NoError(t, err, "go list")
 	var packages []goPackage
 	for decoder := json.NewDecoder(strings.NewReader(string(out))); decoder.More(); {
 		var p goPackage
-		if err := decoder.Decode(&p); err != nil {
-			t.Fatalf("go list: %v", err)
-		}
+		require.NoError(t, decoder.Decode(&p), "go list")
 		packages = append(packages, p)
 	}
 	return packages

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 // unguarded are the goroutines of the service that begin without a guard, by file and function,
@@ -46,9 +48,7 @@ func TestGuards_EachGoroutineBeginsWithOne(t *testing.T) {
 			continue
 		}
 		file, err := parser.ParseFile(set, filepath.FromSlash(name), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, declared := range file.Decls {
 			function, ok := declared.(*ast.FuncDecl)
 			if !ok {

@@ -287,9 +287,7 @@ func trackedFiles(t *testing.T, patterns ...string) []string {
 	t.Helper()
 	args := append([]string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--"}, patterns...)
 	out, err := exec.Command("git", args...).Output()
-	if err != nil {
-		t.Fatalf("git ls-files: %v", err)
-	}
+	require.NoError(t, err, "git ls-files")
 	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 	return slices.DeleteFunc(files, func(file string) bool {
 		_, err := os.Lstat(file)

@@ -7,17 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
 func TestDefaults_AreValidAndHaveEveryRuleOnce(t *testing.T) {
 	defaults := Defaults()
-	if err := Check(defaults); err != nil {
-		t.Error(err)
-	}
-	if len(defaults) != 21 {
-		t.Errorf("%d rules, want 21", len(defaults))
-	}
+	assert.NoError(t, Check(defaults))
+	assert.Equal(t, len(defaults), 21, "rules")
 	*defaults[0].Levels[0].Limit, defaults[0].Levels[1] = 1, Level{}
 	if again := Defaults(); again[0].Levels[1].Severity != Critical {
 		t.Error("a change of returned defaults changes the defaults")

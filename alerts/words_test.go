@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"motorpool/internal/require"
 )
 
 func TestWords_NameTheVehicleTheRuleAndWhatItSaw(t *testing.T) {
@@ -58,9 +60,7 @@ func TestWords_EachRuleHasSome(t *testing.T) {
 func TestKinds_HaveWordsInTheConsole(t *testing.T) {
 	for _, language := range []string{"en", "de"} {
 		texts, err := os.ReadFile("../console/src/texts/" + language + ".ts")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for kind := range kinds {
 			if !strings.Contains(string(texts), kind+": '") && !strings.Contains(string(texts), "'"+kind+"': '") {
 				t.Errorf("%s.ts has no words for an alarm %q", language, kind)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -22,9 +23,7 @@ func TestSend_OrderThatIsNotAllowedAnyMoreIsNotPublished(t *testing.T) {
 		if err.Outcome != telematics.NotExecuted || err.Command != c.ID || c.State != telematics.Expired {
 			t.Errorf("error %+v, command %s; want it not executed, and expired", err, c.State)
 		}
-		if sent := w.mqtt.published(); len(sent) != 0 {
-			t.Errorf("published %d messages, want none", len(sent))
-		}
+		assert.Equal(t, len(w.mqtt.published()), 0, "messages published")
 		if is := w.record(c.ID); is.State != telematics.Expired || is.Attempts != 0 {
 			t.Errorf("recorded %+v, want expired without an attempt", is)
 		}

@@ -263,9 +263,7 @@ func TestAnswer_ReportsAndPresenceReachTheTwin(t *testing.T) {
 // wantCount compares a counter of the first instance.
 func (w *world) wantCount(name string, want int64) {
 	w.Helper()
-	if got := metric(w, w.brokers[0], name); got != want {
-		w.Errorf("%s is %d, want %d", name, got, want)
-	}
+	assert.Equal(w, metric(w, w.brokers[0], name), want, "%s", name)
 }
 
 // metric returns the sum of samples of a broker that was built without a registry.

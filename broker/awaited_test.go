@@ -11,6 +11,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/broker/ingest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -71,9 +72,7 @@ func TestAnswer_WaitsUntilItsReportIsVisibleToAllInstances(t *testing.T) {
 				_, err := w.send(telematics.Lock)
 				took := time.Since(before) - time.Second
 				w.wantCode(err, "")
-				if took != c.takes {
-					w.Errorf("the caller waited %v longer than the vehicle's second, want %v", took, c.takes)
-				}
+				assert.Equal(w, took, c.takes, "the caller waited longer than the vehicle's second")
 				synctest.Wait()
 				w.wantCount(`motorpool_dropped_total{kind="observation", reason="not_stored"}`, c.lost)
 			})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -146,9 +147,7 @@ func TestAssign_LateAnswerSettlesNothingAndFreesTheUnit(t *testing.T) {
 		}
 		w.truckSays(0, "answer done") // repeated, or without a command
 		synctest.Wait()
-		if n := w.count("motorpool_answers_to_none_total"); n != 2 {
-			t.Errorf("%v answers to none, want 2", n)
-		}
+		assert.Equal(t, w.count("motorpool_answers_to_none_total"), 2, "answers to none")
 		w.truckAnswers(0, time.Second, "answer done unlock")
 		_, err = w.sendToTruck(1, telematics.Unlock)
 		w.wantCode(err, "")

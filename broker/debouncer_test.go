@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 func TestDebouncer_FlushesInBatchesOneAfterAnother(t *testing.T) {
@@ -36,8 +38,6 @@ func TestDebouncer_FlushesInBatchesOneAfterAnother(t *testing.T) {
 		}
 		l.add(t.Context(), 100) // after a pause
 		background.Wait()
-		if len(done) != 101 {
-			t.Errorf("flushed %d items, want 101", len(done))
-		}
+		assert.Equal(t, len(done), 101, "items flushed")
 	})
 }

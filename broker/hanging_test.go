@@ -10,6 +10,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -69,9 +70,7 @@ func (w *world) wantExpired() {
 		w.record(last.Command).State != telematics.Expired {
 		w.Errorf("the last entry is %+v, want an expired command", last)
 	}
-	if n := w.count(`motorpool_outbox_items{kind="settlement"}`); n != 0 {
-		w.Errorf("%d settlements are kept, want none", n)
-	}
+	assert.Equal(w, w.count(`motorpool_outbox_items{kind="settlement"}`), 0, "settlements kept")
 }
 
 func TestUnsent_ACommandWhoseClaimIsCommittedMuchLaterIsExpired(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	v1 "motorpool/telematics/v1"
@@ -57,9 +58,7 @@ func TestFlood_DelaysAnotherUnitsAnswerByABoundedNumberOfMessages(t *testing.T) 
 		ctx, stop := context.WithCancel(w.Context())
 		var running sync.WaitGroup
 		running.Go(func() {
-			if err := b.Run(ctx); err != nil {
-				t.Errorf("Run: %v", err)
-			}
+			assert.NoError(t, b.Run(ctx), "Run")
 		})
 		synctest.Wait()
 		stop()

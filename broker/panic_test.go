@@ -9,6 +9,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -121,9 +122,7 @@ func TestPanic_OfTheOutboxLosesNothing(t *testing.T) {
 		w.Break(brokertest.ErrPanic, "Settle", "Add")
 		time.Sleep(5 * time.Second)
 		w.wantCount("motorpool_panics_total", 2)
-		if got := w.record(c.ID).State; got != telematics.Expired {
-			t.Errorf("the command is %s, want expired", got)
-		}
+		assert.Equal(t, w.record(c.ID).State, telematics.Expired, "the command")
 		w.wantEntries(telematics.TelematicsUnavailable, telematics.CommandInProgress)
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -46,9 +47,7 @@ func TestRepeat_ReturnsTheFirstCommand(t *testing.T) {
 					t.Errorf("%s: the repeated order: %+v, want the first command immediately", state, again)
 				}
 			}
-			if n := len(w.mqtt.published()); n != 1 {
-				t.Errorf("published %d messages, want 1", n)
-			}
+			assert.Equal(t, len(w.mqtt.published()), 1, "messages published")
 			w.wantEntries(code, telematics.IdempotencyReplayed, telematics.IdempotencyReplayed)
 			for _, line := range w.Entries()[1:] {
 				if line.Command != first.Command.ID || line.Outcome != telematics.Undecided {
@@ -198,9 +197,7 @@ func TestDrain_EndsWithItsContext(t *testing.T) {
 		if err := w.brokers[0].Drain(ctx); err == nil {
 			t.Error("Drain returned while a command was in flight")
 		}
-		if err := w.brokers[0].Drain(w.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, w.brokers[0].Drain(w.Context()))
 	})
 }
 
@@ -227,9 +224,7 @@ func TestBulk_UnknownVehicleHasNoSeparateEntry(t *testing.T) {
 		w.wantEntries()
 		w.brokers[0].Omit(w.Context(), telematics.Activity{})
 		w.wantEntries()
-		if n := metric(t, w.brokers[0], "motorpool_refusals_not_recorded_total"); n != 1 {
-			t.Errorf("%d refusals counted as not recorded, want 1", n)
-		}
+		assert.Equal(t, metric(t, w.brokers[0], "motorpool_refusals_not_recorded_total"), 1, "refusals counted as not recorded")
 	})
 }
 

@@ -3,6 +3,8 @@ package broker
 import (
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 func TestRetransmitAfter_FirstIsAboutTwoSeconds(t *testing.T) {
@@ -19,8 +21,6 @@ func TestRetransmitAfter_GrowsWithAttemptsAndDoublesAfterReceived(t *testing.T) 
 		if next <= now {
 			t.Errorf("after attempt %d: %v, then %v; want it to grow", attempt, now, next)
 		}
-		if stretched := retransmitAfter(minRetransmit, attempt, true, 0.5); stretched != 2*now {
-			t.Errorf("after attempt %d and a received answer: %v, want %v", attempt, stretched, 2*now)
-		}
+		assert.Equal(t, retransmitAfter(minRetransmit, attempt, true, 0.5), 2*now, "after attempt %d and a received answer", attempt)
 	}
 }

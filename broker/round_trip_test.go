@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 // cellular is a random round trip on a cellular network: log-normal with a median of 5 s, from 2 to
@@ -16,9 +18,7 @@ func cellular(dice *rand.Rand) time.Duration {
 func TestRoundTrip_EstimateFollowsTheNetwork(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	var u roundTrip
-	if u.estimate() != minRoundTrip {
-		t.Errorf("estimate %v before any measurement, want %v", u.estimate(), minRoundTrip)
-	}
+	assert.Equal(t, u.estimate(), minRoundTrip, "estimate before any measurement")
 	for range 300 {
 		u.observe(cellular(dice))
 	}
@@ -28,9 +28,7 @@ func TestRoundTrip_EstimateFollowsTheNetwork(t *testing.T) {
 	for range 1000 {
 		u.observe(50 * time.Millisecond)
 	}
-	if u.estimate() != minRoundTrip {
-		t.Errorf("estimate %v on a fast network, want %v", u.estimate(), minRoundTrip)
-	}
+	assert.Equal(t, u.estimate(), minRoundTrip, "estimate on a fast network")
 }
 
 func TestFirstRetransmit_IsNotDelayedByLosses(t *testing.T) {

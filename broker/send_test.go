@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -288,9 +289,7 @@ func TestSend_ReplyAgreesWithTheRecordThatWasUnavailableAtTheDeadline(t *testing
 		time.AfterFunc(5*time.Second, func() { w.Break(errUnavailable, "Settle", "Updates") })
 		c, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.CommandTimeout)
-		if c.State != telematics.Unknown {
-			t.Errorf("state %s, want unknown", c.State)
-		}
+		assert.Equal(t, c.State, telematics.Unknown, "state")
 		w.Break(nil, "Settle", "Updates")
 		time.Sleep(3 * time.Second)
 		if got := w.record(c.ID); got.State != telematics.Unknown {

@@ -13,6 +13,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/broker/ingest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -250,9 +251,7 @@ func TestSlow_NothingIsPublishedAfterTheDeadline(t *testing.T) {
 		order.Budget = telematics.MinBudget
 		_, err := w.sendVia(0, order)
 		w.wantCode(err, telematics.TelematicsUnavailable)
-		if n := len(w.mqtt.published()); n != 0 {
-			t.Errorf("published %d messages after the deadline, want none", n)
-		}
+		assert.Equal(t, len(w.mqtt.published()), 0, "messages published after the deadline")
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -235,9 +236,7 @@ func TestSend_RecordThatChangesBeforeEachClaimIsReadOnceAgain(t *testing.T) {
 			_, err := w.send(telematics.Lock)
 			w.wantCode(err, "")
 		}
-		if stale != 3 {
-			t.Errorf("orders were accepted again %d times, want 3", stale)
-		}
+		assert.Equal(t, stale, 3, "orders accepted again")
 	})
 }
 
@@ -279,8 +278,6 @@ func TestSend_RecordThatChangesWhileItsLaneIsFreedIsReadAgain(t *testing.T) {
 		order.Actor.Agency = 1
 		_, err := w.sendVia(0, order)
 		w.wantCode(err, telematics.VehicleNotFound)
-		if n := len(w.mqtt.published()); n != 0 {
-			t.Errorf("%d publications, want none", n)
-		}
+		assert.Equal(t, len(w.mqtt.published()), 0, "publications")
 	})
 }

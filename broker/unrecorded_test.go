@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -28,9 +29,7 @@ func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
 		if len(got) != 2 || got[succeeded.Command] != telematics.Succeeded || got[failed.Command] != telematics.Failed {
 			t.Errorf("stored %v, want the success and the failure", got)
 		}
-		if n := metric(t, w.brokers[0], "motorpool_answers_unrecorded_total"); n != 2 {
-			t.Errorf("counted %d unrecorded answers, want 2", n)
-		}
+		assert.Equal(t, metric(t, w.brokers[0], "motorpool_answers_unrecorded_total"), 2, "unrecorded answers counted")
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -96,9 +97,7 @@ func (w *world) start(replace wiring, key telematics.Signer) {
 	ctx, cancel := context.WithCancel(w.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := b.Run(ctx); err != nil {
-			w.Errorf("Run: %v", err)
-		}
+		assert.NoError(w, b.Run(ctx), "Run")
 	})
 	w.brokers = append(w.brokers, b)
 	w.stops = append(w.stops, func() { cancel(); running.Wait() })

@@ -15,6 +15,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jws"
 
 	"motorpool/httpapi/auth"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 )
@@ -31,9 +32,7 @@ func TestTokens_OfAllThreeAlgorithmsAreAccepted(t *testing.T) {
 func TestTokens_NameTheActor(t *testing.T) {
 	a := newAPI(t)
 	a.post(lock, claiming(claimSet{"sub": "Zoë", "agency_id": 3, "aud": []string{"x", audience}})).wants(200, "")
-	if got, want := a.controller.last().Actor, (telematics.Actor{Subject: "Zoë", Role: telematics.Admin, Agency: 3}); got != want {
-		t.Errorf("actor %+v, want %+v", got, want)
-	}
+	assert.Equal(t, a.controller.last().Actor, (telematics.Actor{Subject: "Zoë", Role: telematics.Admin, Agency: 3}), "actor")
 	a.post(lock, withHeader("Authorization", ""), func(r *http.Request) { r.Header.Set("Authorization", "bEARER  "+adminToken()) }).
 		wants(200, "")
 	a.post(lock, claiming(claimSet{"agency_id": nil, "nbf": nil, "iat": nil})).wants(200, "")

@@ -13,6 +13,7 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/httpapi/request"
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -205,9 +206,7 @@ func TestClientControl_IsCheckedAgainOnceItHasTheLane(t *testing.T) {
 		return settled(o, telematics.Succeeded), nil
 	}
 	a.asClient(http.MethodPost, ownBooking+"/control/unlock").wants(200, "")
-	if err := asked.Allowed(t.Context()); err != nil {
-		t.Errorf("while the booking is active: %v", err)
-	}
+	assert.NoError(t, asked.Allowed(t.Context()), "while the booking is active")
 	a.set(42, func(d *rental.BookingDetails) {
 		d.Transition = &rental.Transition{Kind: rental.EndRental, State: rental.TransitionOpen, Step: rental.StepCommand}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/httpapi/request"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -128,9 +129,7 @@ func TestBulk_IsReadWithItsPresentResults(t *testing.T) {
 	b.Items = append(b.Items, telematics.BulkItem{Vehicle: 90}, telematics.BulkItem{Vehicle: 91, Refusal: telematics.NoSuchVehicle(91)})
 	a.bulks.byID[id] = b
 	r := a.get(many+"?bulk="+id.String()).wants(200, "")
-	if got := fmt.Sprint(r.at("summary")); got != "map[executed:1 failed:1 not_executed:3 open:2 total:8 unknown:1]" {
-		t.Errorf("summary %s", got)
-	}
+	assert.Equal(t, fmt.Sprint(r.at("summary")), "map[executed:1 failed:1 not_executed:3 open:2 total:8 unknown:1]", "summary")
 	a.get(many+"?bulk="+id.String(), ofAgency(1)).wants(200, "")
 	a.get(many+"?bulk="+id.String(), ofAgency(2)).wants(404, "bulk_not_found")
 	a.get(many+"?bulk="+uuid.NewString()).wants(404, "bulk_not_found")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -214,9 +215,7 @@ func TestPaymentAction_HasTheSecretOfAPaymentToConfirm(t *testing.T) {
 	if strings.Contains(a.log.String(), "secret_x") {
 		t.Error("the secret is in the log")
 	}
-	if got := a.asClient(http.MethodGet, ownBooking).at("payment", "status"); got != "requires_action" {
-		t.Errorf("payment.status %v, want requires_action", got)
-	}
+	assert.Equal(t, a.asClient(http.MethodGet, ownBooking).at("payment", "status"), "requires_action", "payment.status")
 	// The deposit is no longer needed.
 	a.set(42, func(d *rental.BookingDetails) { d.Charges[1].Goal = rental.Release })
 	action().wants(409, "booking_state_conflict")

@@ -292,9 +292,7 @@ func TestConnections_PipelinedRequestAtShutdownCausesNoReset(t *testing.T) {
 			ending.Wait() // the caller reads after the server has closed the connection
 			_ = caller.SetDeadline(time.Now().Add(time.Minute))
 			response, err := http.ReadResponse(caller.read, nil)
-			if err != nil {
-				t.Fatalf("first answer: %v", err)
-			}
+			require.NoError(t, err, "first answer")
 			defer response.Body.Close()
 			if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != 200 || !response.Close {
 				t.Errorf("first answer: %d, close %v, %v", response.StatusCode, response.Close, err)

@@ -12,6 +12,7 @@ import (
 	"motorpool/httpapi"
 	"motorpool/httpapi/signin"
 	"motorpool/httpapi/signin/signintest"
+	"motorpool/internal/assert"
 	"motorpool/operators"
 	"motorpool/telematics"
 )
@@ -96,9 +97,7 @@ func TestPassword_FromTheLinkToTheSignOut(t *testing.T) {
 			recorded = append(recorded, fmt.Sprint(entry.Action, " ", entry.Actor.Subject, " ", entry.Agency))
 		}
 	}
-	if got := strings.Join(recorded, ", "); got != "session.begin anna 1, session.begin anna 1, session.end anna 1" {
-		t.Errorf("recorded %q", got)
-	}
+	assert.Equal(t, strings.Join(recorded, ", "), "session.begin anna 1, session.begin anna 1, session.end anna 1", "recorded")
 	if log := a.log.String(); strings.Contains(log, code) || strings.Contains(log, herPassword) {
 		t.Error("the log has a code or a password")
 	}

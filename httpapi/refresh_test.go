@@ -16,6 +16,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/httpapi"
 	"motorpool/httpapi/request"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -72,9 +73,7 @@ func TestStatusAndList_TellWhatIsNotStored(t *testing.T) {
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
 		t.Snapshot = reported(now.Add(-time.Second), map[telematics.Field]any{telematics.SpeedKmh: 50.0})
 	})
-	if got := states(); got != [3]any{true, true, false} {
-		t.Errorf("list, status, and a refresh whose report the store does not have: state_stored %v", got)
-	}
+	assert.Equal(t, states(), [3]any{true, true, false}, "state_stored of list, status, and a refresh whose report the store does not have")
 }
 
 func TestRefresh_WithoutAReportIsFromTheCache(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"motorpool/httpapi"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -71,9 +72,7 @@ func TestDocuments_NameRoutesOfTheContract(t *testing.T) {
 
 func TestContract_IsValidOpenAPI(t *testing.T) {
 	document := must(openapi3.NewLoader().LoadFromFile("openapi.yaml"))
-	if err := document.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, document.Validate(t.Context(), openapi3.EnableExamplesValidation()))
 	same(t, document.OpenAPI, "3.0.3", "OpenAPI version")
 	for name, schema := range document.Components.Schemas {
 		for member, property := range schema.Value.Properties {

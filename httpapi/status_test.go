@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -89,9 +90,7 @@ func TestStatus_HasAllReportedFields(t *testing.T) {
 		same(t, got, want, "value")
 	}
 	same(t, len(r.at("diagnostics", "warning_lamps").([]any)), 0, "warning lamps")
-	if at := r.body.Meta["sections"].(map[string]any)["telemetry"]; at != "2026-01-02T09:59:00.250Z" {
-		t.Errorf("section time %v", at)
-	}
+	assert.Equal(t, r.body.Meta["sections"].(map[string]any)["telemetry"], "2026-01-02T09:59:00.250Z", "section time")
 }
 
 func TestStatus_NamesFieldsOlderThanTheirSection(t *testing.T) {
@@ -231,8 +230,6 @@ func TestAddress_IsInTheStatusAndTheList(t *testing.T) {
 	for _, item := range list.body.Data.([]any) {
 		vehicle := item.(map[string]any)
 		want := map[float64]any{42: where, 2: where}[vehicle["id"].(float64)]
-		if got := vehicle["location"].(map[string]any)["address"]; got != want {
-			t.Errorf("in the list, vehicle %v has the address %v, want %v", vehicle["id"], got, want)
-		}
+		assert.Equal(t, vehicle["location"].(map[string]any)["address"], want, "in the list, vehicle %v has the address", vehicle["id"])
 	}
 }

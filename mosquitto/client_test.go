@@ -78,9 +78,7 @@ func (l login) dial(t *testing.T) (*client, error) {
 func (l login) mustDial(t *testing.T) *client {
 	t.Helper()
 	c, err := l.dial(t)
-	if err != nil {
-		t.Fatalf("connect as %q: %v", l.user, err)
-	}
+	require.NoError(t, err, "connect as %q", l.user)
 	return c
 }
 

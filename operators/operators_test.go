@@ -3,6 +3,8 @@ package operators
 import (
 	"strings"
 	"testing"
+
+	"motorpool/internal/assert"
 )
 
 func TestPassword_IsVerifiedByItsHash(t *testing.T) {
@@ -42,9 +44,7 @@ func TestCheckPassword(t *testing.T) {
 		strings.Repeat("a ", MaxPassword): TooLong,
 		"correct horse \xff":              TooLong,
 	} {
-		if got := CheckPassword("anna", password); got != want {
-			t.Errorf("%q: %q, want %q", password, got, want)
-		}
+		assert.Equal(t, CheckPassword("anna", password), want, "%q", password)
 	}
 }
 

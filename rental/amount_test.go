@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 )
@@ -142,9 +143,7 @@ func FuzzParse(f *testing.F) {
 		for _, currency := range someCurrencies {
 			m, err := currency.Parse(text)
 			if err != nil {
-				if m != 0 {
-					t.Errorf("%q of %s: the error came with the amount %d", text, currency, m)
-				}
+				assert.Equal(t, m, 0, "%q of %s: the error came with the amount", text, currency)
 				continue
 			}
 			if m < 0 || m > rental.MaxAmount || !json.Valid([]byte(text)) {

@@ -121,9 +121,7 @@ func TestCaptureDeposit_AmendsTheHold(t *testing.T) {
 		if d.Payment().Status != rental.PaymentPending {
 			t.Errorf("capture of %d pending: payment %+v, want pending", amount, d.Payment())
 		}
-		if limit := d.Limits().Capture; limit != 0 {
-			t.Errorf("capture of %d pending: %d can be captured, want 0", amount, limit)
-		}
+		assert.Equal(t, d.Limits().Capture, 0, "capture of %d pending: can be captured", amount)
 		refused(
 			t, "a second capture while one is pending", rental.BookingStateConflict,
 			"No deposit of the booking is held.",

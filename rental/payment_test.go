@@ -126,9 +126,7 @@ func TestPayment_Status(t *testing.T) {
 		d.Charges = c.charges
 		got := d.Payment()
 		got.Charged, got.Refunded, got.Held = 0, 0, 0 // see TestPayment_SumsWhatMoved
-		if want := (rental.Payment{Method: "Visa •••• 4242", Status: c.want, PaidAt: c.paidAt}); got != want {
-			t.Errorf("%s: payment %+v, want %+v", what, got, want)
-		}
+		assert.Equal(t, got, (rental.Payment{Method: "Visa •••• 4242", Status: c.want, PaidAt: c.paidAt}), "%s: payment", what)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -329,9 +330,7 @@ func TestStartPayment_AHoldThatTheProcessorHasEndedIsRefused(t *testing.T) {
 			d.Charges[i].State = rental.Released
 		}
 	}
-	if p := d.StartPayment(); p != rental.PaymentRefused {
-		t.Errorf("payment %v of a start without a hold", p)
-	}
+	assert.Equal(t, d.StartPayment(), rental.PaymentRefused, "payment of a start without a hold")
 }
 
 func TestClose_OfWhatTheTimeCost(t *testing.T) {
@@ -419,14 +418,10 @@ func TestTransition_AStepThatIsTakenAgainIsShownOnce(t *testing.T) {
 	for range 3 {
 		x.Enter(rental.StepConfirm, start)
 		x.OrderAgain(start)
-		if got, want := shown(), "check done, pay done, command running, book pending"; got != want {
-			t.Errorf("steps %s, want %s", got, want)
-		}
+		assert.Equal(t, shown(), "check done, pay done, command running, book pending", "steps")
 	}
 	x.GiveUp(start, &telematics.Error{Code: telematics.CommandRejected})
-	if got, want := shown(), "check done, pay done, command failed"; got != want {
-		t.Errorf("steps %s, want %s", got, want)
-	}
+	assert.Equal(t, shown(), "check done, pay done, command failed", "steps")
 }
 
 func TestOpen_OnlyWhatTheBookingAllows(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -283,9 +284,7 @@ func TestCar_CanBeDisconnectedAndReconnected(t *testing.T) {
 			t.Error("the car is still connected")
 		}
 		r.wait(time.Hour)
-		if n := len(r.radio.attempts()); n != 1 {
-			t.Errorf("%d attempts without a network", n)
-		}
+		assert.Equal(t, len(r.radio.attempts()), 1, "attempts without a network")
 		r.car.SetFaults(Faults{})
 		r.wait(time.Second)
 		if !r.car.Connected() {

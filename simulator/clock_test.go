@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -185,9 +186,7 @@ func TestFloor_TaughtOnlyByValidCommands(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t)
 			c.tell(b)
-			if taught := !b.floor.issued.IsZero(); taught != c.teaches {
-				t.Errorf("the time was taught: %t, want %t", taught, c.teaches)
-			}
+			assert.Equal(t, !b.floor.issued.IsZero(), c.teaches, "the time was taught")
 		})
 	}
 }

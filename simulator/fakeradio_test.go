@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
 	v1 "motorpool/telematics/v1"
@@ -187,9 +188,7 @@ func onTheRoad(t *testing.T, config Config, test func(road *road)) {
 		go func() { done <- r.car.Run(ctx) }()
 		r.stop = sync.OnceFunc(func() {
 			cancel()
-			if err := <-done; err != nil {
-				t.Errorf("Run: %v", err)
-			}
+			assert.NoError(t, <-done, "Run")
 		})
 		defer r.stop()
 		r.wait(100 * time.Millisecond)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics/signing"
 )
 
@@ -37,9 +38,7 @@ func TestFleet_UsesOneGoroutinePerCar(t *testing.T) {
 			t.Errorf("%d goroutines, want about one per car", n)
 		}
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-done)
 		for _, link := range radio.links {
 			if !link.closed {
 				t.Error("a car ended without DISCONNECT")
@@ -53,9 +52,7 @@ func TestFleet_EndsWhileCarsAreStarting(t *testing.T) {
 		fleet := NewFleet(FleetConfig{Stagger: time.Hour}, Config{Radio: &fakeRadio{}}, Config{Radio: &fakeRadio{}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := fleet.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, fleet.Run(ctx))
 		fleet.Cars()[1].Restart() // returns although that car never ran
 	})
 }

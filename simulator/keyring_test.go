@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -88,9 +89,7 @@ func TestFleet_IsProvisionedWhileItStartsAndAfterItStopped(t *testing.T) {
 		for range 3 {
 			group.Go(func() { fleet.SetKeyring(ring) })
 		}
-		if err := fleet.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, fleet.Run(ctx))
 		group.Wait()
 		for i, c := range fleet.Cars()[:2] { // the third car never ran
 			if len(c.unit.keys) != 1 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -186,9 +187,7 @@ func TestImmobilizer_EnablingDisarms(t *testing.T) {
 	b.boot()
 	b.body.Ignition = false
 	b.take(b.Watch(b.clock.Read(b.now)))
-	if b.body.Immobilizer != Released {
-		t.Errorf("immobilizer %s, want released", b.body.Immobilizer)
-	}
+	assert.Equal(t, b.body.Immobilizer, Released, "immobilizer")
 }
 
 func TestAttention_HornSoundsForItsDuration(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/signing"
@@ -63,9 +64,7 @@ func startBroker(t *testing.T, but ...v1.Channel) *broker {
 		// mochi takes a read lock twice when it closes: a client that disconnects in between blocks
 		// it permanently. The client of the broker itself stays.
 		eventually(t, "empty broker", func() bool { return b.server.Clients.Len() <= 1 })
-		if err := b.server.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, b.server.Close())
 	})
 	b.url = "tcp://" + listener.Address()
 	for i, c := range []v1.Channel{v1.AckChannel, v1.TelemetryChannel, v1.PresenceChannel} {
@@ -178,9 +177,7 @@ func (b *broker) live(config Config) (car *Car, stop func()) {
 	go func() { done <- car.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			b.Errorf("Run: %v", err)
-		}
+		assert.NoError(b, <-done, "Run")
 	})
 	b.Cleanup(stop)
 	return car, stop
@@ -244,9 +241,7 @@ func TestMQTT_GoneCarIsOfflineSinceAnHour(t *testing.T) {
 	if ago := time.Since(will.At); will.Status != telematics.Offline || ago < 59*time.Minute || ago > 61*time.Minute {
 		t.Errorf("presence %+v, want offline since an hour", will)
 	}
-	if kept := b.server.Topics.Messages(v1.PresenceChannel.Topic("unit-5")); len(kept) != 1 {
-		t.Errorf("%d retained messages, want 1", len(kept))
-	}
+	assert.Equal(t, len(b.server.Topics.Messages(v1.PresenceChannel.Topic("unit-5"))), 1, "retained messages")
 }
 
 func TestMQTT_RetainedCommandIsNotExecuted(t *testing.T) {
@@ -315,7 +310,5 @@ func TestMQTT_FleetExecutesInParallel(t *testing.T) {
 		t.Errorf("%d commands ended, late %v, repeated %v", got, recorder.Late(0), recorder.Repeated())
 	}
 	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, <-done)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -51,9 +52,7 @@ func TestReport_HasEveryFieldOfTheCar(t *testing.T) {
 				t.Errorf("vehicle %d does not report %s", id, field)
 			}
 		}
-		if len(values) != len(want) {
-			t.Errorf("vehicle %d reports %d fields, want %d", id, len(values), len(want))
-		}
+		assert.Equal(t, len(values), len(want), "fields that vehicle %d reports", id)
 	}
 }
 

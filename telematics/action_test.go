@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 func TestAction_HasALaneAndAnEffect(t *testing.T) {
@@ -36,9 +38,7 @@ func TestAction_HasALaneAndAnEffect(t *testing.T) {
 		if a.traits().effect < harmless {
 			t.Errorf("%s: no effect is said", a)
 		}
-		if ordered := slices.Contains(ControlActions, a); ordered != (a != ReportState) {
-			t.Errorf("%s is a control action: %t", a, ordered)
-		}
+		assert.Equal(t, slices.Contains(ControlActions, a), a != ReportState, "%s is a control action", a)
 	}
 }
 

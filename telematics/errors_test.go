@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 func TestErr_EachSettledStateHasItsError(t *testing.T) {
@@ -134,7 +136,5 @@ func TestError_CauseIsNotInTheMessage(t *testing.T) {
 	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "10.0.0.7") || strings.Contains(err.Message, "10.0.0.7") {
 		t.Errorf("error %v, message %s; want the cause only in the former", err, err.Message)
 	}
-	if got, want := NoSuchVehicle(7).Error(), "vehicle_not_found: There is no vehicle 7."; got != want {
-		t.Errorf("text %q, want %q", got, want)
-	}
+	assert.Equal(t, NoSuchVehicle(7).Error(), "vehicle_not_found: There is no vehicle 7.", "text")
 }

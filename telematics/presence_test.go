@@ -300,9 +300,7 @@ func TestRetryAfter_FollowsTheUnitsReportInterval(t *testing.T) {
 		"one late report changes little": {append(steady, 10*time.Minute), 0, 3 * time.Minute},
 	} {
 		c, now := reports(test.gaps...)
-		if got := c.RetryAfter(now.Add(test.away)); got != test.want {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
-		}
+		assert.Equal(t, c.RetryAfter(now.Add(test.away)), test.want, "%s", name)
 	}
 	overtaken, now := reports(steady...)
 	if again := overtaken.Reported(now.Add(-time.Minute)); again.Gap != overtaken.Gap || again.LastSeen != overtaken.LastSeen {

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"motorpool/internal/assert"
+	"motorpool/internal/require"
 )
 
 func TestLifecycle_AllowsExactlyTheseSteps(t *testing.T) {
@@ -22,12 +25,8 @@ func TestLifecycle_AllowsExactlyTheseSteps(t *testing.T) {
 	}
 	for _, from := range States {
 		for _, to := range States {
-			if got, want := from.MayBecome(to), slices.Contains(may[from], to); got != want {
-				t.Errorf("%s may become %s: %t, want %t", from, to, got, want)
-			}
-			if got, want := slices.Contains(to.Before(), from), slices.Contains(may[from], to); got != want {
-				t.Errorf("%s.Before() holds %s: %t, want %t", to, from, got, want)
-			}
+			assert.Equal(t, from.MayBecome(to), slices.Contains(may[from], to), "%s may become %s", from, to)
+			assert.Equal(t, slices.Contains(to.Before(), from), slices.Contains(may[from], to), "%s.Before() holds %s", to, from)
 		}
 	}
 }
@@ -105,9 +104,7 @@ func TestLifecycle_DiagramAgreesWithTheTable(t *testing.T) {
 func drawnArrows(t *testing.T) map[State][]State {
 	t.Helper()
 	source, err := os.ReadFile("state.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var lines []string
 	for line := range strings.Lines(string(source)) {
 		if drawing, ok := strings.CutPrefix(line, "//\t"); ok && strings.Contains(line, "──►") {

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 )
@@ -145,8 +146,6 @@ func TestWords_AreOfPeople(t *testing.T) {
 		48*time.Hour - time.Second:     "2 days",
 		100*time.Hour + 10*time.Minute: "4 days 4 h",
 	} {
-		if got := telematics.Words(d); got != want {
-			t.Errorf("%v in words is %q, want %q", d, got, want)
-		}
+		assert.Equal(t, telematics.Words(d), want, "%v in words", d)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"motorpool/internal/require"
 )
 
 func FuzzParseValue(f *testing.F) {
@@ -28,9 +30,7 @@ func FuzzParseValue(f *testing.F) {
 			t.Fatalf("%s: %s is not JSON, but is parsed as %#v", field, raw, value)
 		}
 		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatalf("%s: %v", field, err)
-		}
+		require.NoError(t, err, "%s", field)
 		if again, err := ParseValue(field, text); err != nil || !reflect.DeepEqual(again, value) {
 			t.Errorf("%s: %s is parsed again as %#v, want %#v, %v", field, text, again, value, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/alerts"
+	"motorpool/internal/assert"
 	"motorpool/internal/metricstest"
 	"motorpool/internal/require"
 	"motorpool/telematics"
@@ -116,9 +117,7 @@ func TestSender_SendsRepeatsRaisesAndEndsAnAlert(t *testing.T) {
 		t.Fatalf("sent %+v", got)
 	}
 	want := `{"agency":"1","alertname":"battery_12v_low","plate":"M-IM 42","service":"motorpool","severity":"warning","vehicle":"42"}`
-	if labels := key(got[0].Labels); labels != want {
-		t.Errorf("labels %s, want %s", labels, want)
-	}
+	assert.Equal(t, key(got[0].Labels), want, "labels")
 	w.after(55 * time.Second)
 	if got := r.take(); len(got) != 0 {
 		t.Errorf("sent again after 55 s: %v", got)
@@ -153,9 +152,7 @@ func TestSender_SendsTheLastEndsWhenItStops(t *testing.T) {
 	w.list = nil
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	if err := w.Run(stopped); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, w.Run(stopped))
 	if got := r.take(); len(got) != 2 || !got[1].EndsAt.Equal(w.at) {
 		t.Errorf("sent %+v", got)
 	}
@@ -186,9 +183,7 @@ func TestSender_AnUnavailableAlertmanagerGetsAllLaterAndDelaysNoOther(t *testing
 		strings.Contains(text, "hush") {
 		t.Errorf("logged:\n%s", text)
 	}
-	if n := metricstest.Sum(t, w.Metrics, `motorpool_alertmanager_requests_total{result="failed"}`); n != 3 {
-		t.Errorf("%d failures counted", n)
-	}
+	assert.Equal(t, metricstest.Sum(t, w.Metrics, `motorpool_alertmanager_requests_total{result="failed"}`), 3, "failures counted")
 	broken.Close()
 	w.after(time.Hour)
 	if text := w.log.String(); strings.Count(text, "outage began") != 2 || strings.Contains(text, "hush") {

@@ -14,6 +14,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/internal/assert"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -134,9 +135,7 @@ func (r CommandRecord) settle(t *testing.T, s delivery.Settlement) telematics.Co
 func (r CommandRecord) open(t *testing.T, id telematics.CommandID) telematics.Command {
 	t.Helper()
 	overdue, err := r.There.Overdue(t.Context(), instant.AddDate(50, 0, 0), 1_000_000)
-	if err != nil {
-		t.Fatalf("Overdue: %v", err)
-	}
+	require.NoError(t, err, "Overdue")
 	i := slices.IndexFunc(overdue, func(c telematics.Command) bool { return c.ID == id })
 	if i < 0 {
 		t.Fatalf("command %s is not open", id)
@@ -277,9 +276,7 @@ func updatesOfCommands(t *testing.T, r CommandRecord) {
 			maps.DeleteFunc(want, func(_ telematics.CommandID, state telematics.State) bool { return state.IsOpen() })
 		}
 		updates, err := r.There.Updates(t.Context(), unanswered, received)
-		if err != nil {
-			t.Fatalf("Updates: %v", err)
-		}
+		require.NoError(t, err, "Updates")
 		got := map[telematics.CommandID]telematics.State{}
 		for _, c := range updates {
 			got[c.ID] = c.State
@@ -313,9 +310,7 @@ func overdueCommands(t *testing.T, r CommandRecord) {
 	}
 	overdue := func(before time.Time, limit int) []telematics.CommandID {
 		commands, err := r.There.Overdue(t.Context(), before, limit)
-		if err != nil {
-			t.Fatalf("Overdue: %v", err)
-		}
+		require.NoError(t, err, "Overdue")
 		if !slices.IsSortedFunc(commands, func(a, b telematics.Command) int { return a.Deadline.Compare(b.Deadline) }) {
 			t.Errorf("not ordered by deadline: %+v", commands)
 		}
@@ -342,9 +337,7 @@ func fastClock(t *testing.T, r CommandRecord) {
 	c.Deadline = c.Requested.Add(time.Minute)
 	c = r.claim(t, c)
 	overdue, err := r.There.Overdue(t.Context(), time.Now().Add(time.Hour), 1_000_000)
-	if err != nil {
-		t.Fatalf("Overdue: %v", err)
-	}
+	require.NoError(t, err, "Overdue")
 	if slices.ContainsFunc(overdue, func(o telematics.Command) bool { return o.ID == c.ID }) {
 		t.Error("a command whose deadline is a minute away is overdue")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"motorpool/broker/ingest"
 	"motorpool/internal/assert"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -92,9 +93,7 @@ func changePublishedOnce(t *testing.T, r ContactRecord) {
 func aged(t *testing.T, contacts ingest.Contacts) []telematics.Change {
 	t.Helper()
 	changes, err := contacts.Aged(t.Context())
-	if err != nil {
-		t.Fatalf("Aged: %v", err)
-	}
+	require.NoError(t, err, "Aged")
 	return changes
 }
 

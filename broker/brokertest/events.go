@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/broker"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -113,9 +114,7 @@ func follow(t *testing.T, log EventLog, recent int) *follower {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := log.Follow(ctx, recent, f.begin, f.next); err != nil {
-			t.Errorf("Follow: %v", err)
-		}
+		assert.NoError(t, log.Follow(ctx, recent, f.begin, f.next), "Follow")
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
 	Eventually(t, timeout, "the follower begins", func() bool { _, begins := f.received(); return begins > 0 })

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/internal/assert"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -30,9 +31,7 @@ func (r CommandRecord) keyed(k *telematics.IdempotencyKey) telematics.Command {
 func (r CommandRecord) findByKey(t *testing.T, k *telematics.IdempotencyKey) (delivery.KeyResult, bool) {
 	t.Helper()
 	made, found, err := r.There.FindByKey(t.Context(), *k)
-	if err != nil {
-		t.Fatalf("FindByKey: %v", err)
-	}
+	require.NoError(t, err, "FindByKey")
 	return made, found
 }
 

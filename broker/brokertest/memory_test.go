@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -74,9 +75,7 @@ func TestMemory_KeepsTheContractOfTwins(t *testing.T) {
 		m := NewMemory()
 		return TwinRecord{Here: m, There: m, Vehicle: vehicles(m), Twin: func(id telematics.VehicleID) telematics.Twin {
 			twin, err := m.Twin(t.Context(), id)
-			if err != nil {
-				t.Fatalf("Twin: %v", err)
-			}
+			require.NoError(t, err, "Twin")
 			return twin
 		}}
 	})

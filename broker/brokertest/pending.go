@@ -12,6 +12,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/internal/assert"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -88,9 +89,7 @@ func wantNoPending(t *testing.T, table broker.PendingTable, unit telematics.Unit
 
 func register(t *testing.T, table broker.PendingTable, p delivery.Pending) {
 	t.Helper()
-	if err := table.Register(p)(t.Context()); err != nil {
-		t.Fatalf("Register: %v", err)
-	}
+	require.NoError(t, table.Register(p)(t.Context()), "Register")
 }
 
 func registeredIsFound(t *testing.T, tables PendingTables) {
@@ -111,9 +110,7 @@ func releasedIsGone(t *testing.T, tables PendingTables) {
 	p := newPending()
 	register(t, tables.Here, p)
 	for range 2 { // Release is idempotent
-		if err := tables.There.Release(t.Context(), p); err != nil {
-			t.Fatalf("Release: %v", err)
-		}
+		require.NoError(t, tables.There.Release(t.Context(), p), "Release")
 		wantNoPending(t, tables.Here, p.Unit, p.Command)
 	}
 }
@@ -155,9 +152,7 @@ func wakeReachesItsInstance(t *testing.T, tables PendingTables) {
 	a.await(t, tables.There)
 	b.await(t, tables.Here)
 	id := uuid.New()
-	if err := tables.There.Wake(t.Context(), "a", id); err != nil {
-		t.Fatalf("Wake: %v", err)
-	}
+	require.NoError(t, tables.There.Wake(t.Context(), "a", id), "Wake")
 	Eventually(t, timeout, "the hint arrives", func() bool { return a.received(id) })
 	b.await(t, tables.Here) // earlier hints have arrived now
 	if b.received(id) {
@@ -234,9 +229,7 @@ func (l *listener) await(t *testing.T, table broker.PendingTable) {
 	t.Helper()
 	Eventually(t, timeout, l.instance+" listens", func() bool {
 		id := uuid.New()
-		if err := table.Wake(t.Context(), l.instance, id); err != nil {
-			t.Fatalf("Wake: %v", err)
-		}
+		require.NoError(t, table.Wake(t.Context(), l.instance, id), "Wake")
 		for range 20 {
 			if l.received(id) {
 				return true

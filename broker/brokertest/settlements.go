@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -21,9 +23,7 @@ func (r CommandRecord) note(t *testing.T, p delivery.Progress, ids ...telematics
 	for i, id := range ids {
 		notes[i] = delivery.Note{Command: id, Progress: p}
 	}
-	if err := r.Here.StoreProgress(t.Context(), notes); err != nil {
-		t.Fatalf("StoreProgress: %v", err)
-	}
+	require.NoError(t, r.Here.StoreProgress(t.Context(), notes), "StoreProgress")
 }
 
 func progressIsStored(t *testing.T, r CommandRecord) {
@@ -297,9 +297,7 @@ func oneOfManyAnswersSettles(t *testing.T, r CommandRecord) {
 			s := settlement(c, states[i%len(states)])
 			s.At = s.At.Add(time.Duration(i) * time.Millisecond)
 			got, ok, err := commands.Settle(t.Context(), s)
-			if err != nil {
-				t.Errorf("Settle: %v", err)
-			}
+			assert.NoError(t, err, "Settle")
 			if ok {
 				mu.Lock()
 				defer mu.Unlock()

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -90,9 +91,7 @@ func observe(t *testing.T, twins Observer, observations ...delivery.Observation)
 
 func wantSnapshot(t rapid.TB, got, want telematics.Snapshot) {
 	t.Helper()
-	if got.Len() != want.Len() {
-		t.Errorf("%d fields, want %d", got.Len(), want.Len())
-	}
+	assert.Equal(t, got.Len(), want.Len(), "fields")
 	for field, reading := range want.All() {
 		if !reflect.DeepEqual(got.Of(field), reading) {
 			t.Errorf("%s = %#v, want %#v", field, got.Of(field), reading)

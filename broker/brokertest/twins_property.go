@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	v1 "motorpool/telematics/v1"
@@ -56,9 +57,7 @@ func drawReport(t *rapid.T) telematics.Report {
 		pick(`{}`, `{"a":[1,null]}`, `null`),
 	)
 	report, _, err := v1.DecodeReport([]byte(message), instant.Add(time.Second))
-	if err != nil {
-		t.Fatalf("%s: %v", message, err)
-	}
+	require.NoError(t, err, "%s", message)
 	for _, field := range []telematics.Field{telematics.SpeedKmh, telematics.Charging, telematics.DTCs, telematics.OEMData} {
 		if rapid.Bool().Draw(t, field.String()+" is absent") {
 			delete(report.Values, field)

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -67,9 +68,7 @@ func TestHealth_IsDrainedInBatchesAndBounded(t *testing.T) {
 		h.reject(telematics.Unit(fmt.Sprint(n)), telematics.Malformed, now)
 	}
 	h.reject("0", telematics.Malformed, now)
-	if n := testutil.ToFloat64(overflow); n != 3 {
-		t.Errorf("%v units beyond the limit, want 3", n)
-	}
+	assert.Equal(t, testutil.ToFloat64(overflow), 3, "units beyond the limit")
 	found := map[telematics.Unit]int{}
 	for drained := h.drain(); len(drained) > 0; drained = h.drain() {
 		if len(drained) > healthBatch {

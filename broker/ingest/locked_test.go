@@ -199,9 +199,7 @@ func TestPresence_OfALockedUnitIsStoredInOrder(t *testing.T) {
 					time.Sleep(lock.held + 2*writeRetry)
 					assert.Equal(t, twins.status(), telematics.Offline, "after a lock of %v the unit", lock.held)
 				}
-				if lost := testutil.ToFloat64(in.metrics.dropped(observationKind, notStored)); lost != 0 {
-					t.Errorf("%v observations were lost", lost)
-				}
+				assert.Equal(t, testutil.ToFloat64(in.metrics.dropped(observationKind, notStored)), 0, "observations lost")
 			})
 		})
 	}
@@ -233,7 +231,5 @@ func TestPresence_OfALockedUnitDelaysNoStop(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	})
-	if lost := testutil.ToFloat64(stopped.metrics.dropped(observationKind, notStored)); lost != 50 {
-		t.Errorf("%v observations were counted as lost, want 50", lost)
-	}
+	assert.Equal(t, testutil.ToFloat64(stopped.metrics.dropped(observationKind, notStored)), 50, "observations counted as lost")
 }

@@ -11,6 +11,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/assert"
 	"motorpool/mosquitto"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
@@ -27,9 +28,7 @@ func startInstance(t *testing.T, url string, to link.Receiver) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := l.Run(ctx, to); err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		assert.NoError(t, l.Run(ctx, to), "Run")
 	})
 	stop = func() { cancel(); running.Wait() }
 	t.Cleanup(stop)

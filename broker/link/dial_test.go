@@ -13,6 +13,8 @@ import (
 	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"motorpool/internal/require"
 )
 
 func TestDial_UsesTLSForItsScheme(t *testing.T) {
@@ -51,9 +53,7 @@ func TestDial_UsesTLSForItsScheme(t *testing.T) {
 
 func TestDial_TLSHandshakeHasTheTimeLimitOfConnecting(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer silent.Close()
 	ended := make(chan error, 1)
 	go func() {

@@ -20,6 +20,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
@@ -116,9 +117,7 @@ func startLinkWith(t *testing.T, url string, to link.Receiver, change func(*link
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := link.Run(ctx, to); err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		assert.NoError(t, link.Run(ctx, to), "Run")
 	})
 	t.Cleanup(func() { stop(); running.Wait() })
 	return link

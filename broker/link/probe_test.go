@@ -12,6 +12,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
@@ -34,9 +35,7 @@ func TestProbe_BrokerWithoutSharedSubscriptionsIsNotReady(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := link.Run(ctx, &receiver{}); err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		assert.NoError(t, link.Run(ctx, &receiver{}), "Run")
 	})
 	t.Cleanup(func() { stop(); running.Wait() })
 

@@ -62,9 +62,7 @@ func (u *shardedUnit) publish(repeated bool, at ...int) {
 	heard := func() [2]int64 { return [2]int64{u.commands[0].Load(), u.commands[1].Load()} }
 	brokertest.Eventually(u.T, 5*time.Second, "the unit has the command", func() bool { return heard() == u.heard })
 	time.Sleep(20 * time.Millisecond) // time for further copies
-	if heard() != u.heard {
-		u.Errorf("the unit got %v commands at the shards, want %v", heard(), u.heard)
-	}
+	assert.Equal(u, heard(), u.heard, "commands to the unit at the shards")
 }
 
 // say publishes a message of the unit, and waits until the service has it.
@@ -164,9 +162,7 @@ func TestLink_WorksWhileANodeOfTheClusterIsDown(t *testing.T) {
 		hears(1)
 		require.NoError(t, server.Kill())
 		for start := time.Now(); time.Since(start) < 300*time.Millisecond; time.Sleep(5 * time.Millisecond) {
-			if err := s.Ready(unit); err != nil {
-				t.Fatalf("commands are refused %v after node %d was killed: %v", time.Since(start), dead, err)
-			}
+			require.NoError(t, s.Ready(unit), "commands are refused %v after node %d was killed", time.Since(start), dead)
 		}
 		hears(1 - dead)
 		brokertest.Eventually(t, 15*time.Second, "presence comes from the other node", ready)

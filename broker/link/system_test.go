@@ -11,6 +11,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
 	"motorpool/broker/link/linktest"
+	"motorpool/internal/assert"
 	"motorpool/mosquitto"
 )
 
@@ -34,9 +35,7 @@ func TestLink_PassesOnWhatTheMQTTBrokerHolds(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := l.Run(ctx, &receiver{}); err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		assert.NoError(t, l.Run(ctx, &receiver{}), "Run")
 	})
 	t.Cleanup(func() { stop(); running.Wait() })
 	brokertest.Eventually(t, 30*time.Second, "memory and retained messages", func() bool {

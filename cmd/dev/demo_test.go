@@ -57,9 +57,7 @@ func (l *live) ask(method, path, token, body string, into any) int {
 	var answer struct{ Data json.RawMessage }
 	require.NoError(l, json.NewDecoder(response.Body).Decode(&answer))
 	if into != nil {
-		if err := json.Unmarshal(answer.Data, into); err != nil {
-			l.Fatalf("%s %s: %d %s: %v", method, path, response.StatusCode, answer.Data, err)
-		}
+		require.NoError(l, json.Unmarshal(answer.Data, into), "%s %s: %d %s", method, path, response.StatusCode, answer.Data)
 	}
 	return response.StatusCode
 }

@@ -17,6 +17,7 @@ import (
 
 	"motorpool/cmd/dev/folder"
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/storetest"
@@ -38,9 +39,7 @@ func newDir(t *testing.T) string {
 		if err == nil {
 			err = postgres.Discard()
 		}
-		if err != nil {
-			t.Errorf("discard the world's database: %v", err)
-		}
+		assert.NoError(t, err, "discard the world's database")
 	})
 	return dir
 }
@@ -154,9 +153,7 @@ func (l *live) callOnce(wait int, method, path, token string) reply {
 	}
 	defer response.Body.Close()
 	r := reply{status: response.StatusCode}
-	if err := json.NewDecoder(response.Body).Decode(&r); err != nil {
-		l.Error(err)
-	}
+	assert.NoError(l, json.NewDecoder(response.Body).Decode(&r))
 	r.took, r.retryAfter = time.Since(start), r.Error.RetryAfter.String()
 	return r
 }
@@ -302,9 +299,7 @@ func (l *live) teachesEveryAction() {
 	if r := l.call(http.MethodPost, "vehicles/9/control/lock", "AGENCY_ADMIN_TOKEN"); r.status != 404 {
 		l.Errorf("an administrator of agency 1 locks a vehicle of agency 2: %d, want 404", r.status)
 	}
-	if r := l.call(http.MethodGet, "vehicles/1/status", "CLIENT_TOKEN"); r.status != 403 {
-		l.Errorf("a client reads a path for administrators: %d, want 403", r.status)
-	}
+	assert.Equal(l, l.call(http.MethodGet, "vehicles/1/status", "CLIENT_TOKEN").status, 403, "a client reads a path for administrators")
 }
 
 func TestListenOn_RequestedAddressMustBeFree(t *testing.T) {
@@ -319,9 +314,7 @@ func TestListenOn_RequestedAddressMustBeFree(t *testing.T) {
 	}
 	var said bytes.Buffer
 	other, err := listenOn(slog.New(slog.NewTextHandler(&said, nil)), "http", "", address, listenTCP)
-	if err != nil {
-		t.Fatalf("a default address that is in use was not replaced: %v", err)
-	}
+	require.NoError(t, err, "a default address that is in use was not replaced")
 	defer other.Close()
 	if !strings.Contains(said.String(), address) {
 		t.Errorf("the log does not name the replaced default address: %s", &said)

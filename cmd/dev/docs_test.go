@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/simulator/devstack"
 )
@@ -34,13 +36,9 @@ func TestDocs_SignOnlyRequestsOfClients(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	admin, client, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	if admin != "undefined" {
-		t.Errorf("a request of an administrator has the signature %s", admin)
-	}
+	assert.Equal(t, admin, "undefined", "a request of an administrator has the signature")
 	signature, err := rental.ParseSignature(client)
-	if err != nil {
-		t.Fatalf("%q: %v", client, err)
-	}
+	require.NoError(t, err, "%q", client)
 	signed := rental.SignedRequest{
 		Method: "POST", Path: "/api/v1/client/bookings", Query: "limit=2&cursor=a%20b",
 		Body: []byte(`{"end_date":"ü"}`), Token: "a.b.c",

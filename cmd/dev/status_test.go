@@ -10,6 +10,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 )
@@ -67,9 +68,7 @@ func (l *live) showsEachPowertrain() {
 				break
 			}
 		}
-		if err := contract.VisitJSON(body); err != nil {
-			l.Errorf("vehicle %d (%s): %v", car.id, car.name, err)
-		}
+		assert.NoError(l, contract.VisitJSON(body), "vehicle %d (%s)", car.id, car.name)
 		for field, value := range leaves("", body) {
 			if (value == nil) != slices.Contains(car.null, field) && field != "location.address" {
 				l.Errorf("vehicle %d (%s): %s is %v", car.id, car.name, field, value)

@@ -78,9 +78,7 @@ func TestUnit_RemoveEndsTheConnectionsOfRevokedCertificates(t *testing.T) {
 	broker := operatedMosquitto(t, cfg)
 	connected := func(unit string, certificate tls.Certificate) simulator.Connection {
 		c, err := p.connect(t, broker, unit, certificate)
-		if err != nil {
-			t.Fatalf("unit %s: %v", unit, err)
-		}
+		require.NoError(t, err, "unit %s", unit)
 		return c
 	}
 	other := connected("other", p.issue(t, "other"))

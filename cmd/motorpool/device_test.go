@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 )
 
@@ -24,9 +25,7 @@ func TestUnit_PrintsTheSettingsOfATeltonikaUnit(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, printed)
 		}
 	}
-	if strings.Count(printed, password) != 1 {
-		t.Errorf("the password is printed %d times", strings.Count(printed, password))
-	}
+	assert.Equal(t, strings.Count(printed, password), 1, "how often the password is printed")
 	before, err := os.ReadFile(file)
 	require.NoError(t, err)
 	for _, c := range []struct{ args, want string }{

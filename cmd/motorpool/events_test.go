@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 const eventStream = "retry: 50\nid: 1-0\n\nid: 2-0\nevent: presence\ndata: {\"vehicle_id\":42,\"actor\":\"a\u009bb<c\"}\n\n: ping\n" +
@@ -59,9 +61,7 @@ func TestEvents_EachLineOfTheOutputIsJSON(t *testing.T) {
 				t.Errorf("%v: the line %q is decoded as %+v: %v", args, line, event, err)
 			}
 		}
-		if len(lines) != 3 {
-			t.Errorf("%v printed %d lines, want 3", args, len(lines))
-		}
+		assert.Equal(t, len(lines), 3, "lines printed by %v", args)
 	}
 }
 
@@ -89,9 +89,7 @@ func TestEvents_ResumeAfterTheLastEvent(t *testing.T) {
 			}
 			fmt.Fprint(w, "retry: 1\nid: 7-0\n\n")
 		case 2:
-			if r.Header.Get("Last-Event-ID") != "7-0" {
-				t.Errorf("resumed after the event %q, want 7-0", r.Header.Get("Last-Event-ID"))
-			}
+			assert.Equal(t, r.Header.Get("Last-Event-ID"), "7-0", "resumed after the event")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			fmt.Fprint(w, `{"success":false,"message":"Not available.","error":{"retryable":true,"retry_after":10}}`)
 		case 3:

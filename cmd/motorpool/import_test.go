@@ -55,9 +55,7 @@ func TestImport_PrintsEachChange(t *testing.T) {
 		t.Helper()
 		fromStdin(t, file)
 		printed, err := output(t, append([]string{"import", "-"}, args...)...)
-		if err != nil {
-			t.Fatalf("import of %s: %v", file, err)
-		}
+		require.NoError(t, err, "import of %s", file)
 		return printed
 	}
 	fromStdin(t, smallFleet)
@@ -68,21 +66,15 @@ func TestImport_PrintsEachChange(t *testing.T) {
 	const change = `{"agencies":[{"id":1,"tax_percent":null}],"vehicles":[{"id":1,"status":"maintenance"}]}`
 	const lines = "agency 1: tax 19 % → 0 %\nvehicle 1: status available → maintenance\n"
 	for range 2 {
-		if got, want := run(change, "--dry-run"), lines+"nothing was changed (--dry-run)\n"; got != want {
-			t.Errorf("a dry run prints %q, want %q", got, want)
-		}
+		assert.Equal(t, run(change, "--dry-run"), lines+"nothing was changed (--dry-run)\n", "a dry run prints")
 	}
-	if got, want := run(change), lines+"added or changed: 1 agency, 1 vehicle\n"; got != want {
-		t.Errorf("the import prints %q, want %q", got, want)
-	}
+	assert.Equal(t, run(change), lines+"added or changed: 1 agency, 1 vehicle\n", "the import prints")
 	const offer = `{"agencies":[{"id":1,"tariffs":{"van":{"per_hour":9}},"rental_rules":{"hold_minutes":20}}]}`
 	if got, want := run(offer), "agency 1: rental rules none → hold_minutes 20\nagency 1: tariff van none → 9.00 EUR an hour\n"+
 		"added or changed: 1 tariff, 1 set of rental rules\n"; got != want {
 		t.Errorf("the import prints %q, want %q", got, want)
 	}
-	if got, want := run(change), "nothing to import: all of the file is on record already\n"; got != want {
-		t.Errorf("the import again prints %q, want %q", got, want)
-	}
+	assert.Equal(t, run(change), "nothing to import: all of the file is on record already\n", "the import again prints")
 	fromStdin(t, `{"vehicles":[{"id":1,"status":"lost"}]}`)
 	if _, err := output(t, "import", "-"); exitCode(err) != exitRefused || !strings.HasPrefix(err.Error(),
 		"-:\nvehicles[0].status: ") || !strings.HasSuffix(err.Error(), "nothing was changed") {

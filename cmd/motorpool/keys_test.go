@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/keyfile"
 	"motorpool/internal/require"
 	"motorpool/telematics/signing"
@@ -177,9 +178,7 @@ func TestAge_IsReadable(t *testing.T) {
 	for want, since := range map[string]time.Time{
 		"-": {}, "59 days": time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "1 h": now.Add(-time.Hour - time.Second),
 	} {
-		if got := age(since, now); got != want {
-			t.Errorf("age since %v: %q, want %q", since, got, want)
-		}
+		assert.Equal(t, age(since, now), want, "age since %v", since)
 	}
 }
 

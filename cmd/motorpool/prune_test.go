@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/commands"
 	"motorpool/store/pg"
@@ -113,12 +114,8 @@ func TestMigrate_GrantTo(t *testing.T) {
 		!strings.Contains(got, role+" has the rights") {
 		t.Errorf("migrate: %s, %v", got, err)
 	}
-	if err := service.Allowed(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := service.Migrated(t.Context()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, service.Allowed(t.Context()))
+	assert.NoError(t, service.Migrated(t.Context()))
 	if err := run(t.Context(), []string{"prune", "--database-url", u.String(), "--keep-commands", "3"}); err == nil ||
 		!strings.Contains(err.Error(), "run it as the role that owns the tables") {
 		t.Errorf("prune as the service's role: %v", err)

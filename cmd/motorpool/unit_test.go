@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
@@ -149,9 +150,7 @@ func TestUnit_ConcurrentRunsLoseNothing(t *testing.T) {
 					unitAccess{UnitsPasswd: file}, credentials{filepath.Join(t.TempDir(), "password")}, device{},
 					serials{[]string{fmt.Sprintf("unit-%d-%d", n, i)}},
 				}
-				if err := u.Run(context.Background()); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, u.Run(context.Background()))
 			}
 		})
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 	"go.uber.org/goleak"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/internal/settings"
 	"motorpool/mosquitto"
@@ -180,9 +181,7 @@ func TestRun_FleetExecutesRecordsAndStops(t *testing.T) {
 		for deadline := time.Now().Add(20 * time.Second); server.Clients.Len() > 1 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, server.Close())
 	}()
 	done := make(chan telematics.Answer, 10)
 	ready := make(chan struct{}, 10)

@@ -3,6 +3,8 @@ package accept
 import (
 	"net/http"
 	"testing"
+
+	"motorpool/internal/assert"
 )
 
 func TestGzip(t *testing.T) {
@@ -30,8 +32,6 @@ func TestGzip(t *testing.T) {
 		{[]string{"*;q=0, gzip"}, true},
 		{[]string{"gzip2"}, false},
 	} {
-		if got := Gzip(http.Header{"Accept-Encoding": c.headers}); got != c.want {
-			t.Errorf("%q: Gzip = %v", c.headers, got)
-		}
+		assert.Equal(t, Gzip(http.Header{"Accept-Encoding": c.headers}), c.want, "%q: Gzip", c.headers)
 	}
 }

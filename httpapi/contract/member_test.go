@@ -10,15 +10,14 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"motorpool/internal/assert"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
 func loadDocument(t *testing.T) *Document {
 	t.Helper()
 	text, err := os.ReadFile("../openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return MustParse(text)
 }
 

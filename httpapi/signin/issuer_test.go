@@ -90,9 +90,7 @@ func startIssuer(t *testing.T) *fakeIssuer {
 
 func (i *fakeIssuer) publicKeys() map[string]any {
 	public, err := i.key.PublicKey()
-	if err != nil {
-		i.t.Error(err)
-	}
+	assert.NoError(i.t, err)
 	return map[string]any{"keys": []any{public}}
 }
 
@@ -185,9 +183,7 @@ func (i *fakeIssuer) sign(claims map[string]any) string {
 	headers := jws.NewHeaders()
 	assert.NoError(i.t, headers.Set(jws.TypeKey, "JWT"), "headers.Set(jws.TypeKey, \"JWT\")")
 	signed, err := jwt.Sign(token, jwt.WithKey(jwa.ES256(), i.key, jws.WithProtectedHeaders(headers)))
-	if err != nil {
-		i.t.Error(err)
-	}
+	assert.NoError(i.t, err)
 	return string(signed)
 }
 

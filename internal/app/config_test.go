@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/telematics/signing"
@@ -65,9 +66,7 @@ func TestCheck_AcceptsValidSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := good(t)
 			change(&c)
-			if err := c.Check(); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, c.Check())
 		})
 	}
 }

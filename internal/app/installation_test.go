@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/store/instances"
 )
 
@@ -13,9 +14,7 @@ func TestPresence_AnInstanceLivesWhileItsBeatsChange(t *testing.T) {
 		p := &presence{beats: map[string]beats{}}
 		want := func(what string, want bool) {
 			t.Helper()
-			if got := p.lives("other"); got != want {
-				t.Errorf("%s: lives %v, want %v", what, got, want)
-			}
+			assert.Equal(t, p.lives("other"), want, "%s: lives", what)
 		}
 		want("never seen", false)
 		p.note([]instances.Instance{{ID: "other", Beats: 7}})

@@ -44,9 +44,7 @@ func TestRedis_ClosedConnectionsAreNotUsed(t *testing.T) {
 		if open, err = ended(operator, answers); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Ready(t.Context()); err != nil {
-			t.Fatalf("after Redis closed %d connections: %v", open, err)
-		}
+		require.NoError(t, db.Ready(t.Context()), "after Redis closed %d connections", open)
 		if open >= wanted {
 			return
 		}

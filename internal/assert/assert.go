@@ -37,12 +37,21 @@ func DeepEqual[T any](t TB, got, want T, words string, args ...any) {
 	}
 }
 
-// NoError reports an error. The words, with their arguments, say of what.
-func NoError(t TB, err error, words string, args ...any) {
+// NoError reports an error. The words, a format with its arguments, say of what; none: the error
+// says so itself.
+func NoError(t TB, err error, words ...any) {
 	if err != nil {
 		t.Helper()
-		t.Errorf("%s: %v", fmt.Sprintf(words, args...), err)
+		t.Errorf("%v", Of(err, words))
 	}
+}
+
+// Of returns an error after a format with its arguments, if there are any.
+func Of(err error, words []any) error {
+	if len(words) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(words[0].(string), words[1:]...), err)
 }
 
 func report(t TB, got, want any, words string, args []any) {

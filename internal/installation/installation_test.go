@@ -349,9 +349,7 @@ func TestKeeper_FrozenPlacesDelayNoBeatForLong(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		for range 60 {
 			time.Sleep(500 * time.Millisecond)
-			if err := k.Writes(); err != nil {
-				t.Fatalf("postgres takes writes: %v", err)
-			}
+			require.NoError(t, k.Writes(), "postgres takes writes")
 		}
 	})
 }

@@ -97,9 +97,7 @@ func TestEdit_ConcurrentEditsLoseNoChange(t *testing.T) {
 	for range operators {
 		group.Go(func() {
 			for range edits {
-				if err := Edit(t.Context(), file, add); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, Edit(t.Context(), file, add))
 			}
 		})
 	}
@@ -137,9 +135,7 @@ func TestEdit_WritesOnlyIntoTheFolderOfTheFile(t *testing.T) {
 	file := newFile(t)
 	t.Chdir(filepath.Dir(file))
 	t.Setenv("TMPDIR", filepath.Join(filepath.Dir(file), "none"))
-	if err := Edit(t.Context(), filepath.Base(file), add); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, Edit(t.Context(), filepath.Base(file), add))
 }
 
 func TestEdit_FailedEditChangesNothing(t *testing.T) {
@@ -194,9 +190,7 @@ func TestEdit_WaitEndsWithItsContext(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- Edit(t.Context(), file, add) }()
 	require.NoError(t, held.Close())
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, <-ended)
 }
 
 func TestEdit_KilledProcessLeavesACompleteFileAndNoCopies(t *testing.T) {

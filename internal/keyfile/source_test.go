@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics/signing"
 )
@@ -59,9 +60,7 @@ func watch(t *testing.T, test func(*watched)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() {
-			if err := source.Watch(ctx, w.change); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, source.Watch(ctx, w.change))
 		})
 		defer running.Wait()
 		defer cancel()

@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
+	"motorpool/internal/require"
 )
 
 // stopped is a writer whose reader stops and goes on.
@@ -26,9 +29,7 @@ func (s *stopped) Write(p []byte) (int, error) {
 
 func TestWriter_NeverWaitsForAReaderThatStops(t *testing.T) {
 	reader, pipe, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := NewWriter(pipe)
 	log := New(w, "info", "json")
 	text := strings.Repeat("x", 1000)
@@ -82,9 +83,7 @@ func TestWriter_CloseWritesWhatWaits(t *testing.T) {
 	for text := range to.lines {
 		n += strings.Count(text, "\n")
 	}
-	if n != 50 {
-		t.Errorf("%d of 50 lines were written", n)
-	}
+	assert.Equal(t, n, 50, "lines written")
 }
 
 func TestWriter_LinesThatCannotBeWrittenAreCounted(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/metricstest"
 	"motorpool/internal/require"
 )
@@ -38,9 +39,7 @@ func TestRead_EqualsGather(t *testing.T) {
 	if !maps.Equal(gathered, want) || !maps.Equal(read, want) {
 		t.Errorf("gathered %v, read %v, want %v", gathered, read, want)
 	}
-	if key := read.Label("key_info", "key"); key != "k-1" {
-		t.Errorf("the label is %q, want k-1", key)
-	}
+	assert.Equal(t, read.Label("key_info", "key"), "k-1", "the label")
 }
 
 func TestRead_FailsWithoutMetrics(t *testing.T) {

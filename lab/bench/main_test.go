@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/lab/bench/load"
 	"motorpool/lab/bench/measure"
@@ -60,9 +61,7 @@ func TestExperiments_MeasureEveryRatio(t *testing.T) {
 	for _, e := range all {
 		running.Go(func() {
 			own := &report.Results{Figures: map[string][]float64{}}
-			if err := e.Measure(t.Context(), setup, own); err != nil {
-				t.Errorf("%T: %v", e, err)
-			}
+			assert.NoError(t, e.Measure(t.Context(), setup, own), "%T", e)
 			mu.Lock()
 			defer mu.Unlock()
 			maps.Copy(results.Figures, own.Figures)

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/lab/world"
@@ -31,9 +32,7 @@ func TestFlags_CommandsAndDurationFollowFromEachOther(t *testing.T) {
 	} {
 		f := test.given
 		f.Instances, f.Vehicles, f.Callers = 3, 300, 96
-		if err := f.complete(); err != nil {
-			t.Errorf("%+v: %v", test.given, err)
-		}
+		assert.NoError(t, f.complete(), "%+v", test.given)
 		if f.Commands != test.commands || f.Duration != test.duration || f.Seed == 0 {
 			t.Errorf("flags %+v: %d commands in %v, seed %d", test.given, f.Commands, f.Duration, f.Seed)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/lab/consoletest"
 	"motorpool/simulator/devstack"
 )
@@ -50,7 +51,5 @@ func (d *desk) rentsInAWebApp(t *testing.T, app string) {
 		const late = await move(api, 'end', booking.id).catch((e) => e instanceof MotorpoolError ? e.code : String(e));
 		return [...kinds, ended.status, late].join();
 	})()`, d.env["BASE_URL"], d.env["CLIENT_TOKEN"], d.env["AGENCY_KEY_ID"], d.env["AGENCY_SECRET"]))
-	if want := "start,pause,resume,end,completed,booking_not_active"; got != want {
-		t.Errorf("the app gets %s, want %s", got, want)
-	}
+	assert.Equal(t, got, "start,pause,resume,end,completed,booking_not_active", "the app gets")
 }

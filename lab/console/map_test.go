@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/lab/consoletest"
 )
@@ -63,9 +64,7 @@ func TestConsole_DrawsTheMapStyleOfTheOperator(t *testing.T) {
 	if n := pixels(p, water); n < 10_000 {
 		t.Errorf("the map has %d pixels of water, want at least 10000", n)
 	}
-	if got := p.See(".maplibregl-ctrl-attrib"); got != "© OpenStreetMap" {
-		t.Errorf("the map names the source %q, want © OpenStreetMap", got)
-	}
+	assert.Equal(t, p.See(".maplibregl-ctrl-attrib"), "© OpenStreetMap", "the map names the source")
 	p.See(`[data-stations="5"]`)
 	p.Dark(true)
 	p.See(`.map.dark[data-streets="shown"]`)

@@ -45,9 +45,7 @@ func timed(t *testing.T, configuration, rules string) (all []time.Duration) {
 	for _, text := range texts {
 		for _, found := range anyDuration.FindAllString(text, -1) {
 			d, err := time.ParseDuration(found)
-			if err != nil {
-				t.Fatalf("%q: %v", text, err)
-			}
+			require.NoError(t, err, "%q", text)
 			all = append(all, d)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"motorpool/httpapi/auth"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/lab/program"
 	"motorpool/lab/world"
@@ -270,9 +271,7 @@ func (p *provisioned) drive(vehicle int, password string, radio simulator.Radio)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := fleet.Run(ctx); err != nil {
-			p.t.Errorf("vehicle %d: %v", vehicle, err)
-		}
+		assert.NoError(p.t, fleet.Run(ctx), "vehicle %d", vehicle)
 	})
 	end = func() { stop(); running.Wait() }
 	p.OnClose(func() error { end(); return nil })

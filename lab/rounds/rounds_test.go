@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/lab/chaos/maintenance"
 	"motorpool/lab/chaos/money"
@@ -118,7 +119,5 @@ func valid(t *testing.T, result runner.Result) {
 	for _, violation := range result.Violations {
 		t.Error(violation)
 	}
-	if result.Worthless != "" {
-		t.Errorf("the round is not valid: %s", result.Worthless)
-	}
+	assert.Equal(t, result.Worthless, "", "the round is not valid")
 }

@@ -13,6 +13,7 @@ import (
 
 	"motorpool/alerts"
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/simulator/devstack"
@@ -381,9 +382,7 @@ func TestAlerts_OfEachRuleStayOverARestartOfEveryInstance(t *testing.T) {
 		t.Errorf("open after the restart: %+v, want %+v", again, opened)
 	}
 	notified(want...)
-	if n := i.metric(`motorpool_alerts_open{rule="left_open", severity="warning"}`); n != 1 {
-		t.Errorf("%d alerts are counted, want 1", n)
-	}
+	assert.Equal(t, i.metric(`motorpool_alerts_open{rule="left_open", severity="warning"}`), 1, "alerts counted")
 	// Not the one who looked at many cars.
 	colleague := s.token(telematics.Actor{Role: telematics.Admin, Subject: "admin-8"})
 	for _, a := range opened {

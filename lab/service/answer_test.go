@@ -53,20 +53,14 @@ func askOnce(t *testing.T, request *http.Request) answer {
 	t.Helper()
 	asked := request.Method + " " + request.URL.RequestURI()
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatalf("%s: %v", asked, err)
-	}
+	require.NoError(t, err, "%s", asked)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatalf("%s: %v", asked, err)
-	}
+	require.NoError(t, err, "%s", asked)
 	a := answer{T: t, asked: asked, status: response.StatusCode, header: response.Header, text: string(text)}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	if err := decoder.Decode(&a.body); err != nil {
-		t.Fatalf("%s: %d %.300s: %v", asked, a.status, text, err)
-	}
+	require.NoError(t, decoder.Decode(&a.body), "%s: %d %.300s", asked, a.status, text)
 	a.checkEnvelope(strings.HasPrefix(request.URL.Path, "/api/v1/client/"))
 	return a
 }

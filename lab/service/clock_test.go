@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -71,7 +72,5 @@ func TestInstance_WrongClockLeavesTheWorkToOthers(t *testing.T) {
 			t.Errorf("%s: with a right clock again: %d %+v", ahead, r.status, r.Error)
 		}
 	}
-	if n := wrong.metric("motorpool_clock_wrong_total"); n != 2 {
-		t.Errorf("clock_wrong is %d, want 2", n)
-	}
+	assert.Equal(t, wrong.metric("motorpool_clock_wrong_total"), 2, "clock_wrong")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 )
 
 // rentalTables are what a lost commit forgets, in the order of their references.
@@ -169,9 +170,7 @@ func TestLostCommit_PaymentsThatAreNotRepeatedAreListed(t *testing.T) {
 	})
 	var listed int
 	r.must(r.db.QueryRowContext(r.Context(), `select count(*) from unrecorded_payments`).Scan(&listed))
-	if listed != 2 {
-		r.Errorf("%d payments are listed, want 2", listed)
-	}
+	assert.Equal(r, listed, 2, "payments listed")
 	for _, m := range r.processor.Ledger() {
 		if !strings.Contains(log.String(), "intent="+m.Intent) || !strings.Contains(log.String(), "customer="+m.Customer) {
 			r.Errorf("the log does not name the payment %+v", m)

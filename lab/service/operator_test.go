@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 	"motorpool/operators"
 	accounts "motorpool/store/operators"
 	"motorpool/telematics"
@@ -73,9 +74,7 @@ func TestOperators_HoldAtEveryInstance(t *testing.T) {
 	if refused < 9 {
 		s.Errorf("refused after %d guesses, want at least 9", refused)
 	}
-	if status := enter(http.DefaultClient, instances[1], password); status != 429 {
-		s.Errorf("over the limit at the other instance: %d", status)
-	}
+	assert.Equal(s, enter(http.DefaultClient, instances[1], password), 429, "over the limit at the other instance")
 	_, _, err = store.Remove(s.Context(), "anna", by)
 	s.must(err)
 	if first, second := sees(instances[0]), sees(instances[1]); first != 401 || second != 401 {

@@ -8,15 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
 func commandOf(t *testing.T, r reply) command {
 	t.Helper()
 	var c command
-	if err := json.Unmarshal(r.Data, &c); err != nil {
-		t.Fatalf("%d %s: %v", r.status, r.Data, err)
-	}
+	require.NoError(t, json.Unmarshal(r.Data, &c), "%d %s", r.status, r.Data)
 	return c
 }
 

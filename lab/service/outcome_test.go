@@ -8,6 +8,7 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
+	"motorpool/internal/assert"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
 	"motorpool/telematics"
@@ -64,9 +65,7 @@ func TestCommand_EveryActionIsExecutedAndReported(t *testing.T) {
 	i.get("/api/v1/admin/activity?vehicle_id=1", &lines)
 	// Only the entries of commands that were sent, and of their effects, are compared.
 	lines = slices.DeleteFunc(lines, func(l line) bool { return l.Action == telematics.CommandsRead || l.Outcome == "not_executed" })
-	if want := len(telematics.ControlActions) + 3 + 3; len(lines) != want {
-		s.Errorf("%d audit entries, want %d", len(lines), want)
-	}
+	assert.Equal(s, len(lines), len(telematics.ControlActions)+3+3, "audit entries")
 }
 
 // whisper publishes a message as a unit would.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -102,9 +103,7 @@ func TestPlaces_AddressOfTheStationOrOfTheGeocoder(t *testing.T) {
 	s.eventually(20*time.Second, "a request is sent", func() bool { return len(geocoder.requests()) > 0 })
 	// A slow geocoder does not delay a read.
 	for _, vehicle := range []string{"2", "3", "5"} {
-		if got := one.address(vehicle); got != "" {
-			t.Errorf("before the geocoder responds, vehicle %s has the address %q", vehicle, got)
-		}
+		assert.Equal(t, one.address(vehicle), "", "before the geocoder responds, vehicle %s has the address", vehicle)
 	}
 	close(geocoder.release)
 	want := map[string]string{"1": "Arnulfstraße 1, München", "2": "by 48.142", "5": "by 48.3"}

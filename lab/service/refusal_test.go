@@ -10,6 +10,7 @@ import (
 
 	"motorpool/broker"
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 	"motorpool/simulator"
 	"motorpool/simulator/sandbox"
 	"motorpool/store/commands"
@@ -100,9 +101,7 @@ func TestRefusals_OfClientsMatchTheTable(t *testing.T) {
 	}
 	removals := `select count(*) from activity
 			where actor_subject = $1 and action = 'payment_method.remove' and code = 'default_payment_method'`
-	if lines := c.rows(removals, c.actor.Subject); lines != 2 {
-		r.Errorf("%d audit entries of refused removals, want 2", lines)
-	}
+	assert.Equal(r, c.rows(removals, c.actor.Subject), 2, "audit entries of refused removals")
 }
 
 // refusedBookings returns rows about bookings. They leave the vehicle available.

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/keyfile"
 	"motorpool/simulator"
 	"motorpool/telematics"
@@ -297,9 +298,7 @@ func (e evidence) executedBy(r reply) string {
 		e.Errorf("refused or failed: %d %+v", r.status, r.Error)
 		return ""
 	}
-	if n := e.starts[c.ID]; n != 1 {
-		e.Errorf("command %s was executed %d times", c.ID, n)
-	}
+	assert.Equal(e, e.starts[c.ID], 1, "executions of command %s", c.ID)
 	signers := slices.Compact(slices.Clone(e.air.signers(c.ID)))
 	if len(signers) != 1 {
 		e.Errorf("command %s was signed by %v, want one key for all copies", c.ID, signers)

@@ -18,6 +18,7 @@ import (
 
 	"motorpool/httpapi/auth"
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 	"motorpool/internal/logger"
 	"motorpool/internal/metricstest"
 	"motorpool/internal/require"
@@ -252,9 +253,7 @@ func (s *stack) serveUnready(change ...func(*app.Config)) *instance {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := app.Serve(ctx, config, listeners, s.log); err != nil {
-			s.Errorf("Serve: %v", err)
-		}
+		assert.NoError(s, app.Serve(ctx, config, listeners, s.log), "Serve")
 	})
 	stop := sync.OnceFunc(func() { cancel(); running.Wait() })
 	s.Cleanup(stop)
@@ -301,9 +300,7 @@ func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.Vehi
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := fleet.Run(ctx); err != nil {
-			s.Errorf("fleet: %v", err)
-		}
+		assert.NoError(s, fleet.Run(ctx), "fleet")
 	})
 	s.Cleanup(func() { stop(); running.Wait() })
 	s.eventually(30*time.Second, "all cars connected", func() bool { return connected(fleet) })

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
@@ -164,9 +165,7 @@ func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 	first := s.serial(i)
 	s.must(os.WriteFile(s.public.CertFile, []byte("broken"), 0o600))
 	s.eventually(5*time.Second, "the metric reports invalid files", func() bool { return i.metric(failing) == 1 })
-	if now := s.serial(i); now != first {
-		t.Errorf("while the files are invalid the certificate %s is presented, want %s", now, first)
-	}
+	assert.Equal(t, s.serial(i), first, "certificate while the files are invalid")
 	s.issue(s.authority, "public")
 	s.eventually(5*time.Second, "the new certificate is presented", func() bool { return s.serial(i) != first })
 	s.eventually(5*time.Second, "the metric reports valid files", func() bool { return i.metric(failing) == 0 })

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/charging"
@@ -105,9 +106,7 @@ func TestCollector_FinishesChargesInFlightWhenItStops(t *testing.T) {
 				if took := time.Since(began) - 5*time.Second; took != test.ends {
 					t.Errorf("Run ended %v after its context, want %v", took, test.ends)
 				}
-				if is := w.is(charge); is.State != test.state {
-					t.Errorf("the charge is %s, want %s", is.State, test.state)
-				}
+				assert.Equal(t, w.is(charge).State, test.state, "the charge")
 			})
 		})
 	}

@@ -270,9 +270,7 @@ func TestCharge_UnavailableProcessorIsNoDecline(t *testing.T) {
 			if is := w.is(charge); is.State != rental.Pending || is.Declines != 0 {
 				t.Fatalf("fault %s: the charge is %+v, want it pending without a decline", kind, is)
 			}
-			if calls := len(w.bank.Asked("Confirm")); calls != 0 {
-				t.Errorf("fault %s: %d confirmations, want none", kind, calls)
-			}
+			assert.Equal(t, len(w.bank.Asked("Confirm")), 0, "fault %s: confirmations", kind)
 			w.bank.FailWith(nil)
 			w.after(6 * time.Minute)
 			w.wantState(charge, rental.Paid)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/charging"
@@ -99,9 +100,7 @@ func withLostPayments(t *testing.T, test func(*lostPayments)) {
 		go func() { ended <- l.reconciler.Run(ctx) }()
 		test(l)
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-ended)
 	})
 }
 
@@ -212,9 +211,7 @@ func TestReconciler_LogsRefundsThatAreNotOnRecord(t *testing.T) {
 		}
 		refund(lostID, 100)
 		l.after(26 * time.Hour)
-		if n := strings.Count(l.log.String(), message); n != 2 {
-			t.Errorf("another lost refund: %d messages, want 2", n)
-		}
+		assert.Equal(t, strings.Count(l.log.String(), message), 2, "another lost refund: messages")
 	})
 }
 

@@ -3,6 +3,8 @@ package charging
 import (
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 func TestBackoff_GrowsWhileAttemptsChangeNothing(t *testing.T) {
@@ -10,9 +12,7 @@ func TestBackoff_GrowsWhileAttemptsChangeNothing(t *testing.T) {
 		0: 5 * time.Second, 1: 5 * time.Second, 2: 10 * time.Second, 3: 30 * time.Second, 4: time.Minute, 5: 5 * time.Minute,
 		6: 5 * time.Minute, 1000: 5 * time.Minute,
 	} {
-		if got := backoffAfter(tries); got != want {
-			t.Errorf("after %d tries the backoff is %v, want %v", tries, got, want)
-		}
+		assert.Equal(t, backoffAfter(tries), want, "after %d tries the backoff", tries)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/guard"
+	"motorpool/internal/assert"
 	"motorpool/internal/metricstest"
 	"motorpool/rental"
 	"motorpool/rental/charging"
@@ -93,9 +94,7 @@ func (w *world) collect(change func(*charging.Config)) *charging.Collector {
 	go func() { done <- c.Run(ctx) }()
 	w.ended = append(w.ended, sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			w.t.Errorf("Run: %v", err)
-		}
+		assert.NoError(w.t, <-done, "Run")
 	}))
 	return c
 }
@@ -125,23 +124,17 @@ func (w *world) card(client rental.ClientID, behaviour sandbox.Behaviour) rental
 // behaves changes a card.
 func (w *world) behaves(m rental.Method, behaviour sandbox.Behaviour) {
 	w.t.Helper()
-	if err := w.bank.SetCard(m.Token, behaviour); err != nil {
-		w.t.Error(err)
-	}
+	assert.NoError(w.t, w.bank.SetCard(m.Token, behaviour))
 }
 
 func (w *world) ownerConfirms(c rental.Charge) {
 	w.t.Helper()
-	if err := w.bank.OwnerConfirms(w.is(c).Intent); err != nil {
-		w.t.Error(err)
-	}
+	assert.NoError(w.t, w.bank.OwnerConfirms(w.is(c).Intent))
 }
 
 func (w *world) lapse(deposit rental.Charge) {
 	w.t.Helper()
-	if err := w.bank.Lapse(w.is(deposit).Intent); err != nil {
-		w.t.Error(err)
-	}
+	assert.NoError(w.t, w.bank.Lapse(w.is(deposit).Intent))
 }
 
 func (w *world) add(client rental.ClientID, k rental.ChargeKind) rental.Charge {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -258,9 +259,7 @@ func newExpiry(t *testing.T, r CardRecord) {
 	if err != nil || !a.Existed || a.Unused != first.Token || a.Method.ID != first.ID || a.Method.Card != renewed || !a.Method.Default {
 		t.Fatalf("AddMethod = %+v, %v", a, err)
 	}
-	if methods := h.wants(first.ID, first.ID); methods[0] != a.Method {
-		t.Errorf("%+v is not what was answered", methods[0])
-	}
+	assert.Equal(t, h.wants(first.ID, first.ID)[0], a.Method, "the stored method")
 	renewed.ExpYear = 2035 // at the processor, under the same token
 	if a, err := h.put(renewed, false, nil); err != nil || !a.Existed || a.Unused != "" || a.Method.Card != renewed {
 		t.Fatalf("AddMethod = %+v, %v", a, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -43,9 +44,7 @@ func refreshed(t *testing.T, r CardRecord) {
 		t.Errorf("%+v", got)
 	}
 	card.Token = NewCard().Token
-	if err := r.Here.RefreshCard(t.Context(), card); err != nil {
-		t.Errorf("of a card that is not on record: %v", err)
-	}
+	assert.NoError(t, r.Here.RefreshCard(t.Context(), card), "of a card that is not on record")
 }
 
 func lineOfChange(t *testing.T, r CardRecord) {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -93,9 +94,7 @@ func declineKept(t *testing.T, r CardRecord) {
 	used := NewKey(h.Subject)
 	first, err := h.put(NewCard(), false, used)
 	require.NoError(t, err)
-	if err := r.Here.KeepDecline(t.Context(), *used, decline); err != nil {
-		t.Errorf("where the key is in use: %v", err)
-	}
+	assert.NoError(t, r.Here.KeepDecline(t.Context(), *used, decline), "where the key is in use")
 	if a, _, err := r.There.AddedUnder(t.Context(), h.ID, *used); err != nil || a.Method.ID != first.Method.ID {
 		t.Errorf("AddedUnder = %+v, %v", a, err)
 	}
@@ -129,8 +128,6 @@ func oneKeyConcurrently(t *testing.T, r CardRecord) {
 			t.Errorf("%+v: its token is of no use", a)
 		}
 	}
-	if fresh != 1 {
-		t.Errorf("%d of them were the first", fresh)
-	}
+	assert.Equal(t, fresh, 1, "answers that are the first")
 	h.wants(results[0].Method.ID, results[0].Method.ID)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 )
 
@@ -176,9 +177,7 @@ func namesPayment(t *testing.T, r ChargeRecord) {
 	refund.Refunds, refund.Amount, refund.Booking = paid.ID, 100, paid.Booking
 	refund = r.Add(client, refund)
 	job := mustTake(t, r.Here, refund.ID)
-	if job.Payment != intent {
-		t.Errorf("it gives back %q, want %q", job.Payment, intent)
-	}
+	assert.Equal(t, job.Payment, intent, "the payment that it gives back")
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Paid, Intent: "re_" + uuid.NewString(), Settled: 100})
 	id := r.Charge(refund.ID).Intent
 	if state, woken, err := r.Here.WakeCharge(t.Context(), id); state != rental.Paid || !woken || err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 )
@@ -148,9 +149,7 @@ func noticeAgain(t *testing.T, r NoticeRecord) {
 	}
 	for began := time.Now(); time.Since(began) < soonEnough; time.Sleep(10 * time.Millisecond) {
 		if again, ok := takeNotice(t, r.There, n.ID, longLease); ok {
-			if again.Attempts != 2 {
-				t.Errorf("taken %d times", again.Attempts)
-			}
+			assert.Equal(t, again.Attempts, 2, "taken")
 			return
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	api "github.com/stripe/stripe-go/v85"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
@@ -293,8 +294,6 @@ func TestConfig_PrintsNoSecret(t *testing.T) {
 	}
 	for key, live := range map[string]bool{"sk_live_1": true, "rk_live_1": true, "sk_test_1": false, "rk_test_1": false, "": false} {
 		p := stripe.New(stripe.Config{Key: key})
-		if p.Live() != live {
-			t.Errorf("key %q: live %v", key, p.Live())
-		}
+		assert.Equal(t, p.Live(), live, "key %q: live", key)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
@@ -34,9 +35,7 @@ func newWorld(t *testing.T, change ...func(*stripe.Config)) *world {
 	w := &world{T: t, Processor: stripe.New(config), there: there}
 	t.Cleanup(func() {
 		w.Close()
-		if err := there.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, there.Close())
 	})
 	return w
 }

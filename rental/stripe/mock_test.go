@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
@@ -112,9 +113,7 @@ func TestMock_AcceptsEveryRequest(t *testing.T) {
 	key := func() string { return uuid.NewString() }
 	check := func(what string, err error) {
 		t.Helper()
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.NoError(t, err, "%s", what)
 	}
 
 	customer, err := u.as("CreateCustomer").CreateCustomer(ctx, key(), rental.Client{ID: 42, Agency: 7})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
@@ -134,9 +135,7 @@ func TestRead_NoticesOfTheSandbox(t *testing.T) {
 	got := make(chan rental.Notice, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 		n, err := w.Read(r.Header, body)
 		if err != nil || n.Live {
 			t.Errorf("notice %+v, %v, of\n%s", n, err, body)

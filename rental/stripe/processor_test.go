@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
@@ -33,16 +34,12 @@ func TestCard_IsAttachedReadAndDetached(t *testing.T) {
 		t.Errorf("attached again: %+v, %v; want the same card", again, err)
 	}
 	for range 2 {
-		if err := w.Detach(t.Context(), first.Token); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, w.Detach(t.Context(), first.Token))
 	}
 	if _, owner, err := w.Card(t.Context(), first.Token); err != nil || owner != "" {
 		t.Errorf("after Detach the customer is %q, %v; want none", owner, err)
 	}
-	if err := w.Detach(t.Context(), "pm_unknown"); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, w.Detach(t.Context(), "pm_unknown"))
 	_, err = w.Attach(t.Context(), w.customer, first.Token)
 	w.wants(err, rental.Refused)
 }
@@ -80,9 +77,7 @@ func TestProcessor_AnInvalidIDSendsNoRequest(t *testing.T) {
 		w.wants(err, rental.NotKnown)
 		_, err = w.CreateIntent(ctx, "k", rental.IntentRequest{Payment: uuid.New(), Customer: id, Amount: 1, Currency: "EUR"})
 		w.wants(err, rental.NotKnown)
-		if err := w.Detach(ctx, id); err != nil {
-			t.Errorf("Detach of the id %q: %v", id, err)
-		}
+		assert.NoError(t, w.Detach(ctx, id), "Detach of the id %q", id)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
@@ -22,9 +23,7 @@ func (p *purse) within(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 	cancel()
-	if err := <-done; err != nil {
-		p.t.Errorf("Run: %v", err)
-	}
+	assert.NoError(p.t, <-done, "Run")
 }
 
 func TestRun_DetachesWhatTheProcessorDidNot(t *testing.T) {
@@ -40,9 +39,7 @@ func TestRun_DetachesWhatTheProcessorDidNot(t *testing.T) {
 		p.wantsRecorded(1)
 		calls := len(p.bank.Asked("Detach"))
 		p.within(24 * time.Hour)
-		if more := len(p.bank.Asked("Detach")) - calls; more != 0 {
-			t.Errorf("detached %d more times, want none", more)
-		}
+		assert.Equal(t, len(p.bank.Asked("Detach"))-calls, 0, "more calls to detach")
 	})
 }
 

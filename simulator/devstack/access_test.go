@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 )
 
@@ -76,9 +77,7 @@ func TestAccess_AllowsOnlyWhatTheFileLists(t *testing.T) {
 		{"#", read, "down/#/command", false},
 		{"", read, "down//command", true}, // no listener accepts a client without a name
 	} {
-		if got := a.may(c.user, "id-of-"+c.user, c.want, c.filter); got != c.may {
-			t.Errorf("may(%q, %d, %q) = %v, want %v", c.user, c.want, c.filter, got, c.may)
-		}
+		assert.Equal(t, a.may(c.user, "id-of-"+c.user, c.want, c.filter), c.may, "may(%q, %d, %q)", c.user, c.want, c.filter)
 	}
 }
 

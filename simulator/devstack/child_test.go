@@ -30,9 +30,7 @@ func mustStart(t *testing.T, server string) (childServer, string) {
 	s, url, err := startServer(server, dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	if err := ask(url, patience); err != nil {
-		t.Fatalf("the server does not respond: %v", err)
-	}
+	require.NoError(t, ask(url, patience), "the server does not respond")
 	return s, url
 }
 
@@ -65,9 +63,7 @@ func TestRestart_KilledServerUsesTheSamePort(t *testing.T) {
 		}
 		require.NoError(t, s.Restart())
 		assert.NoError(t, ask(url, patience), "after Restart")
-		if err := s.Restart(); err != nil {
-			t.Fatalf("restart of a running server: %v", err)
-		}
+		require.NoError(t, s.Restart(), "restart of a running server")
 		assert.NoError(t, ask(url, patience), "after the second Restart")
 	})
 }
@@ -95,9 +91,7 @@ func TestServer_EndsWithItsKilledParent(t *testing.T) {
 		dir := t.TempDir()
 		cleanPostgres(t, dir)
 		parent, url := startInAnotherProcess(t, server, dir)
-		if err := ask(url, patience); err != nil {
-			t.Fatalf("the server does not respond: %v", err)
-		}
+		require.NoError(t, ask(url, patience), "the server does not respond")
 		require.NoError(t, parent.Process.Kill())
 		_ = parent.Wait()
 		eventually(t, "the server to end", func() bool { return !listens(t, url) })

@@ -12,6 +12,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
@@ -27,9 +28,7 @@ func startMQTT(t *testing.T) *devstack.MQTT {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		for range 2 {
-			if err := m.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, m.Close())
 		}
 	})
 	return m
@@ -200,9 +199,7 @@ func TestMQTT_CloseEndsConnectionsWithoutConnect(t *testing.T) {
 	go func() { closed <- m.Close() }()
 	select {
 	case err := <-closed:
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	case <-time.After(patience):
 		t.Fatal("Close waits for a connection that sent nothing")
 	}

@@ -24,9 +24,7 @@ func cleanPostgres(t *testing.T, dir string) {
 	t.Helper()
 	outside := devstack.OutsideOf(dir)
 	t.Cleanup(func() {
-		if err := os.RemoveAll(outside); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, os.RemoveAll(outside))
 	})
 }
 
@@ -49,9 +47,7 @@ func execute(t *testing.T, address, statement string) error {
 
 func mustExecute(t *testing.T, address, statement string) {
 	t.Helper()
-	if err := execute(t, address, statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	require.NoError(t, execute(t, address, statement), "%s", statement)
 }
 
 func closeNow(t *testing.T, p *devstack.Postgres) {
@@ -343,9 +339,7 @@ func TestLockFolder_IsFreeOnceUnlocked(t *testing.T) {
 		unlock()
 		select {
 		case err := <-children:
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 			return
 		default:
 		}

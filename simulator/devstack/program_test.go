@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 )
@@ -20,9 +21,7 @@ func TestProgram_IsStartedKilledAndRestarted(t *testing.T) {
 	}{
 		{"freeze", p.Pause}, {"thaw", p.Resume}, {"kill", p.Kill}, {"start", p.Restart}, {"end", p.Close},
 	} {
-		if err := step.do(); err != nil {
-			t.Errorf("%s: %v", step.name, err)
-		}
+		assert.NoError(t, step.do(), "%s", step.name)
 	}
 	if err := p.Pause(); err == nil {
 		t.Error("Pause of an ended program returned no error")

@@ -157,9 +157,7 @@ func (w world) story() (all []string) {
 			continue
 		}
 		all = append(all, fmt.Sprintf("%s=%q QoS %d", below(p), payload, p.Qos))
-		if p.Retain != (metricOf(p) != "") {
-			w.t.Errorf("%s is retained: %v", below(p), p.Retain)
-		}
+		assert.Equal(w.t, p.Retain, metricOf(p) != "", "%s is retained", below(p))
 	}
 	return all
 }

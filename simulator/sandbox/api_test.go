@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/sandbox"
 )
@@ -283,9 +284,7 @@ func TestBreak_AffectsMatchingRequests(t *testing.T) {
 			[]string{"amount", "1000", "currency", "eur", "payment_method_types[]", "card"}, withKey(string(kind))); err == nil {
 			t.Errorf("the fault %s gave a response: %v", kind, r.body)
 		}
-		if got := len(b.Ledger()) > len(before); got != happens {
-			t.Errorf("the fault %s executed the request: %v", kind, got)
-		}
+		assert.Equal(t, len(b.Ledger()) > len(before), happens, "the fault %s executed the request", kind)
 	}
 	breaks(sandbox.Fault{Kind: sandbox.TooMany, Times: -1})
 	for range 5 {

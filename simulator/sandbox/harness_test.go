@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/sandbox"
 )
@@ -31,9 +32,7 @@ func newBench(t *testing.T, change ...func(*sandbox.Config)) *bench {
 	b := &bench{T: t, Server: server, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	t.Cleanup(func() {
 		b.client.CloseIdleConnections()
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, server.Close())
 	})
 	return b
 }

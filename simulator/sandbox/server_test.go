@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/sandbox"
 )
@@ -29,9 +30,7 @@ func TestServer_LedgerSurvivesARestart(t *testing.T) {
 		t.Errorf("the address is %s, want %s as before", b.URL(), address)
 	}
 	b.get("/v1/payment_intents/"+intent).wants(200, "", "")
-	if err := b.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, b.Close())
 	if b.Restart() == nil {
 		t.Error("a closed server was restarted")
 	}
@@ -118,9 +117,7 @@ func TestAdmin_SetsFaultsAndListsPayments(t *testing.T) {
 	}
 	customer := b.customer()
 	card := b.attach(customer, "pm_card_visa")
-	if err := b.SetCard(card, sandbox.Behaviour{Decline: "stolen_card"}); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, b.SetCard(card, sandbox.Behaviour{Decline: "stolen_card"}))
 	b.post("/v1/payment_intents/"+b.intent(customer)+"/confirm", "payment_method", card).wants(402, "card_error", "card_declined")
 	status, text := admin(http.MethodGet, "/sandbox/ledger", "")
 	var movements []sandbox.Movement

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator"
@@ -80,9 +81,7 @@ func begin(t *testing.T, config Config) *world {
 	go func() { ended <- w.unit.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-ended)
 	})
 	w.await("the first record", func() bool { return len(w.reports) > 0 })
 	return w
@@ -192,9 +191,7 @@ func TestUnit_ExecutesEveryCopyOfACommand(t *testing.T) {
 		w.send(telematics.Lock)
 	}
 	w.awaitAnswers(3)
-	if n := w.started(telematics.Lock); n != 3 {
-		t.Errorf("executed %d times, want 3", n)
-	}
+	assert.Equal(t, w.started(telematics.Lock), 3, "executions")
 }
 
 // Both texts of the firmware mean that the command is executed, and belong to it.
@@ -378,7 +375,5 @@ func TestRadio_Faults(t *testing.T) {
 	w.awaitAnswers(3)
 	// Until a delayed command would have been executed.
 	time.Sleep(time.Until(heard.Add(delay + delay/4)))
-	if n := w.started(telematics.DisableDriving); n != 0 {
-		t.Errorf("executed %d lost commands, want none", n)
-	}
+	assert.Equal(t, w.started(telematics.DisableDriving), 0, "lost commands executed")
 }

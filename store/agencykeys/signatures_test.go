@@ -146,8 +146,6 @@ func TestUse_LockedTableDelaysNoCommand(t *testing.T) {
 	if waiting.Load() == 0 {
 		t.Error("no client waited for the lock")
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, tx.Rollback())
 	clients.Wait()
 }

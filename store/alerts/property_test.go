@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"motorpool/alerts"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -55,15 +56,11 @@ func TestSweep_NoSequenceOfReportsGivesTwoOpenAlerts(t *testing.T) {
 		var sweeps sync.WaitGroup
 		for _, instance := range instances {
 			sweeps.Go(func() {
-				if err := instance.Sweep(t.Context()); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, instance.Sweep(t.Context()))
 			})
 			sweeps.Go(func() {
 				raised := []alarm{{telematics.VehicleID(1), 1, telematics.Alarm{Kind: "towing"}}}
-				if err := instance.writeAlarms(t.Context(), raised); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, instance.writeAlarms(t.Context(), raised))
 			})
 		}
 		sweeps.Wait()

@@ -7,6 +7,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -36,9 +37,7 @@ func TestClaim_VehicleWithCommandsCannotBeDeleted(t *testing.T) {
 		}
 		return err
 	}
-	if err := deleteVehicle(unused); err != nil {
-		t.Errorf("deleting a vehicle without commands: %v", err)
-	}
+	assert.NoError(t, deleteVehicle(unused), "deleting a vehicle without commands")
 	claim(vehicle)
 	wantKept(deleteVehicle(vehicle))
 

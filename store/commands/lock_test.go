@@ -143,9 +143,7 @@ func TestLocks_NoOperationsDeadlock(t *testing.T) {
 	// The batcher would hide a deadlock by a retry, so the test reads the server's counter, which
 	// is updated when a connection ends.
 	for _, p := range instances {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, p.Close())
 	}
 	var deadlocks int
 	storetest.Eventually(t, "the connections end", func() bool {

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -76,9 +77,7 @@ func TestCommands_LockedRowDelaysNoOther(t *testing.T) {
 				p.mustClaim(t, c)
 				took = append(took, time.Since(began))
 				began = time.Now()
-				if err := p.StoreProgress(t.Context(), []delivery.Note{noteOf(open[id-1].ID), noteOf(c.ID)}); err != nil {
-					t.Errorf("StoreProgress: %v", err)
-				}
+				assert.NoError(t, p.StoreProgress(t.Context(), []delivery.Note{noteOf(open[id-1].ID), noteOf(c.ID)}), "StoreProgress")
 				took = append(took, time.Since(began))
 				for _, c := range []telematics.Command{c, open[id-1]} {
 					began = time.Now()
@@ -168,12 +167,8 @@ func TestCommands_LockedRowIsNamed(t *testing.T) {
 			t.Errorf("a transaction of the service holds the vehicle: %v, want the error of an unavailable server", err)
 		}
 	})
-	if n := lockedCount(t, registry, "vehicles") - before; n != 0 {
-		t.Errorf("a lock of the service was counted as one of another program %v times", n)
-	}
-	if err := errors.Join(claim(), settle()); err != nil {
-		t.Errorf("after the locks: %v", err)
-	}
+	assert.Equal(t, lockedCount(t, registry, "vehicles")-before, 0, "locks of the service counted as those of another program")
+	assert.NoError(t, errors.Join(claim(), settle()), "after the locks")
 }
 
 // endsWithResult is a context that ends when the result of the first batch has come.
@@ -263,9 +258,7 @@ func TestClaim_KeyInUseFailsNoOther(t *testing.T) {
 	first.Key = used
 	p.mustClaim(t, first)
 	claims, err := p.claim(t.Context(), pointers(batch))
-	if err != nil {
-		t.Fatalf("the batch failed: %v", err)
-	}
+	require.NoError(t, err, "the batch failed")
 	for i, want := range []string{"taken", "taken", "undecided", "key taken", "taken", "taken"} {
 		c := claims[i]
 		if c.Taken() != (want == "taken") || c.KeyTaken != (want == "key taken") || c.undecided() != (want == "undecided") {

@@ -13,6 +13,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/migrations"
 	"motorpool/store/pg"
@@ -163,9 +164,7 @@ func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 	require.NoError(t, backup.Commit())
 	select {
 	case err := <-migrated:
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	case <-time.After(storetest.Patience):
 		t.Error("the migration did not end after the backup")
 	}
@@ -217,9 +216,7 @@ func TestMigrate_InvalidRowIsNamedAndCommandsStillWork(t *testing.T) {
 	if refusal := pq.As(err); refusal == nil || refusal.Constraint != "commands_actor_role_known" {
 		t.Fatalf("Migrate: %v, want a violation of commands_actor_role_known", err)
 	}
-	if err := writeSettled(t, p, brokertest.NewCommand(id, telematics.Lock)); err != nil {
-		t.Errorf("a command after the failed migration: %v", err)
-	}
+	assert.NoError(t, writeSettled(t, p, brokertest.NewCommand(id, telematics.Lock)), "a command after the failed migration")
 	storetest.Exec(t, p.Pool, `update commands set actor_role = 'admin' where id = $1`, spoiled.ID)
 	if _, err := p.Migrate(t.Context()); err != nil {
 		t.Errorf("Migrate after the repair: %v", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -94,9 +95,7 @@ func benchmarkRetention(b *testing.B, batchSize int) {
 		"settled",
 		number(`select sum(pg_total_relation_size(inhrelid)) from pg_inherits where inhparent = 'settled_commands'::regclass`),
 	)
-	if left := number(`select count(*) from commands`); left != 0 {
-		b.Errorf("%v commands were not moved", left)
-	}
+	assert.Equal(b, number(`select count(*) from commands`), 0, "commands not moved")
 	began = wal()
 	do(`vacuum commands`)
 	perCommand("vacuum-WAL", wal()-began)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/idempotency"
 	"motorpool/store/instances"
@@ -66,23 +67,17 @@ func TestRights_ARoleWithItsRightsCarriesACommand(t *testing.T) {
 	var granting sync.WaitGroup
 	for range 4 { // as instances do that start concurrently
 		granting.Go(func() {
-			if err := owner.Grant(t.Context(), "carrier"); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, owner.Grant(t.Context(), "carrier"))
 		})
 	}
 	granting.Wait()
-	if err := p.Allowed(t.Context()); err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, p.Allowed(t.Context()))
 	b := newBulk(vehicle)
 	_, err := p.OpenBulk(t.Context(), b)
 	if err == nil {
 		err = p.RefuseBulk(t.Context(), b.ID, []telematics.BulkItem{{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}})
 	}
-	if err != nil {
-		t.Errorf("OpenBulk: %v", err)
-	}
+	assert.NoError(t, err, "OpenBulk")
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Key = brokertest.NewKey()
 	p.mustClaim(t, c)

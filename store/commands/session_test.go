@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
@@ -88,9 +89,7 @@ func TestSuitable_RefusesAPoolerInTransactionMode(t *testing.T) {
 			claimSettled(t, p, 1)
 		})
 	}
-	if err := open(t, address.String()).Suitable(t.Context()); err != nil {
-		t.Errorf("Suitable without a pooler: %v", err)
-	}
+	assert.NoError(t, open(t, address.String()).Suitable(t.Context()), "Suitable without a pooler")
 }
 
 func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
@@ -116,9 +115,7 @@ func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	require.NoError(t, standby.InSync(ctx, primary.Postgres))
-	if n := p.Lives(); n != 1 {
-		t.Errorf("before the failover: %d servers seen, want 1", n)
-	}
+	assert.Equal(t, p.Lives(), 1, "before the failover: servers seen")
 	require.NoError(t, primary.Kill())
 	require.NoError(t, standby.Promote(ctx))
 	for end := time.Now().Add(storetest.Patience); p.Ping(t.Context()) != nil; {
@@ -129,9 +126,7 @@ func TestSeveralHosts_TheServiceFollowsThePrimary(t *testing.T) {
 	if seq := claimSettled(t, p, 1); seq < last+1000 {
 		t.Errorf("after the failover, number %d follows %d: it was not raised", seq, last)
 	}
-	if n := p.Lives(); n != 2 {
-		t.Errorf("after the failover: %d servers seen, want 2", n)
-	}
+	assert.Equal(t, p.Lives(), 2, "after the failover: servers seen")
 	if s, err := p.Standbys(t.Context()); err != nil || s != (pg.Standbys{}) {
 		t.Errorf("Standbys after the failover = %+v, %v; want none", s, err)
 	}

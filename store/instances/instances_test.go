@@ -74,9 +74,7 @@ func TestBeat_HasAConnectionWhereAllOthersWait(t *testing.T) {
 		"numbers": func(ctx context.Context) error { _, _, err := commands.Numbers{DB: db}.Raise(ctx, true); return err },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), storetest.Patience)
-		if err := ask(ctx); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		assert.NoError(t, ask(ctx), "%s", name)
 		cancel()
 	}
 }

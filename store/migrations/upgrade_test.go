@@ -14,6 +14,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/migrations"
 	"motorpool/store/pg"
@@ -56,9 +57,7 @@ func earlier(t *testing.T) (schemas []schemaOf) {
 		s := schemaOf{name: words[0]}
 		for i, word := range words[1:] {
 			n, err := strconv.ParseInt(word, 10, 64)
-			if err != nil {
-				t.Fatalf("%s: %v", lines.Text(), err)
-			}
+			require.NoError(t, err, "%s", lines.Text())
 			switch i {
 			case 0:
 				s.highest = n
@@ -98,9 +97,7 @@ func TestMigrate_UpgradesEachReleaseAndBuildsWithoutLowerNumbers(t *testing.T) {
 			storetest.AddVehicle(t, db, 1, telematics.Lock)
 			_, err := db.Migrate(t.Context())
 			require.NoError(t, err)
-			if err := db.Migrated(t.Context()); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, db.Migrated(t.Context()))
 			if lines := difference(schema(t, db), want); len(lines) > 0 {
 				t.Errorf("the schema differs from that of an empty database:\n%s", strings.Join(lines, "\n"))
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
@@ -116,9 +117,7 @@ func TestPrimary_ACommitThatOnlyThePrimaryHasFails(t *testing.T) {
 		},
 	}
 	for name, write := range ways {
-		if err := write(t.Context()); err != nil {
-			t.Fatalf("%s, with the standby: %v", name, err)
-		}
+		require.NoError(t, write(t.Context()), "%s, with the standby", name)
 	}
 	p.must(p.standby.Kill())
 	for name, write := range ways {
@@ -130,9 +129,7 @@ func TestPrimary_ACommitThatOnlyThePrimaryHasFails(t *testing.T) {
 			if err := <-done; !errors.Is(err, pg.ErrNotReplicated) || !unavailable.Is(err) {
 				t.Errorf("%v, want ErrNotReplicated", err)
 			}
-			if err := db.Ping(t.Context()); err != nil {
-				t.Errorf("the next statement: %v", err)
-			}
+			assert.NoError(t, db.Ping(t.Context()), "the next statement")
 		})
 	}
 }
@@ -423,9 +420,7 @@ func TestPrimary_ASharedLineIsBelievedOnlyWithTheSecretOfTheInstallation(t *test
 				t.Errorf("logged %d times, want once: %s", n, &log)
 			}
 			shared.text = forged
-			if err := storetest.OpenWith(t, config).Ping(t.Context()); err != nil {
-				t.Errorf("an instance that starts: %v", err)
-			}
+			assert.NoError(t, storetest.OpenWith(t, config).Ping(t.Context()), "an instance that starts")
 			var marks int
 			if err := first.Pool.Get(&marks, `select count(*) from settings where name like 'postgres_timeline %'`); err != nil ||
 				marks != 0 {

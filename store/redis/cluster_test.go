@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/storetest"
@@ -16,9 +17,7 @@ import (
 func TestPartOf_EveryPartHasASeparateTag(t *testing.T) {
 	// The examples are those of the cluster specification and of redis-cli cluster keyslot.
 	for tag, slot := range map[string]int{"123456789": 12739, "foo": 12182, "": 0} {
-		if got := slotOf(tag); got != slot {
-			t.Errorf("slot of %q is %d, want %d", tag, got, slot)
-		}
+		assert.Equal(t, slotOf(tag), slot, "slot of %q", tag)
 	}
 	for part, tag := range partTags() {
 		if tag == "" || partOf(tag) != part {
@@ -59,9 +58,7 @@ func TestCluster_FailedMasterAffectsOnlyItsVehicles(t *testing.T) {
 		return r.Register(pendingIn(unit, 10*time.Second))(ctx)
 	}
 	for n := range masters {
-		if err := register(unitOf(n, masters)); err != nil {
-			t.Fatalf("master %d: %v", n, err)
-		}
+		require.NoError(t, register(unitOf(n, masters)), "master %d", n)
 	}
 	storetest.Eventually(t, "the cluster is ready", func() bool { return ready() == nil })
 

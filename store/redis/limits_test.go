@@ -350,9 +350,7 @@ func TestTake_FirstRequestLeavesOneLessThanTheLimit(t *testing.T) {
 	t.Parallel()
 	l := limitsAt(t, storetest.StartRedis(t).URL())
 	for limit := 590; limit < 620; limit++ {
-		if q := counted(t, l, strconv.Itoa(limit), limit); q.Remaining != limit-1 {
-			t.Errorf("limit %d: %d remaining", limit, q.Remaining)
-		}
+		assert.Equal(t, counted(t, l, strconv.Itoa(limit), limit).Remaining, limit-1, "limit %d: remaining", limit)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 )
@@ -35,9 +36,7 @@ func TestPlace_LetsNothingThroughUntilItIsAdmitted(t *testing.T) {
 			exchange(first, "one", false)
 			exchange(second, "two", true, "one")
 			first.Admit(nil)
-			if err := db.Ready(t.Context()); err != nil {
-				t.Errorf("admitted: %v", err)
-			}
+			assert.NoError(t, db.Ready(t.Context()), "admitted")
 			if ok, err := db.TryLease(t.Context(), "a task", "one", time.Second); !ok || err != nil {
 				t.Errorf("a script: %v, %v", ok, err)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/store/unavailable"
@@ -27,9 +28,7 @@ func pendingIn(unit telematics.Unit, in time.Duration) delivery.Pending {
 func TestPendingKey_KeysOfOneUnitShareASlot(t *testing.T) {
 	p := pendingIn("352099004170375", time.Second)
 	want := "motorpool:{352099004170375}:pending:" + p.Command.String()
-	if key := pendingKey(p.Unit, p.Command); key != want {
-		t.Errorf("key %s, want %s", key, want)
-	}
+	assert.Equal(t, pendingKey(p.Unit, p.Command), want, "key")
 }
 
 func TestDB_KilledOrFrozenRedisIsNoticedAndRecovers(t *testing.T) {
@@ -130,9 +129,7 @@ func TestClient_KindOfRedisByTheAddress(t *testing.T) {
 			t.Errorf("%s is a %T, %v; want a %T", address, client, err, want)
 			continue
 		}
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, client.Close())
 	}
 	for _, address := range []string{"", "http://h", "redis://h/db", "redis://h:1?wrong=1"} {
 		if _, err := (Config{URL: address}).client(); err == nil {

@@ -27,9 +27,7 @@ func TestClient_EachKindOfRedisIsSecured(t *testing.T) {
 		"rediss://a:26379?master_name=m": true,
 	} {
 		client, err := Config{URL: url, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}.client()
-		if err != nil {
-			t.Fatalf("%s: %v", url, err)
-		}
+		require.NoError(t, err, "%s", url)
 		var used *tls.Config
 		switch client := client.(type) {
 		case *redis.Client: // also with Sentinels

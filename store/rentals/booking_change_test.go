@@ -271,9 +271,7 @@ func TestAmend_LocksInOneOrder(t *testing.T) {
 			}
 		}
 		require.NoError(t, tx.Rollback())
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-done)
 	}
 }
 
@@ -297,9 +295,7 @@ func TestRetryTransaction_RepeatsAfterDeadlockOrSerializationFailure(t *testing.
 	}
 	attempts := 0
 	_ = retryTransaction(t.Context(), w.here.DB, func(*sqlx.Tx) error { attempts++; return &pq.Error{Code: "23514"} })
-	if attempts != 1 {
-		t.Errorf("after an error that stays, %d attempts, want 1", attempts)
-	}
+	assert.Equal(t, attempts, 1, "attempts after an error that stays")
 }
 
 func TestAmend_DeadlockIsRepeated(t *testing.T) {

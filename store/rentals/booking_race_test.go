@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -61,9 +62,7 @@ func TestBook_AdjacentBookingsDoNotOverlap(t *testing.T) {
 		return err
 	})
 	for i, err := range errs {
-		if err != nil {
-			t.Errorf("booking from %d to %d: %v", i, i+1, err)
-		}
+		assert.NoError(t, err, "booking from %d to %d", i, i+1)
 	}
 	if _, _, err := w.here.OpenBooking(t.Context(), draft(1, 2.5, 2.6),
 		asks(operator, rental.BookingCreate, 0, noon)); codeOf(err) != rental.VehicleNotAvailable {
@@ -122,9 +121,7 @@ func TestAmend_ConcurrentFeesHaveConsecutiveNumbers(t *testing.T) {
 		_, _, err := p.Amend(t.Context(), asks(operator, rental.BookingFee, booking.ID, noon), fineOf(500))
 		return err
 	}) {
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	}
 	if n := w.count(`select count(distinct number) from charges where kind = 'fee' and number between 1 and 12`); n != 12 {
 		t.Errorf("%d fees have different numbers from 1 to 12, want 12", n)
@@ -145,9 +142,7 @@ func TestBook_ConcurrentRequestsWithOneKeyAreOne(t *testing.T) {
 		}
 		return err
 	}) {
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	}
 	if len(made) != 1 || replays != 11 || w.count(`select count(*) from bookings`) != 1 {
 		t.Errorf("bookings %v, %d repetitions; want one and 11", made, replays)
@@ -160,13 +155,9 @@ func TestBook_ConcurrentRequestsWithOneKeyAreOne(t *testing.T) {
 		_, _, err := p.Amend(t.Context(), named(asks(operator, rental.BookingFee, booking, noon), "k-2", "fine"), fineOf(500))
 		return err
 	}) {
-		if err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, err)
 	}
-	if n := w.count(`select count(*) from charges where kind = 'fee'`); n != 1 {
-		t.Errorf("%d fees with one key, want 1", n)
-	}
+	assert.Equal(t, w.count(`select count(*) from charges where kind = 'fee'`), 1, "fees with one key")
 }
 
 func TestBook_OneKeyForTwoConcurrentClientsMakesOneBooking(t *testing.T) {

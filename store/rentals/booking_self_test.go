@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -65,9 +66,7 @@ func TestReserve_CountsWhatItsClientHasOpen(t *testing.T) {
 	w.amend(rental.BookingStart, ended.ID, noon, beginAt(noon))
 	w.amend(rental.BookingEnd, ended.ID, noon.Add(2*time.Hour), finishAt(noon.Add(2*time.Hour)))
 	first, err := w.reserve(ownDraft(1, 4, 5), now)
-	if err != nil {
-		t.Fatalf("after booking %d, which is over: %v", past.ID, err)
-	}
+	require.NoError(t, err, "after booking %d, which is over", past.ID)
 	if _, err := w.reserve(ownDraft(1, 5, 6), now); err != nil {
 		t.Fatal(err)
 	}

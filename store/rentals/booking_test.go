@@ -14,6 +14,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/httpapi"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/pg"
@@ -55,9 +56,7 @@ func TestBook_StoresAllDetails(t *testing.T) {
 			t.Errorf("%s: card, charges or next booking of %+v", name, d)
 		}
 	}
-	if second := w.book(draft(1, 12, 13)); second.Reference != "BK-2026-00002" {
-		t.Errorf("the second reference is %s, want BK-2026-00002", second.Reference)
-	}
+	assert.Equal(t, w.book(draft(1, 12, 13)).Reference, "BK-2026-00002", "the second reference")
 	lines := w.lines(made.ID)
 	if len(lines) != 1 || lines[0].Action != rental.BookingCreate || lines[0].Agency != 1 || lines[0].Vehicle != 1 ||
 		lines[0].Outcome != telematics.Executed || lines[0].Actor != operator || lines[0].Details["client"] != "anna" {
@@ -275,9 +274,7 @@ func TestBook_DraftIsRefusedByWhatIsStored(t *testing.T) {
 			t.Errorf("%s: error %v, want field %q, code %q", name, err, c.field, c.code)
 		}
 	}
-	if n := w.count(`select count(*) from bookings`) + w.count(`select count(*) from booking_numbers`); n != 0 {
-		t.Errorf("%d rows were written, want none", n)
-	}
+	assert.Equal(t, w.count(`select count(*) from bookings`)+w.count(`select count(*) from booking_numbers`), 0, "rows written")
 	w.exec(`update agencies set best_effort_unlock = true where id = 1`)
 	w.book(draft(4, 1, 2))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -66,9 +67,7 @@ func TestFindCharges_FiltersAndNamesTheActor(t *testing.T) {
 		"no client":      {rental.ChargeQuery{Client: "\x00"}, 0},
 		"unknown state":  {rental.ChargeQuery{States: []rental.ChargeState{"\x00"}}, 0},
 	} {
-		if got := find(q.query); len(got) != q.want {
-			t.Errorf("%s: %d charges, want %d", name, len(got), q.want)
-		}
+		assert.Equal(t, len(find(q.query)), q.want, "%s: charges", name)
 	}
 }
 

@@ -50,9 +50,7 @@ func TestWriteCharge_DoesNotDeadlockWithAChangeOfTheCard(t *testing.T) {
 				return func() (there bool) {
 					err := watch.Pool.Get(&there, `
 						select count(*) = $1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`, n)
-					if err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, err)
 					return there
 				}
 			}

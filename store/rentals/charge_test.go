@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
@@ -184,9 +185,7 @@ func TestTakeCharges_ConcurrentWorkersTakeEachOnce(t *testing.T) {
 		}()
 	}
 	for range workers {
-		if err := <-errs; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-errs)
 	}
 	close(taken)
 	times := map[rental.ChargeID]int{}
@@ -200,13 +199,9 @@ func TestTakeCharges_ConcurrentWorkersTakeEachOnce(t *testing.T) {
 	for _, j := range rest {
 		times[j.ID]++
 	}
-	if len(times) != charges {
-		t.Errorf("%d charges taken, want %d", len(times), charges)
-	}
+	assert.Equal(t, len(times), charges, "charges taken")
 	for id, n := range times {
-		if n != 1 {
-			t.Errorf("charge %s was taken %d times", id, n)
-		}
+		assert.Equal(t, n, 1, "how often charge %s was taken", id)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
@@ -27,9 +28,7 @@ func TestCollectors_OverPostgresChargeOnce(t *testing.T) {
 	bank := rentaltest.NewBank(t)
 	bank.FailWith(unluckyOnce())
 	bank.Tell(func(n rental.Notice) {
-		if err := here.Keep(context.Background(), n); err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, here.Keep(context.Background(), n))
 	})
 	var charges []rental.Charge
 	for range 20 {
@@ -57,9 +56,7 @@ func TestCollectors_OverPostgresChargeOnce(t *testing.T) {
 		go func() { done <- c.Run(ctx) }()
 		return sync.OnceFunc(func() {
 			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, <-done)
 		})
 	}
 	stopFirst, stopSecond := run(here), run(there)
@@ -95,9 +92,7 @@ func TestCollectors_OverPostgresChargeOnce(t *testing.T) {
 	}
 	var lines int
 	m.get(&lines, `select count(*) from activity where action like 'charge.%' and outcome = 'executed'`)
-	if want := len(charges) + len(charges)/4; lines != want {
-		t.Errorf("%d audit entries of executed charges, want %d", lines, want)
-	}
+	assert.Equal(t, lines, len(charges)+len(charges)/4, "audit entries of executed charges")
 }
 
 // unluckyOnce makes some calls fail the first time.

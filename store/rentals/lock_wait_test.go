@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/pg"
@@ -42,9 +43,7 @@ func TestChanges_WaitForTheLockOfTheirClient(t *testing.T) {
 		},
 	} {
 		line.Go(func() {
-			if err := change(); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			assert.NoError(t, change(), "%s", name)
 		})
 	}
 	time.Sleep(2 * p.Timeout() / pg.LockShare) // twice as long as a request of a batch waits
@@ -68,9 +67,7 @@ func TestChanges_ThatWaitLeaveHalfOfTheConnections(t *testing.T) {
 				t.Context(), client, w.master, telematics.Activity{At: noon, Actor: anna, Action: rental.MethodDefault},
 				nil,
 			)
-			if err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, err)
 		})
 	}
 	storetest.Eventually(t, "changes wait for the lock", func() bool {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -237,9 +238,7 @@ func TestFindOffers_HasThePriceOfTheTariff(t *testing.T) {
 		t.Fatalf("%d offers, %v", len(found), err)
 	}
 	for i, want := range []rental.Minor{15 * 30, 15 * 20} {
-		if got := found[i].Booking.Price.Subtotal; got != want {
-			t.Errorf("vehicle %d costs %d, want %d", found[i].Vehicle.ID, got, want)
-		}
+		assert.Equal(t, found[i].Booking.Price.Subtotal, want, "vehicle %d costs", found[i].Vehicle.ID)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -25,9 +26,7 @@ func TestRedate_KeepsStateAndOrderOfTimes(t *testing.T) {
 			w.exec(`update bookings set state = 'cancelled' where id = $1`, before.ID)
 		}
 		for _, by := range []time.Duration{26 * time.Hour, -50 * time.Hour} {
-			if err := w.here.Redate(t.Context(), before.ID, by); err != nil {
-				t.Fatalf("%s, by %v: %v", state, by, err)
-			}
+			require.NoError(t, w.here.Redate(t.Context(), before.ID, by), "%s, by %v", state, by)
 			after, err := w.there.BookingDetails(t.Context(), before.ID)
 			switch {
 			case err != nil:

@@ -349,9 +349,7 @@ func (d *drive) withDeath(
 		if at == dying && err != nil {
 			made, err = d.by(d.run[1], k, key)
 		}
-		if err != nil {
-			d.t.Fatalf("%s: %v", k, err)
-		}
+		require.NoError(d.t, err, "%s", k)
 		if ended := d.await(made); ended.State != rental.TransitionDone {
 			d.t.Errorf("%s is %s: %+v", k, ended.State, ended.Failure)
 		}

@@ -306,9 +306,7 @@ func (d *drive) ask(kind rental.TransitionKind, override string) (rental.Transit
 func (d *drive) do(kind rental.TransitionKind) rental.Transition {
 	d.t.Helper()
 	t, err := d.ask(kind, "")
-	if err != nil {
-		d.t.Fatalf("%s: %v", kind, err)
-	}
+	require.NoError(d.t, err, "%s", kind)
 	return d.await(t)
 }
 
@@ -396,9 +394,7 @@ func TestTransitions_AWholeRental(t *testing.T) {
 	for _, s := range start.ShownSteps() {
 		got = append(got, fmt.Sprint(s.Step, " ", s.State))
 	}
-	if want := "check done, pay done, command done, book done"; strings.Join(got, ", ") != want {
-		t.Errorf("steps %s, want %s", strings.Join(got, ", "), want)
-	}
+	assert.Equal(t, strings.Join(got, ", "), "check done, pay done, command done, book done", "steps")
 	entries := map[string]telematics.Outcome{}
 	for _, l := range d.lines(d.id) {
 		entries[l.Action] = l.Outcome

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/store/storetest"
 )
@@ -69,9 +70,7 @@ func TestPayments_AreListedUntilAChargeHasThem(t *testing.T) {
 		&amount,
 		`select amount from unrecorded_payments where intent = 'pi_1' and booking = 'BK-1' and kind = 'fee' and customer = 'cus_1'`,
 	)
-	if amount != 400 {
-		t.Errorf("the listed amount is %d, want 400", amount)
-	}
+	assert.Equal(t, amount, 400, "the listed amount")
 	// A later window leaves older payments.
 	list(1, []rental.ListedIntent{listed("pi_2", later, 2), listed("pi_3", uuid.New(), 3)}, "pi_3")
 	wants(3, day)

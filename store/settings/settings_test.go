@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 )
@@ -31,9 +32,7 @@ func testOneForAllInstances(t *testing.T, setting func(context.Context, *pg.DB) 
 		for range 4 {
 			wg.Go(func() {
 				name, err := setting(t.Context(), p)
-				if err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, err)
 				mu.Lock()
 				defer mu.Unlock()
 				names[name]++

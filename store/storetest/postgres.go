@@ -21,6 +21,7 @@ import (
 	"github.com/lib/pq"
 	"go.uber.org/goleak"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/pg"
@@ -98,9 +99,7 @@ func StartPostgres(tb testing.TB, fsync bool) Postgres {
 	tb.Helper()
 	p, err := start(fsync)
 	tb.Cleanup(p.stop)
-	if err != nil {
-		tb.Fatalf("start postgres: %v", err)
-	}
+	require.NoError(tb, err, "start postgres")
 	return p
 }
 
@@ -224,9 +223,7 @@ func Drop(tb testing.TB, address string) {
 	if err == nil {
 		_, err = shared.server.admin.Exec(fmt.Sprintf(`drop database %s with (force)`, strings.TrimPrefix(u.Path, "/")))
 	}
-	if err != nil {
-		tb.Errorf("drop the test's database: %v", err)
-	}
+	assert.NoError(tb, err, "drop the test's database")
 }
 
 // NewDatabase returns the address of a separate database with the schema.

@@ -10,6 +10,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -80,9 +81,7 @@ func TestWriteDue_WritesAReportAfterTheInterval(t *testing.T) {
 	}
 	for _, twins := range d.instances {
 		twin, err := twins.Twin(t.Context(), d.id)
-		if got := mileage(t, twin, err); got != 3 {
-			t.Errorf("an instance reads %v meanwhile, want 3", got)
-		}
+		assert.Equal(t, mileage(t, twin, err), 3, "what an instance reads meanwhile")
 	}
 	storetest.Eventually(t, "the report is written", func() bool { d.writeDue(there); return d.stored() == 3 })
 	if took := time.Since(began); took < interval*9/10 || here.unwritten() > 0 {

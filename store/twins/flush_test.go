@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -55,9 +56,7 @@ func TestQueue_LagIsTheAgeOfWhatNoFlushHasWritten(t *testing.T) {
 		}
 		want := func(what string, want time.Duration) {
 			t.Helper()
-			if lag := q.lag(time.Now()); lag != want {
-				t.Errorf("%s: %v, want %v", what, lag, want)
-			}
+			assert.Equal(t, q.lag(time.Now()), want, "%s", what)
 		}
 		flush := func(takes time.Duration, left ...telematics.VehicleID) {
 			began, owed := time.Now(), q.owed()

@@ -7,6 +7,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -55,9 +56,7 @@ func TestUpdate_LosesNoWriteSinceTheRead(t *testing.T) {
 		if locked := got.Snapshot.Flag(telematics.IsLocked); locked == nil || !*locked {
 			t.Errorf("%s meanwhile: the update was not stored", name)
 		}
-		if *got.Snapshot.Text(telematics.Ignition) != *want.Text(telematics.Ignition) {
-			t.Errorf("%s meanwhile: ignition %s, want %s", name, *got.Snapshot.Text(telematics.Ignition), *want.Text(telematics.Ignition))
-		}
+		assert.Equal(t, *got.Snapshot.Text(telematics.Ignition), *want.Text(telematics.Ignition), "%s meanwhile: ignition", name)
 		if got.Contact.LastSeen.Before(morning.Add(time.Minute)) {
 			t.Errorf("%s meanwhile: last seen %v, want not before the update", name, got.Contact.LastSeen)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/redis"
 	"motorpool/store/storetest"
@@ -67,9 +68,7 @@ func TestRecords_CacheIsBounded(t *testing.T) {
 	for id := range telematics.VehicleID(cachedRecords + 10) {
 		twins.cacheRecord(&telematics.Twin{Vehicle: telematics.Vehicle{ID: id}, Version: 1})
 	}
-	if n := twins.records.Len(); n != cachedRecords {
-		t.Errorf("%d are cached, want %d", n, cachedRecords)
-	}
+	assert.Equal(t, twins.records.Len(), cachedRecords, "cached")
 	if _, ok := twins.records.Get(0); ok {
 		t.Error("the one that was not used for longest is still cached")
 	}

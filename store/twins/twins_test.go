@@ -423,9 +423,7 @@ func TestCache_IsBoundedByItsSizeAndTheFleet(t *testing.T) {
 	assert.Equal(t, twins.queue.size(), len(units), "unwritten")
 	for _, id := range ids {
 		twin, err := twins.Twin(t.Context(), id)
-		if got := mileage(t, twin, err); got != 4 {
-			t.Errorf("vehicle %d reads %v before it is written", id, got)
-		}
+		assert.Equal(t, mileage(t, twin, err), 4, "what vehicle %d reads before it is written", id)
 	}
 	ended, stop := context.WithCancel(t.Context())
 	stop()

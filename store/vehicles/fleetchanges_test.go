@@ -41,9 +41,7 @@ const wholeFleet = `{
 func change(t *testing.T, p *fixture, file string) []string {
 	t.Helper()
 	plan, err := tryPlan(p, t, file)
-	if err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
+	require.NoError(t, err, "%s", file)
 	if _, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}

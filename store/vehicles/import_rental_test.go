@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/store/storetest"
@@ -197,9 +198,7 @@ func TestImport_WaitsForAConcurrentBooking(t *testing.T) {
 	}
 	require.NoError(t, tx.Commit())
 	require.NoError(t, <-imported)
-	if is := vehicleStatuses(t, p); is[1] != telematics.Booked {
-		t.Errorf("vehicle 1 is %s, want booked", is[1])
-	}
+	assert.Equal(t, vehicleStatuses(t, p)[1], telematics.Booked, "vehicle 1")
 }
 
 // A vehicle does not leave its agency while that has bookings of it, however it is asked to.
@@ -225,9 +224,7 @@ func TestImport_AVehicleStaysWithItsBookings(t *testing.T) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
-		if is := onRecord(t, p).vehicles[2].AgencyID; is != 1 {
-			t.Errorf("vehicle 2 is of agency %d", is)
-		}
+		assert.Equal(t, onRecord(t, p).vehicles[2].AgencyID, 1, "vehicle 2 is of agency")
 	}
 	putBooking(t, p, 2, 3, "upcoming")
 	wantsRefused("0 active, 1 upcoming")

@@ -69,9 +69,7 @@ func TestMarkers_AgreeWithTheVehicleStatus(t *testing.T) {
 		if status := known.Text(telematics.Charging); status != nil {
 			want.Charging, want.ChargingAt = new(*status == "charging"), known.Of(telematics.Charging).At
 		}
-		if got, want := describe(m), describe(want); got != want {
-			t.Errorf("marker %s, want %s", got, want)
-		}
+		assert.Equal(t, describe(m), describe(want), "marker")
 	}
 	assert.Equal(t, len(p.markers(t, telematics.MarkerQuery{Agency: 3})), 20, "markers of agency 3")
 }

@@ -56,9 +56,7 @@ func TestAged_EachSilentVehicleIsReturnedToOneInstance(t *testing.T) {
 			})
 		}
 		asking.Wait()
-		if len(returned) != step.want {
-			t.Errorf("after %v %d vehicles were returned, want %d", step.after, len(returned), step.want)
-		}
+		assert.Equal(t, len(returned), step.want, "vehicles returned after %v", step.after)
 		for id, times := range returned {
 			if times != 1 {
 				t.Errorf("vehicle %d was returned %d times, want once", id, times)

@@ -256,9 +256,7 @@ func TestStoreHealth_OfTheSameUnitsConcurrently(t *testing.T) {
 	for range instances {
 		all.Go(func() {
 			for range rounds {
-				if err := p.StoreHealth(t.Context(), found); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, p.StoreHealth(t.Context(), found))
 			}
 		})
 	}

@@ -121,9 +121,7 @@ func TestStoreUnknownUnits_OfTheSameUnitsConcurrently(t *testing.T) {
 	for range instances {
 		all.Go(func() {
 			for range rounds {
-				if err := p.StoreUnknownUnits(t.Context(), heardOf(0, n, morning)); err != nil {
-					t.Error(err)
-				}
+				assert.NoError(t, p.StoreUnknownUnits(t.Context(), heardOf(0, n, morning)))
 			}
 		})
 	}
@@ -131,8 +129,6 @@ func TestStoreUnknownUnits_OfTheSameUnitsConcurrently(t *testing.T) {
 	list := unknownUnits(t, p, telematics.Page{})
 	assert.Equal(t, len(list), n, "unknown units")
 	for _, s := range list {
-		if s.Messages != instances*rounds {
-			t.Errorf("%s: %d messages, want %d", s.Unit, s.Messages, instances*rounds)
-		}
+		assert.Equal(t, s.Messages, instances*rounds, "%s: messages", s.Unit)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -84,8 +85,6 @@ func TestCountPresence_ReconnectIsAnotherSessionOrTheEndOfOffline(t *testing.T) 
 			seen.CountPresence(contact, o)
 			contact = o.Contact(contact)
 		}
-		if len(seen.Reconnected) != c.want {
-			t.Errorf("%s: %d reconnects, want %d", name, len(seen.Reconnected), c.want)
-		}
+		assert.Equal(t, len(seen.Reconnected), c.want, "%s: reconnects", name)
 	}
 }

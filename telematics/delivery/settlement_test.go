@@ -3,6 +3,7 @@ package delivery
 import (
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -18,8 +19,6 @@ func TestSettlement_HasTheCodeOfItsError(t *testing.T) {
 		{Settlement{State: telematics.Expired}, telematics.TelematicsUnavailable},
 		{Settlement{State: telematics.Unknown}, telematics.CommandTimeout},
 	} {
-		if got := test.Code(); got != test.want {
-			t.Errorf("%s %s: code %q, want %q", test.State, test.Reason, got, test.want)
-		}
+		assert.Equal(t, test.Code(), test.want, "%s %s: code", test.State, test.Reason)
 	}
 }

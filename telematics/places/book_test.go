@@ -219,9 +219,7 @@ func TestBook_FailingPlaceDoesNotDelayOthersForEver(t *testing.T) {
 		b, _ := start(t, &world{}, g, quiet)
 		synctest.Wait()
 		for i, address := range read(b, 6*time.Hour, apart(6)...) {
-			if want := map[bool]string{true: "", false: "elsewhere"}[i == 0]; address != want {
-				t.Errorf("place %d has the address %q, want %q", i, address, want)
-			}
+			assert.Equal(t, address, map[bool]string{true: "", false: "elsewhere"}[i == 0], "place %d has the address", i)
 		}
 	})
 }

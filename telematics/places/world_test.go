@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"motorpool/guard"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -89,9 +90,7 @@ func start(t *testing.T, w *world, g *geocoder, log *slog.Logger) (book *Book, s
 	var running sync.WaitGroup
 	run := func(part func(context.Context) error) {
 		running.Go(func() {
-			if err := part(ctx); err != nil {
-				t.Error(err)
-			}
+			assert.NoError(t, part(ctx))
 		})
 	}
 	run(book.ReadStations)

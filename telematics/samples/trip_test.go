@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 )
@@ -93,9 +94,7 @@ func TestTrips(t *testing.T) {
 				t.Errorf("%s: the trip alone is %+v", name, again)
 			}
 		}
-		if is := strings.Join(got, ", "); is != c.want {
-			t.Errorf("%s: %q, want %q", name, is, c.want)
-		}
+		assert.Equal(t, strings.Join(got, ", "), c.want, "%s", name)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/wiretest"
@@ -43,9 +44,7 @@ func TestSign_MessageHasTheFormOfTheProtocol(t *testing.T) {
 	if len(parts) != 3 {
 		t.Fatalf("the message has %d parts, want 3", len(parts))
 	}
-	if got, want := unbase64(t, parts[0]), `{"alg":"EdDSA","kid":"fleet-2","typ":"motorpool-command+jwt"}`; got != want {
-		t.Errorf("header %s, want %s", got, want)
-	}
+	assert.Equal(t, unbase64(t, parts[0]), `{"alg":"EdDSA","kid":"fleet-2","typ":"motorpool-command+jwt"}`, "header")
 	if got, want := unbase64(t, parts[1]), `{"iss":"motorpool","aud":"356938035643809","jti":"0b6e5a4c-8f1d-4a7e-9c3b-2d1e0f9a8b01",`+
 		`"iat":1767348000,"exp":1767348011,"cmd":"attention","params":{"signal":"both","duration_ms":1000},"lane":"attention","seq":43,`+
 		`"tp":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`; got != want {

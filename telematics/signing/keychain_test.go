@@ -267,9 +267,7 @@ func FuzzParseKeychain(f *testing.F) {
 			return
 		}
 		text, err := c.Encode()
-		if err != nil {
-			t.Fatalf("%q was parsed, but cannot be encoded: %v", jwks, err)
-		}
+		require.NoError(t, err, "%q was parsed, but cannot be encoded", jwks)
 		again, err := ParseKeychain(text)
 		if err != nil || !slices.Equal(ids(again), ids(c)) {
 			t.Errorf("%s is parsed as %v, %v; want %v", text, again, err, c)

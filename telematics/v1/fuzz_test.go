@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/wiretest"
 )
@@ -163,9 +164,7 @@ func checkReport(t *testing.T, r telematics.Report) {
 	checkTime(t, r.At)
 	for field, value := range r.Values {
 		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatalf("%s: %v", field, err)
-		}
+		require.NoError(t, err, "%s", field)
 		if strings.Contains(string(text), `\u0000`) && !strings.Contains(string(text), `\\u0000`) {
 			t.Errorf("%s: the value has a NUL: %s", field, text)
 		}

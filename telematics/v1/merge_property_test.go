@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
@@ -131,9 +132,7 @@ func drawReport(t *rapid.T) telematics.Report {
 	}
 	arrived := received.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, "arrived")) * time.Second)
 	r, _, err := DecodeReport(encode(message), arrived)
-	if err != nil {
-		t.Fatalf("%s: %v", encode(message), err)
-	}
+	require.NoError(t, err, "%s", encode(message))
 	return r
 }
 

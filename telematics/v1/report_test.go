@@ -295,9 +295,7 @@ func TestDecodeReport_KeepsUpToEightFinalAnswers(t *testing.T) {
 func decoded(t *testing.T, members string) (telematics.Report, []telematics.Dropped) {
 	t.Helper()
 	r, dropped, err := DecodeReport([]byte(`{"at":"2026-01-02T10:00:00Z"`+members+`}`), received)
-	if err != nil {
-		t.Fatalf("%.80s: %v", members, err)
-	}
+	require.NoError(t, err, "%.80s", members)
 	return r, dropped
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -18,9 +19,7 @@ func TestTopics_AreThoseOfTheProtocol(t *testing.T) {
 		telematics.SharedFilter("motorpool-secret", AckChannel.Filter()): "$share/motorpool-secret/motorpool/v1/+/ack",
 	}
 	for got, want := range cases {
-		if got != want {
-			t.Errorf("topic %q, want %q", got, want)
-		}
+		assert.Equal(t, got, want, "topic")
 	}
 }
 

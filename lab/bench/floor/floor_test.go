@@ -59,9 +59,7 @@ func newTestBed(t *testing.T) *testBed {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		assert.NoError(t, <-done)
 		b.cars.Disconnect(0)
 		_ = b.db.Close()
 	})

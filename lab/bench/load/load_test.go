@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
@@ -63,9 +64,7 @@ func TestPercentile(t *testing.T) {
 		all = append(all, time.Duration(n)*time.Millisecond)
 	}
 	for q, want := range map[int]float64{50: 51, 99: 100, 100: 101} {
-		if got := percentile(all, q); got != want {
-			t.Errorf("percentile %d: %v ms, want %v", q, got, want)
-		}
+		assert.Equal(t, percentile(all, q), want, "percentile %d in ms", q)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/broker"
+	"motorpool/internal/assert"
 	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/telematics"
@@ -308,9 +309,7 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			if c.of == 0 {
 				return
 			}
-			if v.Command != id(c.of) {
-				t.Errorf("the violation is of command %s, want %s", v.Command, id(c.of))
-			}
+			assert.Equal(t, v.Command, id(c.of), "the violation is of command")
 			if !strings.Contains(v.Timeline, "command "+id(c.of).String()) {
 				t.Errorf("the timeline lacks the command:\n%s", v.Timeline)
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/lab/chaos/runner"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
@@ -204,9 +205,7 @@ func TestAnswer_OnlyFinalAnswersAreDefinite(t *testing.T) {
 		{answer{status: 429, code: "rate_limited"}, false}, {answer{status: 409, code: telematics.IdempotencyInProgress}, false},
 		{answer{status: 409, code: rental.BookingStateConflict}, true}, {answer{status: 422}, true},
 	} {
-		if test.answer.definite() != test.definite {
-			t.Errorf("%+v: definite %v, want %v", test.answer, test.answer.definite(), test.definite)
-		}
+		assert.Equal(t, test.answer.definite(), test.definite, "%+v: definite", test.answer)
 	}
 }
 

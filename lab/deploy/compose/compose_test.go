@@ -37,9 +37,7 @@ func compose(t *testing.T) *types.Project {
 	)
 	require.NoError(t, err)
 	project, err := options.LoadProject(context.Background())
-	if err != nil {
-		t.Fatalf("docker-compose.yml: %v", err)
-	}
+	require.NoError(t, err, "docker-compose.yml")
 	return project
 }
 

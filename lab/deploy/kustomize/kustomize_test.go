@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 )
 
@@ -84,9 +85,7 @@ func render(t *testing.T, folder string) *manifests {
 		default:
 			t.Fatalf("no test knows objects of the kind %s", kind)
 		}
-		if err := yaml.UnmarshalStrict(text, into); err != nil {
-			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
-		}
+		assert.NoError(t, yaml.UnmarshalStrict(text, into), "%s %s", object.GetKind(), object.GetName())
 		if problems := validation.IsDNS1123Label(into.GetName()); len(problems) > 0 {
 			t.Errorf("invalid name %s: %v", into.GetName(), problems)
 		}

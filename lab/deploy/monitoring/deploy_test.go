@@ -36,9 +36,7 @@ func readYAML(t *testing.T, file string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	if err := yaml.Unmarshal(text, into); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
+	require.NoError(t, yaml.Unmarshal(text, into), "%s", file)
 }
 
 func rules(t *testing.T) []rule {

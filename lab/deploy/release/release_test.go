@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 )
 
@@ -37,9 +38,7 @@ func TestRelease_IsConfiguredByGoReleasersSchema(t *testing.T) {
 	}
 	schema, err := jsonschema.NewCompiler().Compile(filepath.Join(module.Dir, "www/docs/static/schema.json"))
 	require.NoError(t, err)
-	if err := schema.Validate(release(t)); err != nil {
-		t.Errorf("the release configuration does not match the schema: %v", err)
-	}
+	assert.NoError(t, schema.Validate(release(t)), "the release configuration does not match the schema")
 }
 
 // release returns the configuration, with the types of JSON.
@@ -117,9 +116,7 @@ func TestReleases_HaveNotesAndASchema(t *testing.T) {
 		t.Errorf("CHANGELOG.md has the releases %v, and store/migrations/testdata/releases %v", noted, listed)
 	}
 	tags, err := exec.Command("git", "tag", "--list", "v*").Output()
-	if err != nil {
-		t.Fatalf("git tag: %v", err)
-	}
+	require.NoError(t, err, "git tag")
 	for _, tag := range strings.Fields(string(tags)) {
 		if !slices.Contains(listed, strings.TrimPrefix(tag, "v")) {
 			t.Errorf("the tag %s has no section of CHANGELOG.md", tag)
