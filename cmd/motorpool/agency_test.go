@@ -65,24 +65,17 @@ func TestAgencyKey_CommandsNameTheNextStep(t *testing.T) {
 		key.State != rental.KeyRetiring || time.Until(key.Retires).Round(time.Minute) != 720*time.Hour {
 		t.Errorf("retire: %q %q %v, %+v", printed, said, err, key)
 	}
-	if list, err := output(t, "agency", "key", "list", "--direct", "--output", "table"); err != nil || !lineHas(list, id, "retiring") {
-		t.Errorf("list: %s %v", list, err)
-	}
+	tool(t, "agency", "key", "list", "--direct", "--output", "table").hasLine(id, "retiring")
 	printed, said, err = runTool(t, "agency", "key", "revoke", "--direct", id)
 	if key := state(id); err != nil || printed != id+" of agency 2 is revoked, at every instance" ||
 		!strings.Contains(said, "agency key add 2") || key.State != rental.KeyRevoked {
 		t.Errorf("revoke: %q %q %v, %+v", printed, said, err, key)
 	}
-	if _, _, err := runTool(t, "agency", "key", "retire", "--direct", id, "24h"); err == nil ||
-		!strings.Contains(err.Error(), "or it is revoked") {
-		t.Errorf("retire a revoked key: %v", err)
-	}
+	tool(t, "agency", "key", "retire", "--direct", id, "24h").fails("or it is revoked")
 
 	other := strings.Repeat("0b", 32)
-	printed, said, err = runTool(t, "agency", "key", "reseal", "--agency-secrets-key", other+","+sealKey)
-	if err != nil || printed != "secrets sealed anew: 1" || !strings.Contains(said, "can be left out") {
-		t.Errorf("reseal: %q %q %v", printed, said, err)
-	}
+	tool(t, "agency", "key", "reseal", "--agency-secrets-key", other+","+sealKey).
+		printsOnly("secrets sealed anew: 1").says("can be left out")
 	if _, _, err := runTool(t, "agency", "key", "reseal"); err == nil || !strings.Contains(err.Error(), id) ||
 		strings.Contains(err.Error(), "right database") {
 		t.Errorf("reseal with a key that opens no secret: %v", err)
@@ -136,10 +129,7 @@ func TestAgencyKey_InvalidArgumentsAreRefused(t *testing.T) {
 			t.Errorf("%v: printed %q, error %v, want %q", args, printed, err, want)
 		}
 	}
-	if _, _, err := runTool(t, "agency", "key", "list", "--direct", "--database-url", "postgres://127.0.0.1:1/none"); err == nil ||
-		!strings.Contains(err.Error(), "right database") {
-		t.Errorf("without a database: %v", err)
-	}
+	tool(t, "agency", "key", "list", "--direct", "--database-url", "postgres://127.0.0.1:1/none").fails("right database")
 }
 
 func TestUntilWhen_AcceptsADurationADateOrATime(t *testing.T) {
@@ -170,22 +160,13 @@ func TestAgencyKey_UsesTheService(t *testing.T) {
 	defer service.Close()
 	t.Setenv("MOTORPOOL_URL", service.URL)
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	if printed, said, err := runTool(t, "agency", "key", "add",
-		"2"); err != nil || printed != "AGENCY_KEY_ID=ak_1\nAGENCY_SECRET=0a0b" || !strings.Contains(said, "agency 2 (TWO)") {
-		t.Errorf("add: %q %q %v", printed, said, err)
-	}
-	if printed, err := output(t, "agency", "key", "list", "--agency", "2", "--output", "table"); err != nil ||
-		!lineHas(printed, "ak_1", "active") {
-		t.Errorf("list: %q %v", printed, err)
-	}
+	tool(t, "agency", "key", "add", "2").printsOnly("AGENCY_KEY_ID=ak_1\nAGENCY_SECRET=0a0b").says("agency 2 (TWO)")
+	tool(t, "agency", "key", "list", "--agency", "2", "--output", "table").hasLine("ak_1", "active")
 	if printed, _, err := runTool(t, "agency", "key", "retire", "--agency", "2", "ak_1", "2030-01-01"); err != nil ||
 		!strings.HasPrefix(printed, "ak_1 of agency 2 is good until ") {
 		t.Errorf("retire: %q %v", printed, err)
 	}
-	if printed, _, err := runTool(t, "agency", "key", "revoke", "--agency", "2", "ak_1"); err != nil ||
-		printed != "ak_1 of agency 2 is revoked, at every instance" {
-		t.Errorf("revoke: %q %v", printed, err)
-	}
+	tool(t, "agency", "key", "revoke", "--agency", "2", "ak_1").printsOnly("ak_1 of agency 2 is revoked, at every instance")
 	const keys = "/api/v1/admin/agencies/2/keys"
 	want := []string{
 		"POST " + keys, "GET " + keys, "POST " + keys + `/ak_1/retire {"until":"2030-01-01T00:00:00Z"}`,
@@ -193,11 +174,6 @@ func TestAgencyKey_UsesTheService(t *testing.T) {
 	}
 	assert.EqualSlices(t, asked, want, "requests")
 	for _, args := range [][]string{{"list"}, {"revoke", "ak_1"}, {"retire", "ak_1", "24h"}} {
-		if _, err := output(
-			t,
-			append([]string{"agency", "key"}, args...)...); exitCode(err) != exitUsage ||
-			!strings.Contains(err.Error(), "--agency") {
-			t.Errorf("%v without an agency: exit code %d, %v", args, exitCode(err), err)
-		}
+		tool(t, append([]string{"agency", "key"}, args...)...).exits(exitUsage).fails("--agency")
 	}
 }

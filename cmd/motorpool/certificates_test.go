@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/tls"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -87,23 +86,16 @@ func TestUnit_RemoveEndsTheConnectionsOfRevokedCertificates(t *testing.T) {
 	if _, err := p.connect(t, broker, "unit-1"); err == nil {
 		t.Error("a unit connected without a certificate")
 	}
-	if _, _, err := runTool(t, "unit", "remove", "unit-1"); exitCode(err) != exitRefused {
-		t.Errorf("remove of a unit without a password, and without --mqtt-url: %v", err)
-	}
+	tool(t, "unit", "remove", "unit-1").exits(exitRefused)
 	t.Setenv("MOTORPOOL_MQTT_URL", broker.ServiceURL())
 	t.Setenv("MOTORPOOL_MQTT_PASSWORD", "service")
 
 	p.revoke(t, old)
 	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", "")
-	_, said, err := runTool(t, "unit", "remove", "unit-1")
-	if err != nil || !strings.Contains(said, "stay open until they break") {
-		t.Errorf("remove without Mosquitto's process: %q %v", said, err)
-	}
+	tool(t, "unit", "remove", "unit-1").says("stay open until they break")
 	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", broker.PIDFile())
 	for range 2 { // it can be repeated
-		if printed, said, err := runTool(t, "unit", "remove", "unit-1"); err != nil || printed != "removed: unit-1" || said != "" {
-			t.Fatalf("remove: %q %q %v", printed, said, err)
-		}
+		tool(t, "unit", "remove", "unit-1").printsOnly("removed: unit-1").saysOnly("")
 	}
 	awaitLost(t, "connection with a revoked certificate", first)
 	if _, err := p.connect(t, broker, "unit-1", old); err == nil {

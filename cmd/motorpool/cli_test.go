@@ -80,9 +80,7 @@ func TestExitCode_ByResponse(t *testing.T) {
 	}
 	t.Run("no service", func(t *testing.T) {
 		t.Setenv("MOTORPOOL_URL", "http://127.0.0.1:1")
-		if _, err := output(t, "lock", "42"); exitCode(err) != exitUnavailable {
-			t.Errorf("exit code %d, %v; want unavailable", exitCode(err), err)
-		}
+		tool(t, "lock", "42").exits(exitUnavailable)
 	})
 	t.Run("lost response", func(t *testing.T) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -99,18 +97,12 @@ func TestExitCode_ByResponse(t *testing.T) {
 			}
 		}()
 		t.Setenv("MOTORPOOL_URL", "http://"+listener.Addr().String())
-		if _, err := output(t, "lock", "42"); exitCode(err) != exitUnknown {
-			t.Errorf("of a command: exit code %d, %v; want unknown", exitCode(err), err)
-		}
-		if _, err := output(t, "status", "42"); exitCode(err) != exitUnavailable {
-			t.Errorf("of a read: exit code %d, %v; want unavailable", exitCode(err), err)
-		}
+		tool(t, "lock", "42").exits(exitUnknown)
+		tool(t, "status", "42").exits(exitUnavailable)
 	})
 	t.Run("no token", func(t *testing.T) {
 		t.Setenv("MOTORPOOL_TOKEN", "")
-		if _, err := output(t, "lock", "42"); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "MOTORPOOL_TOKEN") {
-			t.Errorf("exit code %d, %v; want a usage error", exitCode(err), err)
-		}
+		tool(t, "lock", "42").exits(exitUsage).fails("MOTORPOOL_TOKEN")
 	})
 }
 
@@ -122,9 +114,7 @@ func TestCLI_EachControlActionIsACommand(t *testing.T) {
 		if action == telematics.AttentionSignal {
 			args = append(args, "--signal", "horn")
 		}
-		if _, err := output(t, args...); err != nil {
-			t.Errorf("motorpool %s: %v", strings.Join(args, " "), err)
-		}
+		tool(t, args...).succeeds()
 	}
 }
 
@@ -218,9 +208,7 @@ func TestOutput_TableOrJSON(t *testing.T) {
 			"vehicle_id             42\n" {
 		t.Errorf("printed %q, %v; want the fields in order", printed, err)
 	}
-	if _, err := output(t, "status", "42", "--output", "xml"); exitCode(err) != exitUsage {
-		t.Errorf("--output xml: %v", err)
-	}
+	tool(t, "status", "42", "--output", "xml").exits(exitUsage)
 }
 
 func TestLists_FlagsAreQueryParameters(t *testing.T) {
@@ -275,14 +263,9 @@ func TestAlerts_AreAcknowledgedAndTheirRulesSet(t *testing.T) {
 			t.Errorf("%v requested %s, want %s; %v", c.args, asked, c.want, err)
 		}
 	}
-	text, err := output(t, "alerts", "rules", "1", "--output", "table")
-	if err != nil || !strings.Contains(text, "lamp  false    60") {
-		t.Errorf("printed %s, %v", text, err)
-	}
+	tool(t, "alerts", "rules", "1", "--output", "table").prints("lamp  false    60")
 	for _, file := range []string{"/none", os.Args[0]} {
-		if _, err := output(t, "alerts", "rules", "1", "--set", file); exitCode(err) != exitUsage {
-			t.Errorf("%s: %v", file, err)
-		}
+		tool(t, "alerts", "rules", "1", "--set", file).exits(exitUsage)
 	}
 }
 

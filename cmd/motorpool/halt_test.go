@@ -139,14 +139,9 @@ func TestHalt_UsesTheService(t *testing.T) {
 	if err != nil || printed != "commands to vehicles of all agencies are halted; lift it with: motorpool resume\n" {
 		t.Errorf("halt of all agencies: %q, %v", printed, err)
 	}
-	printed, err = output(t, "halt", "--why", "recall", "--agency", "2", "--url", url, "--token", "x")
-	if err != nil || !strings.Contains(printed, "motorpool resume --agency 2") {
-		t.Errorf("halt of an agency: %q, %v", printed, err)
-	}
-	if printed, err = output(t, "resume", "--agency", "2", "--why", "car is back", "--url", url, "--token", "x"); err != nil ||
-		printed != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
-		t.Errorf("resume of an agency: %q, %v", printed, err)
-	}
+	tool(t, "halt", "--why", "recall", "--agency", "2", "--url", url, "--token", "x").prints("motorpool resume --agency 2")
+	tool(t, "resume", "--agency", "2", "--why", "car is back", "--url", url, "--token", "x").
+		printsOnly("commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n")
 	want := []asked{
 		{
 			"PUT", "/api/v1/admin/halts", `{"agency_id":null,"reason":"recall"}`,
@@ -163,10 +158,7 @@ func TestHalt_NamesCommandsThatMayStillBeExecuted(t *testing.T) {
 		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":{"effect":{"vehicles":120,"withheld":0,"in_flight":3}}}`)
 		return true
 	})
-	printed, err := output(t, "halt", "--why", "recall", "--url", url, "--token", "x")
-	if err != nil || !inOrder(printed, "may still be executed: 3", "are halted") {
-		t.Errorf("printed %q, %v", printed, err)
-	}
+	tool(t, "halt", "--why", "recall", "--url", url, "--token", "x").prints("may still be executed: 3", "are halted")
 }
 
 func TestHalt_RetriesAndSuggestsDirect(t *testing.T) {
@@ -179,10 +171,7 @@ func TestHalt_RetriesAndSuggestsDirect(t *testing.T) {
 	if _, err := output(t, "halt", "--why", "recall", "--url", url, "--token", "x"); err != nil || len(*log) != 2 {
 		t.Errorf("error %v after the requests %q, want one retry", err, *log)
 	}
-	_, err := output(t, "halts", "--url", "http://127.0.0.1:1", "--token", "x")
-	if exitCode(err) != exitUnavailable || !strings.Contains(err.Error(), "--direct") {
-		t.Errorf("exit code %d, %v; want unavailable with --direct", exitCode(err), err)
-	}
+	tool(t, "halts", "--url", "http://127.0.0.1:1", "--token", "x").exits(exitUnavailable).fails("--direct")
 }
 
 func TestResume_RetryAfterALostResponseSucceeds(t *testing.T) {
@@ -199,14 +188,9 @@ func TestResume_RetryAfterALostResponseSucceeds(t *testing.T) {
 		return true
 	}
 	_, url := haltService(t, lost, none)
-	if printed, err := output(t, "resume", "--url", url, "--token", "x"); err != nil || !strings.Contains(printed, "can be sent again") {
-		t.Errorf("printed %q, %v", printed, err)
-	}
+	tool(t, "resume", "--url", url, "--token", "x").prints("can be sent again")
 	_, url = haltService(t, none)
-	if _, err := output(t, "resume", "--url", url, "--token", "x"); exitCode(err) != exitRefused ||
-		!strings.Contains(err.Error(), "there is no halt of all agencies") {
-		t.Errorf("without a halt: exit code %d, %v", exitCode(err), err)
-	}
+	tool(t, "resume", "--url", url, "--token", "x").exits(exitRefused).fails("there is no halt of all agencies")
 }
 
 func TestHalts_AreListed(t *testing.T) {

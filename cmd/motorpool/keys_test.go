@@ -19,21 +19,6 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// runTool returns what a command prints to standard output and to standard error, and its error.
-func runTool(t *testing.T, args ...string) (printed, said string, failure error) {
-	t.Helper()
-	reader, writer, err := os.Pipe()
-	require.NoError(t, err)
-	stderr := os.Stderr
-	os.Stderr = writer
-	printed, failure = output(t, args...)
-	os.Stderr = stderr
-	_ = writer.Close()
-	messages, err := io.ReadAll(reader)
-	require.NoError(t, err)
-	return strings.TrimSpace(printed), string(messages), failure
-}
-
 // newKeyFile creates the file of the signing keys, sets its name in the environment, and returns it
 // with the id of its key.
 func newKeyFile(t *testing.T) (file, id string) {
@@ -67,10 +52,7 @@ func TestKeys_RotationCommandsNameTheNextStep(t *testing.T) {
 		strings.Contains(public, `"d"`) {
 		t.Errorf("export: %s %v %v", public, err, parsed)
 	}
-	list, err := output(t, "keys", "list")
-	if err != nil || !lineHas(list, old, "active") || !lineHas(list, added, "standby") {
-		t.Errorf("list: %s %v", list, err)
-	}
+	tool(t, "keys", "list").hasLine(old, "active").hasLine(added, "standby")
 	began := time.Now()
 	printed, said, err := runTool(t, "keys", "activate", added)
 	if err != nil || printed != added+" is active" || chainOf(t, file).Active().ID != added {
@@ -79,9 +61,7 @@ func TestKeys_RotationCommandsNameTheNextStep(t *testing.T) {
 	if !inOrder(said, "WARNING", "bad_signature", "keys activate "+old, "not before", "keys retire "+old, "keys export", "forget "+old) {
 		t.Errorf("activate prints %s", said)
 	}
-	if printed, said, err := runTool(t, "keys", "activate", added); err != nil || printed != added+" is active already" || said != "" {
-		t.Errorf("a repeated activate: %q %q %v", printed, said, err)
-	}
+	tool(t, "keys", "activate", added).printsOnly(added + " is active already").saysOnly("")
 	deactivated := chainOf(t, file)[1].Deactivated
 	free := deactivated.Add(time.Minute)
 	most := math.Ceil(time.Until(free).Seconds())
@@ -106,9 +86,7 @@ func TestKeys_RotationCommandsNameTheNextStep(t *testing.T) {
 		return c, nil
 	})
 	require.NoError(t, err)
-	if printed, _, err := runTool(t, "keys", "retire", old); err != nil || printed != old+" is retired" {
-		t.Errorf("retire: %q %v", printed, err)
-	}
+	tool(t, "keys", "retire", old).printsOnly(old + " is retired")
 	if left := chainOf(t, file); len(left) != 1 || left.Active().ID != added {
 		t.Errorf("the remaining keys are %v", left)
 	}
@@ -119,18 +97,10 @@ func TestKeysRetire_RefusesTheActiveKey(t *testing.T) {
 	added, _, err := runTool(t, "keys", "add")
 	require.NoError(t, err)
 	for _, args := range [][]string{{old}, {"--force", old}} {
-		if _, _, err := runTool(
-			t,
-			append([]string{"keys", "retire"}, args...)...); err == nil ||
-			!strings.Contains(err.Error(), "activate another one first") {
-			t.Errorf("retire %v of the active key: %v", args, err)
-		}
+		tool(t, append([]string{"keys", "retire"}, args...)...).fails("activate another one first")
 	}
 	for _, verb := range []string{"activate", "retire"} {
-		_, _, err := runTool(t, "keys", verb, "unknown")
-		if err == nil || !strings.Contains(err.Error(), old+" (active)") || !strings.Contains(err.Error(), added+" (standby)") {
-			t.Errorf("%s of an unknown key does not name the known ones: %v", verb, err)
-		}
+		tool(t, "keys", verb, "unknown").fails(old + " (active)").fails(added + " (standby)")
 	}
 	_, _, err = runTool(t, "keys", "activate", added)
 	require.NoError(t, err)
@@ -142,18 +112,11 @@ func TestKeysRetire_RefusesTheActiveKey(t *testing.T) {
 func TestKeys_FileThatIsMissingOrReadableByAllOrAPlainJWKS(t *testing.T) {
 	t.Setenv("MOTORPOOL_SIGNING_KEYS", filepath.Join(t.TempDir(), "none.jwks"))
 	for _, verb := range [][]string{{"list"}, {"add"}, {"export"}, {"activate", "x"}, {"retire", "x"}} {
-		if _, _, err := runTool(
-			t,
-			append([]string{"keys"}, verb...)...); err == nil ||
-			!strings.Contains(err.Error(), "motorpool keys new >") {
-			t.Errorf("%v without a file: %v", verb, err)
-		}
+		tool(t, append([]string{"keys"}, verb...)...).fails("motorpool keys new >")
 	}
 	file, _ := newKeyFile(t)
 	require.NoError(t, os.Chmod(file, 0o644))
-	if _, said, err := runTool(t, "keys", "list"); err != nil || !strings.Contains(said, "chmod 600") {
-		t.Errorf("a file that every user can read: printed %q, %v; want the advice chmod 600", said, err)
-	}
+	tool(t, "keys", "list").says("chmod 600")
 	a, errA := signing.NewKey()
 	b, errB := signing.NewKey()
 	plain, err := signing.Keychain{{Key: a}, {Key: b}}.Encode()
@@ -161,16 +124,10 @@ func TestKeys_FileThatIsMissingOrReadableByAllOrAPlainJWKS(t *testing.T) {
 		t.Fatal(errA, errB, err)
 	}
 	require.NoError(t, os.WriteFile(file, plain, 0o600))
-	if list, err := output(t, "keys", "list"); err != nil || !lineHas(list, a.ID, "active") || !lineHas(list, b.ID, "standby") ||
-		!lineHas(list, a.ID, "-") {
-		t.Errorf("a plain JWKS: %s %v", list, err)
-	}
+	tool(t, "keys", "list").hasLine(a.ID, "active").hasLine(b.ID, "standby").hasLine(a.ID, "-")
 	other := filepath.Join(t.TempDir(), "other.jwks")
 	require.NoError(t, os.WriteFile(other, plain, 0o600))
-	if _, said, err := runTool(t, "keys", "add", "--signing-keys", other); err != nil ||
-		!strings.Contains(said, "keys export --signing-keys "+other) {
-		t.Errorf("the next step does not name the same file: %q %v", said, err)
-	}
+	tool(t, "keys", "add", "--signing-keys", other).says("keys export --signing-keys " + other)
 }
 
 func TestAge_IsReadable(t *testing.T) {
@@ -210,10 +167,7 @@ func TestKeysActivate_RefusedWhileUnitsMissTheKey(t *testing.T) {
 		old:   `{"holding":120,"missing":0,"unreported":4,"missing_units":[]}`,
 		added: `{"holding":117,"missing":3,"unreported":4,"missing_units":["unit-7","unit-8","unit-9"]}`,
 	})
-	list, err := output(t, "keys", "list")
-	if err != nil || !inOrder(list, "HOLDING", "MISSING", "UNREPORTED", old, "120", "0", "4", added, "117", "3", "4") {
-		t.Errorf("list: %s %v", list, err)
-	}
+	tool(t, "keys", "list").prints("HOLDING", "MISSING", "UNREPORTED", old, "120", "0", "4", added, "117", "3", "4")
 	_, _, err = runTool(t, "keys", "activate", added)
 	if exitCode(err) != exitRefused ||
 		!inOrder(err.Error(), "3 of the 120 units", added, "unit-7, unit-8, unit-9", "nothing was changed", "--force") {
@@ -252,10 +206,7 @@ func TestKeysActivate_RefusedIfUnitsCannotBeCounted(t *testing.T) {
 		t.Errorf("activate --force: %s %v", said, err)
 	}
 	t.Setenv("MOTORPOOL_TOKEN", "")
-	if _, said, err := runTool(t, "keys", "activate", old); err != nil || !strings.Contains(said,
-		"not counted which units have "+old) || !strings.Contains(said, "MOTORPOOL_TOKEN") {
-		t.Errorf("without a token: %s %v", said, err)
-	}
+	tool(t, "keys", "activate", old).says("not counted which units have " + old).says("MOTORPOOL_TOKEN")
 }
 
 // inOrder reports whether a text has the parts in this order.

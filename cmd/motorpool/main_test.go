@@ -143,38 +143,20 @@ func TestControl_PrintsTheResponseOfTheService(t *testing.T) {
 	defer service.Close()
 	t.Setenv("MOTORPOOL_URL", service.URL)
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	printed, err := output(t, "lock", "42")
-	if err != nil || !strings.Contains(printed, "succeeded") {
-		t.Errorf("lock 42: %q %v", printed, err)
-	}
-	if _, err := output(t, "status", "42"); err == nil || err.Error() != "There is no vehicle 42.\nrequest r-1" {
-		t.Errorf("status 42: %v", err)
-	}
-	if _, err := output(t, "unlock", "42"); err == nil ||
-		err.Error() != "No answer.\nlook again in 10 s: motorpool command c-1\nrequest r-2" {
-		t.Errorf("unlock 42: %v", err)
-	}
-	if _, err := output(t, "unlock", "43"); err == nil || err.Error() != "Not supported.\nrequest r-3" {
-		t.Errorf("unlock 43: %v", err)
-	}
-	if _, err := output(t, "unlock", "44"); err == nil || err.Error() != "It failed.\ndetails: motorpool command c-3\nrequest r-4" {
-		t.Errorf("unlock 44: %v", err)
-	}
-	if printed, err := output(t, "command", "c-1"); err != nil || !strings.Contains(printed, "late") {
-		t.Errorf("command c-1: %q %v", printed, err)
-	}
+	tool(t, "lock", "42").prints("succeeded")
+	tool(t, "status", "42").failsWith("There is no vehicle 42.\nrequest r-1")
+	tool(t, "unlock", "42").failsWith("No answer.\nlook again in 10 s: motorpool command c-1\nrequest r-2")
+	tool(t, "unlock", "43").failsWith("Not supported.\nrequest r-3")
+	tool(t, "unlock", "44").failsWith("It failed.\ndetails: motorpool command c-3\nrequest r-4")
+	tool(t, "command", "c-1").prints("late")
 	t.Setenv("MOTORPOOL_URL", "127.0.0.1:8080")
-	if _, err := output(t, "lock", "42"); err == nil || !strings.Contains(err.Error(), "--url") {
-		t.Errorf("a URL without a scheme: %v", err)
-	}
+	tool(t, "lock", "42").fails("--url")
 }
 
 func TestPasswd_RefusesFlagsOfDifferentKinds(t *testing.T) {
 	t.Setenv("MOTORPOOL_SERVICE_PASSWORD", "p")
 	for _, args := range [][]string{{"--units", "../dev/fleet.json", "--unit-secret", "s"}, {"--format", "json"}} {
-		if _, err := output(t, append([]string{"passwd"}, args...)...); err == nil {
-			t.Errorf("passwd %v returned no error", args)
-		}
+		tool(t, append([]string{"passwd"}, args...)...).fails()
 	}
 }
 
@@ -184,9 +166,7 @@ func TestToken_IsForOneAgencyOrForAll(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, []byte(private), 0o600))
 	for _, args := range [][]string{{"--agency", "0"}, {"--agency=-3"}, {"--role", "client"}, {}, {"--scope", "all_agencies_read"}} {
-		if token, err := output(t, append([]string{"token", "--key", file}, args...)...); err == nil {
-			t.Errorf("token %v printed %s, want an error", args, token)
-		}
+		tool(t, append([]string{"token", "--key", file}, args...)...).fails()
 	}
 	token, err := output(t, "token", "--key", file, "--scope", "all_agencies")
 	require.NoError(t, err)

@@ -18,18 +18,14 @@ func TestStatus_RefreshesOnlyWhenRequested(t *testing.T) {
 	t.Setenv("MOTORPOOL_URL", service.URL)
 	t.Setenv("MOTORPOOL_TOKEN", "secret")
 	for _, args := range [][]string{{"status", "42"}, {"status", "--refresh", "42"}, {"status", "42", "--refresh", "--wait", "20"}} {
-		if printed, err := output(t, args...); err != nil || !strings.Contains(printed, "42") {
-			t.Errorf("%v: printed %q, %v", args, printed, err)
-		}
+		tool(t, args...).prints("42")
 	}
 	const path = "GET /api/v1/admin/vehicles/42/status"
 	if got, want := strings.Join(asked, "\n"), path+" \n"+path+"?refresh=true \n"+path+"?refresh=true wait=20"; got != want {
 		t.Errorf("requests\n%s\nwant\n%s", got, want)
 	}
 	for _, args := range [][]string{{"status", "--wait", "20", "42"}, {"status", "--refresh", "--wait", "31", "42"}} {
-		if _, err := output(t, args...); err == nil || !strings.Contains(err.Error(), "--wait") {
-			t.Errorf("%v: error %v, want one about --wait", args, err)
-		}
+		tool(t, args...).fails("--wait")
 	}
 }
 

@@ -110,9 +110,7 @@ func TestTerminal_LostOutputIsAnError(t *testing.T) {
 			t.Errorf("%s with a full disk: exit code %d, %v; want %d", args, exitCode(err), err, exitUnknown)
 		}
 	}
-	if _, err := output(t, "keys", "new"); err != nil {
-		t.Errorf("the next command: %v", err)
-	}
+	tool(t, "keys", "new").succeeds()
 }
 
 // printsItself matches output that does not go through terminal.

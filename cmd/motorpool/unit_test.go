@@ -117,9 +117,7 @@ func TestUnit_PasswordsAreInForceWithoutARestart(t *testing.T) {
 	}
 	second := connectSoon(t, broker, "new", passwordOf(t, rotated, "new"))
 
-	if printed, _, err := runTool(t, "unit", "remove", "new"); err != nil || printed != "removed: new" {
-		t.Fatalf("remove: %q %v", printed, err)
-	}
+	tool(t, "unit", "remove", "new").printsOnly("removed: new")
 	awaitLost(t, "connection of a removed unit", second)
 	if _, err := connect(t, broker, "new", passwordOf(t, rotated, "new")); err == nil {
 		t.Error("a removed unit connected")
@@ -133,9 +131,7 @@ func TestUnit_PasswordsAreInForceWithoutARestart(t *testing.T) {
 		!lineHas(list, "new-2", "new-2") || lineHas(list, "new", "new") {
 		t.Errorf("list: %s %v", list, err)
 	}
-	if list, err := output(t, "unit", "list", "--output", "json"); err != nil || !strings.Contains(list, `"unit": "new-2"`) {
-		t.Errorf("list: %s %v", list, err)
-	}
+	tool(t, "unit", "list", "--output", "json").prints(`"unit": "new-2"`)
 }
 
 func TestUnit_ConcurrentRunsLoseNothing(t *testing.T) {
@@ -220,10 +216,7 @@ func TestUnit_RefusedCommandChangesNothing(t *testing.T) {
 func TestUnit_PasswordFileIsReadableByItsOwnerOnly(t *testing.T) {
 	unitsFile(t)
 	file := filepath.Join(t.TempDir(), "new.password")
-	printed, said, err := runTool(t, "unit", "add", "new", "--password-file", file)
-	if err != nil || printed != "" || !strings.Contains(said, "SIGHUP") {
-		t.Errorf("printed %q and %q, %v; want only advice about SIGHUP", printed, said, err)
-	}
+	tool(t, "unit", "add", "new", "--password-file", file).printsOnly("").says("SIGHUP")
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	passwordOf(t, string(text), "new")
@@ -241,9 +234,7 @@ func TestUnit_RepeatedRemoveCompletesAnInterruptedOne(t *testing.T) {
 	_, _, err = runTool(t, "unit", "remove", "other")
 	require.NoError(t, err)
 	t.Setenv("MOTORPOOL_MOSQUITTO_PID_FILE", broker.PIDFile())
-	if _, _, err := runTool(t, "unit", "remove", "other"); exitCode(err) != exitRefused {
-		t.Errorf("a third remove: %v", err)
-	}
+	tool(t, "unit", "remove", "other").exits(exitRefused)
 	awaitLost(t, "connection of a removed unit", other)
 }
 
@@ -252,14 +243,10 @@ func TestUnit_PasswordsOfAFailedChangeAreRemoved(t *testing.T) {
 	// A file that cannot be removed makes the change fail after the passwords were created.
 	require.NoError(t, os.MkdirAll(filepath.Join(filepath.Dir(file), ".units.passwd-1.new", "x"), 0o700))
 	passwords := filepath.Join(t.TempDir(), "passwords")
-	if _, _, err := runTool(t, "unit", "add", "new", "--password-file", passwords); err == nil {
-		t.Fatal("the change succeeded, want it to fail")
-	}
+	tool(t, "unit", "add", "new", "--password-file", passwords).fails()
 	if _, err := os.Stat(passwords); !os.IsNotExist(err) {
 		t.Errorf("the file of the passwords exists: %v", err)
 	}
 	require.NoError(t, os.RemoveAll(filepath.Join(filepath.Dir(file), ".units.passwd-1.new")))
-	if _, _, err := runTool(t, "unit", "add", "new", "--password-file", passwords); err != nil {
-		t.Errorf("a repeated add: %v", err)
-	}
+	tool(t, "unit", "add", "new", "--password-file", passwords).succeeds()
 }
