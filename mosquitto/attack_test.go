@@ -16,12 +16,11 @@ var attacks = []struct {
 	name string
 	run  func(world)
 }{
-	{"a unit reads only its own commands", readsAnothersCommands},
-	{"with wildcards a unit reads only its own commands", subscribesToWildcards},
-	{"a unit answers and reports only for itself", speaksForAnother},
-	{"a last will is accepted only for its own unit", leavesAWillForAnother},
-	{"a unit cannot send commands", sendsCommands},
-	{"a unit cannot send retained commands", retainsCommands},
+	{"a unit reads only its own commands", attempt{dialect: v1, reads: victimsCommands}.run},
+	{"with wildcards a unit reads only its own commands", attempt{dialect: v1, reads: everything}.run},
+	{"a unit answers and reports only for itself", attempt{dialect: v1, speaks: true}.run},
+	{"a last will is accepted only for its own unit", attempt{dialect: v1, wills: true}.run},
+	{"a unit cannot send commands, retained or not", attempt{dialect: v1, orders: true}.run},
 	{"a retained presence is delivered later and the service can clear it", retainsItsPresence},
 	{"a retained answer is marked when it is delivered later", retainsItsAnswer},
 	{"a unit in a group with a guessed name takes no message of the service", joinsAGuessedGroup},
@@ -32,20 +31,20 @@ var attacks = []struct {
 	{"a unit named like the service has a unit's rights", isNamedLikeTheService},
 	{"no client connects without a valid login", connectsWithoutALogin},
 	{"a login is valid only for its listener", usesTheOtherListener},
-	{"the service can neither read commands nor answer for a unit", abusesTheServiceAccount},
+	{"the service can neither read commands nor answer for a unit", v1.abusedByTheService("$SYS/#", "#")},
 	{"an oversized report is dropped", sendsTooMuch},
 	{"a unit can neither forge nor take the service's probe", spoilsTheProbe},
-	{"OVMS: a unit reads only its own command lines", ovmsReadsAnothers},
-	{"OVMS: a unit answers, reports and alerts only for itself", ovmsSpeaksForAnother},
-	{"OVMS: a last will is accepted only for its own unit", ovmsLeavesAWillForAnother},
-	{"OVMS: a unit cannot write a command line for any unit", ovmsWritesCommands},
+	{"OVMS: a unit reads only its own command lines", attempt{dialect: ovmsModule, reads: ovmsFilters}.run},
+	{"OVMS: a unit answers, reports and alerts only for itself", attempt{dialect: ovmsModule, speaks: true}.run},
+	{"OVMS: a last will is accepted only for its own unit", attempt{dialect: ovmsModule, wills: true}.run},
+	{"OVMS: a unit cannot write a command line for any unit", attempt{dialect: ovmsModule, orders: true}.run},
 	{"OVMS: no account requests or publishes the settings of a module", ovmsReadsSettings},
-	{"OVMS: the service neither reads command lines nor speaks for a unit", ovmsAbusesTheService},
+	{"OVMS: the service neither reads command lines nor speaks for a unit", ovmsModule.abusedByTheService()},
 	{"OVMS: retained values are marked, and no answer is delivered twice as fresh", ovmsRetains},
-	{"Teltonika: a unit reads only its own commands", teltonikaReadsAnothers},
-	{"Teltonika: a unit answers, reports and leaves a will only for itself", teltonikaSpeaksForAnother},
-	{"Teltonika: a unit cannot write a command for any unit", teltonikaWritesCommands},
-	{"Teltonika: the service neither reads commands nor speaks for a unit", teltonikaAbusesTheService},
+	{"Teltonika: a unit reads only its own commands", attempt{dialect: tracker, reads: teltonikaFilters}.run},
+	{"Teltonika: a unit answers, reports and leaves a will only for itself", attempt{dialect: tracker, speaks: true, wills: true}.run},
+	{"Teltonika: a unit cannot write a command for any unit", attempt{dialect: tracker, orders: true}.run},
+	{"Teltonika: the service neither reads commands nor speaks for a unit", tracker.abusedByTheService("teltonika/#")},
 	{"a command at QoS 0 does not wait for an absent unit", absentUnitsFindNoCommand},
 }
 
@@ -69,108 +68,14 @@ func TestMosquitto_WithstandsEveryAttack(t *testing.T) {
 	}
 }
 
-func readsAnothersCommands(w world) {
-	victim, attacker, service := w.unit(w.victim).mustDial(w.t), w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
-	victim.subscribe(topic(w.victim, "command"))
-	attacker.subscribe(topic(w.victim, "command"), topic(w.attacker, "command"))
+func victimsCommands(w world) []string { return []string{topic(w.victim, "command")} }
 
-	service.publish(topic(w.victim, "command"), "for the victim")
-	service.publish(topic(w.attacker, "command"), "for the attacker")
-
-	victim.await("for the victim")
-	attacker.await("for the attacker")
-	attacker.onlyReceived("for the attacker")
-}
-
-func subscribesToWildcards(w world) {
-	victim, attacker, service := w.unit(w.victim).mustDial(w.t), w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
-	victim.subscribe(topic(w.victim, "command"))
-	service.subscribe(all("ack"), all("telemetry"), all("presence"))
-	attacker.subscribe(
+func everything(w world) []string {
+	return []string{
 		"#", "+/#", "$SYS/#", "$SYS/broker/version", "motorpool/#", "motorpool/v1/+/+", all("command"), all("ack"),
 		all("presence"), "$share/g/#", "$share/g/$SYS/#", "$SHARE/g/motorpool/v1/#", shared("g", "command"),
-		shared("g", "telemetry"), topic(w.victim, "#"), topic(w.attacker, "command"),
-	)
-
-	service.publish(topic(w.victim, "command"), "for the victim")
-	for _, last := range []string{"ack", "telemetry", "presence"} {
-		victim.publish(topic(w.victim, last), "victim's "+last)
-		service.await("victim's " + last)
+		shared("g", "telemetry"), topic(w.victim, "#"),
 	}
-	service.publish(topic(w.attacker, "command"), "for the attacker")
-
-	victim.await("for the victim")
-	attacker.await("for the attacker")
-	attacker.onlyReceived("for the attacker")
-}
-
-func speaksForAnother(w world) {
-	attacker, service := w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
-	service.subscribe(all("ack"), all("telemetry"), all("presence"))
-
-	for _, last := range []string{"ack", "telemetry", "presence"} {
-		attacker.publish(topic(w.victim, last), "forged")
-		attacker.publish(topic(w.attacker, last), "genuine "+last)
-		service.await("genuine " + last)
-	}
-	service.onlyReceived("genuine ack", "genuine telemetry", "genuine presence")
-}
-
-func leavesAWillForAnother(w world) {
-	service := w.service().mustDial(w.t)
-	service.subscribe(all("presence"))
-
-	will := func(unit, payload string) {
-		l := w.unit(w.attacker)
-		l.willTopic, l.willPayload = topic(unit, "presence"), payload
-		l.mustDial(w.t).breakConnection()
-	}
-	will(w.victim, "forged")
-	// This connection replaces the one before, whose will has been published by then.
-	will(w.attacker, "genuine")
-
-	service.await("genuine")
-	service.onlyReceived("genuine")
-}
-
-func sendsCommands(w world) {
-	victim, attacker, service := w.unit(w.victim).mustDial(w.t), w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
-	victim.subscribe(topic(w.victim, "command"))
-	attacker.subscribe(topic(w.attacker, "command"))
-	service.subscribe(all("ack"))
-
-	attacker.publish(topic(w.victim, "command"), "forged")
-	attacker.publish(topic(w.attacker, "command"), "forged for itself")
-	attacker.publish(topic(w.attacker, "ack"), "all tried")
-	service.await("all tried")
-	service.publish(topic(w.victim, "command"), "genuine")
-	service.publish(topic(w.attacker, "command"), "genuine")
-
-	victim.await("genuine")
-	attacker.await("genuine")
-	victim.onlyReceived("genuine")
-	attacker.onlyReceived("genuine")
-}
-
-func retainsCommands(w world) {
-	attacker, service := w.unit(w.attacker).mustDial(w.t), w.service().mustDial(w.t)
-	service.subscribe(all("ack"))
-	attacker.publishRetained(topic(w.victim, "command"), "forged")
-	attacker.publishRetained(topic(w.attacker, "command"), "forged for itself")
-	attacker.publish(topic(w.attacker, "ack"), "all tried")
-	service.await("all tried")
-
-	victim := w.unit(w.victim).mustDial(w.t)
-	again := w.unit(w.attacker).mustDial(w.t)
-	victim.subscribe(topic(w.victim, "command"))
-	again.subscribe(topic(w.attacker, "command"))
-	service.publish(topic(w.victim, "command"), "genuine")
-	service.publish(topic(w.attacker, "command"), "genuine")
-
-	victim.await("genuine")
-	again.await("genuine")
-	victim.onlyReceived("genuine")
-	again.onlyReceived("genuine")
 }
 
 func retainsItsPresence(w world) {
@@ -397,26 +302,6 @@ func intrude(w world, l login) {
 	}
 	w.t.Errorf("user %q with the password %q connected, want it refused", l.user, l.password)
 	intruder.publish(topic(w.attacker, "ack"), "intruded")
-}
-
-func abusesTheServiceAccount(w world) {
-	victim, service := w.unit(w.victim).mustDial(w.t), w.service().mustDial(w.t)
-	victim.subscribe(topic(w.victim, "command"))
-	service.subscribe(all("command"), topic(w.victim, "command"), all("ack"), "$SYS/#", "#")
-
-	service.publish(topic(w.victim, "ack"), "forged")
-	service.publish(topic(w.victim, "telemetry"), "forged")
-	service.publish(topic(w.victim, "command"), "genuine command")
-	victim.await("genuine command")
-	victim.publish(topic(w.victim, "ack"), "genuine answer")
-
-	service.await("genuine answer")
-	for _, m := range service.messages() {
-		counts := m.topic == "$SYS/broker/retained messages/count" || m.topic == "$SYS/broker/heap/current"
-		if m.payload == "forged" || strings.HasSuffix(m.topic, "/command") || strings.HasPrefix(m.topic, "$SYS") && !counts {
-			w.t.Errorf("the service received %+v, which it may not read", m)
-		}
-	}
 }
 
 func sendsTooMuch(w world) {

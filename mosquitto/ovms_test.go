@@ -14,17 +14,19 @@ func ovms(unit, last string) string { return "ovms/" + unit + "/" + unit + "/" +
 // moduleFilters are the subscriptions of a module (ovms_server_v3.cpp: Connect).
 var moduleFilters = []string{"client/+/active", "client/+/command/+", "client/+/request/metric", "client/+/request/config"}
 
-// module connects a unit as the firmware does.
-func (w world) module(name string) *client {
-	c := w.unit(name).mustDial(w.t)
-	for _, filter := range moduleFilters {
-		c.subscribe(ovms(name, filter))
-	}
-	return c
-}
-
 // serviceFilters are the subscriptions of the service.
 var serviceFilters = []string{"metric/#", "notify/alert/#", "event/vehicle/alert/#", "client/motorpool/response/+"}
+
+func ovmsFilters(w world) []string {
+	filters := []string{"ovms/#", "ovms/+/+/metric/#", ovms(w.victim, "#")}
+	for _, filter := range moduleFilters {
+		filters = append(
+			filters, ovms(w.victim, filter), "ovms/"+w.attacker+"/"+w.victim+"/"+filter, "ovms/+/+/"+filter,
+			"$share/g/"+ovms(w.victim, filter),
+		)
+	}
+	return filters
+}
 
 func (w world) ovmsService() *client {
 	c := w.service().mustDial(w.t)
@@ -32,43 +34,6 @@ func (w world) ovmsService() *client {
 		c.subscribe("ovms/+/+/" + filter)
 	}
 	return c
-}
-
-func ovmsReadsAnothers(w world) {
-	victim, attacker, service := w.module(w.victim), w.module(w.attacker), w.ovmsService()
-	for _, filter := range moduleFilters {
-		attacker.subscribe(
-			ovms(w.victim, filter), "ovms/"+w.attacker+"/"+w.victim+"/"+filter, "ovms/+/+/"+filter,
-			"$share/g/"+ovms(w.victim, filter),
-		)
-	}
-	attacker.subscribe("ovms/#", "ovms/+/+/metric/#", ovms(w.victim, "#"))
-
-	victim.publishRetained(ovms(w.victim, "metric/v/p/latitude"), "48.137400")
-	service.await("48.137400")
-	service.publish(ovms(w.victim, "client/motorpool/command/1"), "unlock 4711")
-	service.publish(ovms(w.attacker, "client/motorpool/command/1"), "lock 1147")
-	victim.await("unlock 4711")
-	attacker.await("lock 1147")
-	attacker.onlyReceived("lock 1147")
-}
-
-func ovmsSpeaksForAnother(w world) {
-	attacker, service := w.module(w.attacker), w.ovmsService()
-	for _, last := range []string{
-		"metric/v/e/locked", "metric/s/v3/connected", "notify/alert/flatbed/moved", "event/vehicle/alert/tpms",
-		"client/motorpool/response/1",
-	} {
-		for _, names := range []string{w.victim + "/" + w.victim, w.attacker + "/" + w.victim, w.victim + "/" + w.attacker} {
-			attacker.publish("ovms/"+names+"/"+last, "forged")
-			attacker.publishRetained("ovms/"+names+"/"+last, "forged")
-		}
-		attacker.publish(ovms(w.attacker, last), "genuine "+last)
-		if m := service.await("genuine " + last); m.topic != ovms(w.attacker, last) {
-			w.t.Errorf("received %+v, want it on the attacker's own topic", m)
-		}
-	}
-	service.neverReceived("forged")
 }
 
 func (c *client) neverReceived(payload string) {
@@ -80,51 +45,15 @@ func (c *client) neverReceived(payload string) {
 	}
 }
 
-func ovmsLeavesAWillForAnother(w world) {
-	service := w.ovmsService()
-	will := func(unit, payload string) {
-		l := w.unit(w.attacker)
-		l.willTopic, l.willPayload = ovms(unit, "metric/s/v3/connected"), payload
-		l.mustDial(w.t).breakConnection()
-	}
-	will(w.victim, "no, of the victim")
-	will(w.attacker, "no, of the attacker")
-	service.await("no, of the attacker")
-	service.neverReceived("no, of the victim")
-}
-
 // below are topics to which a module subscribes.
 var below = []string{
 	"client/motorpool/command/1", "client/app/command/1", "client/motorpool/active", "client/app/active",
 	"client/motorpool/request/metric", "client/motorpool/request/config", "client/app/request/config",
 }
 
-func ovmsWritesCommands(w world) {
-	victim, attacker, service := w.module(w.victim), w.module(w.attacker), w.ovmsService()
-	for _, last := range below {
-		for _, unit := range []string{w.victim, w.attacker} {
-			attacker.publish(ovms(unit, last), "forged")
-			attacker.publishRetained(ovms(unit, last), "forged")
-		}
-	}
-	attacker.publish(ovms(w.attacker, "metric/v/b/soc"), "all tried")
-	service.await("all tried")
-	service.publish(ovms(w.victim, "client/an-instance/active"), "1")
-	service.publish(ovms(w.victim, "client/motorpool/command/1"), "genuine")
-	service.publish(ovms(w.attacker, "client/motorpool/command/1"), "genuine")
-	victim.await("genuine")
-	victim.onlyReceived("1", "genuine")
-	attacker.await("genuine")
-	attacker.onlyReceived("genuine")
-	later := w.module(w.victim) // a retained message would arrive now
-	service.publish(ovms(w.victim, "client/motorpool/command/2"), "later")
-	later.await("later")
-	later.onlyReceived("later")
-}
-
 // A module answers client/{c}/request/config with the value of any setting, including passwords.
 func ovmsReadsSettings(w world) {
-	victim, service := w.module(w.victim), w.ovmsService()
+	victim, service := ovmsModule.connect(w, w.victim), w.ovmsService()
 	service.subscribe("ovms/+/+/client/#", "ovms/+/+/client/+/config/#", ovms(w.victim, "client/motorpool/config/password/server.v3"), "#")
 	for _, last := range below[2:] {
 		if !strings.HasSuffix(last, "/active") {
@@ -142,27 +71,8 @@ func ovmsReadsSettings(w world) {
 	service.neverReceived("secret")
 }
 
-func ovmsAbusesTheService(w world) {
-	victim, service := w.module(w.victim), w.ovmsService()
-	for _, last := range below {
-		service.subscribe(ovms(w.victim, last), "ovms/+/+/"+last)
-	}
-	service.publish(ovms(w.victim, "metric/v/e/locked"), "forged")
-	service.publish(ovms(w.victim, "client/motorpool/response/1"), "forged")
-	service.publish(ovms(w.victim, "notify/alert/flatbed/moved"), "forged")
-	service.publish(ovms(w.victim, "client/motorpool/command/1"), "genuine command")
-	victim.await("genuine command")
-	victim.publish(ovms(w.victim, "client/motorpool/response/1"), "genuine answer")
-	service.await("genuine answer")
-	for _, m := range service.messages() {
-		if m.payload == "forged" || strings.Contains(m.topic, "/command/") {
-			w.t.Errorf("the service received %+v, which it may not read", m)
-		}
-	}
-}
-
 func ovmsRetains(w world) {
-	attacker, earlier := w.module(w.attacker), w.ovmsService()
+	attacker, earlier := ovmsModule.connect(w, w.attacker), w.ovmsService()
 	attacker.publishRetained(ovms(w.attacker, "metric/v/e/locked"), "yes")
 	attacker.publishRetained(ovms(w.attacker, "client/motorpool/response/1"), "Vehicle locked")
 	w.t.Cleanup(func() { attacker.publishRetained(ovms(w.attacker, "client/motorpool/response/1"), "") })
