@@ -116,25 +116,14 @@ func writeOthers(t io.Writer, all []audit.Tally) {
 	}
 	fmt.Fprintln(t)
 	row("units", func(t audit.Tally) any { return t.Protocol })
-	row("vehicles", func(t audit.Tally) any { return t.Vehicles })
-	row("commands", func(t audit.Tally) any { return t.Ordered })
 	for _, state := range []telematics.State{
 		telematics.Succeeded, telematics.Unknown, telematics.Failed, telematics.Rejected, telematics.Expired,
 	} {
 		row("  "+string(state), func(t audit.Tally) any { return t.States[state] })
 	}
 	row("  succeeded by a report", func(t audit.Tally) any { return t.Confirmed })
-	row("    of these, so before the command left", func(t audit.Tally) any { return t.Before })
-	row("  unknown, though it happened", func(t audit.Tally) any { return t.Missed })
-	row("  unknown, as it was so before", func(t audit.Tally) any { return t.Already })
-	row("  contradicted by a report", func(t audit.Tally) any { return t.Contradicted })
-	row("  settled again, later", func(t audit.Tally) any { return t.Late })
-	row("  executed several times", func(t audit.Tally) any { return t.Twice })
-	row("    of these, without an intruder", func(t audit.Tally) any { return t.TwiceAlone })
 	row("  exempt: intruder, or a repeated answer", func(t audit.Tally) any { return t.Exempt })
 	row("starts in the vehicles", func(t audit.Tally) any { return t.Started })
-	row("  forged", func(t audit.Tally) any { return t.Intruders })
-	row("latest start after departure", func(t audit.Tally) any { return t.Latest.Round(time.Millisecond) })
 	row("best effort denied, calls", func(t audit.Tally) any { return t.Denied })
 }
 

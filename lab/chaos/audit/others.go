@@ -276,41 +276,29 @@ func (f *foreign) answered(id telematics.CommandID) (first *simulator.Event) {
 	return first
 }
 
-// wasLocked reports whether a vehicle was locked, or was not, at some time within an interval, and
-// whether it became so within it.
-func (f *foreign) wasLocked(u telematics.Unit, locked bool, from, to time.Time) (was, became bool) {
+// wasLocked reports whether a vehicle was locked, or was not, at some time within an interval.
+func (f *foreign) wasLocked(u telematics.Unit, locked bool, from, to time.Time) bool {
 	want, turns := simulator.TurnOf(locked), f.turns[u]
 	for i, e := range turns {
 		until := to
 		if i+1 < len(turns) {
 			until = turns[i+1].True
 		}
-		if e.Detail != want || e.True.After(to) || until.Before(from) {
-			continue
+		if e.Detail == want && !e.True.After(to) && !until.Before(from) {
+			return true
 		}
-		was = true
-		became = became || !e.True.Before(from)
 	}
-	return was, became
+	return false
 }
 
-// Tally counts the outcomes of commands to the units of one protocol: numbers that no law
-// restricts, and exemptions from laws.
+// Tally counts what shows that the laws about the units of one protocol were tried.
 type Tally struct {
-	Protocol          telematics.Protocol
-	Vehicles, Ordered int
-	States            map[telematics.State]int
-	Late              int // settled again by what came later
-	Confirmed, Before int // succeeded by a report; of them in that state before the command left
-	Missed            int // unknown, though the vehicle came into that state meanwhile
-	Already           int // unknown, of vehicles that were in that state before
-	Contradicted      int // by a report after their deadline
-	Started, Twice    int // copies that a vehicle began to execute; commands with several
-	TwiceAlone        int // of these, without an intruder
-	Latest            time.Duration
-	Intruders         int // started, for an intruder
-	Denied            int // calls
-	Exempt            int // violate a law, by an intruder or an answer that came twice
+	Protocol  telematics.Protocol
+	States    map[telematics.State]int // of commands
+	Confirmed int                      // succeeded by a report
+	Started   int                      // copies that a vehicle began to execute
+	Denied    int                      // calls
+	Exempt    int                      // violate a law, by an intruder or an answer that came twice
 }
 
 // Tallies counts for each protocol other than v1.
@@ -327,56 +315,17 @@ func Tallies(e Evidence) []Tally {
 }
 
 func (f *foreign) tally(p telematics.Protocol) Tally {
-	t := Tally{Protocol: p, Vehicles: len(f.units), Ordered: len(f.Commands), States: map[telematics.State]int{}}
+	t := Tally{Protocol: p, States: map[telematics.State]int{}, Exempt: len(f.exempted)}
 	for i := range f.Commands {
 		r := &f.Commands[i]
 		t.States[r.State]++
-		if r.Contradicted {
-			t.Contradicted++
-		}
-		if r.Late {
-			t.Late++
-		}
-		if locked, ok := f.units[r.Unit].confirmation(r.Action)[telematics.IsLocked].(bool); ok {
-			was, became := f.wasLocked(r.Unit, locked, r.since(), r.Completed.Add(clockReading))
-			switch {
-			case r.State == telematics.Succeeded:
-				t.Confirmed++
-				if was && !became {
-					t.Before++
-				}
-			case r.State == telematics.Unknown && became:
-				t.Missed++
-			case r.State == telematics.Unknown && was:
-				t.Already++
-			}
-		}
-		started := 0
-		for _, h := range f.of[r.ID] {
-			if len(h.started) > 0 {
-				started++
-			}
-			for _, e := range h.started {
-				if !f.intruded(r.Unit, r.since(), e.True) {
-					t.Latest = max(t.Latest, e.True.Sub(r.since()))
-				}
-			}
-		}
-		if started > 1 {
-			t.Twice++
-			if !f.intruded(r.Unit, r.since(), f.end) {
-				t.TwiceAlone++
-			}
+		if r.State == telematics.Succeeded && len(f.units[r.Unit].confirmation(r.Action)) > 0 {
+			t.Confirmed++
 		}
 	}
-	t.Exempt = len(f.exempted)
 	for _, h := range f.copies {
-		if len(h.started) == 0 {
-			continue
-		}
-		t.Started++
-		if h.command == telematics.NoCommand {
-			t.Intruders++
+		if len(h.started) > 0 {
+			t.Started++
 		}
 	}
 	for i := range f.Calls {

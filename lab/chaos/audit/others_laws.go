@@ -35,8 +35,8 @@ func lawOf(p telematics.Protocol, law string) string { return string(p) + ": " +
 
 // succeededHappened checks commands that were answered or stored as succeeded. If a report confirms
 // the action, the vehicle must have been in that state at some time between the publication and the
-// settlement of the command, whatever the unit answered; Tally.Before counts those that were in it
-// before. If the promise is that the unit accepted the command, it must have answered so.
+// settlement of the command, whatever the unit answered. If the promise is that the unit accepted
+// the command, it must have answered so.
 func succeededHappened(chk *checker, f *foreign) {
 	for i := range chk.Calls {
 		if c := &chk.Calls[i]; c.Outcome == telematics.Executed {
@@ -54,7 +54,7 @@ func succeededHappened(chk *checker, f *foreign) {
 		for field, want := range confirmation {
 			locked, ok := want.(bool)
 			chk.must(ok && field == telematics.IsLocked, command(r.ID), "the flight recorder does not know %s", field)
-			was, _ := f.wasLocked(r.Unit, locked, r.since().Add(-clockReading), r.Completed.Add(clockReading))
+			was := f.wasLocked(r.Unit, locked, r.since().Add(-clockReading), r.Completed.Add(clockReading))
 			chk.must(
 				was, command(r.ID), "told succeeded, but the vehicle was never so between %s and %s", clock(r.since()),
 				clock(r.Completed),
@@ -98,7 +98,7 @@ func contradictedWasOtherwise(chk *checker, f *foreign) {
 		}
 		locked, ok := f.units[r.Unit].confirmation(r.Action)[telematics.IsLocked].(bool)
 		done := telematics.Command{SentAt: r.SentAt, ReceivedAt: r.ReceivedAt}
-		was, _ := f.wasLocked(r.Unit, !locked, done.DoneBy().Add(-clockReading), f.end.Add(time.Hour))
+		was := f.wasLocked(r.Unit, !locked, done.DoneBy().Add(-clockReading), f.end.Add(time.Hour))
 		chk.must(
 			ok && was && r.State == telematics.Unknown, command(r.ID),
 			"contradicted, but %s, and the vehicle was never otherwise from %s on", r.State, clock(done.DoneBy()),
@@ -145,8 +145,7 @@ func lateAsPromised(chk *checker, f *foreign) {
 	}
 }
 
-// onceWherePromised checks that a command starts once if the unit recognises repetitions. Of other
-// units, Tally.Twice counts commands that started several times.
+// onceWherePromised checks that a command starts once if the unit recognises repetitions.
 func onceWherePromised(chk *checker, f *foreign) {
 	for id, copies := range f.of {
 		r, started := chk.rows[id], 0
