@@ -51,9 +51,7 @@ func TestCapabilities_ByTheUnitElseByTheRecord(t *testing.T) {
 	i.wantCapabilities("a presence that names two", []string{"lock", "unlock"}, []string{"telemetry.speed_kmh"})
 	say(v1.PresenceChannel, `{"status":"online","session":"c","capabilities":[]}`)
 	i.wantCapabilities("a presence that names none", none, []string{"telemetry.speed_kmh"})
-	if r := i.control(1, telematics.Lock); r.status != 409 || r.Error.Code != "command_not_supported" {
-		s.Errorf("lock: %d %+v", r.status, r.Error)
-	}
+	i.control(1, telematics.Lock).wants(409, "command_not_supported")
 	i.stop()
 	i = s.serve()
 	i.wantCapabilities("after a restart", none, []string{"telemetry.speed_kmh"})

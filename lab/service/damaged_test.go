@@ -23,10 +23,7 @@ func TestDamagedCommand_IsUnknownAndKeepsItsKey(t *testing.T) {
 	instances := []*instance{s.serve(), s.serve()}
 	s.drive(&recorder, damaging)
 	first := instances[0].control(1, telematics.Lock, "Idempotency-Key", "k")
-	if first.status != http.StatusBadGateway || first.Error.Code != "command_rejected" || first.Error.Reason != "bad_signature" ||
-		first.Error.Outcome != "unknown" {
-		s.Errorf("with a damaged first copy: %d %+v", first.status, first.Error)
-	}
+	first.wants(http.StatusBadGateway, "command_rejected", "bad_signature", "unknown")
 	var c command
 	s.eventually(20*time.Second, "the intact copy settles the command", func() bool {
 		return instances[1].get("/api/v1/admin/commands/"+first.Error.CommandID, &c).status == 200 && c.State == "succeeded"

@@ -22,9 +22,7 @@ func (i *instance) mileage(vehicle string) float64 {
 			MileageKm *float64 `json:"mileage_km"`
 		} `json:"telemetry"`
 	}
-	if r := i.get("/api/v1/admin/vehicles/"+vehicle+"/status", &status); r.status != 200 {
-		i.Fatalf("status of %s: %d %+v", vehicle, r.status, r.Error)
-	}
+	i.get("/api/v1/admin/vehicles/"+vehicle+"/status", &status).wants(200)
 	if status.Telemetry.MileageKm == nil {
 		return -1
 	}

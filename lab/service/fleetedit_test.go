@@ -36,9 +36,7 @@ func TestFleetEdit_UnitsAreAssignedWhileTheServiceRuns(t *testing.T) {
 	wants := func(vehicle, status int, code string) {
 		t.Helper()
 		for _, i := range []*instance{here, there} {
-			if r := i.control(vehicle, telematics.Lock); r.status != status || r.Error.Code != code {
-				t.Errorf("lock %d: %d %q %s, want %d %q", vehicle, r.status, r.Error.Code, r.Message, status, code)
-			}
+			i.control(vehicle, telematics.Lock).wants(status, code)
 		}
 	}
 
@@ -74,9 +72,7 @@ func TestFleetEdit_UnitsAreAssignedWhileTheServiceRuns(t *testing.T) {
 
 	own := "Bearer " + s.token(telematics.Actor{Subject: "own", Role: telematics.Admin, Agency: 2})
 	for path, status := range map[string]int{"vehicles/2": http.StatusOK, "vehicles/3": http.StatusNotFound} {
-		if r := here.send(http.MethodPatch, "/api/v1/admin/"+path, `{"color": "red"}`, "Authorization", own); r.status != status {
-			t.Errorf("%s of an administrator of agency 2: %d %s", path, r.status, r.Message)
-		}
+		here.send(http.MethodPatch, "/api/v1/admin/"+path, `{"color": "red"}`, "Authorization", own).wants(status)
 	}
 	var entries []struct {
 		Action     string         `json:"action"`

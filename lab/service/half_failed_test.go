@@ -69,10 +69,7 @@ func TestReady_InstanceWithAKeyThatTheUnitsDoNotHoldIsNotReady(t *testing.T) {
 	wrong := s.serveUnready(func(c *app.Config) { c.SigningKeys = filepath.Join(s.dir, "other.jwks") })
 	wrong.says(http.StatusServiceUnavailable, "this instance signs with the key")
 	// Nor does it send what units would reject, to callers that reach it all the same.
-	if r := wrong.control(1, telematics.Lock); r.status != http.StatusServiceUnavailable ||
-		r.Error.Outcome != string(telematics.NotExecuted) {
-		t.Errorf("the instance with the wrong key: %d %+v, want 503, not executed", r.status, r.Error)
-	}
+	wrong.control(1, telematics.Lock).wants(http.StatusServiceUnavailable, string(telematics.NotExecuted))
 	if _, says := right.readiness(); strings.Contains(says, "signs with the key") {
 		t.Errorf("the instance with the right key says %s", says)
 	}
@@ -145,9 +142,7 @@ func TestServe_ACopyOfTheInstallationIsRefused(t *testing.T) {
 			s.Fatalf("the copy is ready: %s", says)
 		}
 	}
-	if r := second.control(1, telematics.Unlock); r.status != http.StatusServiceUnavailable {
-		s.Errorf("a command of the copy: %d %+v", r.status, r.Error)
-	}
+	second.control(1, telematics.Unlock).wants(http.StatusServiceUnavailable)
 	for _, place := range []string{"mqtt", "redis"} {
 		if second.metric(`motorpool_other_installation{place="`+place+`"}`) != 1 {
 			s.Errorf("the copy's metric of %s does not tell of the other installation", place)

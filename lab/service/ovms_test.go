@@ -194,9 +194,7 @@ func TestOVMS_ModuleIsUnderstood(t *testing.T) {
 	}
 	network(false)
 	w.becomes("offline")
-	if r := w.control(1, telematics.Unlock); r.status != http.StatusServiceUnavailable || r.Error.Outcome != "not_executed" {
-		t.Errorf("a command to an absent module: %d %+v", r.status, r.Error)
-	}
+	w.control(1, telematics.Unlock).wants(http.StatusServiceUnavailable, "not_executed")
 	network(true)
 	w.becomes("online")
 	// The MQTT broker has kept the session with its subscriptions. The reports of the module make
@@ -220,9 +218,7 @@ func TestOVMS_LockOfALockedCarIsConfirmed(t *testing.T) {
 	w := plugIn(t, "NL", "")
 	w.listens()
 	for range 2 {
-		if r := w.control(1, telematics.Lock); r.status != http.StatusOK {
-			t.Errorf("lock: %d %+v after %v, want 200", r.status, r.Error, r.took)
-		}
+		w.control(1, telematics.Lock).wants(http.StatusOK)
 	}
 	got := slices.Compact(w.heard())
 	if !slices.Equal(got, []string{"lock 4711", "metrics list -s v.e.locked"}) &&
@@ -235,8 +231,5 @@ func TestOVMS_ModuleThatRefusesThePINFails(t *testing.T) {
 	t.Parallel()
 	w := plugIn(t, "KN", "1234")
 	w.listens()
-	if r := w.control(1, telematics.Lock); r.status != http.StatusBadGateway || r.Error.Outcome != "failed" ||
-		r.Error.Detail != "Error: vehicle could not be locked" {
-		t.Errorf("lock: %d %+v, want failed with the module's error", r.status, r.Error)
-	}
+	w.control(1, telematics.Lock).wants(http.StatusBadGateway, "failed", "Error: vehicle could not be locked")
 }

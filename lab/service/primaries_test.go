@@ -37,12 +37,8 @@ func TestTwoPrimaries_TheFormerOneIsNotWrittenTo(t *testing.T) {
 		return status == http.StatusServiceUnavailable &&
 			strings.Contains(why, "not the primary of this installation any more: it has timeline 1")
 	})
-	if r := former.control(1, telematics.Unlock); r.status != http.StatusServiceUnavailable {
-		t.Errorf("a command to the former primary: %d %+v, want 503", r.status, r.Error)
-	}
-	if r := both.control(1, telematics.Lock); r.status != http.StatusOK {
-		t.Errorf("a command to the promoted standby: %d %+v, want 200", r.status, r.Error)
-	}
+	former.control(1, telematics.Unlock).wants(http.StatusServiceUnavailable)
+	both.control(1, telematics.Lock).wants(http.StatusOK)
 }
 
 // Who has the password of Redis cannot declare the primary a former one.

@@ -48,9 +48,7 @@ func TestProfiles_TraceHasAllStepsOfACommand(t *testing.T) {
 				return
 			default:
 			}
-			if r := i.control(1, telematics.Lock); r.status != http.StatusOK {
-				s.Errorf("lock: %+v", r)
-			}
+			i.control(1, telematics.Lock).wants(http.StatusOK)
 		}
 	})
 	missing := delivery.Steps

@@ -56,9 +56,7 @@ func TestServe_AsARoleThatOwnsNoTable(t *testing.T) {
 	s.drive(nil, healthy)
 
 	var made command
-	if r := i.control(1, telematics.Lock); r.status != 200 {
-		t.Fatalf("lock: %d %s %s", r.status, r.Error.Code, r.Message)
-	}
+	i.control(1, telematics.Lock).wants(200)
 	s.eventually(30*time.Second, "the old command was moved", func() bool {
 		var moved bool
 		s.must(s.owner.Pool.Get(&moved, `select exists (select from settled_commands where id = $1)`, old))
@@ -114,9 +112,7 @@ func TestServe_AsTheRestrictedAccountOfRedis(t *testing.T) {
 	s.drive(nil, healthy)
 	stream := other.follow(i.admin, "")
 	for _, at := range []*instance{i, other} {
-		if r := at.control(1, telematics.Lock); r.status != 200 {
-			t.Errorf("lock: %d %s", r.status, r.Message)
-		}
+		at.control(1, telematics.Lock).wants(200)
 	}
 	i.follow(i.admin, stream.lastID())
 	customer := r.newCustomer()

@@ -316,24 +316,16 @@ func TestKeys_UnknownKeyIsRejectedUntilUnitsHaveIt(t *testing.T) {
 	i.wantKeyHolders(added, 0, 1)
 	s.activateKey(added)
 	s.eventually(5*time.Second, "the new key signs", func() bool { return i.signingKey() != s.signing.ID })
-	if r := i.control(1, telematics.Lock); r.status != http.StatusBadGateway || r.Error.Code != "command_rejected" ||
-		r.Error.Reason != telematics.BadSignature ||
-		r.Error.Outcome != "unknown" {
-		t.Errorf("with a key that the unit does not have: %d %+v", r.status, r.Error)
-	}
+	i.control(1, telematics.Lock).wants(http.StatusBadGateway, "command_rejected", telematics.BadSignature, "unknown")
 	s.activateKey(s.signing.ID) // back to the old key
 	s.eventually(5*time.Second, "the old key signs again", func() bool { return i.signingKey() == s.signing.ID })
-	if r := i.control(1, telematics.Lock); r.status != http.StatusOK {
-		t.Errorf("back to the old key: %d %+v", r.status, r.Error)
-	}
+	i.control(1, telematics.Lock).wants(http.StatusOK)
 	ring := i.unitKeys()
 	for id := range ring {
 		s.activateKey(id)
 		fleet.SetKeyring(ring)
 		s.eventually(5*time.Second, "the key signs", func() bool { return i.signingKey() == id })
-		if r := i.control(1, telematics.Unlock); r.status != http.StatusOK {
-			t.Errorf("with a provisioned key: %d %+v", r.status, r.Error)
-		}
+		i.control(1, telematics.Unlock).wants(http.StatusOK)
 		i.wantKeyHolders(id, 1, 0)
 	}
 }

@@ -307,6 +307,17 @@ func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.Vehi
 	return fleet
 }
 
+// wants checks the status, and that the words are those of the error: its code, outcome, reason or
+// detail. The test continues after a failure.
+func (r reply) wants(status int, words ...string) {
+	r.t.Helper()
+	said := []string{r.Error.Code, r.Error.Outcome, r.Error.Reason, r.Error.Detail}
+	isMissing := func(word string) bool { return !slices.Contains(said, word) }
+	if r.status != status || slices.ContainsFunc(words, isMissing) {
+		r.t.Errorf("%s: %d %q %s after %v, want %d %q", r.asked, r.status, said, r.Message, r.took, status, words)
+	}
+}
+
 // starved reports whether a server did not respond in time, so that no command was sent: this
 // happens on a busy machine, and callers repeat the request.
 func (r reply) starved() bool {
@@ -356,6 +367,8 @@ func (s *stack) eventually(within time.Duration, what string, holds func() bool)
 
 // reply is a response of the API.
 type reply struct {
+	t          *testing.T
+	asked      string
 	status     int
 	header     http.Header
 	retryAfter string // error.retry_after
@@ -424,7 +437,7 @@ func (i *instance) send(method, path, text string, headers ...string) reply {
 	response, err := cmp.Or(i.http, http.DefaultClient).Do(request)
 	i.must(err)
 	defer response.Body.Close()
-	r := reply{status: response.StatusCode, header: response.Header}
+	r := reply{t: i.T, asked: method + " " + path, status: response.StatusCode, header: response.Header}
 	i.must(json.NewDecoder(response.Body).Decode(&r))
 	r.retryAfter = r.Error.RetryAfter.String()
 	if after := response.Header.Get("Retry-After"); r.Error.Retryable && after != r.retryAfter || !r.Error.Retryable && after != "" {

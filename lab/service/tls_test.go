@@ -135,9 +135,7 @@ func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 	i := s.serve(s.settings)
 	lock := func() {
 		t.Helper()
-		if r := i.control(1, telematics.Lock); r.status != http.StatusOK {
-			t.Errorf("lock: %d %s", r.status, r.Message)
-		}
+		i.control(1, telematics.Lock).wants(http.StatusOK)
 	}
 	lock()
 	if i.metric("motorpool_connections_open") != 1 || i.metric("motorpool_connections_unauthenticated") != 0 {

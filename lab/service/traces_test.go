@@ -143,9 +143,7 @@ func TestTrace_OfOneCommandHasEachStepUnderItsParent(t *testing.T) {
 	lock := func(n int) string {
 		t.Helper()
 		id := fmt.Sprintf("%s%02x", callersTrace, n)
-		if r := i.control(1, telematics.Lock, "Traceparent", "00-"+id+"-"+callersSpan+"-01"); r.status != http.StatusOK {
-			t.Fatalf("lock: %+v", r)
-		}
+		i.control(1, telematics.Lock, "Traceparent", "00-"+id+"-"+callersSpan+"-01").wants(http.StatusOK)
 		return id
 	}
 	lock(0) // afterwards the reads from Postgres are cached

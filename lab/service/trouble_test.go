@@ -61,17 +61,13 @@ func TestStart_WaitsForUnavailableServers(t *testing.T) {
 	for _, check := range []string{"mqtt", "redis", "postgres"} {
 		i.says(http.StatusServiceUnavailable, check)
 	}
-	if r := i.controlOnce(1, telematics.Lock); r.status != 503 || r.Error.Code != "telematics_unavailable" {
-		t.Errorf("a command without any server: %d %s", r.status, r.Error.Code)
-	}
+	i.controlOnce(1, telematics.Lock).wants(503, "telematics_unavailable")
 	s.must(s.postgres.Restart())
 	s.must(s.redis.Restart())
 	s.must(s.mosquitto.Restart())
 	s.eventually(30*time.Second, "ready", func() bool { status, _ := i.readiness(); return status == 200 })
 	s.drive(nil, healthy)
-	if r := i.control(1, telematics.Lock); r.status != 200 {
-		t.Errorf("a command after all servers started: %d %s", r.status, r.Error.Code)
-	}
+	i.control(1, telematics.Lock).wants(200)
 }
 
 // Instances of the previous version still run, and this instance would share the answers of the
@@ -87,9 +83,7 @@ func TestStart_ConsumesNoMessagesBeforeTheSchemaIsMigrated(t *testing.T) {
 	early := s.serveUnready()
 	s.drive(nil, healthy)
 	for n := range 40 {
-		if r := running.control(n%4+1, telematics.Lock); r.status != 200 {
-			t.Fatalf("command %d: %d %+v", n, r.status, r.Error)
-		}
+		running.control(n%4+1, telematics.Lock).wants(200)
 	}
 	if answers, reports := early.metric("motorpool_answers_total"), early.metric("motorpool_reports_total"); answers+reports != 0 {
 		t.Errorf("the instance without its schema consumed %d answers and %d reports, want none", answers, reports)
@@ -109,7 +103,5 @@ func TestStop_WaitsForOpenCalls(t *testing.T) {
 	go func() { answered <- i.control(1, telematics.Lock) }()
 	s.eventually(5*time.Second, "the command was sent", func() bool { return i.metric("motorpool_publications_total") >= 1 })
 	i.stop()
-	if r := <-answered; r.status != 200 {
-		t.Errorf("the open request ended with %d %s, want 200", r.status, r.Error.Code)
-	}
+	(<-answered).wants(200)
 }
