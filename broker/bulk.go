@@ -21,9 +21,7 @@ func (b *Broker) SendMany(ctx context.Context, order *delivery.BulkOrder) (bulk 
 	return Many{
 		Bulks: b.config.Bulks, FindByKey: b.config.Commands.FindByKey, Start: b.Start, Record: b.Record,
 		Now: b.recordTime, Logger: b.config.Logger, guard: b.config.Guard,
-	}.Send(
-		ctx, order,
-	)
+	}.Send(ctx, order)
 }
 
 // Many sends orders to many vehicles. All its fields are required.

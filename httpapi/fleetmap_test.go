@@ -25,11 +25,9 @@ func withMarkers(t *testing.T) *api {
 	a.fleet.markers = []telematics.Marker{
 		{
 			ID: 42, Agency: 1, Status: telematics.InUse, Connectivity: telematics.Online,
-			Position: &telematics.Position{Latitude: 48.137154, Longitude: -11.5754},
-			LocatedAt: now.Add(
-				-2 * time.Second,
-			),
-			Locked: &locked, LockedAt: now.Add(-time.Hour), Energy: &energy, EnergyAt: now.Add(-time.Minute),
+			Position:  &telematics.Position{Latitude: 48.137154, Longitude: -11.5754},
+			LocatedAt: now.Add(-2 * time.Second),
+			Locked:    &locked, LockedAt: now.Add(-time.Hour), Energy: &energy, EnergyAt: now.Add(-time.Minute),
 			LastSeen: now, Plate: "M-MP 42", Brand: "Opel", Model: "Corsa", Unit: "unit-42", Powertrain: telematics.Electric,
 			Charging: new(true), ChargingAt: now.Add(-time.Minute),
 		},

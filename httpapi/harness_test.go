@@ -105,15 +105,11 @@ func accepted(o delivery.Order) telematics.Command {
 // settled is what the broker returns for an order that has ended in a state.
 func settled(o delivery.Order, s telematics.State) telematics.Command {
 	return telematics.Command{
-		ID: uuid.MustParse(
-			"0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9",
-		),
+		ID:      uuid.MustParse("0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9"),
 		Vehicle: o.Vehicle, Agency: 1, Unit: "unit-1", Action: o.Action, Booking: o.Booking, Attention: o.Attention,
 		Lane: o.Action.Lane(), Actor: o.Actor, RequestID: o.RequestID, State: s, Attempts: 1,
-		Requested: now.Add(
-			-2310 * time.Millisecond,
-		),
-		SentAt: now.Add(-2300 * time.Millisecond), Completed: now, Deadline: now.Add(7690 * time.Millisecond),
+		Requested: now.Add(-2310 * time.Millisecond),
+		SentAt:    now.Add(-2300 * time.Millisecond), Completed: now, Deadline: now.Add(7690 * time.Millisecond),
 		Assurance: telematics.Promises{Signed: true, Expiring: true, Deduplicated: true, Confirmed: true},
 		Reported:  &telematics.Report{At: now, Values: map[telematics.Field]any{telematics.IsLocked: true}},
 	}

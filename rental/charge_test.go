@@ -125,15 +125,11 @@ func TestCaptureDeposit_AmendsTheHold(t *testing.T) {
 		refused(
 			t, "a second capture while one is pending", rental.BookingStateConflict,
 			"No deposit of the booking is held.",
-		)(
-			d.CaptureDeposit(now, 1, ""),
-		)
+		)(d.CaptureDeposit(now, 1, ""))
 		carryOut(&d.Charges[1], now)
 		refused(
 			t, "a second capture after the first", rental.BookingStateConflict, "No deposit of the booking is held.",
-		)(
-			d.CaptureDeposit(now, 1, ""),
-		)
+		)(d.CaptureDeposit(now, 1, ""))
 		if d.Payment().Status != rental.PaymentPaid {
 			t.Errorf("capture of %d done: payment %+v, want paid", amount, d.Payment())
 		}
@@ -165,9 +161,7 @@ func TestLimits_AreWhatIsAccepted(t *testing.T) {
 		t.Errorf("active: limits %+v", limits)
 	}
 	do(t)(d.CaptureDeposit(start, d.Limits().Capture, ""))
-	refused(
-		t, "a capture above the limit", rental.BookingStateConflict, "Only 200.00 EUR is held.",
-	)(
+	refused(t, "a capture above the limit", rental.BookingStateConflict, "Only 200.00 EUR is held.")(
 		d.CaptureDeposit(start, d.Limits().Capture+1, ""),
 	)
 	do(t)(d.Fine(start, rental.Fee{Amount: d.Limits().Fee}))
@@ -282,9 +276,7 @@ func TestRefundCharge_RefundsThatChargeAlone(t *testing.T) {
 		}
 	}
 	d := expensive(t)
-	refused(
-		t, "more than it took", rental.RefundExceedsPaid, "At most 132.00 EUR can still be refunded.",
-	)(
+	refused(t, "more than it took", rental.RefundExceedsPaid, "At most 132.00 EUR can still be refunded.")(
 		d.RefundCharge(start, d.Charges[0].ID, 13_201, ""),
 	)
 	refused(t, "a hold", rental.RefundExceedsPaid, "At most 0.00 EUR can still be refunded.")(d.RefundCharge(start, d.Charges[1].ID, 0, ""))

@@ -291,9 +291,7 @@ func TestExtend_ToThePresentEndChangesNothing(t *testing.T) {
 			refused(
 				t, string(state), rental.BookingNotExtendable,
 				"The booking is "+string(state)+"; only an upcoming or active one can be extended.",
-			)(
-				d.Extend(start, d.End),
-			)
+			)(d.Extend(start, d.End))
 			continue
 		}
 		// The caller's time is in another zone and has more digits than are stored.
@@ -310,35 +308,25 @@ func TestExtend_UpToTheNextBookingAndTheLimits(t *testing.T) {
 	refused(
 		t, "shorter", rental.BookingNotExtendable,
 		"end_date must be after the current one; bookings cannot be shortened.",
-	)(
-		d.Extend(start, d.End.Add(-time.Millisecond)),
-	)
-	refused(
-		t, "into the buffer", rental.VehicleNotAvailable, "The vehicle has another booking before that end.",
-	)(
+	)(d.Extend(start, d.End.Add(-time.Millisecond)))
+	refused(t, "into the buffer", rental.VehicleNotAvailable, "The vehicle has another booking before that end.")(
 		d.Extend(start, d.Next.Add(-15*time.Minute+time.Millisecond)),
 	)
 	if c := do(t)(d.Extend(start, d.Next.Add(-15*time.Minute))); c.Booking.End != d.Next.Add(-15*time.Minute) {
 		t.Errorf("up to the buffer: booking %+v, want that end", c.Booking)
 	}
 	d.Next = time.Time{}
-	refused(
-		t, "longer than 366 days", rental.BookingNotExtendable, "A booking lasts at most 366 days.",
-	)(
+	refused(t, "longer than 366 days", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(
 		d.Extend(start, start.Add(rental.MaxLength+time.Millisecond)),
 	)
-	refused(
-		t, "until the year 9999", rental.BookingNotExtendable, "A booking lasts at most 366 days.",
-	)(
+	refused(t, "until the year 9999", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(
 		d.Extend(start, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)),
 	)
 	if c := do(t)(d.Extend(start, start.Add(rental.MaxLength))); c.Booking.Price.Hours != 878_400 {
 		t.Errorf("to the longest time: booking %+v, want 878400 hundredths of an hour", c.Booking)
 	}
 	d.Price.HourlyRate = rental.MaxAmount / 10
-	refused(
-		t, "too expensive", rental.BookingNotExtendable, "The booking would cost more than can be charged.",
-	)(
+	refused(t, "too expensive", rental.BookingNotExtendable, "The booking would cost more than can be charged.")(
 		d.Extend(start, start.Add(12*time.Hour)),
 	)
 }
@@ -367,9 +355,7 @@ func TestFinish_OnlyAnActiveBooking(t *testing.T) {
 		refused(
 			t, string(state), rental.BookingNotActive,
 			"The booking is "+string(state)+"; only an active one can be ended.",
-		)(
-			d.Finish(start.Add(time.Hour)),
-		)
+		)(d.Finish(start.Add(time.Hour)))
 	}
 }
 

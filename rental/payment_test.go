@@ -144,13 +144,9 @@ func TestPayment_SumsWhatMoved(t *testing.T) {
 	}
 	d := upcoming()
 	d.Charges = []rental.Charge{
-		charge(
-			rental.StartCharge, rental.Paid, 13_200,
-		),
+		charge(rental.StartCharge, rental.Paid, 13_200),
 		charge(rental.ExtensionCharge, rental.Unknown, 0), charge(rental.FeeCharge, rental.Paid, 2_550),
-		charge(
-			rental.FeeCharge, rental.Declined, 0,
-		),
+		charge(rental.FeeCharge, rental.Declined, 0),
 		charge(rental.DepositCharge, rental.Authorized, 20_000), charge(rental.RefundCharge, rental.Paid, 1_000),
 		charge(rental.RefundCharge, rental.Pending, 0),
 	}

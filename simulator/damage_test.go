@@ -25,9 +25,7 @@ func TestUnit_DamagedCopyIsRefusedAndTheIntactOneExecuted(t *testing.T) {
 		if want := []Kind{
 			CommandDamaged, CommandAnswered, CommandReceived, CommandAnswered, CommandStarted, CommandEnded,
 			CommandAnswered,
-		}; !slices.Equal(
-			kinds, want,
-		) {
+		}; !slices.Equal(kinds, want) {
 			t.Errorf("recorded %v, want %v", kinds, want)
 		}
 	})

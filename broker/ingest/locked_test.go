@@ -48,10 +48,8 @@ func newLockedIngest(twins Twins) *Ingest {
 	return New(Config{
 		Twins: twins, Changed: func([]telematics.Change) {}, Now: time.Now, QueueSize: 100,
 		StepTimeout: 3 * time.Second, Metrics: prometheus.NewRegistry(),
-		Dropped: prometheus.NewCounterVec(
-			prometheus.CounterOpts{Name: "dropped"}, []string{"kind", "reason"},
-		),
-		Logger: slog.New(slog.DiscardHandler),
+		Dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dropped"}, []string{"kind", "reason"}),
+		Logger:  slog.New(slog.DiscardHandler),
 	})
 }
 

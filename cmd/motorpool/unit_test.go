@@ -61,9 +61,7 @@ func connect(t *testing.T, broker *devstack.Mosquitto, unit, password string) (s
 	t.Helper()
 	c, err := simulator.MQTT{
 		Broker: broker.UnitsURL(),
-	}.Dial(
-		t.Context(), simulator.Login{Unit: telematics.Unit(unit), Password: password}, func(simulator.Message) {},
-	)
+	}.Dial(t.Context(), simulator.Login{Unit: telematics.Unit(unit), Password: password}, func(simulator.Message) {})
 	if err == nil {
 		t.Cleanup(c.Cut)
 	}

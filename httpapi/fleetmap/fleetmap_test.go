@@ -16,18 +16,14 @@ import (
 func marker(n int) telematics.Marker {
 	locked, energy := n%2 == 0, float64(n%100)
 	return telematics.Marker{
-		ID: telematics.VehicleID(
-			n + 1,
-		),
+		ID:    telematics.VehicleID(n + 1),
 		Plate: fmt.Sprintf("M-MP %d", n), Brand: "Opel", Model: []string{"Corsa", "Astra \"E\""}[n%2],
 		Unit: telematics.Unit(fmt.Sprintf("35%013d", n*7919)), Powertrain: telematics.Powertrains[n%3],
 		Agency: telematics.AgencyID(n%10 + 1), Status: telematics.VehicleStatuses[n%5],
 		Connectivity: telematics.PresenceStatuses[n%4],
 		Position:     &telematics.Position{Latitude: 48 + math.Sin(float64(n))/3, Longitude: 11 + math.Cos(float64(n))/3},
-		LocatedAt: time.Unix(
-			1767348000-int64(n%3600), 0,
-		),
-		Locked: &locked, Energy: &energy, LastSeen: time.Unix(1767348000-int64(n%600), 0),
+		LocatedAt:    time.Unix(1767348000-int64(n%3600), 0),
+		Locked:       &locked, Energy: &energy, LastSeen: time.Unix(1767348000-int64(n%600), 0),
 	}
 }
 

@@ -88,9 +88,7 @@ func TestFleetEdit_UnitsAreAssignedWhileTheServiceRuns(t *testing.T) {
 		"not_executed <nil>", "executed [vehicle 3: unit car-2 → none]",
 		"executed [vehicle 3: unit none → car-2 vehicle 3: protocol none → v1]",
 		"not_executed <nil>",
-	}; !slices.Equal(
-		outcomes, want,
-	) {
+	}; !slices.Equal(outcomes, want) {
 		t.Errorf("audit log entries %q, want %q", outcomes, want)
 	}
 }

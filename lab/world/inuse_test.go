@@ -38,15 +38,11 @@ func TestSearchLogs_FindsEachSecretThatIsPlanted(t *testing.T) {
 	planted := map[string]string{
 		"claims": claims, "signature": signature, "units": w.UnitSecret, "service": w.ServicePassword,
 		"processor": w.PaymentsKey, "notices": w.WebhookSecret, "agencies": w.AgencySecrets,
-		"postgres": "hush-database",
-		"key": base64.RawURLEncoding.EncodeToString(
-			w.Signing.Active().Private.Seed(),
-		),
-		"later key": hex.EncodeToString(later.Private.Seed()),
-		"key of tokens": base64.RawURLEncoding.EncodeToString(
-			w.Tokens.Private.Seed(),
-		),
-		"agency's app": base64.RawStdEncoding.EncodeToString([]byte("\xff\xfe123456789")),
+		"postgres":      "hush-database",
+		"key":           base64.RawURLEncoding.EncodeToString(w.Signing.Active().Private.Seed()),
+		"later key":     hex.EncodeToString(later.Private.Seed()),
+		"key of tokens": base64.RawURLEncoding.EncodeToString(w.Tokens.Private.Seed()),
+		"agency's app":  base64.RawStdEncoding.EncodeToString([]byte("\xff\xfe123456789")),
 	}
 	write(t, w.Path("mosquitto.log"), "one line\n")
 	for name, secret := range planted {

@@ -80,10 +80,8 @@ func (u *Unit) record(event int) {
 		"ts": seconds.UnixMilli(), "pr": bit(event != 0), "evt": event, "alt": 519, "239": bit(b.Ignition),
 		"240": bit(u.seen.moves), "21": 4, "66": int(b.OnboardV * 1000), "16": int(b.MileageKm * 1000),
 		"80": bit(u.seen.moves), "200": 0, "67": 4110, "68": 0, "206": 30, "241": 26201,
-		"latlng": fmt.Sprintf(
-			"%.7f,%.7f", b.Latitude, b.Longitude,
-		),
-		"ang": int(b.Heading), "sat": 11, "sp": int(b.SpeedKmh), "24": int(b.SpeedKmh), "69": 1,
+		"latlng": fmt.Sprintf("%.7f,%.7f", b.Latitude, b.Longitude),
+		"ang":    int(b.Heading), "sat": 11, "sp": int(b.SpeedKmh), "24": int(b.SpeedKmh), "69": 1,
 	}
 	if event == towingID {
 		r["246"] = 1

@@ -27,9 +27,7 @@ func newLog(t *testing.T) *testLog {
 
 func entry(n int) telematics.Activity {
 	return telematics.Activity{
-		At: march.Add(
-			time.Duration(n) * time.Second,
-		),
+		At:    march.Add(time.Duration(n) * time.Second),
 		Actor: telematics.Actor{Subject: fmt.Sprintf("admin-<%d>", n%7), Role: telematics.Admin, Agency: 2}, Agency: 2,
 		Vehicle: telematics.VehicleID(n), Action: telematics.StatusRead, Outcome: telematics.Executed,
 		RequestID: uuid.New(), Details: map[string]any{"filter": map[string]any{"q": "ä & b"}, "vehicles": float64(n)},

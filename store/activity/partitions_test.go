@@ -79,9 +79,7 @@ func TestMigrate_TableBecomesTheFirstPartitionWhileEntriesAreAdded(t *testing.T)
 	}
 	if got, want := l.partitions(), []string{
 		"activity_" + l.monthAhead(2), "activity_default", "activity_to_" + l.monthAhead(1),
-	}; !slices.Equal(
-		got, want,
-	) {
+	}; !slices.Equal(got, want) {
 		t.Errorf("partitions %q, want %q", got, want)
 	}
 	l.write(entry(11))

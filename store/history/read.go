@@ -65,15 +65,11 @@ type bucketRow struct {
 
 func (r bucketRow) bucket(q samples.Query) samples.Bucket {
 	b := samples.Bucket{
-		Begin: q.From.Add(time.Duration(r.Place) * q.Width()),
-		Energy: values(
-			samples.Energy, r.EnergyMin, r.EnergyAvg, r.EnergyMax,
-		),
+		Begin:   q.From.Add(time.Duration(r.Place) * q.Width()),
+		Energy:  values(samples.Energy, r.EnergyMin, r.EnergyAvg, r.EnergyMax),
 		Voltage: values(samples.Voltage, r.VoltageMin, r.VoltageAvg, r.VoltageMax),
-		Speed: values(
-			samples.Speed, r.SpeedMin, r.SpeedAvg, r.SpeedMax,
-		),
-		Signal: values(samples.Signal, r.SignalMin, r.SignalAvg, r.SignalMax), Locked: r.Locked, Ignition: r.Ignition,
+		Speed:   values(samples.Speed, r.SpeedMin, r.SpeedAvg, r.SpeedMax),
+		Signal:  values(samples.Signal, r.SignalMin, r.SignalAvg, r.SignalMax), Locked: r.Locked, Ignition: r.Ignition,
 	}
 	if r.LocatedAt != nil {
 		b.LocatedAt = *r.LocatedAt

@@ -64,9 +64,7 @@ func TestAmend_WritesBookingChargesAndAuditEntry(t *testing.T) {
 	}
 	if want := []string{
 		rental.BookingCreate, rental.BookingStart, rental.BookingExtend, rental.BookingFee, rental.BookingEnd,
-	}; !reflect.DeepEqual(
-		actions, want,
-	) {
+	}; !reflect.DeepEqual(actions, want) {
 		t.Errorf("audit entries %v, want %v", actions, want)
 	}
 	if fee := lines[3]; fee.Note != "dog hair" || fee.Details["amount"] != "45.50" || fee.Agency != 1 || fee.Vehicle != 1 ||

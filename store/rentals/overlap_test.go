@@ -30,9 +30,7 @@ func TestSchema_BookingsOfAVehicleDoNotOverlap(t *testing.T) {
 			when $6 >= 0 then '2026-01-02 00:00Z'::timestamptz + $6 * interval '1 hour' end,
 				case when $2 = 'completed' then $5::timestamptz end, 'EUR', 1500, 190000, 100, 1500, 285, 0, now()
 			from clients where subject = 'c'`,
-			fmt.Sprintf(
-				"BK-%d", made,
-			),
+			fmt.Sprintf("BK-%d", made),
 			state, vehicle, fmt.Sprintf("2026-01-02 %02d:00Z", from), fmt.Sprintf("2026-01-02 %02d:00Z", to), begun,
 		)
 		var violation *pq.Error

@@ -24,9 +24,7 @@ func randomFleet(t *testing.T, p *fixture, n int) []telematics.Twin {
 	}
 	for i := range n {
 		v := telematics.Vehicle{
-			ID: telematics.VehicleID(
-				1 + i*3 + rand.IntN(3),
-			),
+			ID:       telematics.VehicleID(1 + i*3 + rand.IntN(3)),
 			AgencyID: anyOf[telematics.AgencyID](1, 2, 3), Status: anyOf(telematics.VehicleStatuses...),
 			Powertrain: telematics.Combustion,
 			Plate:      fmt.Sprintf("%s-%s %d", anyOf("M", "B", "HH"), anyOf("XY", "AB", "ab"), i),

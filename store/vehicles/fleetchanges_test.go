@@ -245,9 +245,7 @@ func TestImport_AbsentFieldsStayAsTheyAre(t *testing.T) {
 		"vehicles":[{"id":3,"agency_id":1,"powertrain":"electric","plate_number":"M-IM 3","capabilities":["lock"]}]}`)
 	if want := []string{
 		"vehicle 3: new: agency 1, plate number M-IM 3, status available, powertrain electric, capabilities lock",
-	}; !slices.Equal(
-		got, want,
-	) {
+	}; !slices.Equal(got, want) {
 		t.Errorf("changes: %q, want %q", got, want)
 	}
 	assert.DeepEqual(t, onRecord(t, p).agencies, before.agencies, "agencies on record")

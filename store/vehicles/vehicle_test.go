@@ -97,9 +97,7 @@ func TestTwins_ConnectivityFilterAgreesWithContactAt(t *testing.T) {
 	instants := []time.Time{
 		{},
 		morning.Add(time.Minute), morning, ago(time.Minute),
-		ago(
-			telematics.OnlineFor - time.Microsecond,
-		),
+		ago(telematics.OnlineFor - time.Microsecond),
 		ago(telematics.OnlineFor), ago(telematics.OnlineFor + time.Microsecond), ago(time.Hour),
 	}
 	statuses := []telematics.PresenceStatus{"", telematics.Online, telematics.Standby, telematics.Offline}

@@ -31,9 +31,7 @@ func read(b *Book, d time.Duration, at ...telematics.Position) (addresses []stri
 func TestBook_AddressOfAnOwnStationComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{stations: []telematics.Station{
-			station(
-				1, "Station 1", munich,
-			),
+			station(1, "Station 1", munich),
 			station(1, "Station 2", north(100)), station(2, "Of others", north(1000)), station(2, "", north(2000)),
 		}}
 		g := &geocoder{say: street}

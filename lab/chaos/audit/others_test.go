@@ -55,10 +55,8 @@ func othersWorld() Evidence {
 	w.add(9, zoe, telematics.Lock, minute(12), telematics.Failed)
 	for _, v := range []telematics.VehicleID{zoe, hearse} {
 		w.Calls = append(w.Calls, Call{
-			RequestID: "denied-" + string(
-				w.Others[v].Unit,
-			),
-			Vehicle: v, Action: telematics.Unlock, Start: minute(4), End: minute(4).Add(ms(5)), Status: 409,
+			RequestID: "denied-" + string(w.Others[v].Unit),
+			Vehicle:   v, Action: telematics.Unlock, Start: minute(4), End: minute(4).Add(ms(5)), Status: 409,
 			Code: telematics.BestEffortIsDenied, Outcome: telematics.NotExecuted,
 		})
 		w.AuditLog = append(
