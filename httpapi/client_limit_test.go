@@ -2,11 +2,11 @@ package httpapi_test
 
 import (
 	"net/http"
-	"reflect"
 	"testing"
 
 	"motorpool/httpapi"
 	"motorpool/httpapi/request"
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -36,9 +36,7 @@ func TestLimit_RequestsOfAClient(t *testing.T) {
 func TestLimit_CardsOfAClient(t *testing.T) {
 	a, l := limitedClients(t, 100, 2)
 	a.asClient(http.MethodPost, probeCard).wants(200, "").wantsQuota("2", "1", "6")
-	if asked, want := l.drain(), []string{"client:1:client-1", "cards:1:client-1"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("counted against %q, want %q", asked, want)
-	}
+	assert.DeepEqual(t, l.drain(), []string{"client:1:client-1", "cards:1:client-1"}, "counted against")
 	a.asClient(http.MethodPost, probeCard).wants(200, "").wantsQuota("2", "0", "6")
 	r := a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited").wantsQuota("2", "0", "3").wantsRetryAfter("3")
 	if r.body.Message != "Your limit of 2 cards an hour is used up. Try again in 3 seconds." || r.body.Error.Outcome != nil {
@@ -90,9 +88,7 @@ func TestLimit_CardLimitIsNotCountedOverTheRequestLimit(t *testing.T) {
 	a.asClient(http.MethodGet, probe).wants(200, "")
 	l.drain()
 	a.asClient(http.MethodPost, probeCard).wants(429, "rate_limited").wantsQuota("1", "0", "3")
-	if asked, want := l.drain(), []string{"client:1:client-1"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("counted against %q, want %q", asked, want)
-	}
+	assert.DeepEqual(t, l.drain(), []string{"client:1:client-1"}, "counted against")
 }
 
 // Refusals before the limits are not counted by them, and neither are their own. So the entries for
@@ -131,9 +127,7 @@ func TestLimit_RepeatedCardWithItsKeyIsNotCounted(t *testing.T) {
 	l.drain()
 	a.asClient(http.MethodPost, probeCard, key).wants(200, "").wantsQuota("", "", "")
 	a.asClient(http.MethodPost, probeCard, keyed("another")).wants(429, "rate_limited")
-	if asked, want := l.drain(), []string{"cards:1:client-1"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("counted against %q, want %q", asked, want)
-	}
+	assert.DeepEqual(t, l.drain(), []string{"cards:1:client-1"}, "counted against")
 }
 
 func TestLimit_ZeroIsNoLimitForClients(t *testing.T) {

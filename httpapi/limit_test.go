@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"motorpool/httpapi"
 	"motorpool/httpapi/request"
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -116,13 +116,9 @@ func TestLimit_RequestsOfAnAdministrator(t *testing.T) {
 func TestLimit_VehicleIsNotCountedOverTheActorsLimit(t *testing.T) {
 	a, l := limitedAPI(t, request.Rates{Vehicle: 10, Admin: 1})
 	a.post(lock).wants(200, "")
-	if asked, want := l.drain(), []string{"admin:0:admin-7", "vehicle:42"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("counted against %q, want %q", asked, want)
-	}
+	assert.DeepEqual(t, l.drain(), []string{"admin:0:admin-7", "vehicle:42"}, "counted against")
 	a.post(lock).wants(429, "rate_limited").wantsQuota("1", "0", "3")
-	if asked, want := l.drain(), []string{"admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("counted against %q, want %q", asked, want)
-	}
+	assert.DeepEqual(t, l.drain(), []string{"admin:0:admin-7"}, "counted against")
 }
 
 func TestLimit_HeadersShowTheLimitWithTheLeastLeft(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -190,9 +189,7 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 	a.get(status42).wants(200, "").wantsQuota("100", "97", "6")
 	a.get(status42+"?refresh=false").wants(200, "")
 	a.get("/api/v1/admin/vehicles?refresh=true").wants(422, "validation_failed") // it has none
-	if asked, want := l.drain(), []string{"admin:0:admin-7", "admin:0:admin-7", "admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("counted against %q, want %q", asked, want)
-	}
+	assert.DeepEqual(t, l.drain(), []string{"admin:0:admin-7", "admin:0:admin-7", "admin:0:admin-7"}, "counted against")
 	a.post(lock).wants(200, "").wantsQuota("10", "9", "6") // commands have a separate limit
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", ofAgency(1))
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", ofAgency(2)).wantsQuota("2", "1", "6")
@@ -208,9 +205,7 @@ func TestLimit_RefreshOverTheActorsLimitIsNotCountedForTheVehicle(t *testing.T) 
 	if r := a.get(refresh42).wants(429, "rate_limited"); text(r.body.Error.Outcome) != "not_executed" {
 		t.Errorf("error %s", r.text)
 	}
-	if asked, want := l.drain(), []string{"admin:0:admin-7"}; !reflect.DeepEqual(asked, want) {
-		t.Errorf("counted against %q, want %q", asked, want)
-	}
+	assert.DeepEqual(t, l.drain(), []string{"admin:0:admin-7"}, "counted against")
 }
 
 func TestRefresh_HEADDoesNotRefresh(t *testing.T) {

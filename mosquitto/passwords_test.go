@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
@@ -28,9 +29,7 @@ func TestPasswords_FileOfMosquittoPasswdIsRead(t *testing.T) {
 	require.NoError(t, err)
 	passwords, err := mosquitto.ParsePasswords(text)
 	require.NoError(t, err)
-	if users := passwords.Users(); !slices.Equal(users, []string{"unit-0", "unit-1", "unit-2"}) {
-		t.Errorf("the users are %v", users)
-	}
+	assert.EqualSlices(t, passwords.Users(), []string{"unit-0", "unit-1", "unit-2"}, "the users")
 	if encoded := passwords.Encode(); string(encoded) != string(text) {
 		t.Errorf("encoded as another file: %s", encoded)
 	}

@@ -1,11 +1,12 @@
 package telematics
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+
+	"motorpool/internal/assert"
 )
 
 func TestActivity_HasTheResultOfACommand(t *testing.T) {
@@ -37,8 +38,6 @@ func TestActivity_HasTheResultOfACommand(t *testing.T) {
 			At: command.Completed, Actor: base.Actor, Agency: 1, Vehicle: 42, Action: "command.attention", Attention: base.Attention,
 			Outcome: c.outcome, Code: c.code, Command: aCommand, RequestID: request, Latency: 2 * time.Second, Late: c.late,
 		}
-		if got := command.Activity(); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: entry %+v, want %+v", c.state, got, want)
-		}
+		assert.DeepEqual(t, command.Activity(), want, "%s: entry", c.state)
 	}
 }

@@ -1,7 +1,6 @@
 package telematics
 
 import (
-	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -137,9 +136,7 @@ func TestOlder_HasFieldsOlderThanTheirSection(t *testing.T) {
 		SpeedKmh: {Value: 0.0, At: now.Add(time.Minute)}, IsLocked: {Value: true, At: now}, Gear: {Value: nil, At: now},
 		DTCs: {Value: []string{}, At: now.Add(-time.Hour)},
 	}
-	if got, want := s.Older(), map[Field]time.Time{IsLocked: now}; !reflect.DeepEqual(got, want) {
-		t.Errorf("older fields %v, want %v", got, want)
-	}
+	assert.DeepEqual(t, s.Older(), map[Field]time.Time{IsLocked: now}, "older fields")
 }
 
 func TestFor_HidesTheEnergyThatAPowertrainDoesNotHave(t *testing.T) {

@@ -145,9 +145,7 @@ func (r CommandRecord) open(t *testing.T, id telematics.CommandID) telematics.Co
 
 func wantCommand(t *testing.T, got, want telematics.Command) {
 	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("command\n got %+v\nwant %+v", got, want)
-	}
+	assert.DeepEqual(t, got, want, "command")
 }
 
 func claimedIsStored(t *testing.T, r CommandRecord) {

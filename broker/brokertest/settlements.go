@@ -2,7 +2,6 @@ package brokertest
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -218,9 +217,7 @@ func wantEntries(t *testing.T, r CommandRecord, id telematics.CommandID, want ..
 		}
 		got[i].ID = 0
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("audit log entries\n got %+v\nwant %+v", got, want)
-	}
+	assert.DeepEqual(t, got, want, "audit log entries")
 }
 
 func receivedAddsNoEntry(t *testing.T, r CommandRecord) {

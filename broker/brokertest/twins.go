@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -93,9 +92,7 @@ func wantSnapshot(t rapid.TB, got, want telematics.Snapshot) {
 	t.Helper()
 	assert.Equal(t, got.Len(), want.Len(), "fields")
 	for field, reading := range want.All() {
-		if !reflect.DeepEqual(got.Of(field), reading) {
-			t.Errorf("%s = %#v, want %#v", field, got.Of(field), reading)
-		}
+		assert.DeepEqual(t, got.Of(field), reading, "%s", field)
 	}
 }
 
@@ -109,9 +106,7 @@ func everyFieldIsStored(t *testing.T, r TwinRecord) {
 	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Report: &report})
 	twin := r.Twin(id)
 	wantSnapshot(t, twin.Snapshot, telematics.Merge(nil, report))
-	if want := (telematics.Contact{LastSeen: instant}); !reflect.DeepEqual(twin.Contact, want) {
-		t.Errorf("contact %+v, want %+v", twin.Contact, want)
-	}
+	assert.DeepEqual(t, twin.Contact, (telematics.Contact{LastSeen: instant}), "contact")
 }
 
 func otherProtocolIsIgnored(t *testing.T, r TwinRecord) {
@@ -245,9 +240,7 @@ func presenceChangesContact(t *testing.T, r TwinRecord) {
 	} {
 		observe(t, r.Here, o)
 		want = o.Contact(want)
-		if got := r.Twin(id).Contact; !reflect.DeepEqual(got, want) {
-			t.Errorf("after %+v\n got %+v\nwant %+v", o.Presence, got, want)
-		}
+		assert.DeepEqual(t, r.Twin(id).Contact, want, "after %+v", o.Presence)
 	}
 }
 
@@ -268,9 +261,7 @@ func reconnectIsReturnedOnce(t *testing.T, r TwinRecord) {
 			reconnected = append(reconnected, seen.Reconnected...)
 		}
 	}
-	if want := []telematics.Unit{unit, unit}; !slices.Equal(reconnected, want) {
-		t.Errorf("reconnected %v, want %v", reconnected, want)
-	}
+	assert.EqualSlices(t, reconnected, []telematics.Unit{unit, unit}, "reconnected")
 }
 
 func emptyActionsAreStored(t *testing.T, r TwinRecord) {

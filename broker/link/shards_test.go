@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -213,8 +212,6 @@ func TestParseShards(t *testing.T) {
 		{[]string{"a,b", "c"}, [][]string{{"a", "b"}, {"c"}}},
 		{[]string{" a,b  c\n"}, [][]string{{"a", "b"}, {"c"}}},
 	} {
-		if got := link.ParseShards(c.values); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%q: %q, want %q", c.values, got, c.want)
-		}
+		assert.DeepEqual(t, link.ParseShards(c.values), c.want, "%q", c.values)
 	}
 }

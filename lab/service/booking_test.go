@@ -117,9 +117,7 @@ func TestBooking_EveryInstanceSeesItImmediately(t *testing.T) {
 	seen(given, "cancelled", "available")
 
 	r.hasAllEntries(here, booking)
-	if got, want := here.story(given), []string{"admin booking.create", "client booking.cancel"}; !slices.Equal(got, want) {
-		r.Errorf("the audit log has %v, want %v", got, want)
-	}
+	assert.EqualSlices(r, here.story(given), []string{"admin booking.create", "client booking.cancel"}, "the audit log")
 }
 
 // hasAllEntries checks that the audit log has an entry for everything that happened to the booking,

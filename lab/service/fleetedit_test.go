@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -44,9 +45,7 @@ func TestFleetEdit_UnitsAreAssignedWhileTheServiceRuns(t *testing.T) {
 	here.edit(http.MethodPost, "stations", station, http.StatusCreated)
 	here.edit(http.MethodPost, "stations", station, http.StatusConflict)
 	renamed := []string{"station 1: name Ost → Ostbahnhof"}
-	if got, want := here.edit(http.MethodPatch, "stations/1", `{"name": "Ostbahnhof"}`, http.StatusOK), renamed; !slices.Equal(got, want) {
-		t.Errorf("changes %q, want %q", got, want)
-	}
+	assert.EqualSlices(t, here.edit(http.MethodPatch, "stations/1", `{"name": "Ostbahnhof"}`, http.StatusOK), renamed, "changes")
 	const added = `{"id": 3, "agency_id": 1, "powertrain": "electric", "plate_number": "M-OT 3",
 		"capabilities": ["lock"], "hourly_rate": 15.5}`
 	if got, want := here.edit(http.MethodPost, "vehicles", added, http.StatusCreated),

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"motorpool/internal/assert"
 )
 
 func TestSummary_NamesFailuresAndEndsWithTheLinesOfThePackages(t *testing.T) {
@@ -61,9 +63,7 @@ func TestLast_KeepsTheMessagesOfTheTestBeforeItsLog(t *testing.T) {
 		"a long log":           {[]string{log, why, log, log, log}, []string{why, log, log}},
 		"nothing but messages": {[]string{why + "1", why + "2", why + "3", why + "4"}, []string{why + "2", why + "3", why + "4"}},
 	} {
-		if got := last(c.lines, 3); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		assert.EqualSlices(t, last(c.lines, 3), c.want, "%s", name)
 	}
 }
 

@@ -71,9 +71,7 @@ func TestServer_FileKeepsTheLedger(t *testing.T) {
 		}
 	}
 	was[0].Refunds[0].Status = "succeeded" // all else is as before
-	if now := again.Ledger(); !reflect.DeepEqual(now, was) {
-		t.Errorf("the ledger is %+v\nwant\n%+v", now, was)
-	}
+	assert.DeepEqual(t, again.Ledger(), was, "the ledger")
 	if r := again.do(http.MethodPost, "/v1/payment_intents/"+intent+"/confirm", confirm, withKey("confirm")).wants(200, "",
 		""); r.header.Get("Idempotent-Replayed") != "true" {
 		t.Error("the repeated key was not replayed after the restart")

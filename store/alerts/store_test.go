@@ -108,9 +108,7 @@ func TestFind_SelectsByEachField(t *testing.T) {
 		for _, a := range w.find(c.query) {
 			got = append(got, a.ID)
 		}
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		assert.DeepEqual(t, got, c.want, "%s", name)
 	}
 	if open, err := w.store.Open(t.Context()); err != nil || len(open) != 2 {
 		t.Errorf("open: %v, %v", open, err)

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
@@ -65,9 +65,7 @@ func TestActivity_IsReadBackAsWritten(t *testing.T) {
 	}
 	full.At = morning
 	full.ID, bare.ID, read.ID, listed.ID = 1, 2, 3, 4
-	if want := []telematics.Activity{listed, read, bare, full}; !reflect.DeepEqual(lines, want) {
-		t.Errorf("entries\n got %+v\nwant %+v", lines, want)
-	}
+	assert.DeepEqual(t, lines, []telematics.Activity{listed, read, bare, full}, "entries")
 }
 
 func TestActivities_AreFilteredAndPaged(t *testing.T) {

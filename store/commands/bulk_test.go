@@ -49,9 +49,7 @@ func TestBulk_ABulkIsReadBackWithWhatBecameOfEachVehicle(t *testing.T) {
 	require.NoError(t, err)
 	items := got.Items
 	got.Items = nil
-	if !reflect.DeepEqual(got, b) {
-		t.Errorf("bulk\n got %+v\nwant %+v", got, b)
-	}
+	assert.DeepEqual(t, got, b, "bulk")
 	if len(items) != 4 || items[0].Command == nil || items[0].Command.ID != c.ID || items[0].Command.Bulk != b.ID ||
 		items[0].Refusal != nil {
 		t.Fatalf("items %+v, want 4, the first one with its command", items)

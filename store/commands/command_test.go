@@ -14,6 +14,7 @@ import (
 	"github.com/lib/pq"
 
 	"motorpool/broker/brokertest"
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -207,9 +208,7 @@ func TestSettle_RepeatedCommandInABatchIsSettledInOrder(t *testing.T) {
 	for _, r := range results {
 		applied = append(applied, r != nil)
 	}
-	if want := []bool{true, false, true, true, false}; !slices.Equal(applied, want) {
-		t.Errorf("applied %v, want %v", applied, want)
-	}
+	assert.EqualSlices(t, applied, []bool{true, false, true, true, false}, "what was applied")
 	if lines := entriesOf(t, p, c.ID); len(lines) != 2 || lines[0].Outcome != telematics.MayHave || !lines[1].Late {
 		t.Errorf("entries %+v, want an unknown one and a late one", lines)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -112,9 +111,7 @@ func TestBatcher_WaitingCallsShareABatch(t *testing.T) {
 		require.NoError(t, errors.Join(call(t, s.group(), 7)...))
 		// The first call starts alone immediately. The calls that queued meanwhile follow, up to
 		// the limit.
-		if want := [][]int{{0}, {1, 2, 3, 4}, {5, 6}}; !reflect.DeepEqual(s.batches, want) {
-			t.Errorf("batches %v, want %v", s.batches, want)
-		}
+		assert.DeepEqual(t, s.batches, [][]int{{0}, {1, 2, 3, 4}, {5, 6}}, "batches")
 	})
 }
 
@@ -156,9 +153,7 @@ func TestBatcher_CancelledCallerDoesNotAffectTheBatch(t *testing.T) {
 		}
 		wg.Wait()
 		// Call 0 was running when its caller left; call 1 was still queued and is not made.
-		if want := [][]int{{0}, {2}}; !reflect.DeepEqual(s.batches, want) {
-			t.Errorf("batches %v, want %v", s.batches, want)
-		}
+		assert.DeepEqual(t, s.batches, [][]int{{0}, {2}}, "batches")
 		ended, end := context.WithCancel(t.Context())
 		end()
 		if _, err := g.Do(ended, 3); !errors.Is(err, context.Canceled) || len(s.batches) != 2 {
@@ -232,9 +227,7 @@ func TestBatcher_OneBadRowDoesNotFailTheOthers(t *testing.T) {
 					t.Errorf("%s: call %d: error %v", code, i, err)
 				}
 			}
-			if want := [][]int{{0}, {1, 2, 3, 4}, {1, 2}, {3, 4}, {1}, {2}}; !reflect.DeepEqual(s.batches, want) {
-				t.Errorf("%s: batches %v, want %v", code, s.batches, want)
-			}
+			assert.DeepEqual(t, s.batches, [][]int{{0}, {1, 2, 3, 4}, {1, 2}, {3, 4}, {1}, {2}}, "%s: batches", code)
 		}
 	})
 }

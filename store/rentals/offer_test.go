@@ -58,9 +58,7 @@ func (w *rentalWorld) offered(change ...func(*rental.OfferQuery)) []telematics.V
 // offers checks which vehicles a search offers.
 func (w *rentalWorld) offers(what string, want []telematics.VehicleID, change ...func(*rental.OfferQuery)) {
 	w.t.Helper()
-	if got := w.offered(change...); !slices.Equal(got, want) {
-		w.t.Errorf("%s: vehicles %v are offered, want %v", what, got, want)
-	}
+	assert.EqualSlices(w.t, w.offered(change...), want, "%s: vehicles offered", what)
 }
 
 func TestFindOffers_NearestFirst(t *testing.T) {
@@ -101,9 +99,7 @@ func TestFindOffers_PagesFollowEachOther(t *testing.T) {
 		}
 		all, q.After = append(all, found[0].Vehicle.ID), found[0].Mark()
 	}
-	if want := []telematics.VehicleID{1, 2, 3, 4}; !slices.Equal(all, want) {
-		t.Errorf("pages have vehicles %v, want %v", all, want)
-	}
+	assert.EqualSlices(t, all, []telematics.VehicleID{1, 2, 3, 4}, "vehicles of the pages")
 }
 
 func TestFindOffers_LeavesOutWhatCannotBeRented(t *testing.T) {

@@ -2,7 +2,6 @@ package vehicles
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -95,8 +94,6 @@ func TestEdit_WhatIsLostIsInTheAuditLogOfTheAgencyThatLosesIt(t *testing.T) {
 			got = append(got, read{e.Vehicle, e.Details["changes"]})
 			assert.Equal(t, e.Actor.Subject, "eva", "actor")
 		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("agency %d reads %+v, want %+v", agency, got, want)
-		}
+		assert.DeepEqual(t, got, want, "what agency %d reads", agency)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -137,7 +138,5 @@ func TestTwins_PagesAreStableWhileTheFleetChanges(t *testing.T) {
 		storetest.Exec(t, p.Pool, `update units set last_seen = now(), status = 'offline'
 			where vehicle_id % 3 = $1`, rand.IntN(3))
 	})
-	if want := twinIDs(fleet); !slices.Equal(got, want) {
-		t.Errorf("vehicles of all pages\n got %v\nwant %v", got, want)
-	}
+	assert.EqualSlices(t, got, twinIDs(fleet), "vehicles of all pages")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/areas"
@@ -58,9 +59,7 @@ func TestFleetFile_SetsAreas(t *testing.T) {
 		{`null`, []string{"area market of agency 1: kind no_parking → none", "area market of agency 1: shape 4 points → none"}, ""},
 	} {
 		got := slices.DeleteFunc(change(t, p, withAreas(step.areas)), func(line string) bool { return strings.HasPrefix(line, "agency ") })
-		if !slices.Equal(got, step.want) {
-			t.Errorf("%s changed %q, want %q", step.areas, got, step.want)
-		}
+		assert.EqualSlices(t, got, step.want, "what %s changed", step.areas)
 		list, err := stored.New(p.DB).List(t.Context(), 1, "")
 		require.NoError(t, err)
 		var names []string

@@ -136,9 +136,7 @@ func TestImport_ATakenCodeNamesItsAgency(t *testing.T) {
 	refused(t, p, `{"agencies":[{"id":3,"code":"MUC","name":"Lech"}]}`, taken)
 	refused(t, p, `{"agencies":[{"id":2,"code":"MUC"}]}`, taken)
 	change(t, p, `{"agencies":[{"id":1,"code":"MUE"}]}`)
-	if got, want := change(t, p, `{"agencies":[{"id":2,"code":"MUC"}]}`), []string{"agency 2: code BER → MUC"}; !slices.Equal(got, want) {
-		t.Errorf("changes %q, want %q", got, want)
-	}
+	assert.EqualSlices(t, change(t, p, `{"agencies":[{"id":2,"code":"MUC"}]}`), []string{"agency 2: code BER → MUC"}, "changes")
 }
 
 // The words of a change say what becomes of the record. A vehicle that is booked stays so.

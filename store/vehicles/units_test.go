@@ -189,9 +189,7 @@ func TestListUnits_FindsProblems(t *testing.T) {
 		telematics.MissingKey: {4},
 	} {
 		q := telematics.UnitQuery{Problem: problem, SigningKey: "k1"}
-		if got := ids(listed(t, p, q)); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", problem, got, want)
-		}
+		assert.EqualSlices(t, ids(listed(t, p, q)), want, "%s", problem)
 		q.Page = telematics.Page{Limit: 1, Before: int64(want[0])}
 		assert.EqualSlices(t, ids(listed(t, p, q)), want[1:min(2, len(want))], "%s, second page", problem)
 	}

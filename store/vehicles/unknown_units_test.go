@@ -2,7 +2,6 @@ package vehicles
 
 import (
 	"fmt"
-	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -74,9 +73,7 @@ func TestUnknownUnits_KeepTheirOrder(t *testing.T) {
 	for _, s := range append(first, rest...) {
 		units = append(units, s.Unit)
 	}
-	if want := []telematics.Unit{"s-00004", "s-00003", "s-00002", "s-00001", "s-00000"}; !reflect.DeepEqual(units, want) {
-		t.Errorf("pages %v, want %v", units, want)
-	}
+	assert.DeepEqual(t, units, []telematics.Unit{"s-00004", "s-00003", "s-00002", "s-00001", "s-00000"}, "pages")
 }
 
 func TestUnknownUnits_AboveTheLimitTheLeastRecentAreRemoved(t *testing.T) {

@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -50,9 +49,7 @@ func TestCountPresence_CountsGhostsAndOvertakenPresence(t *testing.T) {
 		t.Errorf("%d ghosts, %d overtaken, contact %+v; want 2, 1 and offline", seen.Ghosts, seen.Overtaken, contact)
 	}
 	// For the sessions a and b.
-	if want := []telematics.Unit{"u", "u"}; !slices.Equal(seen.Reconnected, want) {
-		t.Errorf("reconnected %v, want %v", seen.Reconnected, want)
-	}
+	assert.EqualSlices(t, seen.Reconnected, []telematics.Unit{"u", "u"}, "reconnected")
 }
 
 func TestCountPresence_ReconnectIsAnotherSessionOrTheEndOfOffline(t *testing.T) {

@@ -128,9 +128,7 @@ func (l *lines) are(t *testing.T, want ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	slices.Sort(want)
-	if said := slices.Sorted(slices.Values(l.said)); !slices.Equal(said, want) {
-		t.Errorf("logged %q, want %q", said, want)
-	}
+	assert.EqualSlices(t, slices.Sorted(slices.Values(l.said)), want, "logged")
 }
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/wiretest"
 )
@@ -139,9 +140,7 @@ func TestGoldenReports_ValidPartsOfAHostileReportAreKept(t *testing.T) {
 		"location",         // a latitude without a longitude
 		"commands", "commands", "commands",
 	}
-	if !slices.Equal(names, wantNames) {
-		t.Errorf("dropped %q, want %q", names, wantNames)
-	}
+	assert.EqualSlices(t, names, wantNames, "dropped")
 }
 
 func TestGoldenPresences_AreDecodedAndEncodedByteForByte(t *testing.T) {
