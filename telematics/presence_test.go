@@ -1,59 +1,139 @@
 package telematics
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"motorpool/internal/assert"
 )
 
-const second, minute = time.Second, time.Minute // abbreviations for the tables
+// Abbreviations for the tables.
+const (
+	ms, second, minute = time.Millisecond, time.Second, time.Minute
+	years              = 5 * 365 * 24 * time.Hour
+)
 
 // said is a presence message of a session.
 func said(status PresenceStatus, session string, at time.Time) Presence {
 	return Presence{Status: status, Session: session, At: at}
 }
 
-// [PRE-1]
-func TestApply_LastWillOfAnOlderSessionIsIgnored(t *testing.T) {
-	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
-	c, _ = c.Apply(said(Online, "b", now.Add(second)), now.Add(second), false)
-	after, counted := c.Apply(said(Offline, "a", time.Time{}), now.Add(2*second), false)
-	if counted || !reflect.DeepEqual(after, c) {
-		t.Errorf("a last will of an older session was applied: %+v", after)
+// arrival is a message of a unit, as the service receives it.
+type arrival struct {
+	status   PresenceStatus
+	session  string
+	at       time.Duration // by the unit's clock, after now; noTime: without a time
+	after    PresenceMark  // of the one before it that its instance has received
+	keys     []string      // nil: none given
+	arrives  time.Duration // after now
+	retained bool
+	ignored  bool           // it changes nothing
+	is       PresenceStatus // the connectivity then; empty: that of the message
+}
+
+// noTime is the time of a last will that the MQTT broker sends.
+const noTime = time.Duration(1<<63 - 1)
+
+func (a arrival) presence() Presence {
+	p := Presence{Status: a.status, Session: a.session, Keys: a.keys, After: a.after}
+	if a.at != noTime {
+		p.At = now.Add(a.at)
 	}
-	after, counted = c.Apply(said(Offline, "b", time.Time{}), now.Add(3*second), false)
-	if !counted || after.At(now.Add(3*second)) != Offline {
-		t.Errorf("the last will of the present session was not applied: %+v", after)
+	return p
+}
+
+// arrive applies messages in turn.
+func arrive(t *testing.T, c Contact, all ...arrival) Contact {
+	t.Helper()
+	for i, a := range all {
+		then := now.Add(a.arrives)
+		after, counted := c.Apply(a.presence(), then, a.retained)
+		assert.Equal(t, counted, !a.ignored, "message %d is applied", i+1)
+		if a.ignored {
+			assert.DeepEqual(t, after, c, "contact after message %d, which is ignored", i+1)
+			continue
+		}
+		assert.Equal(t, after.At(then), cmp.Or(a.is, a.status), "connectivity after message %d", i+1)
+		assert.Equal(t, slices.Contains(after.Former, a.session), false, "message %d: the live session is a former one", i+1)
+		if a.keys != nil {
+			assert.DeepEqual(t, after.Keys, a.keys, "keys after message %d", i+1)
+		}
+		c = after
 	}
+	return c
 }
 
 // [PRE-1]
-func TestApply_OlderPresenceIsIgnored(t *testing.T) {
-	for _, status := range []PresenceStatus{Online, Standby} {
-		c, _ := Contact{}.Apply(said(Online, "b", now), now, false)
-		after, counted := c.Apply(said(status, "b", now.Add(-time.Millisecond)), now.Add(second), false)
-		if counted || !reflect.DeepEqual(after, c) {
-			t.Errorf("an older %s was applied: %+v", status, after)
-		}
-		after, counted = c.Apply(said(status, "b", now), now.Add(second), false)
-		if !counted || after.Status != status {
-			t.Errorf("a %s of the same time was not applied: %+v", status, after)
-		}
+func TestApply_ByTheOrderInWhichAUnitSaidIt(t *testing.T) {
+	will := func(session string, arrives time.Duration) arrival {
+		return arrival{status: Offline, session: session, at: noTime, arrives: arrives}
+	}
+	online := func(session string, at, arrives time.Duration) arrival {
+		return arrival{status: Online, session: session, at: at, arrives: arrives}
+	}
+	ignored := func(a arrival) arrival { a.ignored = true; return a }
+	retained := func(a arrival) arrival { a.retained = true; return a }
+	standby := func(a arrival) arrival { a.status = Standby; return a }
+	keyed := func(a arrival, keys ...string) arrival { a.keys = keys; return a }
+	after := func(a, before arrival) arrival {
+		a.after = before.presence().Mark(now.Add(before.arrives), false)
+		return a
+	}
+	live := keyed(online("live", 0, 0), "k1")
+	first := online("first", 0, 2*second)
+	past := online("past", -second, second) // what an instance that lags behind another one stores
+	for name, all := range map[string][]arrival{
+		"the last will of an older session is ignored": {
+			online("a", 0, 0), online("b", second, second), ignored(will("a", 2*second)), will("b", 3*second),
+		},
+		"an older online is ignored":  {online("b", 0, 0), ignored(online("b", -ms, second)), online("b", 0, second)},
+		"an older standby is ignored": {online("b", 0, 0), ignored(standby(online("b", -ms, second))), standby(online("b", 0, second))},
+		"a last will keeps the time of the presence before it": {
+			online("a", 0, 0), will("a", minute), ignored(retained(online("b", -second, minute+second))),
+			online("b", minute, minute+second),
+		},
+		"retained messages show no order": {
+			online("a", 0, 0), ignored(retained(online("b", -second, second))), ignored(standby(online("b", -second, second))),
+		},
+		"a copy of an online does not undo its last will": {
+			online("a", 0, 0), will("a", second), ignored(online("a", 0, 2*second)), ignored(retained(online("a", 0, 2*second))),
+		},
+		"the past does not end the live session": {
+			live, ignored(past), ignored(after(past, online("older", -minute, -minute))), ignored(standby(online("live", -second, second))),
+			ignored(retained(past)), keyed(online("live", 2*second, 2*second), "k1", "k2"), will("live", 3*second),
+		},
+		// The older session seems to be newer. The instance that lags behind receives it first, all
+		// the same.
+		"a session is live again where an older one was stored late, and the clock went back between them": {
+			online("second", -minute, second), first, after(online("second", -minute, 3*second), first), will("second", minute),
+		},
+		"a clock that goes back within a session hides no new keys": {
+			online("a", 0, 0), keyed(after(online("a", -58*second, second), online("a", 0, 0)), "k2"),
+		},
+		"a clock that was two minutes ahead hides nothing": {
+			online("before", 2*minute, 0), online("after", second, second), online("again", 2*second+2*minute, 2*second),
+			will("again", 3*second),
+		},
+		"a clock that was an hour behind hides nothing": {
+			online("before", -time.Hour, 0), online("after", second, second), online("again", 2*second-time.Hour, 2*second),
+			will("again", 3*second),
+		},
+		"a clock that was years behind hides nothing": {
+			online("before", -years, 0), online("after", second, second), online("again", 2*second-years, 2*second),
+			will("again", 3*second),
+		},
+	} {
+		t.Run(name, func(t *testing.T) { arrive(t, Contact{}, all...) })
 	}
 }
 
-func TestApply_LastWillKeepsTheTimeOfThePresenceBeforeIt(t *testing.T) {
-	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
-	c, _ = c.Apply(said(Offline, "a", time.Time{}), now.Add(minute), false)
-	if _, counted := c.Apply(said(Online, "b", now.Add(-second)), now.Add(minute+second), true); counted {
-		t.Error("an older retained online was applied after the last will")
-	}
-	c, counted := c.Apply(said(Online, "b", now.Add(minute)), now.Add(minute+second), false)
-	if !counted || c.At(now.Add(minute+second)) != Online {
-		t.Errorf("a new session was not applied: %+v", c)
-	}
+func TestApply_RepeatedLastWillDoesNotOverrideALaterMessage(t *testing.T) {
+	c := arrive(t, Contact{}, arrival{status: Online, session: "a"}, arrival{status: Offline, session: "a", at: noTime, arrives: second})
+	c, _ = c.Heard(now.Add(minute)).Apply(said(Offline, "a", time.Time{}), now.Add(2*minute), true)
+	assert.Equal(t, c.At(now.Add(2*minute)), Online, "connectivity")
 }
 
 func TestContact_FirstPresenceCounts(t *testing.T) {
@@ -195,16 +275,6 @@ func TestApply_DatedLastWillSetsLastSeen(t *testing.T) {
 	}
 }
 
-func TestApply_RepeatedLastWillDoesNotOverrideALaterMessage(t *testing.T) {
-	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
-	c, _ = c.Apply(said(Offline, "a", time.Time{}), now.Add(second), false)
-	c = c.Heard(now.Add(minute))
-	c, _ = c.Apply(said(Offline, "a", time.Time{}), now.Add(2*minute), true)
-	if got := c.At(now.Add(2 * minute)); got != Online {
-		t.Error("connectivity", got, "want online")
-	}
-}
-
 func TestContact_UnreachableAMinuteAfterStandbyOrOffline(t *testing.T) {
 	cases := []struct {
 		status PresenceStatus
@@ -234,30 +304,6 @@ func TestSignalQuality_FollowsTheReferencePower(t *testing.T) {
 	}
 	if got := SignalQuality(nil); got != nil {
 		t.Errorf("without a value: %s, want none", *got)
-	}
-}
-
-func TestApply_WrongClockDoesNotHidePresence(t *testing.T) {
-	for name, wrong := range map[string]time.Duration{
-		"two minutes ahead": 2 * time.Minute, "an hour behind": -time.Hour, "years behind": -5 * 365 * 24 * time.Hour,
-	} {
-		t.Run(name, func(t *testing.T) {
-			arrived := time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
-			c := Contact{}
-			for i, p := range []Presence{
-				{Status: Online, Session: "before", At: arrived.Add(wrong)},
-				// The clock was set between the two sessions.
-				{Status: Online, Session: "after", At: arrived.Add(time.Second)},
-				{Status: Online, Session: "again", At: arrived.Add(2*time.Second + wrong)},
-				{Status: Offline, Session: "again"},
-			} {
-				var counted bool
-				if c, counted = c.Apply(p, arrived.Add(time.Duration(i)*time.Second), false); !counted {
-					t.Errorf("presence %d (%s, %s) was not applied", i, p.Status, p.Session)
-				}
-			}
-			assert.Equal(t, c.At(arrived.Add(4*time.Second)), Offline, "after its last will the unit")
-		})
 	}
 }
 
@@ -359,17 +405,6 @@ func TestApply_FormerSessionIsIgnored(t *testing.T) {
 	}
 }
 
-// [PRE-1] Retained messages do not show an order.
-func TestApply_OlderRetainedOnlineOfAnUnknownSessionIsIgnored(t *testing.T) {
-	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
-	if after, counted := c.Apply(said(Online, "b", now.Add(-second)), now.Add(second), true); counted {
-		t.Errorf("an older retained online of an unknown session was applied: %+v", after)
-	}
-	if after, counted := c.Apply(said(Standby, "b", now.Add(-second)), now.Add(second), false); counted {
-		t.Errorf("an older standby of an unknown session was applied: %+v", after)
-	}
-}
-
 func TestApply_CopiesOfAContactShareNoFormerSessions(t *testing.T) {
 	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
 	c, _ = c.Apply(said(Online, "b", now), now, false)
@@ -377,81 +412,5 @@ func TestApply_CopiesOfAContactShareNoFormerSessions(t *testing.T) {
 	other, _ := c.Apply(said(Online, "d", now), now, false)
 	if !reflect.DeepEqual(one.Former, []string{"b", "a"}) || !reflect.DeepEqual(other.Former, []string{"b", "a"}) {
 		t.Errorf("former sessions %v and %v, want b and a for both", one.Former, other.Former)
-	}
-}
-
-// [PRE-1] An instance lags behind another one, and stores what the unit sent before.
-func TestApply_PresenceOfThePastDoesNotEndTheLiveSession(t *testing.T) {
-	live := said(Online, "live", now)
-	live.Keys = []string{"k1"}
-	c, _ := Contact{}.Apply(live, now, false)
-	afterOlder := said(Online, "past", now.Add(-second))
-	afterOlder.After = PresenceMark{"older", now.Add(-minute)}
-	for name, late := range map[string]struct {
-		Presence
-		retained bool
-	}{
-		"the first that its instance received": {said(Online, "past", now.Add(-second)), false},
-		"received after an older one":          {afterOlder, false},
-		"of the same session":                  {said(Standby, "live", now.Add(-second)), false},
-		"retained":                             {said(Online, "past", now.Add(-second)), true},
-	} {
-		after, counted := c.Apply(late.Presence, now.Add(second), late.retained)
-		if counted || !reflect.DeepEqual(after, c) {
-			t.Errorf("%s: applied %t: %+v", name, counted, after)
-		}
-	}
-	more := said(Online, "live", now.Add(2*second))
-	more.Keys = []string{"k1", "k2"}
-	c, counted := c.Apply(more, now.Add(2*second), false)
-	if !counted || !reflect.DeepEqual(c.Keys, more.Keys) {
-		t.Errorf("new keys of the live session: applied %t, %+v", counted, c)
-	}
-	dead := now.Add(3 * second)
-	if c, counted = c.Apply(said(Offline, "live", time.Time{}), dead, false); !counted || c.At(dead) != Offline {
-		t.Errorf("the last will of the live session: applied %t, connectivity %s", counted, c.At(dead))
-	}
-}
-
-// [PRE-1] The unit's clock went back between two sessions, so the older one seems to be newer. The
-// instance that lags behind receives the newer one after the older one, all the same.
-func TestApply_SessionIsLiveAgainWhereAnOlderOneWasStoredLate(t *testing.T) {
-	first, second := said(Online, "first", now), said(Online, "second", now.Add(-minute))
-	c, _ := Contact{}.Apply(second, now.Add(time.Second), false)
-	c, counted := c.Apply(first, now.Add(2*time.Second), false)
-	if !counted || c.Session != "first" {
-		t.Fatalf("the older session, dated later, was not applied: %+v", c)
-	}
-	second.After = first.Mark(now.Add(2*time.Second), false)
-	c, counted = c.Apply(second, now.Add(3*time.Second), false)
-	if !counted || c.Session != "second" || !reflect.DeepEqual(c.Former, []string{"first"}) {
-		t.Fatalf("the newer session was not applied: %+v", c)
-	}
-	if c, counted = c.Apply(said(Offline, "second", time.Time{}), now.Add(minute), false); !counted || c.At(now.Add(minute)) != Offline {
-		t.Errorf("its last will: applied %t, connectivity %s", counted, c.At(now.Add(minute)))
-	}
-}
-
-// [PRE-1] A clock that goes back within a session must not hide new keys.
-func TestApply_ClockSetBackWithinASessionDoesNotHideNewKeys(t *testing.T) {
-	online := said(Online, "a", now)
-	c, _ := Contact{}.Apply(online, now, false)
-	again := said(Online, "a", now.Add(-58*second))
-	again.Keys, again.After = []string{"k2"}, online.Mark(now, false)
-	c, counted := c.Apply(again, now.Add(second), false)
-	if !counted || !reflect.DeepEqual(c.Keys, again.Keys) {
-		t.Errorf("applied %t: %+v", counted, c)
-	}
-}
-
-// An instance that lags behind stores a copy of the online after the last will.
-func TestApply_CopyOfAnOnlineDoesNotUndoItsLastWill(t *testing.T) {
-	c, _ := Contact{}.Apply(said(Online, "a", now), now, false)
-	c, _ = c.Apply(said(Offline, "a", time.Time{}), now.Add(second), false)
-	for _, retained := range []bool{false, true} {
-		if after, counted := c.Apply(said(Online, "a", now), now.Add(2*second), retained); counted ||
-			after.At(now.Add(2*second)) != Offline {
-			t.Errorf("retained %t: applied %t, connectivity %s", retained, counted, after.At(now.Add(2*second)))
-		}
 	}
 }
