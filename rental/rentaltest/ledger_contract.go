@@ -78,6 +78,25 @@ func (r ChargeRecord) withCard(k rental.ChargeKind) (rental.ClientID, rental.Met
 	return client, card, r.Add(client, due(k))
 }
 
+// newDefault adds a card, and makes it the default.
+func (r ChargeRecord) newDefault(client rental.ClientID) rental.Method {
+	card := r.GiveCard(client, NewCard())
+	r.SetDefault(client, card)
+	return card
+}
+
+func newIntent() string { return "pi_" + uuid.NewString() }
+
+// confirming is what a worker writes before it confirms a payment with the card of its job.
+func confirming(j rental.Job, intent string) rental.Result {
+	return rental.Result{State: rental.Unknown, Intent: intent, CountAttempt: true, Card: j.Card}
+}
+
+// declinedFor is a decline, and when the next attempt is due.
+func declinedFor(wait time.Duration) rental.Result {
+	return rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(wait)}
+}
+
 // take leases all due charges and returns the job of one. The others stay leased until their leases
 // expire.
 func take(t *testing.T, l rental.Ledger, id rental.ChargeID, lease time.Duration) (rental.Job, bool) {
@@ -193,8 +212,8 @@ func oldLease(t *testing.T, r ChargeRecord) {
 func writingKeeps(t *testing.T, r ChargeRecord) {
 	_, card, c := r.withCard(rental.StartCharge)
 	job := mustTake(t, r.Here, c.ID)
-	intent := "pi_" + uuid.NewString()
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: intent, CountAttempt: true, Card: job.Card})
+	intent := newIntent()
+	must(t, write(t, r.Here), job, confirming(job, intent))
 	mustNotBeDue(t, r.There, c.ID)
 	is := r.Charge(c.ID)
 	if is.State != rental.Unknown || is.Intent != intent || is.Attempts != 1 || is.Method != card.ID || is.Brand != card.Brand ||
@@ -210,10 +229,7 @@ func writingKeeps(t *testing.T, r ChargeRecord) {
 func settlingGivesBack(t *testing.T, r ChargeRecord) {
 	_, card, c := r.withCard(rental.FeeCharge)
 	job := mustTake(t, r.Here, c.ID)
-	must(
-		t, write(t, r.Here), job,
-		rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
-	)
+	must(t, write(t, r.Here), job, confirming(job, newIntent()))
 	paid := time.Now().UTC().Truncate(time.Millisecond)
 	line := telematics.Activity{At: paid, Actor: rental.System(), Agency: job.Agency, Vehicle: job.Vehicle, Booking: int64(job.Booking),
 		Action: rental.ChargeActivity(rental.FeeCharge), Outcome: telematics.Executed, Details: map[string]any{"amount": "132.00"}}
@@ -245,7 +261,7 @@ func forbiddenState(t *testing.T, r ChargeRecord) {
 
 func finalCharge(t *testing.T, r ChargeRecord) {
 	_, _, c := r.withCard(rental.FeeCharge)
-	intent := "pi_" + uuid.NewString()
+	intent := newIntent()
 	must(
 		t, settle(t, r.Here), mustTake(t, r.Here, c.ID),
 		rental.Result{State: rental.Paid, Intent: intent, Settled: c.Amount, NextAttempt: time.Now()},
@@ -270,10 +286,10 @@ func dispute(notice string) telematics.Activity {
 
 func lookedAt(t *testing.T, r ChargeRecord) {
 	_, _, c := r.withCard(rental.FeeCharge)
-	intent := "pi_" + uuid.NewString()
+	intent := newIntent()
 	tomorrow := time.Now().Add(24 * time.Hour).UTC().Truncate(time.Millisecond)
 	job := mustTake(t, r.Here, c.ID)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: intent, CountAttempt: true, Card: job.Card})
+	must(t, write(t, r.Here), job, confirming(job, intent))
 	must(
 		t, settle(t, r.Here), job,
 		rental.Result{State: rental.Declined, Declined: true, DeclineCode: "insufficient_funds", NextAttempt: tomorrow},
@@ -304,9 +320,9 @@ func lookedAt(t *testing.T, r ChargeRecord) {
 
 func lookNotLost(t *testing.T, r ChargeRecord) {
 	_, _, c := r.withCard(rental.FeeCharge)
-	intent := "pi_" + uuid.NewString()
+	intent := newIntent()
 	job := mustTake(t, r.Here, c.ID)
-	must(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, Intent: intent, CountAttempt: true, Card: job.Card})
+	must(t, write(t, r.Here), job, confirming(job, intent))
 	if _, woken, err := r.There.WakeCharge(t.Context(), intent); !woken || err != nil {
 		t.Fatalf("WakeCharge = %v, %v", woken, err)
 	}

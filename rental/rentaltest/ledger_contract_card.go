@@ -27,10 +27,7 @@ func whichCard(t *testing.T, r ChargeRecord) {
 	if job.Card == nil || job.Card.ID != first.ID || !job.Card.Default {
 		t.Fatalf("the default is %d, not %+v", first.ID, job.Card)
 	}
-	must(
-		t, write(t, r.Here), job,
-		rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
-	)
+	must(t, write(t, r.Here), job, confirming(job, newIntent()))
 	r.SetDefault(client, second)
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Unknown, NextAttempt: time.Now().Add(-time.Second)})
 	if job = mustTake(t, r.Here, c.ID); job.Card == nil || job.Card.ID != first.ID {
@@ -41,14 +38,10 @@ func whichCard(t *testing.T, r ChargeRecord) {
 func barredCard(t *testing.T, r ChargeRecord) {
 	client, card, c := r.withCard(rental.FeeCharge)
 	job := mustTake(t, r.Here, c.ID)
-	must(
-		t, write(t, r.Here), job,
-		rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
-	)
+	must(t, write(t, r.Here), job, confirming(job, newIntent()))
 	must(t, settle(t, r.Here), job, rental.Result{State: rental.Failed, Declined: true, Hard: true, DeclineCode: "stolen_card"})
 	mustNotBeDue(t, r.Here, c.ID)
-	other := r.GiveCard(client, NewCard())
-	r.SetDefault(client, other)
+	other := r.newDefault(client)
 	job = mustTake(t, r.Here, c.ID)
 	if job.Card == nil || job.Card.ID != other.ID || job.Declines != 0 {
 		t.Fatalf("job %+v, want it with card %d", job, other.ID)
@@ -71,19 +64,12 @@ func newDefaultMeanwhile(t *testing.T, r ChargeRecord) {
 	for _, asked := range []bool{false, true} {
 		client, _, c := r.withCard(rental.FeeCharge)
 		job := mustTake(t, r.Here, c.ID)
-		must(
-			t, write(t, r.Here), job,
-			rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
-		)
+		must(t, write(t, r.Here), job, confirming(job, newIntent()))
 		if !asked { // it waits for tomorrow when the worker takes it
-			must(
-				t, settle(t, r.Here), job,
-				rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(-time.Second)},
-			)
+			must(t, settle(t, r.Here), job, declinedFor(-time.Second))
 			job = mustTake(t, r.Here, c.ID)
 		}
-		other := r.GiveCard(client, NewCard())
-		r.SetDefault(client, other)
+		other := r.newDefault(client)
 		if !asked {
 			mustNot(t, write(t, r.Here), job, rental.Result{State: rental.Unknown, CountAttempt: true, Card: job.Card})
 		} else {
@@ -104,8 +90,7 @@ func hopeless(t *testing.T, r ChargeRecord) {
 	refusal := rental.Result{State: rental.Failed, DeclineCode: "refused", NotRetryable: true}
 	must(t, settle(t, r.Here), mustTake(t, r.Here, c.ID), refusal) // before any card was tried
 	mustNotBeDue(t, r.Here, c.ID)
-	other := r.GiveCard(client, NewCard())
-	r.SetDefault(client, other)
+	r.newDefault(client)
 	must(t, settle(t, r.There), mustTake(t, r.There, c.ID), refusal)
 	mustNotBeDue(t, r.Here, c.ID)
 }
@@ -113,15 +98,11 @@ func hopeless(t *testing.T, r ChargeRecord) {
 func newDefaultBefore(t *testing.T, r ChargeRecord) {
 	client, _, c := r.withCard(rental.FeeCharge)
 	job := mustTakeFor(t, r.Here, c.ID, shortLease)
-	must(
-		t, write(t, r.Here), job,
-		rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
-	)
-	other := r.GiveCard(client, NewCard())
-	r.SetDefault(client, other)
+	must(t, write(t, r.Here), job, confirming(job, newIntent()))
+	other := r.newDefault(client)
 	again := takeInTime(t, r.There, c.ID)
 	must(t, write(t, r.There), again, rental.Result{State: rental.Unknown, CountAttempt: true, Card: job.Card})
-	must(t, settle(t, r.There), again, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
+	must(t, settle(t, r.There), again, declinedFor(time.Hour))
 	if job := mustTake(t, r.Here, c.ID); job.QueryOnly || job.Card == nil || job.Card.ID != other.ID {
 		t.Errorf("job %+v, want it with card %d", job, other.ID)
 	}
@@ -132,13 +113,9 @@ func newDefaultBefore(t *testing.T, r ChargeRecord) {
 func newDefaultAtLast(t *testing.T, r ChargeRecord) {
 	client, _, c := r.withCard(rental.FeeCharge)
 	job := mustTake(t, r.Here, c.ID)
-	other := r.GiveCard(client, NewCard())
-	r.SetDefault(client, other)
-	must(
-		t, write(t, r.Here), job,
-		rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
-	)
-	must(t, settle(t, r.Here), job, rental.Result{State: rental.Declined, Declined: true, NextAttempt: time.Now().Add(time.Hour)})
+	other := r.newDefault(client)
+	must(t, write(t, r.Here), job, confirming(job, newIntent()))
+	must(t, settle(t, r.Here), job, declinedFor(time.Hour))
 	if job := mustTake(t, r.There, c.ID); job.QueryOnly || job.Declines != 0 || job.Card == nil || job.Card.ID != other.ID {
 		t.Errorf("job %+v, want it with card %d", job, other.ID)
 	}
@@ -149,17 +126,11 @@ func anotherGoal(t *testing.T, r ChargeRecord) {
 		_, _, c := r.withCard(rental.DepositCharge)
 		job := mustTake(t, r.Here, c.ID)
 		if asked {
-			must(
-				t, write(t, r.Here), job,
-				rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
-			)
+			must(t, write(t, r.Here), job, confirming(job, newIntent()))
 		}
 		r.Amend(c, rental.Release, 0)
 		if !asked {
-			mustNot(
-				t, write(t, r.Here), job,
-				rental.Result{State: rental.Unknown, Intent: "pi_" + uuid.NewString(), CountAttempt: true, Card: job.Card},
-			)
+			mustNot(t, write(t, r.Here), job, confirming(job, newIntent()))
 		} else {
 			must(t, settle(t, r.Here), job, rental.Result{State: rental.Authorized, Settled: c.Amount})
 		}
@@ -171,7 +142,7 @@ func anotherGoal(t *testing.T, r ChargeRecord) {
 
 func namesPayment(t *testing.T, r ChargeRecord) {
 	client, _, paid := r.withCard(rental.FeeCharge)
-	intent := "pi_" + uuid.NewString()
+	intent := newIntent()
 	must(t, settle(t, r.Here), mustTake(t, r.Here, paid.ID), rental.Result{State: rental.Paid, Intent: intent, Settled: paid.Amount})
 	refund := due(rental.RefundCharge)
 	refund.Refunds, refund.Amount, refund.Booking = paid.ID, 100, paid.Booking
