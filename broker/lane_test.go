@@ -117,8 +117,6 @@ func TestPendingTable_IsEmptyAfterwards(t *testing.T) {
 		w.wantCode(err, telematics.CommandTimeout)
 		time.Sleep(time.Second) // entries are removed in batches, a moment later
 		synctest.Wait()
-		if left := w.Pending.InFlight(); len(left) != 0 {
-			t.Errorf("the pending table still has %+v, want it empty", left)
-		}
+		assert.EqualSlices(t, w.Pending.InFlight(), nil, "the pending table still has")
 	})
 }

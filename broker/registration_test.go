@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 	"motorpool/telematics/signing"
@@ -87,8 +88,6 @@ func TestRegister_IsUndoneForACommandThatCannotBeSigned(t *testing.T) {
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if left := w.Pending.InFlight(); len(left) != 0 {
-			t.Errorf("still registered: %+v", left)
-		}
+		assert.EqualSlices(t, w.Pending.InFlight(), nil, "still registered")
 	})
 }

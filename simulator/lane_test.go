@@ -195,8 +195,6 @@ func TestAttention_HornSoundsForItsDuration(t *testing.T) {
 	c := b.command(telematics.AttentionSignal)
 	c.Attention.Duration = 5 * time.Second
 	b.send(c)
-	if said := b.pass(5*time.Second - 1); len(said) != 0 {
-		t.Errorf("answers %+v before the end of the sound, want none", said)
-	}
+	assert.EqualSlices(t, b.pass(5*time.Second-1), nil, "answers before the end of the sound")
 	saysOnce(t, b.pass(1), telematics.Succeeded, "", "")
 }

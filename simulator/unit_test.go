@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 )
 
@@ -97,9 +98,7 @@ func TestUnit_RestartAnswersInterruptedWithAReport(t *testing.T) {
 	if b.body.Immobilizer != Engaged {
 		t.Error("the first half was done before the restart")
 	}
-	if more := b.pass(time.Minute); len(more) != 0 {
-		t.Errorf("a minute later it answered %+v, want nothing", more)
-	}
+	assert.EqualSlices(t, b.pass(time.Minute), nil, "a minute later it answered")
 	saysOnce(t, b.send(atWork), telematics.Failed, telematics.Interrupted, "")
 	says(t, b.order(b.command(telematics.Unlock)), telematics.Succeeded, "", "")
 }
@@ -142,14 +141,10 @@ func TestUnit_AnswersAForgeryOnlyWithAnUnknownCommand(t *testing.T) {
 	known, unknown := b.command(telematics.Unlock), b.command(telematics.Unlock)
 	b.send(known)
 	foreign := newKey(t)
-	if said := b.deliver(sign(t, foreign, known)); len(said) != 0 {
-		t.Errorf("the answers to a forged copy are %+v, want none", said)
-	}
+	assert.EqualSlices(t, b.deliver(sign(t, foreign, known)), nil, "the answers to a forged copy")
 	saysOnce(t, b.deliver(sign(t, foreign, unknown)), telematics.Rejected, telematics.BadSignature, "")
 	for _, garbage := range []string{"", "a.b.c", "...", "a.e30.c", "{}", string(make([]byte, telematics.MaxMessage+1))} {
-		if said := b.deliver([]byte(garbage)); len(said) != 0 {
-			t.Errorf("the answers to %.10q are %+v, want none", garbage, said)
-		}
+		assert.EqualSlices(t, b.deliver([]byte(garbage)), nil, "the answers to %.10q", garbage)
 	}
 	saysOnce(t, b.pass(effort), telematics.Succeeded, "", "")
 	// The forgery is not remembered: the genuine command with that id is executed.

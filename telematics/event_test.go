@@ -1,6 +1,7 @@
 package telematics
 
 import (
+	"motorpool/internal/assert"
 	"reflect"
 	"testing"
 	"time"
@@ -40,9 +41,7 @@ func TestChange_HasOnlyFieldsOfThePowertrain(t *testing.T) {
 
 func TestChange_WithoutVisibleDifferenceHasNoEvent(t *testing.T) {
 	change := Change{Powertrain: Combustion, Fields: Snapshot{Battery: {Value: 80.0}, RawCharging: {Value: "waiting"}}}
-	if events := change.Events(time.Now()); len(events) != 0 {
-		t.Errorf("events %+v, want none", events)
-	}
+	assert.EqualSlices(t, change.Events(time.Now()), nil, "events")
 }
 
 func TestChange_HasFieldsWithAnotherValue(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/rental/rentaltest"
 	"motorpool/simulator/sandbox"
@@ -104,9 +105,7 @@ func TestDeposit_ReleasedBeforeItIsHeldIsNeverHeld(t *testing.T) {
 			w.collect(nil)
 			w.after(time.Minute)
 			w.wantState(deposit, rental.Released)
-			if calls := w.changes(); len(calls) != 0 {
-				t.Errorf("calls of the bank %v, want none", calls)
-			}
+			assert.EqualSlices(t, w.changes(), nil, "calls of the bank")
 		})
 	})
 	t.Run("after a decline", func(t *testing.T) {

@@ -258,9 +258,7 @@ func TestReconciler_OneInstanceCompares(t *testing.T) {
 		_, lost := l.pays("ours", false)
 		l.lease.Store(false)
 		l.after(100 * time.Minute)
-		if calls := l.bank.Asked("Intents"); len(calls) != 0 {
-			t.Errorf("an instance without the lease compares: %v", calls)
-		}
+		assert.EqualSlices(t, l.bank.Asked("Intents"), nil, "an instance without the lease compares")
 		l.lease.Store(true)
 		l.after(24*time.Hour, lost)
 	})

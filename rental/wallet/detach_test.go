@@ -93,8 +93,6 @@ func TestRun_LeavesTheCardsOfOtherCustomers(t *testing.T) {
 			wantCode(t, err, rental.MethodInvalid)
 		}
 		p.within(24 * time.Hour)
-		if asked := p.bank.Asked("Detach"); len(asked) != 0 {
-			t.Errorf("detached %v, want nothing", asked)
-		}
+		assert.EqualSlices(t, p.bank.Asked("Detach"), nil, "detached")
 	})
 }

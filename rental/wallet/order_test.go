@@ -109,9 +109,7 @@ func TestAddMethod_NothingIsDetachedWhenTheStoreFails(t *testing.T) {
 	if _, err := p.try(card); !errors.Is(err, broken) {
 		t.Fatalf("error %v, want that of the store", err)
 	}
-	if asked := p.bank.Asked("Detach"); len(asked) != 0 {
-		t.Errorf("detached %v, want nothing", asked)
-	}
+	assert.EqualSlices(t, p.bank.Asked("Detach"), nil, "detached")
 	p.bank.FailWith(nil)
 	p.cards.FailWith(nil)
 	_, err := p.try(card)

@@ -50,9 +50,7 @@ func TestUnknownUnits_AreListedUntilTheyHaveAVehicle(t *testing.T) {
 		t.Errorf("unknown unit %+v, want %+v", list[0], want)
 	}
 	storetest.AddVehicle(t, p.DB, 1)
-	if list := unknownUnits(t, p, telematics.Page{}); len(list) != 0 {
-		t.Errorf("a unit with a vehicle is listed as unknown: %+v", list)
-	}
+	assert.EqualSlices(t, unknownUnits(t, p, telematics.Page{}), nil, "a unit with a vehicle is listed as unknown")
 	// A unit without a vehicle that still sends messages is unknown again.
 	storetest.Exec(t, p.Pool, `update units set vehicle_id = null`)
 	if list := unknownUnits(t, p, telematics.Page{}); len(list) != 1 {
