@@ -116,12 +116,13 @@ func (d BookingDetails) settlesUp() bool {
 }
 
 // lasting returns the charges without those of starts that were taken back. One whose refund has
-// failed was not.
+// failed was not, nor one that was refunded after the rental had begun.
 func (d BookingDetails) lasting() []Charge {
 	back := map[ChargeID]bool{}
 	left, _ := d.refundable()
 	for i, c := range d.Charges {
-		back[c.ID] = c.Kind == StartCharge && c.Goal == Release && left[i] == 0
+		back[c.ID] = c.Kind == StartCharge && c.Goal == Release && left[i] == 0 &&
+			(d.ActualStart.IsZero() || d.notReturned(c, d.ActualStart) == 0)
 	}
 	return slices.DeleteFunc(slices.Clone(d.Charges), func(c Charge) bool { return back[c.ID] || back[c.Refunds] })
 }

@@ -294,6 +294,19 @@ func TestPayment_AWithdrawnStartThatWasPaidCounts(t *testing.T) {
 	}
 }
 
+// Staff refund all of it, after the end: it was charged still.
+func TestPayment_AWithdrawnStartThatStaffRefundIsRefunded(t *testing.T) {
+	d := active(t)
+	d.State, d.ActualEnd = rental.Completed, start.Add(time.Hour)
+	d.Charges[0].Goal = rental.Release
+	d.Charges[1].State, d.Charges[1].Goal = rental.Released, rental.Release
+	d = after(d, must(d.Refund(d.ActualEnd, 0, "the heating was broken")))
+	carryOut(&d.Charges[2], d.ActualEnd)
+	if p := d.Payment(); p.Status != rental.PaymentRefunded {
+		t.Errorf("%+v, want it refunded", p)
+	}
+}
+
 func TestTransition_AStartThatIsGivenUpIsNotOrderedAgain(t *testing.T) {
 	x := rental.Transition{Kind: rental.StartRental, State: rental.TransitionOpen, Step: rental.StepConfirm}
 	if _, err := x.Cancel(); err != nil || x.Wish != rental.GiveUp {
