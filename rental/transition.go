@@ -237,14 +237,20 @@ func (t *Transition) Undone() {
 // nothing.
 const shunted = 2_000
 
-// ReturnedAt returns when a rental has ended whose vehicle was locked at a time, and its odometer:
-// when its end was requested, since its client does not pay for the wait; or when it was locked,
-// if by what the odometer says then, in metres, the client has driven on.
-func (t Transition) ReturnedAt(locked time.Time, metres int64) (time.Time, int64) {
+// IsDriven reports whether by what the odometer says at a time, in metres, the vehicle was driven
+// after the transition was requested.
+func (t Transition) IsDriven(at time.Time, metres int64) bool {
 	within := func(d time.Duration) int64 { return fastest * int64(d/time.Second) }
 	driven := metres - t.Metres
-	if t.Override != "" || t.Metres == 0 || t.MetresAt.IsZero() || driven <= shunted+within(t.Requested.Sub(t.MetresAt)) ||
-		driven > within(locked.Sub(t.MetresAt)+odometerAge) { // another odometer
+	return t.Metres != 0 && !t.MetresAt.IsZero() && driven > shunted+within(t.Requested.Sub(t.MetresAt)) &&
+		driven <= within(at.Sub(t.MetresAt)+odometerAge) // else another odometer
+}
+
+// ReturnedAt returns when a rental has ended whose vehicle was locked at a time, and its odometer:
+// when its end was requested, since its client does not pay for the wait; or when it was locked,
+// where the client has driven on.
+func (t Transition) ReturnedAt(locked time.Time, metres int64) (time.Time, int64) {
+	if t.Override != "" || !t.IsDriven(locked, metres) {
 		return t.Requested, t.Metres
 	}
 	return locked, metres

@@ -281,7 +281,7 @@ func (w *worker) undo(ctx context.Context) (bool, error) {
 			return false, err
 		} else if driven { // the client has the vehicle: the rental has begun
 			w.t.Failure = nil
-			return w.book(ctx, w.Now())
+			return w.book(ctx, w.t.UnknownSince)
 		}
 	}
 	_, failure, err := w.order(ctx)
@@ -301,16 +301,16 @@ func (w *worker) undo(ctx context.Context) (bool, error) {
 }
 
 // isDriven reports whether the vehicle has reported its ignition on since the start was requested,
-// and not before.
+// and not before, or its odometer says that it was driven since.
 func (w *worker) isDriven(ctx context.Context) (bool, error) {
-	if w.t.OnBefore {
-		return false, nil
-	}
 	twin, err := w.Cars.Twin(ctx, w.t.Vehicle)
 	if err != nil {
 		return false, err
 	}
-	return isOn(twin.Snapshot) && twin.Snapshot.Of(telematics.Ignition).At.After(w.t.Requested), nil
+	if w.t.IsDriven(w.Now(), odometer(twin.Snapshot)) {
+		return true, nil
+	}
+	return !w.t.OnBefore && isOn(twin.Snapshot) && twin.Snapshot.Of(telematics.Ignition).At.After(w.t.Requested), nil
 }
 
 func isOn(s telematics.Snapshot) bool {

@@ -505,6 +505,24 @@ func TestTransitions_AStartOfUnknownResult(t *testing.T) {
 	}
 }
 
+// Whose vehicle has opened without an answer, and who drives where it has no reception, rents it,
+// from then on, also if its ignition is off when it reports again.
+func TestTransitions_AStartThatIsDrivenHasBegun(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	start := d.unknownStart()
+	since := d.details().Transition.UnknownSince
+	d.cars.report(map[telematics.Field]any{telematics.MileageKm: 1030.0})
+	_, err := d.giveUp(start.ID, "")
+	require.NoError(t, err)
+	d.await(start)
+	d.wants(rental.Active, 3300, 20000)
+	if b := d.details(); b.ActualStart.Sub(since).Abs() > time.Millisecond || b.StartMetres != 1_000_000 {
+		t.Errorf("begun at %v with %d m, want %v", b.ActualStart, b.StartMetres, since)
+	}
+	d.wantsActions()
+}
+
 func TestTransitions_AStartWhoseResultStaysUnknownIsUndone(t *testing.T) {
 	t.Parallel()
 	d := newDriveThatWaits(t, sandbox.Behaviour{}, brief)
