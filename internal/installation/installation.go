@@ -87,9 +87,9 @@ var errUndecided = errors.New("it is not known yet whether another installation 
 
 // Run writes beats and keeps the places, until the context ends. It returns nil.
 func (k *Keeper) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for begin := time.Now(); ctx.Err() == nil; {
 		pause := every
-		if !k.step(ctx) {
+		if !k.step(ctx, time.Since(begin) < connectsWithin) {
 			pause = undecidedEvery
 		}
 		guard.Pause(ctx, pause)
@@ -97,8 +97,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// step reports whether each place is decided, or cannot be decided soon.
-func (k *Keeper) step(ctx context.Context) (decided bool) {
+// step reports whether each place is decided, or cannot be decided soon: a place that fails is
+// only connecting while the instance starts.
+func (k *Keeper) step(ctx context.Context, starts bool) (decided bool) {
 	if k.id == "" {
 		if err := k.identify(ctx); err != nil {
 			return true
@@ -116,7 +117,7 @@ func (k *Keeper) step(ctx context.Context) (decided bool) {
 		if beats != nil {
 			p.judge(time.Now(), beats)
 		}
-		decided = decided && (p.holds || p.refused != nil || p.failure != nil || beats == nil)
+		decided = decided && (p.holds || p.refused != nil || p.failure != nil && !starts || beats == nil)
 		k.mu.Lock()
 		k.others[p.name] = p.sees(time.Now())
 		k.mu.Unlock()

@@ -176,6 +176,33 @@ func TestKeeper_InstancesOfOneInstallationAreAdmittedSoon(t *testing.T) {
 	})
 }
 
+// The connection to an MQTT broker is made while the first questions are asked.
+func TestKeeper_PlaceThatIsConnectedAfterTheStartIsAdmittedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _, _ := newDatabase("11111111aaaa").start(t, "aaaaaaaaaaaa", &hub{})
+		m.setCut(true)
+		synctest.Wait()
+		time.AfterFunc(50*time.Millisecond, func() { m.setCut(false) })
+		time.Sleep(600 * time.Millisecond)
+		want(t, "connected after 50 ms", map[*member]bool{m: true})
+	})
+}
+
+// An instance that starts in an outage writes no beat ten times a second for long.
+func TestKeeper_PlaceThatStaysAwayIsAskedOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := newDatabase("11111111aaaa")
+		m, k, _ := db.start(t, "aaaaaaaaaaaa", &hub{})
+		m.setCut(true)
+		time.Sleep(connectsWithin + time.Second)
+		before := k.latest()
+		time.Sleep(10*time.Second + undecidedEvery)
+		if n := k.latest() - before; n < 9 || n > 11 {
+			t.Errorf("%d beats in 10 s, want one a second", n)
+		}
+	})
+}
+
 func TestKeeper_AnotherInstallationOrACopyIsRefused(t *testing.T) {
 	for name, other := range map[string]func(*database) *database{
 		"another id": func(*database) *database { return newDatabase("22222222bbbb") },

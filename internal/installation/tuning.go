@@ -9,6 +9,10 @@ const (
 	// undecidedEvery is the same until each place is decided: an instance that starts is ready
 	// soon. Half doubles the load of a start; double delays it.
 	undecidedEvery = 100 * time.Millisecond
+	// connectsWithin is how long after the start a place that is not connected yet counts as
+	// undecided: a connection takes some 50 ms, and longer on a busy machine. Half: there, an
+	// instance is ready 1 s later. Double: one that starts in an outage writes 20 more beats.
+	connectsWithin = 2 * time.Second
 	// writtenWithin is how long one beat proves that the database takes writes: three intervals,
 	// so that one that fails on a busy machine changes nothing. Half would count it; double is
 	// ready for 3 s more without a database.
