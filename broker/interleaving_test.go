@@ -17,10 +17,11 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// How many seeds are tried. INTERLEAVINGS sets another number, INTERLEAVING a single seed.
+// How many seeds are tried. INTERLEAVINGS sets another number, INTERLEAVING a single seed. make
+// test tries 200 without the race detector, too.
 const (
 	interleavings     = 2000
-	interleavingsRace = 200 // the race detector makes each several times slower
+	interleavingsRace = 50 // each takes five times as long
 	storiesShown      = 2
 )
 
@@ -33,7 +34,7 @@ func TestInterleavings(t *testing.T) {
 	key, err := signing.NewKey()
 	require.NoError(t, err)
 	first, last := uint64(1), uint64(numberFrom(t, "INTERLEAVINGS", interleavings))
-	if raceDetector {
+	if require.Race {
 		last = uint64(numberFrom(t, "INTERLEAVINGS", interleavingsRace))
 	}
 	one := numberFrom(t, "INTERLEAVING", 0)

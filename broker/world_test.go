@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if raceDetector {
+	if require.Race {
 		// It crashes where timers of one bubble of synctest expire on two threads at the same time
 		// (https://github.com/golang/go/issues/78156). One run in three did.
 		runtime.GOMAXPROCS(1)

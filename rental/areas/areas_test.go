@@ -1,3 +1,7 @@
+//go:build !race
+
+// These tests compute, in one goroutine each: with the race detector they take six times as long.
+
 package areas
 
 import (

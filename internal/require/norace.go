@@ -1,0 +1,6 @@
+//go:build !race
+
+package require
+
+// Race reports that the tests run with the race detector, which makes them several times slower.
+const Race = false
