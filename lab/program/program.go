@@ -33,7 +33,8 @@ func build(pkg, to string) error {
 		return errors.New("the test has no build information")
 	}
 	race := slices.Contains(self.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-	if said, err := exec.Command("go", "build", fmt.Sprintf("-race=%v", race), "-o", to, pkg).CombinedOutput(); err != nil {
+	args := []string{"build", "-ldflags=-s -w", fmt.Sprintf("-race=%v", race), "-o", to, pkg}
+	if said, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", pkg, err, said)
 	}
 	return nil
