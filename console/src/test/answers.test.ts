@@ -1,6 +1,7 @@
 // @vitest-environment happy-dom
 // What pages say of requests whose answer is slow, late, or lost.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { commands } from '../state/commands.svelte';
 import { requestsTo } from '../state/requests.svelte';
 import { selection } from '../state/selection.svelte';
 import { stream } from '../state/stream.svelte';
@@ -123,4 +124,19 @@ it('reads a vehicle again that could not be read at first', async () => {
   await pages.until(() => document.querySelector('[data-action="lock"]'));
   expect(pages.texts('main > .problem')).toEqual([]);
   stream.readings++;
+});
+
+it.each([
+  ['commands', '#/commands', 'tr[data-command]'],
+  [`commands/${uuid(1)}`, `#/commands/${uuid(1)}`, '[data-step="answered"]'],
+])('reads %s again where that has failed', async (path, hash, shown) => {
+  answers[path] = new Envelope(503, { message: 'Later.', error: { code: 'service_unavailable', reason: null, detail: null } });
+  commands.all.clear();
+  vi.useFakeTimers({ shouldAdvanceTime: true });
+  await pages.open(hash, 'main .problem');
+  await vi.advanceTimersByTimeAsync(2000);
+  answers[path] = doubled[path];
+  await vi.advanceTimersByTimeAsync(11_000);
+  await pages.until(() => document.querySelector(shown));
+  expect(pages.texts('main .problem')).toEqual([]);
 });

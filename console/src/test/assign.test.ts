@@ -25,6 +25,7 @@ it('assigns an unknown unit to a vehicle', async () => {
   await pages.open('#/units?view=unknown', 'tr[data-unit] button');
   document.querySelector<HTMLElement>('tr[data-unit] button')!.click();
   await pages.until(() => field('vehicle'));
+  expect(pages.requests.at(-1)).toBe('GET fleet'); // which units vehicles have now
   set('vehicle', '(#2)');
   await pages.until(() => pages.texts('dialog[open] .warn').some((text) => text.includes('unit-2')));
   set('protocol', 'ovms');
