@@ -4,6 +4,7 @@ package console_test
 import (
 	"encoding/json"
 	"fmt"
+	"image/color"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -56,6 +57,7 @@ func TestConsole(t *testing.T) {
 			"the demo's tour":                      d.leadsThroughTheTour,
 			"every page":                           d.showsEveryPage,
 			"a page that is enlarged":              d.coversNoFocus,
+			"a map in forced colours":              d.drawsInForcedColours,
 			"a wrong clock":                        d.countsByTheServicesClock,
 			"a failing service":                    d.saysWhatFailed,
 			"a page that is closed while it reads": d.leavesAPageThatReads,
@@ -653,6 +655,21 @@ func (d *desk) coversNoFocus(t *testing.T) {
 		p.TabTo(`[data-action="maintenance"]`)
 		p.TabTo("[data-notes] button")
 		p.TabTo(".choice button")
+		p.Open("#/bookings")
+		p.Click("button.toggle")
+		p.TabTo("tr[data-booking] a") // out of the filters
+		p.Gone(".filters.open")
+	}
+}
+
+func (d *desk) drawsInForcedColours(t *testing.T) {
+	p := d.page(t, d.admin)
+	consoletest.ForceColors(p)
+	p.Open("#/")
+	p.Click("button", "Show map")
+	p.See(`[data-map="drawn"]`)
+	if n := pixels(p, color.NRGBA{0xf4, 0xf5, 0xf3, 0xff}); n < 10_000 { // --land
+		t.Errorf("the map has %d pixels of land, want at least 10000", n)
 	}
 }
 

@@ -229,6 +229,17 @@ func (p *Page) Dark(dark bool) {
 	)
 }
 
+// ForceColors has the system force few colours on a page, as for people who need contrast.
+func ForceColors(p *Page) {
+	p.Helper()
+	call(
+		p, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "forced-colors", Value: "active"}, //nolint:misspell // its name in CSS
+		}},
+	)
+}
+
 func (p *Page) find(selector string, text []string, toClick bool) (found, error) {
 	return evaluate[found](
 		p,

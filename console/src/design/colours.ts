@@ -7,6 +7,7 @@ export function colourOf(token: string, dark: boolean): string {
   let colour = read.get(key);
   if (colour === undefined) {
     const probe = document.body.appendChild(document.createElement('span'));
+    probe.style.forcedColorAdjust = 'none'; // a map in one colour shows nothing
     probe.style.colorScheme = dark ? 'dark' : 'light';
     probe.style.color = `var(--${token})`;
     colour = getComputedStyle(probe).color;

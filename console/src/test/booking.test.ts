@@ -75,6 +75,17 @@ it('is made for a client, once although the answer was lost', async () => {
   expect(sent[1]).toEqual(sent[0]);
 });
 
+it('names the zone that its times will have, not that of now', async () => {
+  await pages.open('#/bookings', 'main h1');
+  await click('new-booking');
+  set('start', '2126-03-01T10:00');
+  set('end', '2126-07-01T12:00');
+  const labels = () => pages.texts('dialog[open] label').slice(0, 2).join();
+  await pages.until(() => labels() === 'Start (GMT+1),End (GMT+2)');
+  set('end', '');
+  await pages.until(() => /End \(GMT\+\d\)/.test(labels()));
+});
+
 it('offers the vehicles that are free then, with their prices', async () => {
   answers['fleet/free'] = (path: string) =>
     path.includes('from=2126-03') ? [] : [{ vehicle_id: 2, rental_total: 12, deposit: 200, currency: 'EUR' }];

@@ -119,6 +119,15 @@ it('goes on from the page where the focused button is gone', async () => {
   await pages.until(() => !none.isConnected && document.activeElement === document.querySelector('main'));
 });
 
+it('leads from the filters of a phone back to their button', async () => {
+  const toggle = document.querySelector<HTMLElement>('button.toggle')!;
+  toggle.click();
+  await tick();
+  document.querySelector<HTMLElement>('.filters select')!.focus();
+  await pages.press('Escape');
+  expect([document.activeElement, toggle.getAttribute('aria-expanded')]).toEqual([toggle, 'false']);
+});
+
 it('leaves the keys of a map to it', async () => {
   const map = document.createElement('canvas');
   map.tabIndex = 0;

@@ -81,7 +81,8 @@ export const local = {
   moment: (at: string | number, to?: format.Precision) => format.moment(at, language.locale, clock.seldom, to),
   /** The end of a time: with its day, unless that is the day of its begin. */
   until: (at: string | number, from: string | number) => format.moment(at, language.locale, new Date(from).getTime()),
-  zone: () => format.zoneName(language.locale),
+  /** The zone of a time, which a season may change; of none, that of now. */
+  zone: (at?: number) => format.zoneName(language.locale, at || undefined),
   number: (value: number, digits?: number) => format.number(value, language.locale, digits),
   percent: (value: number) => format.percent(value, language.locale),
   took: (ms: number) => format.took(ms, language.locale),
