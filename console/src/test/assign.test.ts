@@ -1,6 +1,7 @@
 // @vitest-environment happy-dom
 import { afterEach, expect, it } from 'vitest';
-import { doubled, openConsole, vehicle, type Pages } from './service';
+import { session } from '../state/session.svelte';
+import { doubled, openConsole, vehicle, type Answers, type Pages } from './service';
 
 let pages: Pages;
 afterEach(() => pages.close());
@@ -33,4 +34,22 @@ it('assigns an unknown unit to a vehicle', async () => {
   await pages.until(() => document.querySelector('[data-assigned="2"] a[href="#/vehicles/2"]'));
   expect(sent).toEqual([{ unit: 'same', protocol: 'ovms' }]);
   expect(pages.errors).toEqual([]);
+});
+
+it('has what was chosen again when the page was loaded again', async () => {
+  const answers: Answers = { ...doubled, halts: [] };
+  pages = await openConsole(answers);
+  await pages.open('#/units?view=unknown', 'tr[data-unit] button');
+  document.querySelector<HTMLElement>('tr[data-unit] button')!.click();
+  await pages.until(() => field('vehicle'));
+  set('vehicle', '(#2)');
+  set('protocol', 'ovms');
+  dispatchEvent(new PageTransitionEvent('pagehide'));
+  pages.close();
+  session.me = null;
+  pages = await openConsole(answers);
+  await pages.open('#/units?view=unknown', 'dialog[open] [name="vehicle"]');
+  expect([pages.texts('dialog[open] h2')[0], field('vehicle').value, field('protocol').value]).toEqual([
+    expect.stringContaining('same'), 'M-IM 2101 (#2)', 'ovms',
+  ]);
 });
