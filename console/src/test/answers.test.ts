@@ -87,7 +87,11 @@ it('says when an order was sent whose outcome is not known: sent again, it could
   };
   await pages.open('#/vehicles/1', '[data-action="lock"]');
   click('[data-action="lock"]');
-  await pages.until(() => /^Lock\. .* the request of \d\d:\d\d:\d\d arrived\. .* now unless/.test(pages.texts('.problem p')[0] ?? ''));
+  const said = () => pages.texts('.problem p')[0] ?? '';
+  await pages.until(() => /^Lock\. .* the request of \d\d:\d\d:\d\d arrived\. .* now unless/.test(said()));
+  answers['vehicles/1/control/lock'] = new Envelope(503, { message: 'No.', error: { code: 'service_unavailable', outcome: null } });
+  click('[data-send="again"]');
+  await pages.until(() => said().endsWith('its result. The service is unavailable. Try again in a moment.')); // not that it did not work
   requestsTo('vehicle 1', 'zoe').forget();
 });
 
