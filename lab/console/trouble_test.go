@@ -44,7 +44,7 @@ func (d *desk) saysWhatFailed(t *testing.T) {
 	p.Unanswer()
 	p.Answer("POST", "/control/lock", 0, "") // the car executes it, but the response is lost
 	command := order(p, func() { p.Click(`[data-action="lock"]`) })
-	p.See(`[role="alert"]`, "It is not known whether the request arrived.")
+	p.See(`[role="alert"]`, "It is not known whether the request of ")
 	p.Unanswer()
 	p.Click(`[role="alert"] button`, "Try again")
 	p.Gone(`[role="alert"]`)
