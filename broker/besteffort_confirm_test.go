@@ -81,6 +81,27 @@ func TestConfirm_IsNotDatedBeforeItsReport(t *testing.T) {
 	})
 }
 
+// Where a success cannot be written, its caller is not told of it: this process may die before it
+// is, and no unit of such a dialect says it again.
+func TestConfirm_WhatIsNotOnRecordIsNotAnsweredAsExecuted(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.truckReported("locked no")
+		w.truckDoes(0, "answer taken", "locked yes")
+		w.Break(errRefused, "Settle")
+		got, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		if got.State != telematics.Unknown || err.Outcome != telematics.MayHave {
+			t.Errorf("%+v, %+v; want it unknown", got, err)
+		}
+		w.Break(nil, "Settle")
+		time.Sleep(time.Minute)
+		w.mqtt.cars.Wait()
+		if c := w.record(got.ID); c.State != telematics.Succeeded {
+			t.Errorf("the record says %s, want succeeded once it can be written", c.State)
+		}
+	})
+}
+
 func TestConfirm_AnswerWithoutANewValueConfirmsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, detail string

@@ -213,5 +213,8 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	)
 	given := *c // others read it
 	given.State, given.Reason, given.Detail, given.Completed = finding.State, finding.Reason, finding.Detail, finding.At
+	if given.State == telematics.Succeeded { // this process may die before that is on record
+		given.State, given.Detail = telematics.Unknown, besteffort.UnknownDetail(c, finding.ReceivedAt)
+	}
 	return w.withProgress(&given)
 }
