@@ -99,7 +99,7 @@ type Broker struct {
 	background   sync.WaitGroup  // wake-ups and writes of the outbox, for which no caller waits
 	started      sync.WaitGroup  // commands of Start in flight
 
-	lateSince atomic.Pointer[time.Time] // when the first late command was seen; nil: there is none
+	lateSince atomic.Pointer[time.Time] // when owners of late commands got their time; nil: none
 	unswept   guard.Outage              // overdue commands cannot be read
 }
 

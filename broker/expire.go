@@ -21,6 +21,8 @@ var errInFlight = errors.New("the command is in flight")
 // sweep settles open commands whose owner is gone [LAW-6]. While the clock is wrong, other
 // instances do that.
 func (b *Broker) sweep(ctx context.Context) error {
+	started := time.Now() // whatever the clock is set to meanwhile
+	b.lateSince.Store(&started)
 	return b.each(ctx, b.config.SweepEvery, "sweep", func() {
 		b.retryOutbox(ctx)
 		for limit := sweepBatch; limit > 0 && b.clock.err() == nil; {
@@ -76,13 +78,13 @@ func (b *Broker) isLate(c *telematics.Command) bool {
 }
 
 // leavesToOwner reports whether the owner of a late command has time left to settle it: longer
-// where it lives, since it may have thousands to settle. The time begins with the first late
-// command, and is one for all.
+// where it lives, since it may have thousands to settle. The time begins with this process or the
+// first late command after that, and is one for all.
 func (b *Broker) leavesToOwner(c *telematics.Command) bool {
 	if !b.isLate(c) {
 		return false
 	}
-	now := time.Now() // whatever the clock is set to meanwhile
+	now := time.Now()
 	b.lateSince.CompareAndSwap(nil, &now)
 	since := b.lateSince.Load()
 	if since == nil || now.Sub(*since) < lateGrace {

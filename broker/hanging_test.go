@@ -11,6 +11,7 @@ import (
 	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/internal/assert"
+	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -178,6 +179,20 @@ func TestOverdue_IsLeftToAnOwnerThatLives(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An installation that starts again soon settles what its instances left, also where each of them
+// ends before it has settled any: owners have had time since the start.
+func TestOverdue_OwnersHaveTimeFromTheStart(t *testing.T) {
+	c := brokertest.NewCommand(car, telematics.Lock)
+	inWorldOf(t, []wiring{func(memory *brokertest.Memory, _ *broker.Config) {
+		c.Instance, c.Requested, c.Deadline = "dead", time.Now().Add(-time.Minute), time.Now().Add(-50*time.Second)
+		_, err := memory.Commands.Claim(t.Context(), &c)
+		require.NoError(t, err)
+	}}, func(w *world) {
+		time.Sleep(2500 * time.Millisecond)
+		assert.Equal(t, w.record(c.ID).State, telematics.Unknown, "the command of a dead owner, 2.5 s after the start")
+	})
 }
 
 // Hundreds of commands that are left to their owner do not hold up those of a dead one.
