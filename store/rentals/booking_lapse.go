@@ -45,7 +45,7 @@ func Lapse(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) 
 const hadNoVehicle = `exists (
 		select from vehicles v left join bookings o on o.vehicle_id = v.id and o.id <> b.id
 		where v.id = b.vehicle_id and (v.status in ('maintenance', 'inactive') or o.state = 'active'
-			or greatest(v.maintenance_since, o.ended_at) > now() - (b.reserved_until - b.start_at)))`
+			or greatest(v.maintenance_since, ` + backAt + `) > now() - (b.reserved_until - b.start_at)))`
 
 // EndPauses ends the pauses of rentals whose vehicles have reported since that their ignition is
 // on, up to limit of them, and returns the bookings. What a vehicle reported is that in Postgres,

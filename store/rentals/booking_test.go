@@ -313,6 +313,10 @@ func TestBookingDetails_HaveWhenTheRentalBeforeEnded(t *testing.T) {
 	}
 	w.amend(rental.BookingEnd, before.ID, at(80), finishAt(at(80)))
 	w.amend(rental.BookingEnd, other.ID, at(85), finishAt(at(85)))
+	// Its end was requested before the next booking, whose client waits until it is locked.
+	w.exec(`update bookings set ended_at = $2 where id = $1`, int64(before.ID), at(50))
+	w.exec(`insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content, ended_at)
+		values (gen_random_uuid(), $1, 'end', 'done', 'book', $2, '{}', '{}', $3)`, int64(before.ID), at(50), at(80))
 	started := w.amend(rental.BookingStart, next.ID, at(90), beginAt(at(90)))
 	ended := w.amend(rental.BookingEnd, next.ID, at(100), finishAt(at(100)))
 	for _, d := range []rental.BookingDetails{started, ended} {

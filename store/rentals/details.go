@@ -94,8 +94,9 @@ const selectDetailsOf = `
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
 		b.tariff, b.paused_at, b.paused_ms, b.start_metres, b.end_metres, b.reserved_until,
 		case when b.started_at > b.start_at then (
-			select max(e.ended_at) from bookings e
-			where e.vehicle_id = b.vehicle_id and e.id <> b.id and e.ended_at > b.start_at and e.ended_at <= b.started_at
+			select max(` + backAt + `) from bookings o
+			where o.vehicle_id = b.vehicle_id and o.id <> b.id and o.ended_at between b.start_at - interval '1 day' and b.started_at
+				and ` + backAt + ` > b.start_at
 		) end as free_since,
 		a.code as agency_code, c.subject, ` + vehicles.TermsColumns + `,
 		` + vehicleColumns + `,

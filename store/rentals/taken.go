@@ -16,3 +16,8 @@ func takenTimes(vehicle, soon string) string {
 func isTaken(vehicle, from, to, soon string) string {
 	return `exists (select from (` + takenTimes(vehicle, soon) + `) t where t.start_at < ` + to + ` and t.end_at > ` + from + `)`
 }
+
+// backAt is the SQL of when the vehicle of an ended booking o was back: the booking has ended when
+// that was requested, and the vehicle may have been locked long after.
+const backAt = `greatest(o.ended_at, (
+		select max(t.ended_at) from transitions t where t.booking_id = o.id and t.kind = 'end' and t.state = 'done'))`
