@@ -38,11 +38,15 @@ func (w *worker) fail(ctx context.Context, because *telematics.Error) (bool, err
 	})
 }
 
-// book writes what the transition has done with the rental. What the booking forbids by now is not
-// tried again: the transition fails, and a start is undone.
+// book writes what the transition has done with the rental at a time, by which a later worker goes
+// on. What the booking forbids by now is not tried again: the transition fails, and a start is
+// undone.
 func (w *worker) book(ctx context.Context, at time.Time) (bool, error) {
-	if w.t.Step != rental.StepBook {
-		w.t.Enter(rental.StepBook, w.Now())
+	if now := w.Now(); w.t.Step != rental.StepBook {
+		w.t.Enter(rental.StepBook, now)
+		if !at.IsZero() && at.Before(now) {
+			w.t.Since = at
+		}
 	}
 	metres := w.t.Metres
 	if w.t.Kind == rental.EndRental {
@@ -51,10 +55,7 @@ func (w *worker) book(ctx context.Context, at time.Time) (bool, error) {
 		}
 	}
 	err := w.settle(ctx, func(d rental.BookingDetails, now time.Time) (rental.Change, time.Duration, error) {
-		if at.IsZero() || at.After(now) {
-			at = now
-		}
-		change, done, err := w.bookedChange(d, at, metres)
+		change, done, err := w.bookedChange(d, metres)
 		switch {
 		case err != nil:
 			return rental.Change{}, 0, err
@@ -75,16 +76,16 @@ func (w *worker) book(ctx context.Context, at time.Time) (bool, error) {
 	return w.fail(ctx, forbidden)
 }
 
-// bookedChange returns the change of the booking of a transition that was executed at a time;
-// metres is what the odometer says now. done is false if a payment must have a result first.
-func (w *worker) bookedChange(d rental.BookingDetails, at time.Time, metres int64) (c rental.Change, done bool, err error) {
+// bookedChange returns the change of the booking of a transition that was executed; metres is what
+// the odometer says now. done is false if a payment must have a result first.
+func (w *worker) bookedChange(d rental.BookingDetails, metres int64) (c rental.Change, done bool, err error) {
 	switch w.t.Kind {
 	case rental.StartRental:
-		c, err = d.Activate(at, w.t.Metres)
+		c, err = d.Activate(w.t.Since, w.t.Metres)
 	case rental.PauseRental:
-		c, err = d.Pause(at)
+		c, err = d.Pause(w.t.Since)
 	case rental.ResumeRental:
-		c, err = d.Resume(at)
+		c, err = d.Resume(w.t.Since)
 	default:
 		if resumed, err := d.Resume(w.t.Requested); err == nil {
 			d.Booking = resumed.Booking // also where its client drives on

@@ -62,7 +62,7 @@ func (w *worker) step(ctx context.Context) (bool, error) {
 	case rental.StepRefund:
 		return w.refund(ctx)
 	default:
-		return w.book(ctx, w.Now())
+		return w.book(ctx, w.t.Since)
 	}
 }
 
@@ -281,7 +281,7 @@ func (w *worker) undo(ctx context.Context) (bool, error) {
 			return false, err
 		} else if driven { // the client has the vehicle: the rental has begun
 			w.t.Failure = nil
-			return w.book(ctx, w.t.UnknownSince)
+			return w.book(ctx, cmp.Or(w.t.UnknownSince, w.t.Since)) // else since its vehicle failed
 		}
 	}
 	_, failure, err := w.order(ctx)

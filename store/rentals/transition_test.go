@@ -523,6 +523,30 @@ func TestTransitions_AStartThatIsDrivenHasBegun(t *testing.T) {
 	d.wantsActions()
 }
 
+// A vehicle that answers that it failed may have opened all the same: its rental begins with that,
+// not when it reports after the trip, whatever happens to the database then.
+func TestTransitions_AFailedStartThatIsDrivenBeginsWithTheAnswer(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.cars.script(func(o delivery.Order) telematics.State {
+		if o.Action == telematics.UnlockAndEnableDriving {
+			return telematics.Failed
+		}
+		return telematics.Expired
+	})
+	start, err := d.ask(rental.StartRental, "")
+	require.NoError(t, err)
+	storetest.Eventually(t, "the vehicle is to be locked", func() bool { return d.details().Transition.Step == rental.StepUndo })
+	since := d.details().Transition.Since
+	time.Sleep(100 * time.Millisecond)
+	d.cars.report(map[telematics.Field]any{telematics.MileageKm: 1030.0})
+	d.await(start)
+	d.wants(rental.Active, 3300, 20000)
+	if b := d.details(); b.ActualStart.Sub(since).Abs() > time.Millisecond {
+		t.Errorf("begun at %v, want %v", b.ActualStart, since)
+	}
+}
+
 func TestTransitions_AStartWhoseResultStaysUnknownIsUndone(t *testing.T) {
 	t.Parallel()
 	d := newDriveThatWaits(t, sandbox.Behaviour{}, brief)
