@@ -257,12 +257,13 @@ var conditions = []condition{
 			jsonb_build_object('reference', b.reference, 'charge', c.id, 'kind', c.kind, 'state', c.state,
 				'amount', c.amount, 'currency', c.currency) as facts
 		from charges c join bookings b on b.id = c.booking_id join settings s on s.agency_id = b.agency_id
-		where (c.state = 'unknown' or c.state = 'failed' and coalesce(c.goal, 'hold') = 'hold'
+		where (c.state = 'unknown' or coalesce(c.goal, 'hold') = 'hold' and (c.state in ('failed', 'requires_action')
+					or c.state = 'declined' and c.next_attempt_at is null) -- its client has no card
 				and not exists (select from charges f
 					where f.booking_id = c.booking_id and f.created_at > c.created_at and case c.kind
 						when 'refund' then f.refunds_charge_id = c.refunds_charge_id and f.state <> 'failed' else f.kind = 'fee' end))
 			and c.created_at > ` + instant + ` - interval '30 days'
-		order by b.id, c.state, c.created_at desc, c.id`},
+		order by b.id, c.state <> 'failed', c.created_at desc, c.id`},
 	// It opens when the alarm comes, and stays until it is acknowledged.
 	{rule: alerts.UnitAlarm, sql: `
 		select v.agency_id, v.id as vehicle_id, '' as person, null::bigint as booking_id, null::uuid as command_id, s.severity,

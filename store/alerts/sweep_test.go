@@ -663,19 +663,27 @@ func TestMetrics_AnInstanceThatBeginsHasMissedNoSweep(t *testing.T) {
 	}
 }
 
-func TestChargeFailed_WhenItIsUnknownForAnHour(t *testing.T) {
-	w := newWorld(t)
-	w.addCar(7)
-	w.charge("unknown")
-	w.sweep()
-	w.advance(59 * time.Minute)
-	w.hear()
-	w.sweep()
-	w.wants()
-	w.advance(time.Minute)
-	w.sweep()
-	if got := w.open(); !slices.Contains(got, "charge_failed warning") {
-		t.Errorf("open %v", got)
+// What waits for a client who does nothing would be forgotten: it is not tried again by itself.
+func TestChargeFailed_WhenItDoesNotGoOnForAnHour(t *testing.T) {
+	for state, goesOn := range map[string]bool{"unknown": false, "requires_action": false, "declined": false, "declined ": true} {
+		t.Run(state, func(t *testing.T) {
+			w := newWorld(t)
+			w.addCar(7)
+			w.charge(strings.TrimSpace(state))
+			if goesOn {
+				w.exec(`update charges set next_attempt_at = $1`, w.now.Add(2*time.Hour))
+			}
+			w.sweep()
+			w.advance(59 * time.Minute)
+			w.hear()
+			w.sweep()
+			w.wants()
+			w.advance(time.Minute)
+			w.sweep()
+			if got := w.open(); slices.Contains(got, "charge_failed warning") == goesOn {
+				t.Errorf("open %v", got)
+			}
+		})
 	}
 }
 

@@ -60,7 +60,7 @@ const (
 	driftMetres = 25
 	// deafAfter is after how many commands without a sign of reception a unit is deaf.
 	deafAfter = 3
-	// unknownFor is how long a charge may be unknown.
+	// unknownFor is how long a charge may be unknown, or wait for its client.
 	unknownFor = time.Hour
 	// accessWithin is the time in which the vehicles are counted that a person opens or locates.
 	accessWithin = time.Hour
