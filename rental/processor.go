@@ -168,7 +168,7 @@ type Decline struct {
 // come in any order, and more than once.
 type Notice struct {
 	ID     string // of the notice
-	Type   string // as the processor names it
+	Type   string // as the processor names it; of a dispute, and its status: … lost
 	Object string // id of what changed
 	Kind   NoticeKind
 	Live   bool // real money, not test mode

@@ -3,6 +3,7 @@ package charging
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"motorpool/rental"
@@ -60,11 +61,13 @@ func (c *Collector) wake(ctx context.Context, n rental.Notice) error {
 	return nil
 }
 
-// dispute records that the owner of a card disputes a payment: only people can answer.
+// dispute records that the owner of a card disputes a payment: only people can answer. It records
+// the status of the dispute, too: won, lost.
 func (c *Collector) dispute(ctx context.Context, n rental.Notice) error {
+	notice, status, _ := strings.Cut(n.Type, " ")
 	known, err := c.Ledger.Dispute(ctx, n.Object, telematics.Activity{
 		At: c.Now(), Actor: rental.System(), Action: rental.ChargeDispute, Outcome: telematics.Executed,
-		Details: map[string]any{"notice": n.Type, "notice_id": n.ID},
+		Details: map[string]any{"notice": notice, "status": status, "notice_id": n.ID},
 	})
 	switch {
 	case err != nil:

@@ -48,11 +48,14 @@ func TestNotice_DisputeIsInTheAuditLog(t *testing.T) {
 		c := w.collect(nil)
 		w.after(time.Minute)
 		w.wantState(charge, rental.Paid)
-		w.notify("1", rental.AboutDispute, w.is(charge).Intent)
+		require.NoError(t, w.notices.Keep(t.Context(), rental.Notice{
+			ID: "1", Type: "charge.dispute.closed lost", Object: w.is(charge).Intent, Kind: rental.AboutDispute,
+		}))
 		w.notify("2", rental.AboutDispute, "pi_other")
 		w.after(time.Minute)
 		last := w.ledger.Entries()[len(w.ledger.Entries())-1]
 		if last.Action != rental.ChargeDispute || last.Booking != 1 || metric(t, c, unknownNotices) != 1 || w.notices.Open() != 0 ||
+			last.Details["notice"] != "charge.dispute.closed" || last.Details["status"] != "lost" ||
 			metric(t, c, `payment_notices_handled_total{result="disputed"}`) != 1 || metric(t, c, wokenNotices) != 0 {
 			t.Errorf("the last entry %+v, %d notices open", last, w.notices.Open())
 		}

@@ -42,7 +42,10 @@ func (p *Processor) Read(header http.Header, body []byte) (rental.Notice, error)
 		return rental.Notice{}, errNoEvent
 	}
 	n := rental.Notice{ID: event.ID, Type: string(event.Type), Live: event.Livemode}
-	n.Kind, n.Object = classify(event)
+	var status string
+	if n.Kind, n.Object, status = classify(event); n.Kind == rental.AboutDispute && status != "" {
+		n.Type += " " + status
+	}
 	return n, nil
 }
 
@@ -50,16 +53,17 @@ func (p *Processor) Read(header http.Header, body []byte) (rental.Notice, error)
 type subject struct {
 	ID     string          `json:"id"`
 	Intent json.RawMessage `json:"payment_intent"` // of a charge or dispute: an id, or the payment
+	Status string          `json:"status"`
 }
 
-// classify returns the kind of an event and the id of its object; AboutOther if the event cannot be
-// read (https://docs.stripe.com/api/events/types).
-func classify(event api.Event) (rental.NoticeKind, string) {
+// classify returns the kind of an event, and the id and status of its object; AboutOther if the
+// event cannot be read (https://docs.stripe.com/api/events/types).
+func classify(event api.Event) (kind rental.NoticeKind, object, status string) {
 	var s subject
 	if json.Unmarshal(event.Data.Raw, &s) != nil {
-		return rental.AboutOther, ""
+		return rental.AboutOther, "", ""
 	}
-	kind, object := rental.AboutOther, s.ID
+	kind, object = rental.AboutOther, s.ID
 	switch name := string(event.Type); {
 	case strings.HasPrefix(name, "payment_intent."):
 		kind = rental.AboutIntent
@@ -75,7 +79,7 @@ func classify(event api.Event) (rental.NoticeKind, string) {
 	if object == "" {
 		kind = rental.AboutOther
 	}
-	return kind, object
+	return kind, object, s.Status
 }
 
 func intentID(raw json.RawMessage) string {

@@ -57,6 +57,8 @@ func TestRead_NamesTheChangedObject(t *testing.T) {
 		{"charge.refund.updated", `{"id":"re_1"}`, rental.AboutRefund, "re_1"},
 		{"charge.dispute.created", `{"id":"dp_1","charge":"ch_1","payment_intent":"pi_1"}`, rental.AboutDispute, "pi_1"},
 		{"charge.dispute.closed", `{"id":"dp_1","charge":"ch_1","payment_intent":null}`, rental.AboutOther, ""},
+		{"charge.dispute.closed lost", `{"id":"dp_1","payment_intent":"pi_1","status":"lost"}`, rental.AboutDispute, "pi_1"},
+		{"payment_intent.succeeded", `{"id":"pi_1","status":"succeeded"}`, rental.AboutIntent, "pi_1"},
 		{"refund.created", `{"id":"re_1"}`, rental.AboutRefund, "re_1"},
 		{"refund.failed", `{"id":"re_1"}`, rental.AboutRefund, "re_1"},
 		{"payment_method.detached", `{"id":"pm_1"}`, rental.AboutCard, "pm_1"},
@@ -69,7 +71,8 @@ func TestRead_NamesTheChangedObject(t *testing.T) {
 		{"payment_intent.succeeded", `{"object":"payment_intent"}`, rental.AboutOther, ""},
 		{"payment_intent.succeeded", `{"id":7}`, rental.AboutOther, ""},
 	} {
-		body := event(c.name, c.object)
+		name, _, _ := strings.Cut(c.name, " ")
+		body := event(name, c.object)
 		n, err := p.Read(signed(sandbox.Sign(hushed, time.Now(), body)), body)
 		want := rental.Notice{ID: "evt_1", Type: c.name, Object: c.about, Kind: c.kind, Live: true}
 		if err != nil || n != want {
