@@ -38,14 +38,14 @@ func TestCharges_HaveTheirBookingAndVehicle(t *testing.T) {
 func TestCharges_AreFiltered(t *testing.T) {
 	a := newBookingAPI(t)
 	a.get(charges+"?state=declined,failed&booking_id=42&client=client-1&agency_id=1"+
-		"&from=2026-01-02T09:00:00Z&to=2026-01-03T00:00:00Z&limit=7").wants(200, "")
+		"&from=2026-01-02T09:00:00Z&to=2026-01-03T00:00:00Z&by=paid_at&limit=7").wants(200, "")
 	want := rental.ChargeQuery{
-		Agency: 1, Booking: 42, Client: "client-1", States: []rental.ChargeState{rental.Declined, rental.Failed}, Limit: 8,
+		Agency: 1, Booking: 42, Client: "client-1", States: []rental.ChargeState{rental.Declined, rental.Failed}, Limit: 8, ByPaid: true,
 		From: time.Date(2026, 1, 2, 9, 0, 0, 0, time.UTC), To: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
 	}
 	same(t, a.bookings.askedCharges, want, "query")
 	for query, field := range map[string]string{"state=gone": "state", "booking_id=0": "booking_id", "from=yesterday": "from",
-		"cursor=x": "cursor", "state=": "state"} {
+		"cursor=x": "cursor", "state=": "state", "by=id": "by"} {
 		a.get(charges + "?" + query).invalid(field)
 	}
 }

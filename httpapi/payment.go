@@ -126,7 +126,7 @@ func (b bookings) charges(c *request.Call) error {
 	p := c.Page(chargeList)
 	query := rental.ChargeQuery{
 		Agency: c.QueryAgency(), Booking: rental.BookingID(c.QueryInteger("booking_id")), Client: c.QueryParam("client"),
-		From: c.QueryTime("from"), To: c.QueryTime("to"),
+		From: c.QueryTime("from"), To: c.QueryTime("to"), ByPaid: c.QueryParam("by") == "paid_at",
 	}
 	query.Limit, query.Before = p.QueryByID()
 	if states := c.QueryParam("state"); states != "" {

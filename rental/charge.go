@@ -378,7 +378,8 @@ type ChargeQuery struct {
 	Booking  BookingID
 	Client   string // subject of the token
 	States   []ChargeState
-	From, To time.Time // of their creation; inclusive, exclusive
+	From, To time.Time // of their creation, or payment; inclusive, exclusive
+	ByPaid   bool      // From and To are of the payment, capture or refund
 	Before   ChargeID  // last charge of the previous page
 	Limit    int
 }

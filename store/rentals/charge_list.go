@@ -46,11 +46,12 @@ func (p Bookings) FindCharges(ctx context.Context, q rental.ChargeQuery) ([]rent
 			and ($2::bigint = 0 or c.booking_id = $2)
 			and ($8::text = '' or cl.subject = $8 and ($1 = 0 or cl.agency_id = $1)) -- the key of clients begins with the agency
 			and (cardinality($3::text[]) = 0 or c.state = any ($3))
-			and ($4::timestamptz is null or c.created_at >= $4)
-			and ($5::timestamptz is null or c.created_at < $5)
+			and ($4::timestamptz is null or case when $9 then c.paid_at else c.created_at end >= $4)
+			and ($5::timestamptz is null or case when $9 then c.paid_at else c.created_at end < $5)
 			and ($6::uuid = '`+uuid.Nil.String()+`' or c.id < $6)
 		order by c.id desc
 		limit nullif($7::bigint, 0)`,
-		q.Agency, q.Booking, pq.Array(states), pg.Timestamp(q.From), pg.Timestamp(q.To), q.Before, q.Limit, q.Client)
+		q.Agency, q.Booking, pq.Array(states), pg.Timestamp(q.From), pg.Timestamp(q.To), q.Before, q.Limit, q.Client,
+		q.ByPaid)
 	return found, unavailable.Wrap("read charges", err)
 }

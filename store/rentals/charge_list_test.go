@@ -28,6 +28,7 @@ func TestFindCharges_FiltersAndNamesTheActor(t *testing.T) {
 	w.amend(rental.BookingEnd, first.ID, noon.Add(3*time.Hour), finishAt(noon.Add(3*time.Hour)))
 	w.amend(rental.BookingStart, second.ID, noon.Add(4*time.Hour), beginAt(noon.Add(4*time.Hour)))
 
+	w.exec(`update charges set paid_at = created_at - interval '4 hours' where booking_id = $1 and kind = 'start'`, second.ID)
 	find := func(q rental.ChargeQuery) []rental.BookedCharge {
 		t.Helper()
 		found, err := w.there.FindCharges(t.Context(), q)
@@ -60,6 +61,7 @@ func TestFindCharges_FiltersAndNamesTheActor(t *testing.T) {
 		"another agency": {rental.ChargeQuery{Agency: 2}, 0},
 		"from":           {rental.ChargeQuery{From: noon.Add(4 * time.Hour)}, 2},
 		"to":             {rental.ChargeQuery{To: noon.Add(time.Minute)}, 3},
+		"paid from":      {rental.ChargeQuery{From: noon, To: noon.Add(time.Hour), ByPaid: true}, 1},
 		"first page":     {rental.ChargeQuery{Limit: 2}, 2},
 		"next page":      {rental.ChargeQuery{Limit: 4, Before: all[1].ID}, 3},
 		"client":         {rental.ChargeQuery{Client: "anna", Agency: 1}, 5},
