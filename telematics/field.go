@@ -73,6 +73,12 @@ var Sections = []string{"location", "telemetry", "diagnostics", "connectivity", 
 
 func (f Field) String() string { return fields[f].name }
 
+// Name returns the last part of the text.
+func (f Field) Name() string {
+	text := f.String()
+	return text[strings.LastIndexByte(text, '.')+1:]
+}
+
 // MarshalText makes JSON of the field its text. It does not fail.
 func (f Field) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 

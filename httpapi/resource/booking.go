@@ -41,7 +41,7 @@ type BookingVehicle struct {
 type BookedVehicle struct {
 	ID            int64    `json:"id"`
 	Plate         string   `json:"plate_number"`
-	Location      Location `json:"location"`
+	Location      Section  `json:"location"`
 	IsLocked      *bool    `json:"is_locked"`
 	EnergyPercent *float64 `json:"energy_percent"` // null: never reported
 	RangeKm       *float64 `json:"range_km"`       // likewise
@@ -50,15 +50,11 @@ type BookedVehicle struct {
 // NewBookedVehicle returns a vehicle as the client who has booked it sees it. address is that of
 // its position; nil: unknown.
 func NewBookedVehicle(t telematics.Twin, address *string) BookedVehicle {
-	m := NewMarker(t, address, time.Time{})
-	body := BookedVehicle{
-		ID: int64(t.ID), Plate: t.Plate, Location: m.Location, IsLocked: m.Telemetry.IsLocked,
-		EnergyPercent: m.Telemetry.FuelLevelPercent, RangeKm: m.Telemetry.RemainingRangeKm,
+	known := t.Snapshot.For(t.Powertrain)
+	return BookedVehicle{
+		ID: int64(t.ID), Plate: t.Plate, Location: newLocation(known, address), IsLocked: known.Flag(telematics.IsLocked),
+		EnergyPercent: known.Number(energyOf(t.Powertrain)), RangeKm: known.Number(telematics.RangeKm),
 	}
-	if t.Powertrain == telematics.Electric {
-		body.EnergyPercent = m.Telemetry.BatteryLevelPercent
-	}
-	return body
 }
 
 type BookingStation struct {

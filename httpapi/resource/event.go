@@ -2,32 +2,33 @@ package resource
 
 import (
 	"maps"
-	"strings"
-	"time"
 
 	"motorpool/alerts"
 	"motorpool/telematics"
 )
 
+// about begins the data of an event of a vehicle.
+type about struct {
+	VehicleID int64  `json:"vehicle_id"`
+	At        string `json:"at"`
+}
+
 // CommandEvent is the data of a command event.
 type CommandEvent struct {
-	VehicleID int64    `json:"vehicle_id"`
-	At        string   `json:"at"`
-	Command   *Command `json:"command"`
+	about
+	Command *Command `json:"command"`
 }
 
 // PresenceEvent is the data of a presence event.
 type PresenceEvent struct {
-	VehicleID    int64        `json:"vehicle_id"`
-	At           string       `json:"at"`
+	about
 	Connectivity UnitPresence `json:"connectivity"`
 }
 
 // AlarmEvent is the data of an alarm event.
 type AlarmEvent struct {
-	VehicleID int64  `json:"vehicle_id"`
-	At        string `json:"at"`
-	Alarm     Alarm  `json:"alarm"`
+	about
+	Alarm Alarm `json:"alarm"`
 }
 
 // AlertEvent is the data of an alert event.
@@ -46,23 +47,18 @@ type HaltEvent struct {
 	Halt      NamedHalt `json:"halt"`
 }
 
-// RentalEvent is the data of a rental event.
-type RentalEvent struct {
-	VehicleID  int64            `json:"vehicle_id"`
-	At         string           `json:"at"`
-	BookingID  int64            `json:"booking_id"`
-	Reference  string           `json:"reference"`
-	Status     string           `json:"status"`
-	Transition TransitionChange `json:"transition"`
-}
-
 // BookingEvent is the data of a booking event.
 type BookingEvent struct {
-	VehicleID int64  `json:"vehicle_id"`
-	At        string `json:"at"`
+	about
 	BookingID int64  `json:"booking_id"`
 	Reference string `json:"reference"`
 	Status    string `json:"status"`
+}
+
+// RentalEvent is the data of a rental event.
+type RentalEvent struct {
+	BookingEvent
+	Transition TransitionChange `json:"transition"`
 }
 
 // TransitionChange is what an event says of a transition.
@@ -82,36 +78,29 @@ type Alarm struct {
 
 // NewEvent returns the data of an event, and nil for a reset. See stream.Config.
 func NewEvent(e telematics.Event) any {
+	of := about{int64(e.Vehicle), Timestamp(e.At)}
 	switch e.Kind {
 	case telematics.CommandEvent:
-		return CommandEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Command: NewCommand(e.Command)}
+		return CommandEvent{of, NewCommand(e.Command)}
 	case telematics.PresenceEvent:
-		return PresenceEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Connectivity: UnitPresence{
-			Status: e.Change.Presence, LastSeen: TimestampOrNull(e.Change.LastSeen),
-		}}
+		return PresenceEvent{of, UnitPresence{Status: e.Change.Presence, LastSeen: TimestampOrNull(e.Change.LastSeen)}}
 	case telematics.AlarmEvent:
-		return AlarmEvent{VehicleID: int64(e.Vehicle), At: Timestamp(e.At), Alarm: Alarm{Kind: e.Alarm.Kind, Text: OrNull(e.Alarm.Text)}}
+		return AlarmEvent{of, Alarm{Kind: e.Alarm.Kind, Text: OrNull(e.Alarm.Text)}}
 	case telematics.AlertEvent:
 		alert, change := alerts.FromEvent(e)
-		return AlertEvent{VehicleID: OrNull(int64(e.Vehicle)), At: Timestamp(e.At), Change: change, Alert: newAlertState(alert)}
+		return AlertEvent{VehicleID: OrNull(of.VehicleID), At: of.At, Change: change, Alert: newAlertState(alert)}
 	case telematics.HaltEvent:
-		return HaltEvent{At: Timestamp(e.At), InForce: e.Halt.InForce, Halt: NewNamedHalt(e.Halt.Halt)}
+		return HaltEvent{At: of.At, InForce: e.Halt.InForce, Halt: NewNamedHalt(e.Halt.Halt)}
+	case telematics.BookingEvent:
+		return newBookingEvent(of, e.Rental)
 	case telematics.RentalEvent:
 		r := e.Rental
-		return RentalEvent{
-			VehicleID: int64(e.Vehicle), At: Timestamp(e.At), BookingID: r.Booking, Reference: r.Reference, Status: r.Status,
-			Transition: TransitionChange{
-				ID: r.Transition, Kind: r.Kind, State: r.State, Step: r.Step, Code: OrNull(r.Code), NeedsStaff: r.NeedsStaff,
-			},
-		}
-	case telematics.BookingEvent:
-		r := e.Rental
-		return BookingEvent{
-			VehicleID: int64(e.Vehicle), At: Timestamp(e.At), BookingID: r.Booking, Reference: r.Reference, Status: r.Status,
-		}
+		return RentalEvent{newBookingEvent(of, r), TransitionChange{
+			ID: r.Transition, Kind: r.Kind, State: r.State, Step: r.Step, Code: OrNull(r.Code), NeedsStaff: r.NeedsStaff,
+		}}
 	case telematics.StatusEvent:
 		body := newChanged(e.Change.Fields)
-		body["vehicle_id"], body["at"] = int64(e.Vehicle), Timestamp(e.At)
+		body["vehicle_id"], body["at"] = of.VehicleID, of.At
 		if len(e.Change.Large) > 0 {
 			body["too_large"] = e.Change.Large
 		}
@@ -121,9 +110,13 @@ func NewEvent(e telematics.Event) any {
 	}
 }
 
+func newBookingEvent(of about, r *telematics.RentalChange) BookingEvent {
+	return BookingEvent{about: of, BookingID: r.Booking, Reference: r.Reference, Status: r.Status}
+}
+
 // newChanged returns those parts of a vehicle status whose values are new.
-func newChanged(fields telematics.Snapshot) map[string]any {
-	body := map[string]any{}
+func newChanged(fields telematics.Snapshot) Section {
+	body := Section{}
 	if fields.Has(telematics.OEMData) { // first: raw values may replace members
 		own, _ := fields.Of(telematics.OEMData).Value.(map[string]any)
 		maps.Copy(group(body, telematics.OEMData.String()), own)
@@ -132,32 +125,10 @@ func newChanged(fields telematics.Snapshot) map[string]any {
 		switch field {
 		case telematics.OEMData:
 		case telematics.RSRP:
-			group(body, "connectivity")["signal_quality"] = telematics.SignalQuality(fields.Number(telematics.RSRP))
+			body.put(nameInStatus(field), telematics.SignalQuality(fields.Number(field)))
 		default:
-			path := strings.Split(field.String(), ".")
-			last := len(path) - 1
-			group(body, path[:last]...)[path[last]] = jsonValue(reading.Value)
+			body.put(field.String(), reading.Value)
 		}
 	}
 	return body
-}
-
-// group returns the object at a path, and creates it if there is none.
-func group(body map[string]any, path ...string) map[string]any {
-	for _, name := range path {
-		inner, ok := body[name].(map[string]any)
-		if !ok {
-			inner = map[string]any{}
-			body[name] = inner
-		}
-		body = inner
-	}
-	return body
-}
-
-func jsonValue(value any) any {
-	if at, ok := value.(time.Time); ok {
-		return Timestamp(at)
-	}
-	return value
 }

@@ -1,77 +1,27 @@
 package resource
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"motorpool/telematics"
 )
 
-// Status is the vehicle status of the interface, section 2.2. Unknown values are null; groups
-// are always objects.
+// Status is the vehicle status of the interface, section 2.2.
 type Status struct {
 	VehicleID    int64                    `json:"vehicle_id"`
 	Status       telematics.VehicleStatus `json:"status"`
-	Location     Location                 `json:"location"`
-	Telemetry    Telemetry                `json:"telemetry"`
-	Diagnostics  Diagnostics              `json:"diagnostics"`
+	Location     Section                  `json:"location"`
+	Telemetry    Section                  `json:"telemetry"`
+	Diagnostics  Section                  `json:"diagnostics"`
 	Connectivity Connectivity             `json:"connectivity"`
 	OEMData      map[string]any           `json:"oem_data"`
 }
 
-type Location struct {
-	Latitude  *float64 `json:"latitude"`
-	Longitude *float64 `json:"longitude"`
-	Heading   *float64 `json:"heading"`
-	Address   *string  `json:"address"`
-	Timestamp *string  `json:"timestamp"`
-}
-
-type Telemetry struct {
-	SpeedKmh            *float64  `json:"speed_kmh"`
-	MileageKm           *float64  `json:"mileage_km"`
-	Ignition            *string   `json:"ignition"`
-	Gear                *string   `json:"gear"`
-	ParkingBrake        *string   `json:"parking_brake"`
-	FuelLevelPercent    *float64  `json:"fuel_level_percent"`
-	BatteryLevelPercent *float64  `json:"battery_level_percent"`
-	RemainingRangeKm    *float64  `json:"remaining_range_km"`
-	ChargingStatus      *string   `json:"charging_status"`
-	OnboardVoltageV     *float64  `json:"onboard_voltage_v"`
-	IsLocked            *bool     `json:"is_locked"`
-	IsEngineRunning     *bool     `json:"is_engine_running"`
-	Doors               Doors     `json:"doors"`
-	Windows             Windows   `json:"windows"`
-	Sunroof             *string   `json:"sunroof"`
-	Seatbelts           Seatbelts `json:"seatbelts"`
-	KeyStatus           *string   `json:"key_status"`
-}
-
-type Doors struct {
-	FrontLeft  *string `json:"front_left"`
-	FrontRight *string `json:"front_right"`
-	RearLeft   *string `json:"rear_left"`
-	RearRight  *string `json:"rear_right"`
-	Trunk      *string `json:"trunk"`
-}
-
-type Windows struct {
-	FrontLeft  *string `json:"front_left"`
-	FrontRight *string `json:"front_right"`
-	RearLeft   *string `json:"rear_left"`
-	RearRight  *string `json:"rear_right"`
-}
-
-type Seatbelts struct {
-	Driver    *string `json:"driver"`
-	Passenger *string `json:"passenger"`
-}
-
-type Diagnostics struct {
-	DTCs           []string `json:"dtcs"` // null: never reported; empty: none
-	ServiceDueInKm *float64 `json:"service_due_in_km"`
-	OilLifePercent *float64 `json:"oil_life_percent"`
-	WarningLamps   []string `json:"warning_lamps"` // null: never reported; empty: none
-}
+// Section is a section of the vehicle status: the values of its fields by their names (see
+// telematics.Field), those of a group in an object; null: unknown.
+type Section map[string]any
 
 type Connectivity struct {
 	Status          telematics.PresenceStatus `json:"status"`
@@ -88,17 +38,20 @@ type StatusMeta struct {
 	Stored   bool               `json:"state_stored"`
 }
 
+// statusFields are the fields of telemetry and diagnostics.
+var statusFields = slices.DeleteFunc(slices.Clone(telematics.Fields), func(f telematics.Field) bool {
+	return f.IsRaw() || f.Section() != "telemetry" && f.Section() != "diagnostics"
+})
+
+var locationFields = []telematics.Field{telematics.Latitude, telematics.Longitude, telematics.Heading, telematics.LocatedAt}
+
 // NewStatus returns the status of a vehicle. address is that of its position; nil: unknown.
 func NewStatus(t telematics.Twin, address *string, now time.Time) Status {
 	known := t.Snapshot.For(t.Powertrain)
+	values := newSections(known, statusFields)
 	return Status{
 		VehicleID: int64(t.ID), Status: t.Status,
-		Location:  newLocation(known, address),
-		Telemetry: newTelemetry(known),
-		Diagnostics: Diagnostics{
-			DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps),
-			ServiceDueInKm: known.Number(telematics.ServiceDueKm), OilLifePercent: known.Number(telematics.OilLife),
-		},
+		Location: newLocation(known, address), Telemetry: group(values, "telemetry"), Diagnostics: group(values, "diagnostics"),
 		Connectivity: Connectivity{
 			Status: t.Contact.At(now), LastSeen: TimestampOrNull(t.Contact.LastSeen),
 			SignalQuality:   telematics.SignalQuality(known.Number(telematics.RSRP)),
@@ -108,38 +61,42 @@ func NewStatus(t telematics.Twin, address *string, now time.Time) Status {
 	}
 }
 
-func newLocation(known telematics.Snapshot, address *string) Location {
-	body := Location{
-		Latitude: known.Number(telematics.Latitude), Longitude: known.Number(telematics.Longitude),
-		Heading: known.Number(telematics.Heading), Address: address,
+// newSections returns the values of some fields in their sections.
+func newSections(known telematics.Snapshot, fields []telematics.Field) Section {
+	sections := Section{}
+	for _, f := range fields {
+		sections.put(f.String(), known.Of(f).Value)
 	}
-	if at := known.Time(telematics.LocatedAt); at != nil {
-		body.Timestamp = TimestampOrNull(*at)
-	}
-	return body
+	return sections
 }
 
-func newTelemetry(known telematics.Snapshot) Telemetry {
-	return Telemetry{
-		SpeedKmh: known.Number(telematics.SpeedKmh), MileageKm: known.Number(telematics.MileageKm),
-		Ignition: known.Text(telematics.Ignition), Gear: known.Text(telematics.Gear), ParkingBrake: known.Text(telematics.ParkBrake),
-		FuelLevelPercent: known.Number(telematics.FuelLevel), BatteryLevelPercent: known.Number(telematics.Battery),
-		RemainingRangeKm: known.Number(telematics.RangeKm), ChargingStatus: known.Text(telematics.Charging),
-		OnboardVoltageV: known.Number(telematics.OnboardV),
-		IsLocked:        known.Flag(telematics.IsLocked), IsEngineRunning: known.Flag(telematics.EngineRuns),
-		Doors: Doors{
-			FrontLeft: known.Text(telematics.DoorFrontLeft), FrontRight: known.Text(telematics.DoorFrontRight),
-			RearLeft: known.Text(telematics.DoorRearLeft), RearRight: known.Text(telematics.DoorRearRight),
-			Trunk: known.Text(telematics.DoorTrunk),
-		},
-		Windows: Windows{
-			FrontLeft: known.Text(telematics.WindowFrontLeft), FrontRight: known.Text(telematics.WindowFrontRight),
-			RearLeft: known.Text(telematics.WindowRearLeft), RearRight: known.Text(telematics.WindowRearRight),
-		},
-		Sunroof:   known.Text(telematics.Sunroof),
-		Seatbelts: Seatbelts{Driver: known.Text(telematics.SeatbeltDriver), Passenger: known.Text(telematics.SeatbeltPassenger)},
-		KeyStatus: known.Text(telematics.KeyStatus),
+// put sets the value at a path.
+func (s Section) put(path string, value any) {
+	names := strings.Split(path, ".")
+	last := len(names) - 1
+	if at, ok := value.(time.Time); ok {
+		value = Timestamp(at)
 	}
+	group(s, names[:last]...)[names[last]] = value
+}
+
+// group returns the object at a path, and creates it if there is none.
+func group(in Section, path ...string) Section {
+	for _, name := range path {
+		inner, ok := in[name].(Section)
+		if !ok {
+			inner = Section{}
+			in[name] = inner
+		}
+		in = inner
+	}
+	return in
+}
+
+func newLocation(known telematics.Snapshot, address *string) Section {
+	location := group(newSections(known, locationFields), "location")
+	location["address"] = address
+	return location
 }
 
 // firmware returns the newer version of those in the unit's reports and in its presence.

@@ -75,15 +75,21 @@ type Capabilities struct {
 // Marker is a vehicle with the state that a map needs, under the names of the vehicle status.
 type Marker struct {
 	Record
-	Connectivity UnitPresence      `json:"connectivity"`
-	Location     Location          `json:"location"`
-	Telemetry    MarkerTelemetry   `json:"telemetry"`
-	Diagnostics  MarkerDiagnostics `json:"diagnostics"`
-	Capabilities MarkerCommands    `json:"capabilities"`
-	ReportedAt   MarkerTimes       `json:"reported_at"`
-	LockedAt     *string           `json:"locked_at"`
-	EnergyAt     *string           `json:"energy_at"`
-	Stored       bool              `json:"state_stored"`
+	Connectivity UnitPresence       `json:"connectivity"`
+	Location     Section            `json:"location"`
+	Telemetry    Section            `json:"telemetry"`
+	Diagnostics  Section            `json:"diagnostics"`
+	Capabilities MarkerCommands     `json:"capabilities"`
+	ReportedAt   map[string]*string `json:"reported_at"` // of markerFields, by name; null: never reported
+	LockedAt     *string            `json:"locked_at"`
+	EnergyAt     *string            `json:"energy_at"`
+	Stored       bool               `json:"state_stored"`
+}
+
+// markerFields are the fields of telemetry and diagnostics that a marker has.
+var markerFields = []telematics.Field{
+	telematics.SpeedKmh, telematics.Ignition, telematics.IsLocked, telematics.FuelLevel, telematics.Battery, telematics.RangeKm,
+	telematics.Charging, telematics.DTCs, telematics.WarningLamps,
 }
 
 // MarkerCommands are the control actions of the vehicle, as its Capabilities have them.
@@ -95,45 +101,6 @@ type MarkerCommands struct {
 type UnitPresence struct {
 	Status   telematics.PresenceStatus `json:"status"`
 	LastSeen *string                   `json:"last_seen"`
-}
-
-type MarkerTelemetry struct {
-	SpeedKmh            *float64 `json:"speed_kmh"`
-	Ignition            *string  `json:"ignition"`
-	IsLocked            *bool    `json:"is_locked"`
-	FuelLevelPercent    *float64 `json:"fuel_level_percent"`
-	BatteryLevelPercent *float64 `json:"battery_level_percent"`
-	RemainingRangeKm    *float64 `json:"remaining_range_km"`
-	ChargingStatus      *string  `json:"charging_status"`
-}
-
-type MarkerDiagnostics struct {
-	DTCs         []string `json:"dtcs"`          // null: never reported; empty: none
-	WarningLamps []string `json:"warning_lamps"` // null: never reported; empty: none
-}
-
-// MarkerTimes are the vehicle's times of the values of a marker, under their names; null: never
-// reported. That of the position is its timestamp.
-type MarkerTimes struct {
-	SpeedKmh            *string `json:"speed_kmh"`
-	Ignition            *string `json:"ignition"`
-	IsLocked            *string `json:"is_locked"`
-	FuelLevelPercent    *string `json:"fuel_level_percent"`
-	BatteryLevelPercent *string `json:"battery_level_percent"`
-	RemainingRangeKm    *string `json:"remaining_range_km"`
-	ChargingStatus      *string `json:"charging_status"`
-	DTCs                *string `json:"dtcs"`
-	WarningLamps        *string `json:"warning_lamps"`
-}
-
-func newMarkerTimes(known telematics.Snapshot) MarkerTimes {
-	at := func(f telematics.Field) *string { return TimestampOrNull(known.Of(f).At) }
-	return MarkerTimes{
-		SpeedKmh: at(telematics.SpeedKmh), Ignition: at(telematics.Ignition), IsLocked: at(telematics.IsLocked),
-		FuelLevelPercent: at(telematics.FuelLevel), BatteryLevelPercent: at(telematics.Battery),
-		RemainingRangeKm: at(telematics.RangeKm), ChargingStatus: at(telematics.Charging),
-		DTCs: at(telematics.DTCs), WarningLamps: at(telematics.WarningLamps),
-	}
 }
 
 func newRecord(v telematics.Vehicle) Record {
@@ -214,33 +181,36 @@ func NewVehicle(t telematics.Twin, rate *rental.Rate, c rental.Currency) Vehicle
 // NewMarker returns a vehicle with its state. address is that of its position; nil: unknown.
 func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 	known := t.Snapshot.For(t.Powertrain)
-	energy := telematics.FuelLevel
-	if t.Powertrain == telematics.Electric {
-		energy = telematics.Battery
+	values, times := newSections(known, markerFields), map[string]*string{}
+	for _, f := range markerFields {
+		times[f.Name()] = TimestampOrNull(known.Of(f).At)
 	}
 	valueTime := func(f telematics.Field) *string {
 		if known.Of(f).Value == nil {
 			return nil
 		}
-		return TimestampOrNull(known.Of(f).At)
+		return times[f.Name()]
 	}
 	return Marker{
 		Record:       newRecord(t.Vehicle),
 		Connectivity: UnitPresence{Status: t.Contact.At(now), LastSeen: TimestampOrNull(t.Contact.LastSeen)},
 		Location:     newLocation(known, address),
-		Telemetry: MarkerTelemetry{
-			SpeedKmh: known.Number(telematics.SpeedKmh), Ignition: known.Text(telematics.Ignition),
-			IsLocked: known.Flag(telematics.IsLocked), FuelLevelPercent: known.Number(telematics.FuelLevel),
-			BatteryLevelPercent: known.Number(telematics.Battery), RemainingRangeKm: known.Number(telematics.RangeKm),
-			ChargingStatus: known.Text(telematics.Charging),
-		},
+		Telemetry:    group(values, "telemetry"),
+		Diagnostics:  group(values, "diagnostics"),
 		Capabilities: MarkerCommands{controls(t)},
 		Stored:       !t.Unstored,
-		ReportedAt:   newMarkerTimes(known),
+		ReportedAt:   times,
 		LockedAt:     valueTime(telematics.IsLocked),
-		EnergyAt:     valueTime(energy),
-		Diagnostics:  MarkerDiagnostics{DTCs: known.Texts(telematics.DTCs), WarningLamps: known.Texts(telematics.WarningLamps)},
+		EnergyAt:     valueTime(energyOf(t.Powertrain)),
 	}
+}
+
+// energyOf returns the field of how much energy a vehicle has.
+func energyOf(p telematics.Powertrain) telematics.Field {
+	if p == telematics.Electric {
+		return telematics.Battery
+	}
+	return telematics.FuelLevel
 }
 
 // controls lists the control actions of the vehicle, in the order of the interface; none without a
