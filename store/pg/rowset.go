@@ -38,6 +38,15 @@ func (g RowSet) Many() string {
 		strings.Join(names, ", ") + `, place))`
 }
 
+// Columns are columns of a table that a statement writes. Rows for them, as [JSONRecords], are read
+// with their types by json_populate_recordset(null::table, $1).
+type Columns []string
+
+func (c Columns) String() string { return strings.Join(c, ", ") }
+
+// Of returns the columns of a table with a name, such as excluded.
+func (c Columns) Of(table string) string { return table + "." + strings.Join(c, ", "+table+".") }
+
 // Parameters returns the parameters for One or Many: the values of a single row, or an array for
 // each column. It replaces invalid UTF-8, in rows, too: Postgres would refuse the whole statement.
 func Parameters(rows [][]any) []any {

@@ -200,16 +200,15 @@ func insertCharges(ctx context.Context, tx *sqlx.Tx, by telematics.Actor, of ren
 		}
 	}
 	_, err := tx.ExecContext(ctx, `
-		insert into charges (id, payment_key, booking_id, kind, number, state, currency, amount, settled, goal, refunds_charge_id, added_ms,
-		fee, reason,
-			next_attempt_at, paid_at, created_at, requested_by)
-		select * from json_to_recordset($1) as c (
-			id uuid, payment_key uuid, booking_id bigint, kind text, number integer, state text, currency text, amount bigint,
-			settled bigint, goal text,
-			refunds_charge_id uuid, added_ms bigint, fee text, reason text, next_attempt_at timestamptz, paid_at timestamptz,
-			created_at timestamptz, requested_by text)`,
+		insert into charges (`+newCharges.String()+`) select `+newCharges.String()+` from json_populate_recordset(null::charges, $1)`,
 		pg.JSONRecords(rows))
 	return err
+}
+
+// newCharges are the columns of charges that have no default.
+var newCharges = pg.Columns{
+	"id", "payment_key", "booking_id", "kind", "number", "state", "currency", "amount", "settled", "goal", "refunds_charge_id", "added_ms",
+	"fee", "reason", "next_attempt_at", "paid_at", "created_at", "requested_by",
 }
 
 // amendCharges sets another goal for charges, and makes them due. woken_at makes a worker that has

@@ -314,14 +314,19 @@ type agencyFileRow struct {
 	Code string              `json:"code"`
 	Name string              `json:"name"`
 
-	Currency      rental.Currency `json:"currency"`
-	Tax           rental.TaxRate  `json:"tax_ppm"`
-	CutoffMinutes int64           `json:"cutoff_minutes"`
-	BufferMinutes int64           `json:"buffer_minutes"`
-	GraceMinutes  int64           `json:"grace_minutes"`
-	WaitMinutes   int64           `json:"wait_minutes"`
-	FeeLimit      *rental.Minor   `json:"fee_limit"` // null: the default
-	BestEffort    bool            `json:"best_effort_unlock"`
+	Currency     rental.Currency `json:"currency"`
+	Tax          rental.TaxRate  `json:"tax_ppm"`
+	CancelCutoff string          `json:"cancel_cutoff"`
+	Buffer       string          `json:"buffer"`
+	UnlockGrace  string          `json:"unlock_grace"`
+	PaymentWait  string          `json:"payment_wait"`
+	FeeLimit     *rental.Minor   `json:"fee_limit"` // null: the default
+	BestEffort   bool            `json:"best_effort_unlock"`
+}
+
+// agencyColumns are those that a fleet file sets, without the key and the code.
+var agencyColumns = pg.Columns{
+	"name", "currency", "tax_ppm", "cancel_cutoff", "buffer", "unlock_grace", "payment_wait", "fee_limit", "best_effort_unlock",
 }
 
 // importAgencies sets codes, which are a key, only for agencies that have another code: a change
@@ -334,29 +339,16 @@ func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 		rows = append(rows, agencyFileRow{
 			ID: a.ID, Code: a.Code, Name: a.Name, Currency: cmp.Or(terms.Currency, rental.DefaultCurrency),
 			Tax: terms.Tax, FeeLimit: pg.Nullable(terms.FeeLimit), BestEffort: a.BestEffortUnlock,
-			CutoffMinutes: int64(terms.CancelCutoff / time.Minute), BufferMinutes: int64(terms.Buffer / time.Minute),
-			GraceMinutes: int64(terms.UnlockGrace / time.Minute), WaitMinutes: int64(terms.PaymentWait / time.Minute),
+			CancelCutoff: minutes(terms.CancelCutoff), Buffer: minutes(terms.Buffer),
+			UnlockGrace: minutes(terms.UnlockGrace), PaymentWait: minutes(terms.PaymentWait),
 		})
 	}
-	const fileRows = `
-		select id, code, name, currency, tax_ppm, make_interval(mins => cutoff_minutes) as cancel_cutoff,
-		make_interval(mins => buffer_minutes) as buffer,
-			make_interval(mins => grace_minutes) as unlock_grace, make_interval(mins => wait_minutes) as payment_wait, fee_limit,
-			best_effort_unlock
-		from json_to_recordset($1) as f (
-			id bigint, code text, name text, currency text, tax_ppm bigint, cutoff_minutes integer, buffer_minutes integer,
-			grace_minutes integer, wait_minutes integer, fee_limit bigint, best_effort_unlock boolean)`
 	added, err := upsert(ctx, tx, `
-		insert into agencies (id, code, name, currency, tax_ppm, cancel_cutoff, buffer, unlock_grace, payment_wait, fee_limit,
-		best_effort_unlock)
-		select * from (`+fileRows+`) f
+		insert into agencies (id, code, `+agencyColumns.String()+`)
+		select id, code, `+agencyColumns.String()+` from json_populate_recordset(null::agencies, $1) f
 		where not exists (select from agencies a where a.id = f.id and a.code = f.code)
 		order by id
-		on conflict (id) do update set code = excluded.code, name = excluded.name, currency = excluded.currency, tax_ppm = excluded.tax_ppm,
-			cancel_cutoff = excluded.cancel_cutoff, buffer = excluded.buffer, unlock_grace = excluded.unlock_grace,
-			payment_wait = excluded.payment_wait,
-			fee_limit = excluded.fee_limit, best_effort_unlock = excluded.best_effort_unlock`,
-		rows)
+		on conflict (id) do update set (code, `+agencyColumns.String()+`) = (excluded.code, `+agencyColumns.Of("excluded")+`)`, rows)
 	if refusal := pq.As(err); refusal != nil && refusal.Constraint == "agencies_code_unique" {
 		return 0, &telematics.Error{Code: telematics.IDTaken, Message: "Another agency has the code of one of these agencies.", Cause: err}
 	}
@@ -364,15 +356,9 @@ func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, erro
 		return 0, err
 	}
 	changed, err := upsert(ctx, tx, `
-		update agencies a
-		set name = f.name, currency = f.currency, tax_ppm = f.tax_ppm, cancel_cutoff = f.cancel_cutoff, buffer = f.buffer,
-			unlock_grace = f.unlock_grace, payment_wait = f.payment_wait, fee_limit = f.fee_limit, best_effort_unlock = f.best_effort_unlock
-		from (`+fileRows+`) f
-		where a.id = f.id and (a.name, a.currency, a.tax_ppm, a.cancel_cutoff, a.buffer, a.unlock_grace, a.payment_wait, a.fee_limit,
-		a.best_effort_unlock)
-			is distinct from (f.name, f.currency, f.tax_ppm, f.cancel_cutoff, f.buffer, f.unlock_grace, f.payment_wait, f.fee_limit,
-			f.best_effort_unlock)`,
-		rows)
+		update agencies a set (`+agencyColumns.String()+`) = (`+agencyColumns.Of("f")+`)
+		from json_populate_recordset(null::agencies, $1) f
+		where a.id = f.id and (`+agencyColumns.Of("a")+`) is distinct from (`+agencyColumns.Of("f")+`)`, rows)
 	return added + changed, err
 }
 
@@ -385,18 +371,14 @@ type stationFileRow struct {
 	Longitude float64              `json:"longitude"`
 }
 
+var stationColumns = pg.Columns{"agency_id", "name", "address", "latitude", "longitude"}
+
 func importStations(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	rows := pg.Map(file.Stations, func(s telematics.Station) stationFileRow { return stationFileRow(s) })
 	return upsert(ctx, tx, `
-		insert into stations (id, agency_id, name, address, latitude, longitude)
-		select * from json_to_recordset($1) as f (
-			id bigint, agency_id bigint, name text, address text, latitude double precision, longitude double precision)
-		where not exists (
-			select from stations s
-			where s.id = f.id
-			and (s.agency_id, s.name, s.address, s.latitude, s.longitude) = (f.agency_id, f.name, f.address, f.latitude, f.longitude))
+		insert into stations (id, `+stationColumns.String()+`)
+		select id, `+stationColumns.String()+` from json_populate_recordset(null::stations, $1) f
+		where not exists (select from stations s where s.id = f.id and (`+stationColumns.Of("s")+`) = (`+stationColumns.Of("f")+`))
 		order by id
-		on conflict (id) do update set agency_id = excluded.agency_id, name = excluded.name, address = excluded.address,
-			latitude = excluded.latitude, longitude = excluded.longitude`,
-		rows)
+		on conflict (id) do update set (`+stationColumns.String()+`) = (`+stationColumns.Of("excluded")+`)`, rows)
 }

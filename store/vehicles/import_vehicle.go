@@ -31,9 +31,9 @@ type vehicleFileRow struct {
 	Capabilities []telematics.Action      `json:"capabilities"`
 	HourlyRate   *rental.Minor            `json:"hourly_rate"` // null: not for rent
 	Deposit      rental.Minor             `json:"deposit"`
-	Reason       string                   `json:"reason"`
-	Until        *time.Time               `json:"until"`
-	By           string                   `json:"by"`
+	Reason       string                   `json:"maintenance_reason"`
+	Until        *time.Time               `json:"maintenance_until"`
+	By           string                   `json:"maintenance_by"`
 }
 
 // statusByBookings is the SQL of the status that follows from the bookings of a vehicle f; null: it
@@ -45,23 +45,26 @@ const statusByBookings = `
 			order by b.state = 'active' desc
 			limit 1`
 
+// vehicleColumns are those that a fleet file sets, without the key.
+var vehicleColumns = pg.Columns{
+	"agency_id", "status", "powertrain", "plate_number", "brand", "model", "year", "color", "category", "image", "features",
+	"capabilities", "hourly_rate", "deposit", "maintenance_reason", "maintenance_until",
+}
+
 // fileVehicles is the SQL of the vehicles of a file, with the status that follows from bookings.
 const fileVehicles = `
 	select id, agency_id,
-		case when f.status in ('maintenance', 'inactive') then f.status else coalesce((` + statusByBookings + `), f.status) end as status,
+		case when own in ('maintenance', 'inactive') then own else coalesce((` + statusByBookings + `), own) end as status,
 		powertrain, plate_number, brand, model, year, color, category, image,
 		coalesce(features, '{}') as features, coalesce(capabilities, '{}') as capabilities, hourly_rate, deposit,
-		case when f.status = 'maintenance' then reason else '' end as reason, case when f.status = 'maintenance' then until end as until,
-		case when f.status = 'maintenance' then by else '' end as by, case when f.status = 'maintenance' then now() end as since
-	from (
-		select id, agency_id, coalesce(nullif(status, ''), (select v.status from vehicles v where v.id = f.id), 'available') as status,
-		powertrain,
-			plate_number, brand, model, year, color, category, image, features, capabilities, hourly_rate, deposit, reason, until, by
-		from json_to_recordset($1) as f (
-		id bigint, agency_id bigint, status text, powertrain text, plate_number text, brand text, model text,
-		year integer, color text, category text, image text, features text[], capabilities text[], hourly_rate bigint, deposit bigint,
-		reason text, until timestamptz, by text)
-	) f`
+		case when own = 'maintenance' then maintenance_reason else '' end as maintenance_reason,
+		case when own = 'maintenance' then maintenance_until end as maintenance_until,
+		case when own = 'maintenance' then maintenance_by else '' end as maintenance_by,
+		case when own = 'maintenance' then now() end as maintenance_since
+	from json_populate_recordset(null::vehicles, $1) f
+		cross join lateral (
+			select coalesce(nullif(f.status, ''), (select v.status from vehicles v where v.id = f.id), 'available') as own
+		) said`
 
 // importVehicles locks the existing vehicles that differ from the file, so that no booking
 // changes the status of one between the read of its bookings and the commit.
@@ -84,10 +87,7 @@ func importVehicles(
 	var changed []telematics.VehicleID
 	err := tx.SelectContext(ctx, &changed, `
 		select f.id from (`+fileVehicles+`) f left join vehicles v on v.id = f.id
-		where v.id is null or (v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category, v.image,
-		v.features, v.capabilities, v.hourly_rate, v.deposit, v.maintenance_reason, v.maintenance_until)
-			is distinct from (f.agency_id, f.status, f.powertrain, f.plate_number, f.brand, f.model, f.year, f.color, f.category, f.image,
-			f.features, f.capabilities, f.hourly_rate, f.deposit, f.reason, f.until)`,
+		where v.id is null or (`+vehicleColumns.Of("v")+`) is distinct from (`+vehicleColumns.Of("f")+`)`,
 		pg.JSONRecords(rows))
 	if err != nil || len(changed) == 0 {
 		return 0, err
@@ -107,16 +107,10 @@ func importVehicles(
 		return 0, err
 	}
 	n, err := upsert(ctx, tx, `
-		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category,
-			image, features, capabilities, hourly_rate, deposit, maintenance_reason, maintenance_until, maintenance_by, maintenance_since)
-		select * from (`+fileVehicles+`) f
+		insert into vehicles (id, `+vehicleColumns.String()+`, maintenance_by, maintenance_since)
+		select id, `+vehicleColumns.String()+`, maintenance_by, maintenance_since from (`+fileVehicles+`) f
 		order by id
-		on conflict (id) do update set agency_id = excluded.agency_id, status = excluded.status,
-			powertrain = excluded.powertrain, plate_number = excluded.plate_number, brand = excluded.brand,
-			model = excluded.model, year = excluded.year, color = excluded.color, category = excluded.category,
-			image = excluded.image, features = excluded.features, capabilities = excluded.capabilities,
-			hourly_rate = excluded.hourly_rate, deposit = excluded.deposit,
-			maintenance_reason = excluded.maintenance_reason, maintenance_until = excluded.maintenance_until,
+		on conflict (id) do update set (`+vehicleColumns.String()+`) = (`+vehicleColumns.Of("excluded")+`),
 			maintenance_by = case when vehicles.status = excluded.status then vehicles.maintenance_by else excluded.maintenance_by end,
 			maintenance_since = case when vehicles.status = excluded.status then vehicles.maintenance_since
 				else excluded.maintenance_since end`,

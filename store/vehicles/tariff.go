@@ -271,9 +271,7 @@ func importTariffs(ctx context.Context, tx *sqlx.Tx, file FleetFile, by string) 
 	}
 	return upsert(ctx, tx, `
 		insert into tariffs (agency_id, category, version, currency, tariff, created_by)
-		select agency_id, category, version, currency, tariff, created_by
-		from json_to_recordset($1) as f (
-			agency_id bigint, category text, version integer, currency text, tariff jsonb, created_by text)`, rows)
+		select agency_id, category, version, currency, tariff, created_by from json_populate_recordset(null::tariffs, $1)`, rows)
 }
 
 // samePlan compares what plans cost.
@@ -323,7 +321,7 @@ func importRules(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) 
 	}
 	return upsert(ctx, tx, `
 		insert into rental_rules (agency_id, rules)
-		select * from json_to_recordset($1) as f (agency_id bigint, rules jsonb)
+		select agency_id, rules from json_populate_recordset(null::rental_rules, $1)
 		on conflict (agency_id) do update set rules = excluded.rules`, rows)
 }
 
