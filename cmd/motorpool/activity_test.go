@@ -18,25 +18,14 @@ func TestActivityExport_PrintsEntriesOfARange(t *testing.T) {
 			At: time.Now(), Actor: telematics.Actor{Subject: "eva", Role: telematics.Admin}, Action: telematics.StatusRead,
 		}))
 	}
-	export := func(args ...string) (string, error) {
+	export := func(args ...string) ran {
 		t.Helper()
-		return output(t, append([]string{"activity", "export", "--database-url", url}, args...)...)
+		return tool(t, append([]string{"activity", "export", "--database-url", url}, args...)...)
 	}
-	if printed, err := export("--from", "2020-01-01"); err != nil || strings.Count(printed, "\n") != 3 ||
-		strings.Count(printed, `"actor_subject":"eva"`) != 3 {
-		t.Errorf("export: %q, %v; want 3 entries", printed, err)
-	}
-	if printed, err := export("--to", "2020-01-01T00:00:00Z"); err != nil || printed != "" {
-		t.Errorf("export of a time without entries: %q, %v", printed, err)
-	}
-	if _, err := export("--from", "yesterday"); exitCode(err) != exitUsage {
-		t.Errorf("--from yesterday: %v, want a usage error", err)
-	}
-	if _, err := export("--from", "2026-11-02", "--to", "2026-11-01"); exitCode(err) != exitUsage {
-		t.Errorf("--from after --to: %v, want a usage error", err)
-	}
-	if err := run(t.Context(),
-		[]string{"activity", "export", "--database-url", "postgres://127.0.0.1:1/none"}); exitCode(err) != exitUnavailable {
-		t.Errorf("without a database: %v, want unavailable", err)
-	}
+	all := export("--from", "2020-01-01").succeeds()
+	all.must(len(strings.Split(all.printed, "\n")) == 3 && strings.Count(all.printed, `"actor_subject":"eva"`) == 3, "3 entries")
+	export("--to", "2020-01-01T00:00:00Z").printsOnly("")
+	export("--from", "yesterday").exits(exitUsage)
+	export("--from", "2026-11-02", "--to", "2026-11-01").exits(exitUsage)
+	tool(t, "activity", "export", "--database-url", "postgres://127.0.0.1:1/none").exits(exitUnavailable)
 }

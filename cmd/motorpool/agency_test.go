@@ -2,9 +2,7 @@ package main
 
 import (
 	"encoding/hex"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -146,33 +144,22 @@ func TestUntilWhen_AcceptsADurationADateOrATime(t *testing.T) {
 }
 
 func TestAgencyKey_UsesTheService(t *testing.T) {
-	var asked []string
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		asked = append(asked, strings.TrimSpace(r.Method+" "+r.RequestURI+" "+string(body)))
+	asked := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		key := `{"id":"ak_1","agency_id":2,"agency_code":"TWO","state":"active","retires_at":"2030-01-01T00:00:00Z",` +
 			`"created_at":"2026-01-02T10:00:00Z","secret":"0a0b"}`
 		if r.Method == http.MethodGet {
 			key = "[" + key + "]"
 		}
-		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":`+key+`}`)
-	}))
-	defer service.Close()
-	t.Setenv("MOTORPOOL_URL", service.URL)
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
+		says(http.StatusOK, done(key))(w, r)
+	})
 	tool(t, "agency", "key", "add", "2").printsOnly("AGENCY_KEY_ID=ak_1\nAGENCY_SECRET=0a0b").says("agency 2 (TWO)")
 	tool(t, "agency", "key", "list", "--agency", "2", "--output", "table").hasLine("ak_1", "active")
-	if printed, _, err := runTool(t, "agency", "key", "retire", "--agency", "2", "ak_1", "2030-01-01"); err != nil ||
-		!strings.HasPrefix(printed, "ak_1 of agency 2 is good until ") {
-		t.Errorf("retire: %q %v", printed, err)
-	}
+	tool(t, "agency", "key", "retire", "--agency", "2", "ak_1", "2030-01-01").prints("ak_1 of agency 2 is good until ")
 	tool(t, "agency", "key", "revoke", "--agency", "2", "ak_1").printsOnly("ak_1 of agency 2 is revoked, at every instance")
-	const keys = "/api/v1/admin/agencies/2/keys"
-	want := []string{
-		"POST " + keys, "GET " + keys, "POST " + keys + `/ak_1/retire {"until":"2030-01-01T00:00:00Z"}`,
-		"POST " + keys + "/ak_1/revoke",
-	}
-	assert.EqualSlices(t, asked, want, "requests")
+	assert.EqualSlices(t, *asked, []string{
+		"POST agencies/2/keys", "GET agencies/2/keys", `POST agencies/2/keys/ak_1/retire {"until":"2030-01-01T00:00:00Z"}`,
+		"POST agencies/2/keys/ak_1/revoke",
+	}, "requests")
 	for _, args := range [][]string{{"list"}, {"revoke", "ak_1"}, {"retire", "ak_1", "24h"}} {
 		tool(t, append([]string{"agency", "key"}, args...)...).exits(exitUsage).fails("--agency")
 	}

@@ -3,10 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,23 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 )
 
-// respondingWith returns the URL of a service that always returns the same response.
-func respondingWith(t *testing.T, status int, answer string) string {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, answer)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
 func TestExitCode_ByResponse(t *testing.T) {
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
 	failing := func(code, outcome string) string {
 		return fmt.Sprintf(`{"success":false,"message":"No.","error":{"code":%q,"outcome":%q}}`, code, outcome)
 	}
@@ -72,12 +59,11 @@ func TestExitCode_ByResponse(t *testing.T) {
 		"empty key of a bulk":      {200, ``, []string{"bulk", "lock", "42", "--idempotency-key="}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("MOTORPOOL_URL", respondingWith(t, c.status, c.answer))
-			if _, err := output(t, c.args...); exitCode(err) != c.want {
-				t.Errorf("%v: exit code %d, want %d: %v", c.args, exitCode(err), c.want, err)
-			}
+			serving(t, says(c.status, c.answer))
+			tool(t, c.args...).exits(c.want)
 		})
 	}
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
 	t.Run("no service", func(t *testing.T) {
 		t.Setenv("MOTORPOOL_URL", "http://127.0.0.1:1")
 		tool(t, "lock", "42").exits(exitUnavailable)
@@ -107,8 +93,7 @@ func TestExitCode_ByResponse(t *testing.T) {
 }
 
 func TestCLI_EachControlActionIsACommand(t *testing.T) {
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	t.Setenv("MOTORPOOL_URL", respondingWith(t, 200, `{"success":true,"message":"Done.","data":{}}`))
+	serving(t, says(http.StatusOK, done(`{}`)))
 	for _, action := range telematics.ControlActions {
 		args := []string{string(action), "42"}
 		if action == telematics.AttentionSignal {
@@ -119,9 +104,7 @@ func TestCLI_EachControlActionIsACommand(t *testing.T) {
 }
 
 func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {
-	var asked []string
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Method+" "+r.URL.Path)
+	asked := serving(t, func(w http.ResponseWriter, r *http.Request) {
 		data := `{}`
 		switch q := r.URL.Query(); q.Get("q") + q.Get("cursor") {
 		case "B 1", "B 17": // more than a page contain the text
@@ -143,19 +126,11 @@ func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {
 		case "none", "0042", "+42":
 			data = `[]`
 		}
-		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":`+data+`}`)
-	}))
-	defer service.Close()
-	t.Setenv("MOTORPOOL_URL", service.URL)
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	for _, plate := range []string{"M-IM 2101", "m-im 2101"} {
-		asked = nil
-		if _, err := output(t, "lock", plate); err != nil || asked[len(asked)-1] != "POST /api/v1/admin/vehicles/1/control/lock" {
-			t.Errorf("%s: %q %v", plate, asked, err)
-		}
-	}
-	if _, err := output(t, "lock", "B 1"); err != nil || asked[len(asked)-1] != "POST /api/v1/admin/vehicles/3/control/lock" {
-		t.Errorf("a plate of the second page: %q %v", asked, err)
+		says(http.StatusOK, done(data))(w, r)
+	})
+	for plate, vehicle := range map[string]int{"M-IM 2101": 1, "m-im 2101": 1, "B 1": 3} { // the last one is of the second page
+		tool(t, "lock", plate).succeeds()
+		assert.Equal(t, (*asked)[len(*asked)-1], fmt.Sprintf("POST vehicles/%d/control/lock", vehicle), "%s: the last request", plate)
 	}
 	for plate, want := range map[string]struct {
 		code int
@@ -169,57 +144,29 @@ func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {
 		"0042":   {exitRefused, "there is no vehicle"},
 		"+42":    {exitRefused, "there is no vehicle"},
 	} {
-		asked = nil
-		_, err := output(t, "lock", plate)
-		if exitCode(err) != want.code || !strings.Contains(err.Error(), want.says) ||
-			slices.ContainsFunc(asked, func(a string) bool { return strings.HasPrefix(a, "POST") }) {
-			t.Errorf("plate %q: exit code %d, %v after the requests %q", plate, exitCode(err), err, asked)
-		}
+		*asked = nil
+		tool(t, "lock", plate).exits(want.code).fails(want.says).
+			must(!slices.ContainsFunc(*asked, func(a string) bool { return strings.HasPrefix(a, "POST") }), "no command: %q", *asked)
 	}
 }
 
 func TestOutput_TableOrJSON(t *testing.T) {
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	t.Setenv(
-		"MOTORPOOL_URL",
-		respondingWith(t, 200, `{"success":true,"message":"1 vehicle.","data":[{"id":42,"plate_number":"M-\u001b[2JX 1","agency_id":1,
+	serving(t, says(http.StatusOK, `{"success":true,"message":"1 vehicle.","data":[{"id":42,"plate_number":"M-\u001b[2JX 1","agency_id":1,
 		"status":"available","connectivity":{"status":"online","last_seen":null},
-		"telemetry":{"is_locked":true}}],"meta":{"next_cursor":"abc"}}`),
-	)
-	printed, said, err := runTool(t, "vehicles", "--output", "table")
-	if err != nil || !inOrder(printed, "ID", "PLATE", "CONNECTIVITY", "LOCKED", "\n42", "M- [2JX 1", "available", "online", "-", "true") ||
-		!strings.Contains(said, "--cursor abc") {
-		t.Errorf("table %q, then %q, %v", printed, said, err)
-	}
-	// The output is not a terminal.
-	if printed, err := output(t, "vehicles"); err != nil || !strings.HasPrefix(printed, "[\n") {
-		t.Errorf("printed %q, %v; want JSON", printed, err)
-	}
-	t.Setenv(
-		"MOTORPOOL_URL",
-		respondingWith(
-			t, 200,
-			`{"success":true,"message":"The status.","data":{"vehicle_id":42,"telemetry":{"mileage_km":1234567.5,"gear":null,`+
-				`"doors":{"trunk":"closed"}},"diagnostics":{"dtcs":["P0300","P0171"]}}}`,
-		),
-	)
-	if printed, err := output(t, "status", "42", "--output", "table"); err != nil ||
-		printed != "diagnostics.dtcs       P0300, P0171\ntelemetry.doors.trunk  closed\ntelemetry.mileage_km   1234567.5\n"+
-			"vehicle_id             42\n" {
-		t.Errorf("printed %q, %v; want the fields in order", printed, err)
-	}
+		"telemetry":{"is_locked":true}}],"meta":{"next_cursor":"abc"}}`))
+	tool(t, "vehicles", "--output", "table").
+		prints("ID", "PLATE", "CONNECTIVITY", "LOCKED", "\n42", "M- [2JX 1", "available", "online", "-", "true").says("--cursor abc")
+	listed := tool(t, "vehicles") // the output is not a terminal
+	listed.must(strings.HasPrefix(listed.printed, "[\n"), "JSON")
+	serving(t, says(http.StatusOK, done(`{"vehicle_id":42,"telemetry":{"mileage_km":1234567.5,"gear":null,"doors":{"trunk":"closed"}},`+
+		`"diagnostics":{"dtcs":["P0300","P0171"]}}`)))
+	tool(t, "status", "42", "--output", "table").printsOnly("diagnostics.dtcs       P0300, P0171\ntelemetry.doors.trunk  closed\n" +
+		"telemetry.mileage_km   1234567.5\nvehicle_id             42")
 	tool(t, "status", "42", "--output", "xml").exits(exitUsage)
 }
 
 func TestLists_FlagsAreQueryParameters(t *testing.T) {
-	var asked string
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = r.RequestURI
-		_, _ = io.WriteString(w, `{"success":true,"message":"None.","data":[]}`)
-	}))
-	defer service.Close()
-	t.Setenv("MOTORPOOL_URL", service.URL)
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	asked := serving(t, says(http.StatusOK, done(`[]`)))
 	for want, args := range map[string][]string{
 		"vehicles?connectivity=offline&limit=50&q=Golf": {"vehicles", "Golf", "--connectivity", "offline"},
 		"bookings?limit=50&status=active&vehicle_id=42": {"bookings", "--vehicle", "42", "--status", "active"},
@@ -230,38 +177,33 @@ func TestLists_FlagsAreQueryParameters(t *testing.T) {
 		"activity?action=command.unlock&actor=eva&limit=5&outcome=failed": {
 			"activity", "--limit", "5", "--actor", "eva", "--action", "command.unlock", "--outcome", "failed",
 		},
+		"units/unknown?limit=7": {"units", "unknown", "--limit", "7"},
 	} {
-		if _, err := output(t, args...); err != nil || asked != "/api/v1/admin/"+want {
-			t.Errorf("%v requested %s, %v", args, asked, err)
-		}
+		*asked = nil
+		tool(t, args...).succeeds()
+		assert.EqualSlices(t, *asked, []string{"GET " + want}, "requests of %v", args)
 	}
+	serving(t, says(http.StatusOK, done(`[{"unit":"unit-x"}]`)))
+	tool(t, "units", "unknown", "--output", "table").hasLine("UNIT", "MESSAGES").hasLine("unit-x", "-")
 }
 
 func TestAlerts_AreAcknowledgedAndTheirRulesSet(t *testing.T) {
-	var asked string
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		asked = r.Method + " " + strings.TrimPrefix(r.RequestURI, "/api/v1/admin/") + " " + string(body)
-		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":{"rules":[{"rule":"lamp","enabled":false,"for_s":60,"levels":[
-			{"severity":"info","limit":null}]}]}}`)
-	}))
-	defer service.Close()
-	t.Setenv("MOTORPOOL_URL", service.URL)
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	asked := serving(t, says(http.StatusOK, done(`{"rules":[{"rule":"lamp","enabled":false,"for_s":60,"levels":[
+		{"severity":"info","limit":null}]}]}`)))
 	rules := `{"rules":[{"rule":"lamp","enabled":false}]}`
 	fromStdin(t, rules)
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"alerts", "acknowledge", "a/b"}, "POST alerts/a%2Fb/acknowledge {}"},
-		{[]string{"alerts", "acknowledge", "a", "--note", "on my way"}, `POST alerts/a/acknowledge {"note":"on my way"}`},
-		{[]string{"alerts", "rules", "1"}, "GET agencies/1/alert-rules "},
-		{[]string{"alerts", "rules", "1", "--set", "-"}, "PUT agencies/1/alert-rules " + rules},
+		{[]string{"acknowledge", "a/b"}, "POST alerts/a%2Fb/acknowledge {}"},
+		{[]string{"acknowledge", "a", "--note", "on my way"}, `POST alerts/a/acknowledge {"note":"on my way"}`},
+		{[]string{"rules", "1"}, "GET agencies/1/alert-rules"},
+		{[]string{"rules", "1", "--set", "-"}, "PUT agencies/1/alert-rules " + rules},
 	} {
-		if _, err := output(t, c.args...); err != nil || asked != c.want {
-			t.Errorf("%v requested %s, want %s; %v", c.args, asked, c.want, err)
-		}
+		*asked = nil
+		tool(t, append([]string{"alerts"}, c.args...)...).succeeds()
+		assert.EqualSlices(t, *asked, []string{c.want}, "requests of %v", c.args)
 	}
 	tool(t, "alerts", "rules", "1", "--output", "table").prints("lamp  false    60")
 	for _, file := range []string{"/none", os.Args[0]} {
@@ -270,7 +212,6 @@ func TestAlerts_AreAcknowledgedAndTheirRulesSet(t *testing.T) {
 }
 
 func TestBulk_ExitsByTheWorstOutcome(t *testing.T) {
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
 	for name, c := range map[string]struct {
 		summary string
 		async   bool
@@ -282,23 +223,15 @@ func TestBulk_ExitsByTheWorstOutcome(t *testing.T) {
 		"one failed":       {`{"not_executed":1,"failed":1}`, false, 4},
 		"one is unknown":   {`{"not_executed":1,"failed":1,"unknown":1}`, false, 5},
 	} {
-		calls := 0
-		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			calls++
+		asked := serving(t, func(w http.ResponseWriter, r *http.Request) {
 			summary := c.summary
 			if r.Method == http.MethodPost && !c.async {
 				summary = `{"open":2}`
 			}
-			_, _ = io.WriteString(w, `{"success":true,"message":"2 vehicles.","data":{"id":"b-1","summary":`+summary+`,"items":[]}}`)
-		}))
-		args := []string{"bulk", "lock", "1", "2", "--url", service.URL}
-		if c.async {
-			args = append(args, "--async")
-		}
-		_, err := output(t, args...)
-		if service.Close(); exitCode(err) != c.want || calls < 2 && !c.async {
-			t.Errorf("%s: exit code %d after %d requests: %v", name, exitCode(err), calls, err)
-		}
+			says(http.StatusOK, done(`{"id":"b-1","summary":`+summary+`,"items":[]}`))(w, r)
+		})
+		tool(t, "bulk", "lock", "1", "2", fmt.Sprintf("--async=%t", c.async)).exits(c.want).
+			must(len(*asked) > 1 || c.async, "%s: another look: %q", name, *asked)
 	}
 }
 

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -42,26 +40,17 @@ func TestResume_NamesWhatStaysHalted(t *testing.T) {
 			t.Fatal(done, err)
 		}
 	}
-	resume := func(args ...string) string {
+	resume := func(args ...string) ran {
 		t.Helper()
-		printed, err := output(t, append([]string{"resume", "--direct", "--database-url", url}, args...)...)
-		require.NoError(t, err)
-		return printed
+		return tool(t, append([]string{"resume", "--direct", "--database-url", url}, args...)...)
 	}
 	halt(0, "recall")
 	halt(1, "strike")
 	halt(2, "theft")
-	if got := resume("--agency", "1"); got != "the halt of agency 1 is lifted; that of all agencies still stops its vehicles: recall\n" {
-		t.Errorf("resume of one agency while all are halted: %q", got)
-	}
-	if got := resume(); got != "commands to vehicles of all agencies can be sent again within a second; "+
-		"those that were refused are not sent\nbut for those of agency 2: theft\n" {
-		t.Errorf("resume of all while one agency is halted: %q", got)
-	}
-	if got := resume("--agency",
-		"2"); got != "commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n" {
-		t.Errorf("resume of the last halt: %q", got)
-	}
+	const again = " can be sent again within a second; those that were refused are not sent\n"
+	resume("--agency", "1").printsOnly("the halt of agency 1 is lifted; that of all agencies still stops its vehicles: recall")
+	resume().printsOnly("commands to vehicles of all agencies" + again + "but for those of agency 2: theft")
+	resume("--agency", "2").printsOnly("commands to vehicles of agency 2" + again)
 }
 
 // An empty or zero variable in a script of the operator must not stop all agencies.
@@ -69,10 +58,7 @@ func TestHalt_AgencyZeroIsRefused(t *testing.T) {
 	for _, args := range [][]string{
 		{"halt", "--why", "strike", "--agency", "0"}, {"resume", "--agency", "0"}, {"halt", "--why", "strike", "--agency", ""},
 	} {
-		if err := run(t.Context(), append(args, "--direct", "--database-url", "postgres://127.0.0.1:1/none")); err == nil ||
-			!strings.Contains(err.Error(), "--agency") {
-			t.Errorf("%v: error %v, want one about --agency", args, err)
-		}
+		tool(t, append(args, "--direct", "--database-url", "postgres://127.0.0.1:1/none")...).fails("--agency")
 	}
 }
 
@@ -97,117 +83,68 @@ func TestHalt_StaysInForceWhenTheWaitIsInterrupted(t *testing.T) {
 	}
 }
 
-// asked is a request to a service.
-type asked struct{ method, target, body string }
-
-// haltService stores halts as the service does.
-func haltService(t *testing.T, answers ...func(http.ResponseWriter, *http.Request) bool) (*[]asked, string) {
+// haltService stores halts as the service does; its first answers are others.
+func haltService(t *testing.T, answers ...http.HandlerFunc) *[]string {
 	t.Helper()
-	var log []asked
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		log = append(log, asked{r.Method, r.RequestURI, string(body)})
+	return serving(t, func(w http.ResponseWriter, r *http.Request) {
+		answer := says(http.StatusOK, done(`[]`))
 		if len(answers) > 0 {
-			answer := answers[0]
-			answers = answers[1:]
-			if answer(w, r) {
-				return
-			}
+			answer, answers = answers[0], answers[1:]
 		}
-		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":[]}`)
-	}))
-	t.Cleanup(server.Close)
-	return &log, server.URL
+		answer(w, r)
+	})
 }
 
 func TestHalt_FollowsNoRedirect(t *testing.T) {
 	for _, command := range [][]string{{"halt", "--why", "recall"}, {"resume"}, {"halts"}} {
-		log, url := haltService(t, func(w http.ResponseWriter, r *http.Request) bool {
+		asked := haltService(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.RequestURI, http.StatusMovedPermanently)
-			return true
 		})
-		_, err := output(t, append(command, "--url", url, "--token", "x")...)
-		if exitCode(err) != exitRefused || !strings.Contains(err.Error(), "301") || len(*log) != 1 {
-			t.Errorf("%v: exit code %d, %v, after %q", command, exitCode(err), err, *log)
-		}
+		tool(t, command...).exits(exitRefused).fails("301").must(len(*asked) == 1, "one request: %q", *asked)
 	}
 }
 
 func TestHalt_UsesTheService(t *testing.T) {
-	log, url := haltService(t)
-	printed, err := output(t, "halt", "--why", "recall", "--url", url, "--token", "x")
-	if err != nil || printed != "commands to vehicles of all agencies are halted; lift it with: motorpool resume\n" {
-		t.Errorf("halt of all agencies: %q, %v", printed, err)
-	}
-	tool(t, "halt", "--why", "recall", "--agency", "2", "--url", url, "--token", "x").prints("motorpool resume --agency 2")
-	tool(t, "resume", "--agency", "2", "--why", "car is back", "--url", url, "--token", "x").
+	asked := haltService(t)
+	tool(t, "halt", "--why", "recall").printsOnly("commands to vehicles of all agencies are halted; lift it with: motorpool resume")
+	tool(t, "halt", "--why", "recall", "--agency", "2").prints("motorpool resume --agency 2")
+	tool(t, "resume", "--agency", "2", "--why", "car is back").
 		printsOnly("commands to vehicles of agency 2 can be sent again within a second; those that were refused are not sent\n")
-	want := []asked{
-		{
-			"PUT", "/api/v1/admin/halts", `{"agency_id":null,"reason":"recall"}`,
-		},
-		{"PUT", "/api/v1/admin/halts", `{"agency_id":2,"reason":"recall"}`},
-		{"DELETE", "/api/v1/admin/halts?agency_id=2&reason=car+is+back", ""},
-		{"GET", "/api/v1/admin/halts", ""},
-	}
-	assert.EqualSlices(t, *log, want, "requests")
+	assert.EqualSlices(t, *asked, []string{
+		`PUT halts {"agency_id":null,"reason":"recall"}`, `PUT halts {"agency_id":2,"reason":"recall"}`,
+		"DELETE halts?agency_id=2&reason=car+is+back", "GET halts",
+	}, "requests")
 }
 
 func TestHalt_NamesCommandsThatMayStillBeExecuted(t *testing.T) {
-	_, url := haltService(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		_, _ = io.WriteString(w, `{"success":true,"message":"Done.","data":{"effect":{"vehicles":120,"withheld":0,"in_flight":3}}}`)
-		return true
-	})
-	tool(t, "halt", "--why", "recall", "--url", url, "--token", "x").prints("may still be executed: 3", "are halted")
+	haltService(t, says(http.StatusOK, done(`{"effect":{"vehicles":120,"withheld":0,"in_flight":3}}`)))
+	tool(t, "halt", "--why", "recall").prints("may still be executed: 3", "are halted")
 }
 
 func TestHalt_RetriesAndSuggestsDirect(t *testing.T) {
-	busy := func(w http.ResponseWriter, _ *http.Request) bool {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = io.WriteString(w, `{"success":false,"message":"Not available.","error":{"code":"service_unavailable","retryable":true}}`)
-		return true
-	}
-	log, url := haltService(t, busy)
-	if _, err := output(t, "halt", "--why", "recall", "--url", url, "--token", "x"); err != nil || len(*log) != 2 {
-		t.Errorf("error %v after the requests %q, want one retry", err, *log)
-	}
-	tool(t, "halts", "--url", "http://127.0.0.1:1", "--token", "x").exits(exitUnavailable).fails("--direct")
+	busy := `{"success":false,"message":"Not available.","error":{"code":"service_unavailable","retryable":true}}`
+	asked := haltService(t, says(http.StatusServiceUnavailable, busy))
+	tool(t, "halt", "--why", "recall").succeeds().must(len(*asked) == 2, "one retry: %q", *asked)
+	tool(t, "halts", "--url", "http://127.0.0.1:1").exits(exitUnavailable).fails("--direct")
 }
 
 func TestResume_RetryAfterALostResponseSucceeds(t *testing.T) {
-	lost := func(w http.ResponseWriter, _ *http.Request) bool {
-		connection, _, err := w.(http.Hijacker).Hijack()
-		if err == nil {
+	lost := func(w http.ResponseWriter, _ *http.Request) {
+		if connection, _, err := w.(http.Hijacker).Hijack(); err == nil {
 			_ = connection.Close()
 		}
-		return true
 	}
-	none := func(w http.ResponseWriter, _ *http.Request) bool {
-		w.WriteHeader(http.StatusNotFound)
-		_, _ = io.WriteString(w, `{"success":false,"message":"There is no halt.","error":{"code":"halt_not_found"}}`)
-		return true
-	}
-	_, url := haltService(t, lost, none)
-	tool(t, "resume", "--url", url, "--token", "x").prints("can be sent again")
-	_, url = haltService(t, none)
-	tool(t, "resume", "--url", url, "--token", "x").exits(exitRefused).fails("there is no halt of all agencies")
+	none := says(http.StatusNotFound, `{"success":false,"message":"There is no halt.","error":{"code":"halt_not_found"}}`)
+	haltService(t, lost, none)
+	tool(t, "resume").prints("can be sent again")
+	haltService(t, none)
+	tool(t, "resume").exits(exitRefused).fails("there is no halt of all agencies")
 }
 
 func TestHalts_AreListed(t *testing.T) {
-	_, url := haltService(t, func(w http.ResponseWriter, _ *http.Request) bool {
-		_, _ = io.WriteString(
-			w,
-			`{"success":true,"message":"1 halt.","data":[{"agency_id":null,"reason":"recall","by":"eva","since":"2026-01-02T10:00:00Z",`+
-				`"effect":{"vehicles":120,"withheld":0,"in_flight":3}}]}`,
-		)
-		return true
-	})
-	printed, err := output(t, "halts", "--output", "table", "--url", url, "--token", "x")
-	if err != nil ||
-		!inOrder(
-			printed, "AGENCY", "SINCE", "BY", "VEHICLES", "IN FLIGHT", "REASON", "-", "2026-01-02T10:00:00Z", "eva",
-			"120", "3", "recall",
-		) {
-		t.Errorf("printed %q, %v", printed, err)
-	}
+	haltService(t, says(http.StatusOK, done(`[{"agency_id":null,"reason":"recall","by":"eva","since":"2026-01-02T10:00:00Z",`+
+		`"effect":{"vehicles":120,"withheld":0,"in_flight":3}}]`)))
+	tool(t, "halts", "--output", "table").prints(
+		"AGENCY", "SINCE", "BY", "VEHICLES", "IN FLIGHT", "REASON", "-", "2026-01-02T10:00:00Z", "eva", "120", "3", "recall",
+	)
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,72 +137,49 @@ func TestAge_IsReadable(t *testing.T) {
 	}
 }
 
-// counting is a service that counts the units which hold keys, until the test ends. It returns the
-// data or, for a status other than 200, an error.
-func counting(t *testing.T, status int, data map[string]string) {
+// counting is a service that counts the units which hold keys.
+func counting(t *testing.T, data map[string]string) {
 	t.Helper()
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer secret" || r.URL.Path != "/api/v1/admin/units/keys" {
-			t.Errorf("request %s with the token %s", r.URL, r.Header.Get("Authorization"))
-		}
-		w.WriteHeader(status)
-		if status != http.StatusOK {
-			_, _ = io.WriteString(w, `{"success":false,"message":"not now","error":{"code":"service_unavailable"}}`)
-			return
-		}
-		_, _ = io.WriteString(w, `{"success":true,"data":`+data[r.URL.Query().Get("key")]+`}`)
-	}))
-	t.Cleanup(service.Close)
-	t.Setenv("MOTORPOOL_URL", service.URL)
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	serving(t, func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, r.URL.Path, "/api/v1/admin/units/keys", "the request")
+		says(http.StatusOK, done(data[r.URL.Query().Get("key")]))(w, r)
+	})
 }
 
 func TestKeysActivate_RefusedWhileUnitsMissTheKey(t *testing.T) {
 	file, old := newKeyFile(t)
 	added, _, err := runTool(t, "keys", "add")
 	require.NoError(t, err)
-	counting(t, http.StatusOK, map[string]string{
+	counting(t, map[string]string{
 		old:   `{"holding":120,"missing":0,"unreported":4,"missing_units":[]}`,
 		added: `{"holding":117,"missing":3,"unreported":4,"missing_units":["unit-7","unit-8","unit-9"]}`,
 	})
 	tool(t, "keys", "list").prints("HOLDING", "MISSING", "UNREPORTED", old, "120", "0", "4", added, "117", "3", "4")
-	_, _, err = runTool(t, "keys", "activate", added)
-	if exitCode(err) != exitRefused ||
-		!inOrder(err.Error(), "3 of the 120 units", added, "unit-7, unit-8, unit-9", "nothing was changed", "--force") {
-		t.Errorf("activate: %v", err)
+	active := func(want string) {
+		t.Helper()
+		assert.Equal(t, chainOf(t, file).Active().ID, want, "the active key")
 	}
-	if chainOf(t, file).Active().ID != old {
-		t.Fatal("the refused key was activated")
-	}
-	_, said, err := runTool(t, "keys", "activate", "--force", added)
-	if err != nil || chainOf(t, file).Active().ID != added || !inOrder(said, "WARNING: 3 of the 120", "WARNING: 4 units do not say") {
-		t.Errorf("activate --force: %q %v", said, err)
-	}
+	tool(t, "keys", "activate", added).exits(exitRefused).
+		fails("3 of the 120 units", added, "unit-7, unit-8, unit-9", "nothing was changed", "--force")
+	active(old)
+	tool(t, "keys", "activate", "--force", added).says("WARNING: 3 of the 120", "WARNING: 4 units do not say")
+	active(added)
 	// Activating the old key again needs no flag: all units have it.
-	_, said, err = runTool(t, "keys", "activate", old)
-	if err != nil || chainOf(t, file).Active().ID != old || !strings.Contains(said, "WARNING: 4 units do not say") {
-		t.Errorf("activate of the old key: %q %v", said, err)
-	}
+	tool(t, "keys", "activate", old).says("WARNING: 4 units do not say")
+	active(old)
 }
 
 func TestKeysActivate_RefusedIfUnitsCannotBeCounted(t *testing.T) {
 	file, old := newKeyFile(t)
 	added, _, err := runTool(t, "keys", "add")
 	require.NoError(t, err)
-	counting(t, http.StatusServiceUnavailable, nil)
-	list, said, err := runTool(t, "keys", "list")
-	if err != nil || !lineHas(list, added, "standby") || strings.Count(said, "not counted") != 1 {
-		t.Errorf("list: %s %s %v", list, said, err)
-	}
-	_, _, err = runTool(t, "keys", "activate", added)
-	if exitCode(err) != exitUnavailable || !inOrder(err.Error(), "not now", "nothing was changed", "--force") ||
-		chainOf(t, file).Active().ID != old {
-		t.Errorf("activate: %v", err)
-	}
-	if _, said, err := runTool(t, "keys", "activate", "--force", added); err != nil || !strings.Contains(said, "not counted") ||
-		chainOf(t, file).Active().ID != added {
-		t.Errorf("activate --force: %s %v", said, err)
-	}
+	serving(t, says(http.StatusServiceUnavailable, `{"success":false,"message":"not now","error":{"code":"service_unavailable"}}`))
+	list := tool(t, "keys", "list").hasLine(added, "standby")
+	list.must(strings.Count(list.said, "not counted") == 1, "one warning")
+	refused := tool(t, "keys", "activate", added).exits(exitUnavailable).fails("not now", "nothing was changed", "--force")
+	refused.must(chainOf(t, file).Active().ID == old, "the former key to be active")
+	forced := tool(t, "keys", "activate", "--force", added).says("not counted")
+	forced.must(chainOf(t, file).Active().ID == added, "the new key to be active")
 	t.Setenv("MOTORPOOL_TOKEN", "")
 	tool(t, "keys", "activate", old).says("not counted which units have " + old).says("MOTORPOOL_TOKEN")
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,10 +77,7 @@ func TestSettings_AllErrorsAreReportedTogether(t *testing.T) {
 
 func TestServe_RefusesABudgetOutOfRange(t *testing.T) {
 	for _, budget := range []string{"0s", "999ms", "31s"} {
-		if err := run(context.Background(), []string{"serve", "--budget", budget}); err == nil ||
-			!strings.Contains(err.Error(), "--budget") {
-			t.Errorf("--budget %s: error %v, want one about --budget", budget, err)
-		}
+		tool(t, "serve", "--budget", budget).fails("--budget")
 	}
 }
 
@@ -113,13 +109,8 @@ func TestPasswd_DerivesAllPasswordsFromASecret(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(text), &logins) != nil || len(logins) != 12 || logins["1"].Password == "" {
 		t.Errorf("logins: %v\n%s", err, text)
 	}
-	service, err := output(t, "passwd", "--service-password", "p")
-	if err != nil || !strings.HasPrefix(service, "motorpool:$7$") {
-		t.Errorf("line of the service: %v\n%s", err, service)
-	}
-	if err := run(context.Background(), []string{"passwd"}); err == nil {
-		t.Error("passwd without a flag returned no error")
-	}
+	tool(t, "passwd", "--service-password", "p").prints("motorpool:$7$")
+	tool(t, "passwd").fails()
 }
 
 func TestControl_PrintsTheResponseOfTheService(t *testing.T) {
@@ -134,15 +125,7 @@ func TestControl_PrintsTheResponseOfTheService(t *testing.T) {
 			`"error":{"retryable":false,"retry_after":10,"outcome":"failed","command_id":"c-3"}}`,
 		"/api/v1/admin/commands/c-1": `{"success":true,"message":"The command.","data":{"late":true}}`,
 	}
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer secret" {
-			w.WriteHeader(http.StatusUnauthorized)
-		}
-		_, _ = io.WriteString(w, answers[r.URL.Path])
-	}))
-	defer service.Close()
-	t.Setenv("MOTORPOOL_URL", service.URL)
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	serving(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, answers[r.URL.Path]) })
 	tool(t, "lock", "42").prints("succeeded")
 	tool(t, "status", "42").failsWith("There is no vehicle 42.\nrequest r-1")
 	tool(t, "unlock", "42").failsWith("No answer.\nlook again in 10 s: motorpool command c-1\nrequest r-2")

@@ -3,27 +3,14 @@ package main
 import (
 	"encoding/json"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/operators"
 	accounts "motorpool/store/operators"
 )
-
-// typed replaces the standard input.
-func typed(t *testing.T, text string) {
-	t.Helper()
-	read, write, err := os.Pipe()
-	require.NoError(t, err)
-	_, err = write.WriteString(text)
-	require.NoError(t, err)
-	require.NoError(t, write.Close())
-	former := os.Stdin
-	os.Stdin = read
-	t.Cleanup(func() { os.Stdin = former; _ = read.Close() })
-}
 
 func TestOperator_IsAddedListedResetAndRemoved(t *testing.T) {
 	postgres, address := recorded(t)
@@ -47,7 +34,7 @@ func TestOperator_IsAddedListedResetAndRemoved(t *testing.T) {
 	if err != nil || owner(link) != "anna" || !inOrder(said, "anna", "once, until", "motorpool operator password anna") {
 		t.Fatalf("add: %q %q %v", link, said, err)
 	}
-	typed(t, "correct horse battery\n")
+	fromStdin(t, "correct horse battery\n")
 	tool(t, "operator", "add", "ben", "--role", "viewer", "--agency", "2", "--password-stdin").printsOnly("").says("ben can sign in")
 	ben, _, err := store.ByName(t.Context(), "ben")
 	if err != nil || ben.Agency != 2 || !operators.VerifyPassword(ben.Password, "correct horse battery") {
@@ -70,10 +57,8 @@ func TestOperator_IsAddedListedResetAndRemoved(t *testing.T) {
 	if _, lives, err := store.OfSession(t.Context(), ben.ID, ben.Epoch); lives || err != nil {
 		t.Errorf("his sessions go on: %v, %v", lives, err)
 	}
-	if printed, _, err := runTool(t, "operator", "remove", "ben"); err != nil || !strings.Contains(printed, "ben is removed") ||
-		owner(again) != "" {
-		t.Errorf("remove: %q %v", printed, err)
-	}
+	tool(t, "operator", "remove", "ben").prints("ben is removed")
+	assert.Equal(t, owner(again), "", "the owner of the link of an operator who is removed")
 
 	for args, want := range map[string]string{
 		"add anna --role admin --agency 1":                  "motorpool operator password anna",
@@ -88,7 +73,7 @@ func TestOperator_IsAddedListedResetAndRemoved(t *testing.T) {
 		"password anna --console-url fleet":                 "--console-url",
 		"add eve --role viewer --agency 1 --password-stdin": operators.TooShort,
 	} {
-		typed(t, "short\n")
+		fromStdin(t, "short\n")
 		tool(t, append([]string{"operator"}, strings.Fields(args)...)...).fails(want)
 	}
 }

@@ -81,14 +81,9 @@ func TestPrune_AYear(t *testing.T) {
 
 func TestPrune_RefusesMonthsOutOfRangeAndNeedsADatabase(t *testing.T) {
 	for _, args := range []string{"--keep-commands=1", "--keep-commands=2", "--keep-commands=100000", "--keep-activity=100000"} {
-		if err := run(t.Context(), []string{"prune", args}); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "to 1200") {
-			t.Errorf("%s: error %v, want the months that are accepted", args, err)
-		}
+		tool(t, "prune", args).exits(exitUsage).fails("to 1200")
 	}
-	if err := run(t.Context(), []string{"prune", "--database-url", "postgres://127.0.0.1:1/none"}); err == nil ||
-		!strings.Contains(err.Error(), "right database") {
-		t.Errorf("without a database: %v", err)
-	}
+	tool(t, "prune", "--database-url", "postgres://127.0.0.1:1/none").fails("right database")
 }
 
 // The owner of the tables grants the service's role its rights, and no others.
@@ -113,12 +108,6 @@ func TestMigrate_GrantTo(t *testing.T) {
 	tool(t, "migrate", "--database-url", address, "--grant-to", role).prints(role + " has the rights")
 	assert.NoError(t, service.Allowed(t.Context()))
 	assert.NoError(t, service.Migrated(t.Context()))
-	if err := run(t.Context(), []string{"prune", "--database-url", u.String(), "--keep-commands", "3"}); err == nil ||
-		!strings.Contains(err.Error(), "run it as the role that owns the tables") {
-		t.Errorf("prune as the service's role: %v", err)
-	}
-	if err := run(t.Context(), []string{"migrate", "--database-url", address, "--grant-to", "no_such_role"}); err == nil ||
-		!strings.Contains(err.Error(), "does not exist") {
-		t.Errorf("an unknown role: %v", err)
-	}
+	tool(t, "prune", "--database-url", u.String(), "--keep-commands", "3").fails("run it as the role that owns the tables")
+	tool(t, "migrate", "--database-url", address, "--grant-to", "no_such_role").fails("does not exist")
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 )
 
@@ -22,6 +25,34 @@ func tool(t *testing.T, args ...string) ran {
 	printed, said, err := runTool(t, args...)
 	return ran{t, args, printed, said, err}
 }
+
+// serving is a service that the environment names, with the token "secret", until the test ends. It
+// returns the requests so far: method, target and body.
+func serving(t *testing.T, answer http.HandlerFunc) *[]string {
+	t.Helper()
+	asked := &[]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		*asked = append(*asked, strings.TrimSpace(r.Method+" "+strings.TrimPrefix(r.RequestURI, "/api/v1/admin/")+" "+string(body)))
+		assert.Equal(t, r.Header.Get("Authorization"), "Bearer secret", "the token of %s", r.URL)
+		answer(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("MOTORPOOL_URL", server.URL)
+	t.Setenv("MOTORPOOL_TOKEN", "secret")
+	return asked
+}
+
+// says is a service that always answers with a text.
+func says(status int, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+	}
+}
+
+// done is the answer of a service that has done what was asked, with data.
+func done(data string) string { return `{"success":true,"message":"Done.","data":` + data + `}` }
 
 // runTool returns what a command prints to standard output and to standard error, and its error.
 func runTool(t *testing.T, args ...string) (printed, said string, failure error) {

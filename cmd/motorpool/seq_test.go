@@ -39,8 +39,5 @@ func TestSeqAdvance(t *testing.T) {
 	if got := advance(); numbering().Last < after+10_000_000 {
 		t.Errorf("second advance: %q, the last number is %d after %d", got, numbering().Last, after)
 	}
-	if err := run(t.Context(), []string{"seq", "advance", "--database-url", "postgres://127.0.0.1:1/none"}); err == nil ||
-		!strings.Contains(err.Error(), "right database") {
-		t.Errorf("without a database: %v", err)
-	}
+	tool(t, "seq", "advance", "--database-url", "postgres://127.0.0.1:1/none").fails("right database")
 }

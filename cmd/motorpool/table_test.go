@@ -22,7 +22,6 @@ import (
 const evil = `a\u001b[2J\u001b]52;c;cm0=\u0007` + "\u009b2J\u202eb" + `\r\n\tc`
 
 func TestTerminal_TextsOfUnitsDoNotControlIt(t *testing.T) {
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
 	const fine = `{"success":true,"message":"` + evil + `","meta":{"next_cursor":"` + evil + `"},"data":`
 	for name, c := range map[string]struct {
 		status int
@@ -38,7 +37,7 @@ func TestTerminal_TextsOfUnitsDoNotControlIt(t *testing.T) {
 		"no answer of ours": {502, evil, []string{"lock", "42"}},
 	} {
 		for _, format := range []string{"table", "json"} {
-			t.Setenv("MOTORPOOL_URL", respondingWith(t, c.status, c.answer))
+			serving(t, says(c.status, c.answer))
 			args := append(c.args, "--output", format)
 			if c.args[0] == "lock" {
 				args = c.args
@@ -93,10 +92,7 @@ func TestTerminal_LostOutputIsAnError(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer full.Close()
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	t.Setenv("MOTORPOOL_URL", respondingWith(
-		t, http.StatusOK, `{"success":true,"message":"Vehicle 1 was locked.","data":{"state":"succeeded"}}`,
-	))
+	serving(t, says(http.StatusOK, done(`{"state":"succeeded"}`)))
 	t.Setenv("MOTORPOOL_DATABASE_URL", storetest.NewDatabase(t))
 	fromStdin(t, smallFleet)
 	_, err = output(t, "import", "-") // which has an entry
@@ -135,12 +131,7 @@ func TestTerminal_AllOutputGoesThroughIt(t *testing.T) {
 }
 
 func TestBookings_ShowThePriceWithoutTheDeposit(t *testing.T) {
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	t.Setenv("MOTORPOOL_URL", respondingWith(t, 200, `{"success":true,"message":"1 booking.","meta":{"next_cursor":null},
-		"data":[{"id":1,"pricing":{"rental_total":2.38,"deposit":200.00,"total":202.38,"currency":"EUR"}}]}`))
-	printed, _, failure := runTool(t, "bookings", "--output", "table")
-	require.NoError(t, failure)
-	if !strings.Contains(printed, "2.38") || strings.Contains(printed, "202.38") {
-		t.Errorf("printed %s, want the price of the rental", printed)
-	}
+	serving(t, says(http.StatusOK, done(`[{"id":1,"pricing":{"rental_total":2.38,"deposit":200.00,"total":202.38,"currency":"EUR"}}]`)))
+	list := tool(t, "bookings", "--output", "table").prints("2.38")
+	list.must(!strings.Contains(list.printed, "202.38"), "no deposit in the price")
 }

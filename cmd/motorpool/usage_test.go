@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -45,8 +46,7 @@ var required = map[string][]string{
 func TestUsage_NumbersAndDurationsAreChecked(t *testing.T) {
 	// The service refuses what it alone can check. A value that is not checked reaches a database
 	// that is not there.
-	t.Setenv("MOTORPOOL_TOKEN", "secret")
-	t.Setenv("MOTORPOOL_URL", respondingWith(t, 422, `{"success":false,"message":"No.","error":{"code":"validation_failed"}}`))
+	serving(t, says(http.StatusUnprocessableEntity, `{"success":false,"message":"No.","error":{"code":"validation_failed"}}`))
 	t.Setenv("MOTORPOOL_DATABASE_URL", "postgres://x@127.0.0.1:1/x?sslmode=disable")
 	for _, name := range []string{"AGENCY_KEY_ID", "CLIENT_TOKEN"} {
 		t.Setenv(name, "x")
@@ -98,11 +98,8 @@ func TestVariables_UnknownOnesAreNamedWithOtherProblems(t *testing.T) {
 	t.Chdir(t.TempDir()) // without keys
 	t.Setenv("MOTORPOOL_SIGNING_KEY", "elsewhere.jwks")
 	for _, args := range [][]string{{"serve"}, {"lock"}, {"vehicles", "--limit", "many"}} {
-		_, said, err := runTool(t, args...)
-		if want := "MOTORPOOL_SIGNING_KEY is not a setting: did you mean MOTORPOOL_SIGNING_KEYS?\n"; exitCode(err) != exitUsage ||
-			!strings.Contains(said, want) {
-			t.Errorf("%v: printed %q, %v; want %q", args, said, err, want)
-		}
+		wrong := tool(t, args...).exits(exitUsage)
+		wrong.must(strings.Contains(wrong.said, "MOTORPOOL_SIGNING_KEY is not a setting: did you mean MOTORPOOL_SIGNING_KEYS?\n"), "the variable")
 	}
 }
 
@@ -146,17 +143,9 @@ func TestDatabase_ErrorsNameItsSetting(t *testing.T) {
 func TestVariables_UnknownOnesAreNamed(t *testing.T) {
 	t.Setenv("MOTORPOOL_TOKNE", "secret")
 	t.Setenv("MOTORPOOL_AGENCY", "1") // a flag that no variable sets
-	_, said, err := runTool(
-		t, "vehicles", "--token", "secret", "--url",
-		respondingWith(t, 200, `{"success":true,"message":"0 vehicles.","data":[]}`),
-	)
-	for _, want := range []string{
-		"MOTORPOOL_TOKNE is not a setting: did you mean MOTORPOOL_TOKEN?\n", "MOTORPOOL_AGENCY is not a setting\n",
-	} {
-		if err != nil || !strings.Contains(said, want) {
-			t.Errorf("printed %q, %v; want %q", said, err, want)
-		}
-	}
+	serving(t, says(http.StatusOK, done(`[]`)))
+	tool(t, "vehicles").
+		says("MOTORPOOL_TOKNE is not a setting: did you mean MOTORPOOL_TOKEN?\n").says("MOTORPOOL_AGENCY is not a setting\n")
 }
 
 // The command lines of the pages, up to their first argument that is not a command, have commands
