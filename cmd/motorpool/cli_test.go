@@ -128,7 +128,8 @@ func TestPlate_SelectsOneVehicleByItsFullPlate(t *testing.T) {
 		}
 		says(http.StatusOK, done(data))(w, r)
 	})
-	for plate, vehicle := range map[string]int{"M-IM 2101": 1, "m-im 2101": 1, "B 1": 3} { // the last one is of the second page
+	// The last one is of the second page.
+	for plate, vehicle := range map[string]int{"M-IM 2101": 1, "m-im 2101": 1, "B 1": 3} {
 		tool(t, "lock", plate).succeeds()
 		assert.Equal(t, (*asked)[len(*asked)-1], fmt.Sprintf("POST vehicles/%d/control/lock", vehicle), "%s: the last request", plate)
 	}

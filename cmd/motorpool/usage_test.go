@@ -99,7 +99,8 @@ func TestVariables_UnknownOnesAreNamedWithOtherProblems(t *testing.T) {
 	t.Setenv("MOTORPOOL_SIGNING_KEY", "elsewhere.jwks")
 	for _, args := range [][]string{{"serve"}, {"lock"}, {"vehicles", "--limit", "many"}} {
 		wrong := tool(t, args...).exits(exitUsage)
-		wrong.must(strings.Contains(wrong.said, "MOTORPOOL_SIGNING_KEY is not a setting: did you mean MOTORPOOL_SIGNING_KEYS?\n"), "the variable")
+		const want = "MOTORPOOL_SIGNING_KEY is not a setting: did you mean MOTORPOOL_SIGNING_KEYS?\n"
+		wrong.must(strings.Contains(wrong.said, want), "it to say %q", want)
 	}
 }
 

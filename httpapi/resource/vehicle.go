@@ -80,7 +80,7 @@ type Marker struct {
 	Telemetry    Section            `json:"telemetry"`
 	Diagnostics  Section            `json:"diagnostics"`
 	Capabilities MarkerCommands     `json:"capabilities"`
-	ReportedAt   map[string]*string `json:"reported_at"` // of markerFields, by name; null: never reported
+	ReportedAt   map[string]*string `json:"reported_at"` // by field; null: never reported
 	LockedAt     *string            `json:"locked_at"`
 	EnergyAt     *string            `json:"energy_at"`
 	Stored       bool               `json:"state_stored"`
