@@ -164,6 +164,29 @@ func TestSend_UnitThatChecksNoExpiryMustBeOnline(t *testing.T) {
 	})
 }
 
+// A module says that it is connected when it connects, and then seldom: before, it may have been of
+// no vehicle. From then on its last will would be received.
+func TestSend_UnitThatWasConnectedWhenItCameToItsVehicleIsOnlineByItsMessages(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addVan()
+		w.vanAnswers(0, time.Second, "done")
+		assigned, err := w.Twin(t.Context(), vanID)
+		require.NoError(t, err)
+		assigned.Contact = telematics.Contact{}
+		w.Put(assigned)
+		_, refusal := w.sendToVan(telematics.Lock)
+		w.wantCode(refusal, telematics.VehicleOffline)
+		w.brokers[0].Report(w.fromVan("metric/soc", "81", false))
+		time.Sleep(time.Second) // reports are merged in batches
+		_, refusal = w.sendToVan(telematics.Lock)
+		w.wantCode(refusal, "")
+		w.brokers[0].Presence(w.fromVan("connected", "no", false))
+		synctest.Wait()
+		_, refusal = w.sendToVan(telematics.Lock)
+		w.wantCode(refusal, telematics.VehicleOffline)
+	})
+}
+
 func TestDialect_VehicleWithAnUnknownProtocolIsRefusedAndItsReportsIgnored(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		tomorrow := healthy()

@@ -290,8 +290,9 @@ func (ds Dialects) OpensLate(v Vehicle, a Action) bool {
 }
 
 // isHere reports whether a unit is known to be online. For a dialect without presence, recent
-// messages are enough.
+// messages are enough, and for a unit of which no presence has come: it was connected when it came
+// to its vehicle. After a last will, a message may be one from before it.
 func isHere(d Dialect, c Contact, now time.Time) bool {
-	said := c.Status == Online || d.Filters().Presence == ""
+	said := c.Status == Online || c.Status == "" || d.Filters().Presence == ""
 	return said && c.At(now) == Online
 }

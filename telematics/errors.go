@@ -206,8 +206,11 @@ func UnitOffline(c Contact, now time.Time) *Error {
 		seen = fmt.Sprintf("last seen %s ago", Words(now.Sub(c.LastSeen)))
 	}
 	subject, status := "The vehicle", c.At(now)
-	if status == Absent {
+	switch status {
+	case Absent:
 		subject = "The connectivity of the vehicle" // the vehicle itself is on record
+	case Online: // by a message that may be one from before the last will
+		status = c.Status
 	}
 	return &Error{Code: VehicleOffline, Outcome: NotExecuted, Retryable: true, RetryAfter: c.RetryAfter(now),
 		Message: fmt.Sprintf("%s is %s (%s); nothing was sent.", subject, status, seen)}

@@ -111,6 +111,8 @@ func TestErrors_BeforeACommandIsPublished(t *testing.T) {
 			UnitOffline(Contact{}, now), VehicleOffline, NotExecuted, true, 30 * time.Second,
 			"The connectivity of the vehicle is unknown (it was never seen)",
 		},
+		{UnitOffline(Contact{Status: Offline, LastSeen: now.Add(-time.Second), ChangedAt: now.Add(-time.Minute)}, now),
+			VehicleOffline, NotExecuted, true, 30 * time.Second, "The vehicle is offline (last seen 1 s ago)"},
 		{UnitOffline(Contact{Status: Standby}, now), VehicleOffline, NotExecuted, true, 30 * time.Second, "standby (it was never seen)"},
 		{
 			Unavailable("The MQTT broker", nil), TelematicsUnavailable, NotExecuted, true, 5 * time.Second,

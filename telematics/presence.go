@@ -129,7 +129,7 @@ func (c Contact) Heard(at time.Time) Contact {
 // time, if any, shows when the unit sent something.
 func (c Contact) Apply(p Presence, received time.Time, retained bool) (Contact, bool) {
 	said := c.saidAt(p, received, retained)
-	if c.refuses(p, said, retained) != "" {
+	if c.refuses(p, said, received, retained) != "" {
 		return c, false
 	}
 	if c.Status != p.Status || c.Session != p.Session {
@@ -247,7 +247,7 @@ func (c Contact) Reconnects(p Presence) bool {
 
 // Refuses returns why a presence message does not count; empty: it does.
 func (c Contact) Refuses(p Presence, received time.Time, retained bool) Refusal {
-	return c.refuses(p, c.saidAt(p, received, retained), retained)
+	return c.refuses(p, c.saidAt(p, received, retained), received, retained)
 }
 
 // refuses returns why a presence message, sent at said, does not count; empty: it does.
@@ -256,8 +256,9 @@ func (c Contact) Refuses(p Presence, received time.Time, retained bool) Refusal 
 // the recorded one is newer, whatever its time: the clock of the unit may have gone back meanwhile.
 // Any other message may be one of the past, stored late by an instance that lags behind another
 // one, and must be at least as new as the recorded presence, by its time. An online of the time of
-// the recorded one is a copy of it, which does not undo a last will that came since.
-func (c Contact) refuses(p Presence, said time.Time, retained bool) Refusal {
+// the recorded one is a copy of it, which does not undo a last will that came since; one without a
+// time that arrived after the last will does.
+func (c Contact) refuses(p Presence, said, received time.Time, retained bool) Refusal {
 	switch {
 	case c.Status == "":
 		return ""
@@ -266,6 +267,8 @@ func (c Contact) refuses(p Presence, said time.Time, retained bool) Refusal {
 	case p.Status == Offline:
 		return ""
 	case !retained && !p.After.SaidAt.IsZero() && p.After.Session == c.Session && p.After.SaidAt.Equal(c.SaidAt):
+		return ""
+	case !retained && p.At.IsZero() && p.Session == c.Session && c.Status == Offline && received.After(c.ChangedAt):
 		return ""
 	case p.Session != c.Session && slices.Contains(c.Former, p.Session), said.Before(c.SaidAt):
 		return Overtaken

@@ -75,6 +75,7 @@ func TestApply_ByTheOrderInWhichAUnitSaidIt(t *testing.T) {
 		return arrival{status: Online, session: session, at: at, arrives: arrives}
 	}
 	ignored := func(a arrival) arrival { a.ignored = true; return a }
+	shown := func(a arrival, is PresenceStatus) arrival { a.is = is; return a }
 	retained := func(a arrival) arrival { a.retained = true; return a }
 	standby := func(a arrival) arrival { a.status = Standby; return a }
 	keyed := func(a arrival, keys ...string) arrival { a.keys = keys; return a }
@@ -94,6 +95,11 @@ func TestApply_ByTheOrderInWhichAUnitSaidIt(t *testing.T) {
 		"a last will keeps the time of the presence before it": {
 			online("a", 0, 0), will("a", minute), ignored(retained(online("b", -second, minute+second))),
 			online("b", minute, minute+second),
+		},
+		// The instance that stores them late is 100 ms behind.
+		"a unit without times or sessions is back, though copies of its last will and its return are stored late": {
+			online("", noTime, 0), will("", second), online("", noTime, 2*second),
+			shown(will("", 900*ms), Online), after(online("", noTime, 1900*ms), online("", noTime, -100*ms)),
 		},
 		"retained messages show no order": {
 			online("a", 0, 0), ignored(retained(online("b", -second, second))), ignored(standby(online("b", -second, second))),
