@@ -3,6 +3,7 @@ package events
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -149,11 +150,14 @@ func (r *eventRow) addFields(fields telematics.Snapshot) error {
 	if fields.Empty() {
 		return nil
 	}
-	small, large, err := bySize(fields)
-	if err != nil {
-		return err
-	}
-	r.Large = large
+	small := fields.Without(func(field telematics.Field, reading telematics.Reading) bool {
+		is := isLarge(reading.Value)
+		if is {
+			r.Large = append(r.Large, field.String())
+		}
+		return is
+	})
+	var err error
 	r.Fields, err = vehicles.EncodeSnapshot(small)
 	return err
 }
@@ -171,31 +175,22 @@ func newEventCommandRow(c *telematics.Command) *eventCommandRow {
 		row.Published = append(row.Published, at.Sub(c.SentAt).Milliseconds())
 	}
 	if c.Reported != nil {
-		row.Reported = v1.EncodeReport(*c.Reported)
+		small := *c.Reported
+		small.Values = maps.Clone(small.Values)
+		maps.DeleteFunc(small.Values, func(_ telematics.Field, value any) bool { return isLarge(value) })
+		row.Reported = v1.EncodeReport(small)
 	}
 	return row
 }
 
-// bySize separates fields that are too large for an event from the others. Only lists and objects
-// can be too large.
-func bySize(fields telematics.Snapshot) (small telematics.Snapshot, large []string, err error) {
-	small = fields.Without(func(field telematics.Field, reading telematics.Reading) bool {
-		switch reading.Value.(type) {
-		case []string, map[string]any:
-		default:
-			return false
-		}
-		text, failed := json.Marshal(reading.Value)
-		if failed != nil {
-			err = fmt.Errorf("encode %s: %w", field, failed)
-		}
-		if len(text) <= maxValue {
-			return false
-		}
-		large = append(large, field.String())
-		return true
-	})
-	return small, large, err
+// isLarge reports whether a value is too large for an event, as only lists and objects can be.
+func isLarge(value any) bool {
+	switch value.(type) {
+	case []string, map[string]any:
+		text, _ := json.Marshal(value) // of JSON
+		return len(text) > maxValue
+	}
+	return false
 }
 
 // decodeEvents returns a reset for an entry that this version of the program cannot decode:

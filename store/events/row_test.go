@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 )
@@ -53,6 +54,22 @@ func TestEncodeEvent_LargeValuesAreOnlyNamed(t *testing.T) {
 		!reflect.DeepEqual(event.Change.Large, []string{telematics.OEMData.String()}) {
 		t.Errorf("decoded as %+v, want the speed, and the OEM data only named", event.Change)
 	}
+}
+
+// The result of a command has a report as large as any.
+func TestEncodeEvent_LargeValuesOfACommandAreLeftOut(t *testing.T) {
+	large := map[string]any{"x": strings.Repeat("x", 60<<10)}
+	command := telematics.Command{ID: uuid.New(), Action: telematics.Lock, State: telematics.Succeeded, Reported: &telematics.Report{
+		At: time.Now(), Values: map[telematics.Field]any{telematics.IsLocked: true, telematics.OEMData: large},
+	}}
+	text, err := encodeEvent(&telematics.Event{Kind: telematics.CommandEvent, Vehicle: 42, Command: &command})
+	if err != nil || len(text) > 4<<10 {
+		t.Fatalf("%d bytes, error %v; want at most 4 KiB", len(text), err)
+	}
+	event, err := decodeEvent(string(text))
+	require.NoError(t, err)
+	assert.DeepEqual(t, event.Command.Reported.Values, map[telematics.Field]any{telematics.IsLocked: true}, "reported")
+	assert.Equal(t, len(command.Reported.Values), 2, "values of the command, which others read")
 }
 
 func TestEncodeEvent_IsReadBackAsWritten(t *testing.T) {
