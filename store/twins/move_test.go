@@ -30,14 +30,16 @@ func demoFleet(t *testing.T) vehicles.FleetFile {
 	return file
 }
 
-func TestImport_MovedUnitHasNoContact(t *testing.T) {
+// What it has said of itself it says again only when it connects the next time: without it, no one
+// would know that it lacks the next signing key.
+func TestImport_MovedUnitKeepsOfItsContactWhatItHasDeclared(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	file := demoFleet(t)
 	_, err := p.Import(t.Context(), file)
 	require.NoError(t, err)
 	for _, v := range file.Vehicles {
 		presence := telematics.Presence{
-			Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{},
+			Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{}, Keys: []string{"k1"},
 		}
 		_, err := p.Observe(t.Context(), []delivery.Observation{{Unit: v.Unit, At: morning, Presence: &presence}})
 		require.NoError(t, err)
@@ -55,7 +57,8 @@ func TestImport_MovedUnitHasNoContact(t *testing.T) {
 	if want := (vehicles.Imported{Units: 4}); err != nil || got != want {
 		t.Errorf("Import = %+v, %v; want %+v", got, err, want)
 	}
-	for i, want := range []telematics.Contact{{}, {}, {}, known.Contact} {
+	declared := telematics.Contact{Firmware: "4.2", Actions: []telematics.Action{}, Keys: []string{"k1"}}
+	for i, want := range []telematics.Contact{declared, declared, {}, known.Contact} {
 		twin, err := p.Twin(t.Context(), fleet[i].ID)
 		if err != nil || twin.Unit != fleet[i].Unit || !reflect.DeepEqual(twin.Contact, want) {
 			t.Errorf("vehicle %d: unit %s, contact %+v, %v; want %s, %+v", fleet[i].ID, twin.Unit, twin.Contact, err, fleet[i].Unit, want)
@@ -184,7 +187,9 @@ func TestImport_SetsTheProtocolOfAUnit(t *testing.T) {
 		}
 	}
 	unit := file.Vehicles[3].Unit
-	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning}
+	presence := telematics.Presence{
+		Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{}, Keys: []string{"k1"},
+	}
 	_, err = p.Observe(t.Context(),
 		[]delivery.Observation{{Unit: unit, Protocol: "tomorrow", At: morning, Presence: &presence}})
 	require.NoError(t, err)
@@ -193,7 +198,7 @@ func TestImport_SetsTheProtocolOfAUnit(t *testing.T) {
 		t.Errorf("Import = %+v, %v; want one unit", got, err)
 	}
 	twin, err := p.Twin(t.Context(), file.Vehicles[3].ID)
-	if err != nil || twin.Unit != unit || twin.Protocol != "v1" || twin.Contact.Status != "" {
+	if err != nil || twin.Unit != unit || twin.Protocol != "v1" || !reflect.DeepEqual(twin.Contact, telematics.Contact{}) {
 		t.Errorf("%+v, %v; want protocol v1 without a contact", twin, err)
 	}
 	file.Vehicles[3].Protocol = "Smoke Signals"

@@ -171,6 +171,9 @@ type unitFileRow struct {
 // move from their vehicles before it adds any, so that two can be swapped. It locks several units
 // in no order: no other transaction waits for one while it holds another.
 //
+// A unit that moves keeps what it has said of itself, its actions, keys and firmware: it says so
+// only when it connects, mostly before its move is recorded.
+//
 // What was reported of a vehicle that gets another unit is forgotten, but for its position: where
 // the new one does not report a door, nothing else would ever close it. That a unit which was not
 // on record comes to a rented vehicle is noted as a move: its odometer may be another.
@@ -201,7 +204,7 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (c
 		remove = file + `
 			update units
 			set vehicle_id = null, status = null, session = '', former_sessions = '{}', said_at = null, changed_at = null, last_seen = null,
-				actions = null, keys = null, firmware = '', gap_ms = null
+				gap_ms = null
 			where serial in (select serial from leaving)
 			returning serial`
 		forget = file + `
@@ -216,7 +219,10 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (c
 				select from bookings b where b.vehicle_id = coming.vehicle_id and b.state = 'active') then clock_timestamp() end
 			from coming order by vehicle_id
 			on conflict (serial) do update
-			set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol, installation = excluded.installation
+			set vehicle_id = excluded.vehicle_id, protocol = excluded.protocol, installation = excluded.installation,
+				actions = case when units.protocol = excluded.protocol then units.actions end,
+				keys = case when units.protocol = excluded.protocol then units.keys end,
+				firmware = case when units.protocol = excluded.protocol then units.firmware else '' end
 			returning serial`
 	)
 	for _, query := range []string{remove, forget, add} {
