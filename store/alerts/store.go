@@ -62,6 +62,7 @@ type Store struct {
 
 	sweeping     sync.Mutex // guards the fields below
 	receives     time.Time  // since then messages of units arrive; zero: they do not
+	looked       time.Time  // when that was looked at
 	swept        time.Time  // when seldom rules were evaluated
 	areasVersion string     // of the areas by which all positions were checked
 	checkedAll   time.Time
@@ -89,8 +90,13 @@ func at(parameter int) string {
 }
 
 // receivingSince returns since when messages of units have arrived, as sweeps of this instance have
-// seen; zero: they do not.
+// seen; zero: they do not. A machine that was suspended has received none meanwhile, as its
+// connections do not tell yet: only the time that is set, and not the one that runs, shows that.
 func (s *Store) receivingSince() time.Time {
+	looked := s.looked
+	if s.looked = time.Now().Round(0); s.looked.Sub(looked) > unlookedFor {
+		s.receives = time.Time{}
+	}
 	switch {
 	case !s.Receiving():
 		s.receives = time.Time{}

@@ -431,6 +431,21 @@ func TestSilent_NotWhileNoMessagesArrive(t *testing.T) {
 	w.wants()
 }
 
+// The first sweep after that comes before the connections of the machine, and of the units, have
+// noticed it.
+func TestSilent_NotOfUnitsWhileThisMachineWasSuspended(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.sweep()
+	w.advance(time.Hour)
+	w.store.looked = w.store.looked.Add(-time.Hour)
+	w.sweep()
+	w.wants()
+	w.advance(10 * time.Minute)
+	w.sweep()
+	w.wants("silent warning")
+}
+
 func TestSettings_OfTheAgencyCount(t *testing.T) {
 	w := newWorld(t)
 	w.addCar(7, telematics.Battery, 15.0)

@@ -49,6 +49,10 @@ const (
 
 	// A state is in Postgres within storedWithin after the report.
 	storedWithin = telematics.OnlineFor/2 + time.Minute
+	// unlookedFor is the pause between two sweeps after which this instance, or its machine, was
+	// suspended. Half: sweeps of a slow Postgres count as such, and no silence is noticed. Double:
+	// a pause as long as that shows in every vehicle.
+	unlookedFor = storedWithin / 2
 	// usualGap is the interval of reports of a unit of which it is not known.
 	usualGap = telematics.OnlineFor / 2
 	// confirmedWithin is for how long a condition about a position that no second report confirms
