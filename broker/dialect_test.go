@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -184,6 +185,22 @@ func TestSend_UnitThatWasConnectedWhenItCameToItsVehicleIsOnlineByItsMessages(t 
 		synctest.Wait()
 		_, refusal = w.sendToVan(telematics.Lock)
 		w.wantCode(refusal, telematics.VehicleOffline)
+	})
+}
+
+// An MQTT broker drops presence, at QoS 0, where thousands of units connect together.
+func TestSend_UnitWhosePresenceWasDroppedIsOnlineByItsMessages(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addVan()
+		w.vanAnswers(0, time.Second, "done")
+		w.brokers[0].Presence(w.fromVan("connected", "no", false))
+		for soc, want := range []telematics.Code{telematics.VehicleOffline, ""} {
+			w.brokers[0].Report(w.fromVan("metric/soc", strconv.Itoa(soc), false))
+			time.Sleep(time.Second)
+			_, refusal := w.sendToVan(telematics.Lock)
+			w.wantCode(refusal, want)
+			time.Sleep(telematics.UnreachableAfter)
+		}
 	})
 }
 

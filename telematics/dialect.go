@@ -291,8 +291,9 @@ func (ds Dialects) OpensLate(v Vehicle, a Action) bool {
 
 // isHere reports whether a unit is known to be online. For a dialect without presence, recent
 // messages are enough, and for a unit of which no presence has come: it was connected when it came
-// to its vehicle. After a last will, a message may be one from before it.
+// to its vehicle. For a minute after a last will, a message may be one from before it; then it
+// shows that the unit is back, though the MQTT broker has dropped the presence that says so.
 func isHere(d Dialect, c Contact, now time.Time) bool {
-	said := c.Status == Online || c.Status == "" || d.Filters().Presence == ""
+	said := c.Status == Online || c.Status == "" || c.LastSeen.Sub(c.ChangedAt) > UnreachableAfter || d.Filters().Presence == ""
 	return said && c.At(now) == Online
 }
