@@ -132,6 +132,28 @@ func (w *world) wants(want ...string) {
 	assert.EqualSlices(w, w.open(), want, "open")
 }
 
+// finds sweeps, after which these alerts are to be open.
+func (w *world) finds(want ...string) {
+	w.Helper()
+	w.sweep()
+	w.wants(want...)
+}
+
+// after sweeps when a time has passed.
+func (w *world) after(by time.Duration, want ...string) {
+	w.Helper()
+	w.advance(by)
+	w.finds(want...)
+}
+
+// heardAfter sweeps when a time has passed and the units give a sign of life.
+func (w *world) heardAfter(by time.Duration, want ...string) {
+	w.Helper()
+	w.advance(by)
+	w.hear()
+	w.finds(want...)
+}
+
 func reports(values ...any) func(*world) {
 	return func(w *world) { w.report(7, values...) }
 }
@@ -201,19 +223,16 @@ func TestRules_OpenStayAndAreCleared(t *testing.T) {
 			w := newWorld(t)
 			w.withPlaces()
 			w.addCar(7)
-			w.sweep()
-			w.wants()
+			w.finds()
 			c.raise(w)
 			if c.after > 0 {
-				w.sweep()
-				w.wants()
+				w.finds()
 				w.restart()
 				w.advance(c.after - 30*time.Second)
 				if !c.offline {
 					w.hear()
 				}
-				w.sweep()
-				w.wants()
+				w.finds()
 				w.advance(30 * time.Second)
 				w.restart()
 			}
@@ -222,8 +241,7 @@ func TestRules_OpenStayAndAreCleared(t *testing.T) {
 			want := string(setting.Rule) + " " + string(c.severity)
 			w.wants(want)
 			w.restart()
-			w.sweep()
-			w.wants(want)
+			w.finds(want)
 			open, _ := w.store.Open(t.Context())
 			if len(open) != 1 {
 				t.Fatal("not open")
@@ -234,8 +252,7 @@ func TestRules_OpenStayAndAreCleared(t *testing.T) {
 			w.sweep()
 			c.clear(w)
 			w.sweep()
-			w.sweep()
-			w.wants()
+			w.finds()
 			got := w.find(alerts.Query{})
 			if len(got) != 1 || got[0].Cleared.IsZero() || got[0].Seen == nil || len(got[0].Facts) == 0 {
 				t.Errorf("found %+v", got)
@@ -268,8 +285,7 @@ func TestSweep_BetweenFullOnesReadsTheLatestCommandsAndThoseOfOpenAlerts(t *test
 	w.hear()
 	briefly()
 	w.wants("command_unknown warning")
-	w.sweep()
-	w.wants("command_unknown warning", "command_unknown warning")
+	w.finds("command_unknown warning", "command_unknown warning")
 	w.command(8, telematics.Lock, telematics.Succeeded, "", 0)
 	briefly()
 	w.wants("command_unknown warning")
@@ -316,15 +332,13 @@ func TestServiceDue_IsOneAlertByDistanceAndLamp(t *testing.T) {
 	w.addCar(7, telematics.ServiceDueKm, -120.0, telematics.WarningLamps, []string{"service_due"})
 	w.addCar(8, telematics.WarningLamps, []string{"service_due", "abs"})
 	w.sweep()
-	w.sweep()
-	w.wants("lamp info", "service_due info", "service_due info")
+	w.finds("lamp info", "service_due info", "service_due info")
 	if found := w.find(alerts.Query{Rule: alerts.Lamp}); len(found) != 1 || fmt.Sprint(found[0].Facts["lamps"]) != "[abs]" {
 		t.Errorf("lamps: %+v, want abs alone", found)
 	}
 	w.report(7, telematics.ServiceDueKm, 20000.0, telematics.WarningLamps, []string{})
 	w.report(8, telematics.WarningLamps, []string{"abs"})
-	w.sweep()
-	w.wants("lamp info")
+	w.finds("lamp info")
 }
 
 func TestSweep_SeverityRisesAfterItsTimeAndTheVoltageMustRecover(t *testing.T) {
@@ -334,8 +348,7 @@ func TestSweep_SeverityRisesAfterItsTimeAndTheVoltageMustRecover(t *testing.T) {
 		t.Helper()
 		w.advance(by)
 		w.report(7, telematics.OnboardV, volts)
-		w.sweep()
-		w.wants(want...)
+		w.finds(want...)
 	}
 	later(0, 12.1)
 	later(10*time.Minute, 12.1, "battery_12v_low warning")
@@ -358,8 +371,7 @@ func TestSweep_SeverityRisesAfterItsTimeAndTheVoltageMustRecover(t *testing.T) {
 	w.sweep()
 	w.advance(10 * time.Minute)
 	w.report(7, telematics.OnboardV, 12.0)
-	w.sweep()
-	w.wants()
+	w.finds()
 }
 
 func TestSweep_AClockThatWasAheadDelaysNoAlert(t *testing.T) {
@@ -369,8 +381,7 @@ func TestSweep_AClockThatWasAheadDelaysNoAlert(t *testing.T) {
 		t.Helper()
 		w.advance(by)
 		w.report(7, telematics.OnboardV, volts)
-		w.sweep()
-		w.wants(want...)
+		w.finds(want...)
 	}
 	later(24*time.Hour, 12.1)
 	later(-24*time.Hour, 12.1)
@@ -385,24 +396,17 @@ func TestSweep_WhatIsOfflineNeitherOpensNorIsCleared(t *testing.T) {
 	w.addCar(7, telematics.OnboardV, 12.1)
 	w.addCar(8)
 	w.sweep()
-	w.advance(10 * time.Minute)
-	w.hear()
-	w.sweep()
-	w.wants("battery_12v_low warning")
+	w.heardAfter(10*time.Minute, "battery_12v_low warning")
 	w.report(8, telematics.OnboardV, 12.1)
 	w.exec(`update units set status = 'offline', changed_at = last_seen`)
 	w.sweep()
 	w.advance(10 * time.Minute)
 	w.store.receives = time.Time{}
-	w.sweep()
-	w.wants("battery_12v_low warning")
+	w.finds("battery_12v_low warning")
 	w.exec(`update units set status = 'online'`)
 	w.hear()
 	w.sweep()
-	w.advance(10 * time.Minute)
-	w.hear()
-	w.sweep()
-	w.wants("battery_12v_low warning", "battery_12v_low warning")
+	w.heardAfter(10*time.Minute, "battery_12v_low warning", "battery_12v_low warning")
 }
 
 // An outage of the service, or of the MQTT broker, is no silence of the units.
@@ -412,23 +416,16 @@ func TestSilent_NotWhileNoMessagesArrive(t *testing.T) {
 	w.sweep()
 	w.advance(time.Hour) // all instances were stopped
 	w.restart()
-	w.sweep()
-	w.wants()
+	w.finds()
 	w.advance(10 * time.Minute)
 	w.store.Receiving = func() bool { return false }
-	w.sweep()
-	w.wants()
+	w.finds()
 	w.store.Receiving = func() bool { return true }
 	w.sweep()
-	w.advance(9 * time.Minute)
-	w.sweep()
-	w.wants()
-	w.advance(time.Minute)
-	w.sweep()
-	w.wants("silent warning")
+	w.after(9 * time.Minute)
+	w.after(time.Minute, "silent warning")
 	w.exec(`update units set status = 'standby'`)
-	w.sweep()
-	w.wants()
+	w.finds()
 }
 
 // The first sweep after that comes before the connections of the machine, and of the units, have
@@ -452,18 +449,13 @@ func TestSettings_OfTheAgencyCount(t *testing.T) {
 	limit := 14.0
 	w.set(alerts.Setting{Rule: alerts.EnergyLow, For: 5 * time.Minute, Levels: []alerts.Level{{Severity: alerts.Info, Limit: &limit}}})
 	w.sweep()
-	w.advance(5 * time.Minute)
-	w.hear()
-	w.sweep()
-	w.wants()
+	w.heardAfter(5 * time.Minute)
 	limit = 16
 	w.set(alerts.Setting{Rule: alerts.EnergyLow, Levels: []alerts.Level{{Severity: alerts.Critical, Limit: &limit}}})
-	w.sweep()
-	w.wants("energy_low critical")
+	w.finds("energy_low critical")
 	// A rule that is switched off has no alert.
 	w.set(alerts.Setting{Rule: alerts.EnergyLow, Off: true, Levels: []alerts.Level{{Severity: alerts.Critical, Limit: &limit}}})
-	w.sweep()
-	w.wants()
+	w.finds()
 }
 
 func (w *world) set(settings ...alerts.Setting) {
@@ -487,8 +479,7 @@ func TestMoved_ComparesWithThePositionSinceTheIgnitionIsOff(t *testing.T) {
 	w.sweep()
 	w.advance(time.Minute)
 	w.report(7, telematics.Latitude, 48.1, telematics.Longitude, 11.521) // 75 m
-	w.sweep()
-	w.wants()
+	w.finds()
 	// A fix that is much older than its report counts by its time.
 	w.report(7, telematics.Ignition, "on")
 	w.exec(`update vehicles set status = 'maintenance'`)
@@ -498,20 +489,15 @@ func TestMoved_ComparesWithThePositionSinceTheIgnitionIsOff(t *testing.T) {
 	w.exec(`update vehicles set status = 'available'`)
 	w.sweep()
 	w.report(7, telematics.Latitude, 48.1, telematics.Longitude, 11.53, telematics.LocatedAt, w.now)
-	w.sweep()
-	w.wants()
+	w.finds()
 	w.moves(11.54)
 	w.wants("moved_without_booking critical")
 	// It is driven away: the alert stays.
 	w.report(7, telematics.Ignition, "on", telematics.Longitude, 11.55)
 	w.sweep()
-	w.advance(time.Minute)
-	w.hear()
-	w.sweep()
-	w.wants("moved_without_booking critical", "ignition_without_booking critical")
+	w.heardAfter(time.Minute, "moved_without_booking critical", "ignition_without_booking critical")
 	w.report(7, telematics.Ignition, "off", telematics.Latitude, 48.1, telematics.Longitude, 11.55)
-	w.sweep()
-	w.wants()
+	w.finds()
 }
 
 // locate reports where vehicle 7 is now.
@@ -583,8 +569,7 @@ func TestMoved_OnceItsSpeedConfirmsIt(t *testing.T) {
 	w.locate(11.6, telematics.SpeedKmh, 4.0)
 	w.wants()
 	w.report(7, telematics.SpeedKmh, 40.0)
-	w.sweep()
-	w.wants("moved_without_booking critical")
+	w.finds("moved_without_booking critical")
 }
 
 // A vehicle that is carried away, and whose unit then falls silent, is still looked for.
@@ -598,15 +583,9 @@ func TestMoved_WithoutASecondReportAfterTwiceTheUsualInterval(t *testing.T) {
 		w.sweep()
 		w.locate(11.6)
 		w.exec(`update units set status = 'offline', changed_at = last_seen`)
-		w.advance(after - time.Second)
-		w.sweep()
-		w.wants()
-		w.advance(time.Second)
-		w.sweep()
-		w.wants("moved_without_booking critical")
-		w.advance(time.Minute)
-		w.sweep()
-		w.wants("moved_without_booking critical")
+		w.after(after - time.Second)
+		w.after(time.Second, "moved_without_booking critical")
+		w.after(time.Minute, "moved_without_booking critical")
 	}
 }
 
@@ -620,8 +599,7 @@ func TestMoved_NotByABooking(t *testing.T) {
 	w.report(7, telematics.Longitude, 11.6)
 	w.sweep()
 	w.endBookings()
-	w.sweep()
-	w.wants()
+	w.finds()
 	w.moves(11.7)
 	w.wants("moved_without_booking critical")
 }
@@ -636,21 +614,18 @@ func TestMoved_NotInMaintenance(t *testing.T) {
 		w.report(7, telematics.Longitude, 11.6) // carried to a workshop
 		w.sweep()
 		w.exec(`update vehicles set status = 'available'`)
-		w.sweep()
-		w.wants()
+		w.finds()
 		w.moves(11.5)
 		w.wants("moved_without_booking critical")
 		w.report(7, telematics.Longitude, 11.6)
-		w.sweep()
-		w.wants()
+		w.finds()
 	}
 }
 
 func TestMassAccess_IsOfTheAgencyThatHasAllTheVehicles(t *testing.T) {
 	w := newWorld(t)
 	w.access("eva", telematics.StatusRead, 100, 149)
-	w.sweep()
-	w.wants()
+	w.finds()
 	w.access("eva", "command.unlock", 149, 151)
 	w.sweep()
 	found := w.find(alerts.Query{Agency: 1, Persons: true})
@@ -665,9 +640,7 @@ func TestMassAccess_IsOfTheAgencyThatHasAllTheVehicles(t *testing.T) {
 	if found := w.find(alerts.Query{Persons: true, State: alerts.Open}); len(found) != 1 || found[0].Agency != 0 {
 		t.Errorf("with a vehicle of another agency: %+v", found)
 	}
-	w.advance(time.Hour)
-	w.sweep()
-	w.wants()
+	w.after(time.Hour)
 }
 
 // Otherwise all instances together seem to have missed sweeps for half a century when they begin.
@@ -689,10 +662,7 @@ func TestChargeFailed_WhenItDoesNotGoOnForAnHour(t *testing.T) {
 				w.exec(`update charges set next_attempt_at = $1`, w.now.Add(2*time.Hour))
 			}
 			w.sweep()
-			w.advance(59 * time.Minute)
-			w.hear()
-			w.sweep()
-			w.wants()
+			w.heardAfter(59 * time.Minute)
 			w.advance(time.Minute)
 			w.sweep()
 			if got := w.open(); slices.Contains(got, "charge_failed warning") == goesOn {
@@ -831,11 +801,9 @@ func TestSweep_PassesOverLockedRows(t *testing.T) {
 		w.exec(`update snapshots set fields = fields || '{"diagnostics.dtcs": {"v": [], "at": 0}}', updated_at = clock_timestamp()
 			where vehicle_id = $1`, id)
 	}
-	w.sweep()
-	w.wants("trouble_code info")
+	w.finds("trouble_code info")
 	require.NoError(t, tx.Rollback())
-	w.sweep()
-	w.wants()
+	w.finds()
 }
 
 // The former agency of a vehicle must not see what becomes of it.
@@ -856,19 +824,16 @@ func TestSweep_AVehicleThatMovesToAnotherAgencyHasAnotherAlert(t *testing.T) {
 		t.Errorf("the former agency sees who has the vehicle: %+v", former[0].Holder)
 	}
 	w.exec(`update vehicles set status = 'inactive'`)
-	w.sweep()
-	w.wants()
+	w.finds()
 }
 
 // Nothing that a vehicle without a unit could report would end its alerts.
 func TestSweep_AVehicleWithoutItsUnitHasNoAlertOfReportedValues(t *testing.T) {
 	w := newWorld(t)
 	w.addCar(7, telematics.DTCs, []string{"P0420"})
-	w.sweep()
-	w.wants("trouble_code info")
+	w.finds("trouble_code info")
 	w.exec(`update units set vehicle_id = null`)
-	w.sweep()
-	w.wants()
+	w.finds()
 }
 
 func TestAlarms_EndWhenTheirVehicleIsNoneOfTheAgency(t *testing.T) {
@@ -885,11 +850,9 @@ func TestAlarms_EndWhenTheirVehicleIsNoneOfTheAgency(t *testing.T) {
 		w.advance(time.Hour)
 		w.hear()
 		write()
-		w.sweep()
-		w.wants("unit_alarm critical")
+		w.finds("unit_alarm critical")
 		w.exec(end)
-		w.sweep()
-		w.wants()
+		w.finds()
 	}
 	w.exec(`update vehicles set status = 'inactive'`)
 	w.advance(time.Hour)
@@ -904,8 +867,7 @@ func TestSweep_ReadsWhatIsUnsoundAsUnknown(t *testing.T) {
 	w.addCar(8, telematics.DTCs, []string{"P0420"})
 	w.exec(`update snapshots set updated_at = clock_timestamp(), fields = fields || '{"telemetry.is_locked": {"v": "x", "at": 0},
 		"location.timestamp": {"v": "yesterday", "at": 0}, "telemetry.onboard_voltage_v": {"v": "low", "at": 0}}' where vehicle_id = 7`)
-	w.sweep()
-	w.wants("trouble_code info")
+	w.finds("trouble_code info")
 }
 
 // The end of an alarm needs no person.
