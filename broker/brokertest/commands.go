@@ -224,29 +224,21 @@ func oneOfManyClaimsWins(t *testing.T, r CommandRecord) {
 	var mu sync.Mutex
 	var won []telematics.CommandID
 	var occupants []telematics.CommandID
-	var wg sync.WaitGroup
-	for i := range 40 {
-		commands := r.Here
-		if i%2 == 1 {
-			commands = r.There
+	race(40, r.Here, r.There, func(_ int, commands broker.Commands) {
+		c := NewCommand(vehicle, telematics.Unlock)
+		claim, err := commands.Claim(t.Context(), &c)
+		if err != nil {
+			t.Errorf("Claim: %v", err)
+			return
 		}
-		wg.Go(func() {
-			c := NewCommand(vehicle, telematics.Unlock)
-			claim, err := commands.Claim(t.Context(), &c)
-			if err != nil {
-				t.Errorf("Claim: %v", err)
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if claim.Occupant == nil {
-				won = append(won, c.ID)
-				return
-			}
-			occupants = append(occupants, claim.Occupant.ID)
-		})
-	}
-	wg.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if claim.Occupant == nil {
+			won = append(won, c.ID)
+			return
+		}
+		occupants = append(occupants, claim.Occupant.ID)
+	})
 	if len(won) != 1 {
 		t.Fatalf("%d claims won one lane", len(won))
 	}

@@ -222,11 +222,7 @@ func everyFieldOfAnEventIsStored(t *testing.T, l EventLogs) {
 func followedEverywhere(t *testing.T, l EventLogs) {
 	a, b := follow(t, l.Here, 10), follow(t, l.There, 10)
 	for n := range 50 {
-		log := l.Here
-		if n%2 == 1 {
-			log = l.There
-		}
-		publishPresences(t, log, numbers(n*10, n*10+9)...)
+		publishPresences(t, [...]EventLog{l.Here, l.There}[n%2], numbers(n*10, n*10+9)...)
 	}
 	want := numbers(0, 499)
 	for _, f := range []*follower{a, b} {

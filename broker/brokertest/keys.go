@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/broker"
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
@@ -121,23 +122,19 @@ func takenLaneLeavesTheKeyFree(t *testing.T, r CommandRecord) {
 func oneOfManyRepetitionsWins(t *testing.T, r CommandRecord) {
 	k := NewKey()
 	var mu sync.Mutex
-	var group sync.WaitGroup
-	won := 0
-	for i := range 16 {
-		c, commands := r.keyed(k), r.Here
-		if i%2 == 0 {
-			commands = r.There
-		}
-		group.Go(func() {
-			claim, err := commands.Claim(t.Context(), &c)
-			assert.NoError(t, err, "Claim")
-			mu.Lock()
-			defer mu.Unlock()
-			if claim.Taken() {
-				won++
-			}
-		})
+	var repetitions []telematics.Command
+	for range 16 {
+		repetitions = append(repetitions, r.keyed(k))
 	}
-	group.Wait()
+	won := 0
+	race(16, r.Here, r.There, func(i int, commands broker.Commands) {
+		claim, err := commands.Claim(t.Context(), &repetitions[i])
+		assert.NoError(t, err, "Claim")
+		mu.Lock()
+		defer mu.Unlock()
+		if claim.Taken() {
+			won++
+		}
+	})
 	assert.Equal(t, won, 1, "of 16 claims with one key won")
 }

@@ -30,6 +30,16 @@ func (l *Log) String() string {
 // timeout bounds every wait of the contracts.
 const timeout = time.Minute
 
+// race calls a function n times concurrently, for one instance and the other by turns.
+func race[I any](n int, here, there I, call func(i int, at I)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		at := [...]I{here, there}[i%2]
+		wg.Go(func() { call(i, at) })
+	}
+	wg.Wait()
+}
+
 // slower is how many times longer a busy machine may take than an idle one.
 const slower = 6
 

@@ -165,24 +165,16 @@ func wakingNoInstance(t *testing.T, tables PendingTables) {
 }
 
 func concurrentCalls(t *testing.T, tables PendingTables) {
-	var wg sync.WaitGroup
-	for i := range 50 {
-		table := tables.Here
-		if i%2 == 1 {
-			table = tables.There
+	race(50, tables.Here, tables.There, func(i int, table broker.PendingTable) {
+		p := newPending()
+		p.Unit = telematics.Unit(fmt.Sprintf("unit-%d", i%5))
+		assert.NoError(t, table.Register(p)(t.Context()), "Register")
+		wantFound(t, tables.Here, p)
+		assert.NoError(t, table.Release(t.Context(), p), "Release")
+		if got, ok, err := tables.There.Lookup(t.Context(), p.Unit, p.Command); err != nil || ok {
+			t.Errorf("Lookup of a released entry = %+v, %v, %v", got, ok, err)
 		}
-		wg.Go(func() {
-			p := newPending()
-			p.Unit = telematics.Unit(fmt.Sprintf("unit-%d", i%5))
-			assert.NoError(t, table.Register(p)(t.Context()), "Register")
-			wantFound(t, tables.Here, p)
-			assert.NoError(t, table.Release(t.Context(), p), "Release")
-			if got, ok, err := tables.There.Lookup(t.Context(), p.Unit, p.Command); err != nil || ok {
-				t.Errorf("Lookup of a released entry = %+v, %v, %v", got, ok, err)
-			}
-		})
-	}
-	wg.Wait()
+	})
 }
 
 // listener collects the hints that reach an instance.

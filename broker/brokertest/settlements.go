@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/broker"
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
@@ -284,25 +285,17 @@ func oneOfManyAnswersSettles(t *testing.T, r CommandRecord) {
 	states := []telematics.State{telematics.Succeeded, telematics.Rejected, telematics.Failed}
 	var mu sync.Mutex
 	var applied []telematics.Command
-	var wg sync.WaitGroup
-	for i := range 30 {
-		commands := r.Here
-		if i%2 == 1 {
-			commands = r.There
+	race(30, r.Here, r.There, func(i int, commands broker.Commands) {
+		s := settlement(c, states[i%len(states)])
+		s.At = s.At.Add(time.Duration(i) * time.Millisecond)
+		got, ok, err := commands.Settle(t.Context(), s)
+		assert.NoError(t, err, "Settle")
+		if ok {
+			mu.Lock()
+			defer mu.Unlock()
+			applied = append(applied, *got)
 		}
-		wg.Go(func() {
-			s := settlement(c, states[i%len(states)])
-			s.At = s.At.Add(time.Duration(i) * time.Millisecond)
-			got, ok, err := commands.Settle(t.Context(), s)
-			assert.NoError(t, err, "Settle")
-			if ok {
-				mu.Lock()
-				defer mu.Unlock()
-				applied = append(applied, *got)
-			}
-		})
-	}
-	wg.Wait()
+	})
 	// One answer settles the command. Where that is a rejection, one success or failure overrules
 	// it.
 	slices.SortFunc(applied, func(a, b telematics.Command) int { return cmp.Compare(rank(a.State), rank(b.State)) })

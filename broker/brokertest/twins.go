@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -362,23 +361,15 @@ func orderDoesNotMatter(t *testing.T, r TwinRecord) {
 			seen = append(seen, delivery.Observation{Unit: unit, At: instant, Report: &report})
 		}
 	}
-	var wg sync.WaitGroup
-	for worker := range 4 {
-		twins := r.Here
-		if worker%2 == 1 {
-			twins = r.There
-		}
+	race(4, r.Here, r.There, func(_ int, twins Observer) {
 		mine := slices.Clone(seen)
 		rand.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
-		wg.Go(func() {
-			for batch := range slices.Chunk(mine, 16) {
-				if seen, err := twins.Observe(t.Context(), batch); err != nil || len(seen.Unknown) > 0 {
-					t.Errorf("Observe = %v, %v", seen.Unknown, err)
-				}
+		for batch := range slices.Chunk(mine, 16) {
+			if seen, err := twins.Observe(t.Context(), batch); err != nil || len(seen.Unknown) > 0 {
+				t.Errorf("Observe = %v, %v", seen.Unknown, err)
 			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	for id, snapshot := range want {
 		t.Run(fmt.Sprintf("vehicle %d", id), func(t *testing.T) { wantSnapshot(t, r.Twin(id).Snapshot, snapshot) })
 	}

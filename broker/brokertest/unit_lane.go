@@ -2,11 +2,11 @@ package brokertest
 
 import (
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"motorpool/broker"
 	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -67,31 +67,25 @@ func unitLaneHasOneCommand(t *testing.T, r CommandRecord) {
 }
 
 func unansweredKeepsUnitLane(t *testing.T, r CommandRecord) {
-	byUnit := func(s delivery.Settlement, c telematics.Command) delivery.Settlement { s.Unit = c.Unit; return s }
 	for name, end := range map[string]struct {
-		settle  func(telematics.Command) delivery.Settlement
-		awaited bool
+		state           telematics.State
+		byUnit, awaited bool
 	}{
-		"not answered":          {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Unknown) }, true},
-		"confirmed by a report": {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Succeeded) }, true},
-		"never sent":            {func(c telematics.Command) delivery.Settlement { return settlement(c, telematics.Expired) }, false},
-		"answered as succeeded": {
-			func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Succeeded), c) }, false,
-		},
-		"answered as rejected": {
-			func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Rejected), c) }, false,
-		},
-		"answered as failed": {
-			func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Failed), c) }, false,
-		},
-		"answered, outcome unknown": {
-			func(c telematics.Command) delivery.Settlement { return byUnit(settlement(c, telematics.Unknown), c) }, false,
-		},
+		"not answered":              {telematics.Unknown, false, true},
+		"confirmed by a report":     {telematics.Succeeded, false, true},
+		"never sent":                {telematics.Expired, false, false},
+		"answered as succeeded":     {telematics.Succeeded, true, false},
+		"answered as rejected":      {telematics.Rejected, true, false},
+		"answered as failed":        {telematics.Failed, true, false},
+		"answered, outcome unknown": {telematics.Unknown, true, false},
 	} {
 		for _, known := range []bool{false, true} {
 			vehicle := r.Vehicle()
 			c := r.claim(t, newUnitCommand(vehicle, telematics.Lock))
-			s := end.settle(c)
+			s := settlement(c, end.state)
+			if end.byUnit {
+				s.Unit = c.Unit
+			}
 			if known {
 				s.Known = &c
 			}
@@ -138,28 +132,20 @@ func unitLaneOfMovedUnit(t *testing.T, r CommandRecord) {
 func oneOfManyUnitClaimsWins(t *testing.T, r CommandRecord) {
 	vehicle := r.Vehicle()
 	var won atomic.Int32
-	var wg sync.WaitGroup
-	for i := range 20 {
-		commands := r.Here
-		if i%2 == 1 {
-			commands = r.There
-		}
-		wg.Go(func() {
-			c := newUnitCommand(vehicle, telematics.ControlActions[i%6])
-			claim, err := commands.Claim(t.Context(), &c)
-			switch {
-			case err != nil || claim.Seq == 0 && claim.Occupant == nil:
-				t.Errorf("Claim = %+v, %v", claim, err)
-			case claim.Occupant == nil:
-				won.Add(1)
-				// It keeps its lane after its settlement, too, as its answer is awaited.
-				if _, ok, err := commands.Settle(t.Context(), settlement(c, telematics.Unknown)); !ok || err != nil {
-					t.Errorf("Settle = %t, %v", ok, err)
-				}
+	race(20, r.Here, r.There, func(i int, commands broker.Commands) {
+		c := newUnitCommand(vehicle, telematics.ControlActions[i%6])
+		claim, err := commands.Claim(t.Context(), &c)
+		switch {
+		case err != nil || claim.Seq == 0 && claim.Occupant == nil:
+			t.Errorf("Claim = %+v, %v", claim, err)
+		case claim.Occupant == nil:
+			won.Add(1)
+			// It keeps its lane after its settlement, too, as its answer is awaited.
+			if _, ok, err := commands.Settle(t.Context(), settlement(c, telematics.Unknown)); !ok || err != nil {
+				t.Errorf("Settle = %t, %v", ok, err)
 			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	assert.Equal(t, won.Load(), 1, "claims won the lane of one unit")
 }
 
