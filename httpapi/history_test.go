@@ -39,7 +39,10 @@ func newTelemetry() *telemetry {
 			Position: &telematics.Position{Latitude: 48.1, Longitude: 11.5}, LocatedAt: now.Add(-59 * time.Minute),
 			Locked: &locked,
 		},
-		{Begin: now.Add(-time.Minute), Voltage: &samples.Values{Min: 12, Avg: 12, Max: 12}},
+		{
+			Begin: now.Add(-time.Minute), Voltage: &samples.Values{Min: 12, Avg: 12, Max: 12},
+			Speed: &samples.Values{Min: 30, Avg: 30, Max: 30}, Signal: &samples.Values{Min: 70, Avg: 70, Max: 70},
+		},
 	}}
 }
 
@@ -69,6 +72,13 @@ func TestHistory_HasAValueOrNullForEachBucket(t *testing.T) {
 		"locked": []any{true, nil},
 	} {
 		same(t, r.at(name), want, "%s", name)
+	}
+}
+
+func TestHistory_EachFieldHasItsOwnValues(t *testing.T) {
+	r := newAPI(t, with(newTelemetry())).get(historyPath).wants(200, "")
+	for field, want := range map[string][]any{"energy": {60.0, nil}, "voltage": {nil, 12.0}, "speed": {nil, 30.0}, "signal": {nil, 70.0}} {
+		same(t, r.at(field, "min"), any(want), "%s", field)
 	}
 }
 

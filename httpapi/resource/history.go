@@ -52,19 +52,16 @@ func NewHistory(q samples.Query, days int, fields []string, buckets []samples.Bu
 		VehicleID: int64(q.Vehicle), From: Timestamp(q.From), To: Timestamp(q.To), RetentionDays: days, BucketSeconds: q.Width().Seconds(),
 		Times: List(buckets, func(b samples.Bucket) string { return Timestamp(b.Begin) }),
 	}
-	for name, column := range map[string]struct {
-		to   **Values
-		from func(samples.Bucket) *samples.Values
-	}{
-		"energy":  {&h.Energy, func(b samples.Bucket) *samples.Values { return b.Energy }},
-		"voltage": {&h.Voltage, func(b samples.Bucket) *samples.Values { return b.Voltage }},
-		"speed":   {&h.Speed, func(b samples.Bucket) *samples.Values { return b.Speed }},
-		"signal":  {&h.Signal, func(b samples.Bucket) *samples.Values { return b.Signal }},
-	} {
-		if slices.Contains(fields, name) {
-			*column.to = newValues(buckets, column.from)
+	column := func(name string, of func(samples.Bucket) *samples.Values) *Values {
+		if !slices.Contains(fields, name) {
+			return nil
 		}
+		return newValues(buckets, of)
 	}
+	h.Energy = column("energy", func(b samples.Bucket) *samples.Values { return b.Energy })
+	h.Voltage = column("voltage", func(b samples.Bucket) *samples.Values { return b.Voltage })
+	h.Speed = column("speed", func(b samples.Bucket) *samples.Values { return b.Speed })
+	h.Signal = column("signal", func(b samples.Bucket) *samples.Values { return b.Signal })
 	if slices.Contains(fields, "position") {
 		h.Position = &Positions{[]*float64{}, []*float64{}, []*string{}}
 		for _, b := range buckets {

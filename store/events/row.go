@@ -215,51 +215,33 @@ func decodeEvent(text string) (telematics.Event, error) {
 		return telematics.Event{}, fmt.Errorf("decode event: %w", err)
 	}
 	e := telematics.Event{Kind: telematics.EventKind(row.Kind), Vehicle: row.Vehicle, Agency: row.Agency, At: instantOf(row.AtMS)}
-	switch e.Kind {
-	case telematics.CommandEvent:
-		if row.Command == nil {
-			return e, fmt.Errorf("decode event: no command in it")
-		}
+	switch kind := e.Kind; {
+	case kind == telematics.CommandEvent && row.Command != nil:
 		command, err := row.Command.command(row.Vehicle, row.Agency)
 		e.Command = &command
 		return e, err
-	case telematics.StatusEvent, telematics.PresenceEvent:
+	case kind == telematics.StatusEvent, kind == telematics.PresenceEvent:
 		fields, err := vehicles.DecodeSnapshot(row.Fields)
 		e.Change = &telematics.Change{
 			Vehicle: row.Vehicle, Agency: row.Agency, Fields: fields, Large: row.Large, Presence: row.Presence,
 			LastSeen: instantOf(row.SeenMS),
 		}
 		return e, err
-	case telematics.AlarmEvent:
-		if row.Alarm == nil {
-			return e, fmt.Errorf("decode event: no alarm in it")
-		}
+	case kind == telematics.AlarmEvent && row.Alarm != nil:
 		e.Alarm = &telematics.Alarm{Kind: row.Alarm.Kind, Text: row.Alarm.Text}
-		return e, nil
-	case telematics.HaltEvent:
-		if row.Halt == nil {
-			return e, fmt.Errorf("decode event: no halt in it")
-		}
+	case kind == telematics.HaltEvent && row.Halt != nil:
 		e.Halt = &telematics.HaltChange{InForce: row.Halt.InForce, Halt: telematics.Halt{
 			Agency: row.Agency, Why: row.Halt.Why, By: row.Halt.By, Since: instantOf(row.Halt.SinceMS),
 		}}
-		return e, nil
-	case telematics.RentalEvent, telematics.BookingEvent:
-		if row.Rental == nil {
-			return e, fmt.Errorf("decode event: no rental in it")
-		}
+	case (kind == telematics.RentalEvent || kind == telematics.BookingEvent) && row.Rental != nil:
 		e.Rental = new(telematics.RentalChange(*row.Rental))
-		return e, nil
-	case telematics.AlertEvent:
-		if row.Alert == nil {
-			return e, fmt.Errorf("decode event: no alert in it")
-		}
+	case kind == telematics.AlertEvent && row.Alert != nil:
 		e.Alert = row.Alert.alert()
-		return e, nil
-	case telematics.ResetEvent:
-		return e, nil
+	case kind == telematics.ResetEvent:
+	default:
+		return e, fmt.Errorf("decode event: unknown kind %.32q, or what it is about is not in it", row.Kind)
 	}
-	return e, fmt.Errorf("decode event: unknown kind %.32q", row.Kind)
+	return e, nil
 }
 
 func (r eventCommandRow) command(vehicle telematics.VehicleID, agency telematics.AgencyID) (telematics.Command, error) {
