@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"motorpool/rental"
 )
@@ -11,8 +12,9 @@ import (
 // reviveCharges makes a client's unpaid charges due immediately, with this card, as if none had
 // been declined: those that were declined, have failed or wait for a confirmation with another
 // card, or with this one if the decline was not hard, and the card was renewed, or no other attempt
-// is due: the client may have no other card. Charges that bar the card are left out. A hard decline
-// adds the previous card to the cards that the charge bars.
+// is due: the client may have no other card. Charges that bar the card are left out, and those that
+// only an operator can mend and that a later fee, or a capture from the deposit, replaces. A hard
+// decline adds the previous card to the cards that the charge bars.
 func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, method rental.MethodID, renewed bool) error {
 	_, err := tx.ExecContext(ctx, `
 		with card as (
@@ -28,6 +30,10 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 				and c.state in ('declined', 'failed', 'requires_action')
 				and (c.payment_method_id is distinct from card.id or ($3 or c.state = 'failed') and not c.hard)
 				and not card.mark = any (c.barred)
+				and (c.decline_code <> all ($4) or not exists (
+					select from charges f
+					where f.booking_id = b.id and (f.kind = 'fee' and f.created_at > c.created_at or f.goal = 'capture' and f.reason <> '')
+				))
 			order by c.id
 			for update of c
 		)
@@ -39,7 +45,7 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 			else array_append(c.barred, revived.bars) end
 		from revived, card
 		where c.id = revived.id`,
-		client, method, renewed)
+		client, method, renewed, pq.Array(rental.CodesFor(rental.ByOperator)))
 	if err != nil {
 		return err
 	}

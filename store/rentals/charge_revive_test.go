@@ -102,6 +102,8 @@ func TestDefault_NewOneIsTriedImmediatelyForUnpaidCharges(t *testing.T) {
 				"paid":    o.fee(`state = 'paid'`, first.ID),
 				"unknown": o.fee(`state = 'unknown'`, first.ID),
 				"pending": o.fee(`state = 'pending'`, first.ID),
+				// The operator has mended it, and charged it as a fee.
+				"refused": o.fee(`state = 'failed', decline_code = 'refused', created_at = now() - interval '1 day'`, 0),
 				"refund":  owe(t, p, o.booking, rental.RefundCharge, 1, fmt.Sprintf(`state = 'failed', payment_method_id = %d`, first.ID)),
 			}
 			other, _ := add()
