@@ -98,6 +98,9 @@ type Progress struct {
 	// What the vehicle's odometer read when the transition was opened; 0: not known.
 	Metres   int64     `json:"metres,omitempty"`
 	MetresAt time.Time `json:"metres_at,omitzero"` // when it reported that; zero: not known
+	// Likewise when the rental was last paused.
+	PauseMetres   int64     `json:"pause_metres,omitempty"`
+	PauseMetresAt time.Time `json:"pause_metres_at,omitzero"`
 	// The attempt before, while its result is unknown, too.
 	Earlier telematics.CommandID `json:"earlier,omitzero"`
 	// Since when the vehicle may have executed an attempt that has no result; zero: it has not.
@@ -244,6 +247,16 @@ func (t Transition) IsDriven(at time.Time, metres int64) bool {
 	driven := metres - t.Metres
 	return t.Metres != 0 && !t.MetresAt.IsZero() && driven > shunted+within(t.Requested.Sub(t.MetresAt)) &&
 		driven <= within(at.Sub(t.MetresAt)+odometerAge) // else another odometer
+}
+
+// ResumedAt returns when a pause since a time has ended that the transition ends at a time. One in
+// which the vehicle was driven is none: then it returns its beginning.
+func (t Transition) ResumedAt(paused, at time.Time) time.Time {
+	was := Transition{Requested: paused, Progress: Progress{Metres: t.PauseMetres, MetresAt: t.PauseMetresAt}}
+	if was.IsDriven(t.Requested, t.Metres) {
+		return paused
+	}
+	return at
 }
 
 // ReturnedAt returns when a rental has ended whose vehicle was locked at a time, and its odometer:

@@ -173,6 +173,12 @@ func (r *Runner) Open(ctx context.Context, q rental.TransitionRequest) (rental.T
 	}
 	t.LockedBefore, t.OnBefore = twin.Snapshot.Flag(telematics.IsLocked), isOn(twin.Snapshot)
 	t.Metres, t.MetresAt = odometer(twin.Snapshot), twin.Snapshot.Of(telematics.MileageKm).At
+	if last := d.Transition; last != nil {
+		t.PauseMetres, t.PauseMetresAt = last.PauseMetres, last.PauseMetresAt
+		if last.Kind == rental.PauseRental {
+			t.PauseMetres, t.PauseMetresAt = last.Metres, last.MetresAt
+		}
+	}
 	replayed, err := r.Store.OpenTransition(ctx, q.Request, t, r.Lease, func(d rental.BookingDetails) (rental.Change, error) {
 		if d.VehicleID != t.Vehicle { // it was not checked, and the client stands at the former one
 			return rental.Change{}, rental.HasMoved()

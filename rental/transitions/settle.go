@@ -79,15 +79,17 @@ func (w *worker) book(ctx context.Context, at time.Time) (bool, error) {
 // bookedChange returns the change of the booking of a transition that was executed; metres is what
 // the odometer says now. done is false if a payment must have a result first.
 func (w *worker) bookedChange(d rental.BookingDetails, metres int64) (c rental.Change, done bool, err error) {
-	switch w.t.Kind {
+	switch paused := d.PausedSince; w.t.Kind {
 	case rental.StartRental:
 		c, err = d.Activate(w.t.Since, w.t.Metres)
 	case rental.PauseRental:
 		c, err = d.Pause(w.t.Since)
 	case rental.ResumeRental:
-		c, err = d.Resume(w.t.Since)
+		at := w.t.ResumedAt(paused, w.t.Since)
+		c, err = d.Resume(at)
+		c.Details = map[string]any{"paused_s": int64(at.Sub(paused).Seconds())}
 	default:
-		if resumed, err := d.Resume(w.t.Requested); err == nil {
+		if resumed, err := d.Resume(w.t.ResumedAt(paused, w.t.Requested)); err == nil {
 			d.Booking = resumed.Booking // also where its client drives on
 		}
 		end, metres := w.t.ReturnedAt(w.t.Since, metres)

@@ -423,6 +423,28 @@ func TestTransitions_ADrivenVehicleIsNotPaused(t *testing.T) {
 	d.wantsActions(telematics.UnlockAndEnableDriving, telematics.Lock)
 }
 
+// Where a paused vehicle was driven without reception, only its odometer says so.
+func TestTransitions_APauseInWhichTheVehicleIsDrivenIsNone(t *testing.T) {
+	t.Parallel()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.do(rental.StartRental)
+	d.do(rental.PauseRental)
+	d.cars.report(map[telematics.Field]any{telematics.MileageKm: 1012.5})
+	d.do(rental.ResumeRental)
+	if b := d.details(); b.PausedFor != 0 || !b.PausedSince.IsZero() {
+		t.Errorf("driven for 12.5 km, and paused for %v, since %v", b.PausedFor, b.PausedSince)
+	}
+	if last := d.lines(d.id); last[len(last)-1].Details["paused_s"] != 0.0 {
+		t.Errorf("audit log entry %+v", last[len(last)-1])
+	}
+	d.do(rental.PauseRental)
+	d.cars.report(map[telematics.Field]any{telematics.MileageKm: 1013.5}) // shunted
+	d.do(rental.EndRental)
+	if b := d.details(); b.PausedFor <= 0 {
+		t.Errorf("paused for %v", b.PausedFor)
+	}
+}
+
 func TestTransitions_ADeclinedCardStartsNothing(t *testing.T) {
 	t.Parallel()
 	d := newDrive(t, sandbox.Behaviour{Decline: "insufficient_funds"})
