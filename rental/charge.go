@@ -207,7 +207,7 @@ func (d BookingDetails) CaptureDeposit(now time.Time, amount Minor, reason strin
 	if amount <= 0 {
 		return Change{}, newFieldError("amount", "must be more than 0")
 	}
-	deposit, _ := d.deposit()
+	deposit := d.deposit()
 	held := deposit.capturable()
 	if held == 0 {
 		return Change{}, Forbids(BookingStateConflict, "No deposit of the booking is held.")
@@ -229,14 +229,15 @@ func (c Charge) capturable() Minor {
 	return min(c.Settled, c.Amount) // the processor may round up
 }
 
-// deposit returns the newest deposit: earlier ones are of starts that were taken back.
-func (d BookingDetails) deposit() (Charge, bool) {
-	for _, c := range slices.Backward(d.Charges) {
-		if c.Kind == DepositCharge {
-			return c, true
+// deposit returns the newest deposit; zero: there is none. Earlier ones are of starts that were
+// taken back; instances whose clocks differ may have dated them later.
+func (d BookingDetails) deposit() (newest Charge) {
+	for _, c := range d.Charges {
+		if c.Kind == DepositCharge && c.Number >= newest.Number {
+			newest = c
 		}
 	}
-	return Charge{}, false
+	return newest
 }
 
 // Fee is an amount that an administrator adds to the cost of a booking.
@@ -335,7 +336,7 @@ type Limits struct{ Refund, Capture, Fee Minor }
 func (d BookingDetails) Limits() Limits {
 	var l Limits
 	_, l.Refund = d.refundable()
-	deposit, _ := d.deposit()
+	deposit := d.deposit()
 	l.Capture = deposit.capturable()
 	if d.State != Upcoming {
 		l.Fee = d.FeeLimit()

@@ -220,7 +220,7 @@ func SettleUp(d BookingDetails, now time.Time) Change {
 	if d.State != Completed {
 		return c
 	}
-	deposit, _ := d.deposit()
+	deposit := d.deposit()
 	owed, pays, open := d.owed(), deposit.capturable(), false
 	for _, p := range d.Charges {
 		if !p.Kind.paysTime() || p.State.IsFinal() {

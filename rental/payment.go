@@ -148,7 +148,7 @@ func (d BookingDetails) moved() (charged, refunded, held Minor) {
 // onlyRentalOpen reports whether the deposit is held, and the charge of the start is the only open
 // one, or comes with the end.
 func (d BookingDetails) onlyRentalOpen() bool {
-	deposit, _ := d.deposit()
+	deposit := d.deposit()
 	held := deposit.State == Authorized && deposit.Goal == Hold
 	start, timed := false, false
 	for _, c := range d.Charges {

@@ -238,3 +238,19 @@ func TestSettleUp_ACaptureByStaffWithAnySubjectPaysNoTime(t *testing.T) {
 		t.Errorf("the end charges %+v, %v; want all of the time", c.Charges, err)
 	}
 }
+
+// Instances date charges by their clocks: that of a start that failed may be dated after its
+// repetition's, and is not the deposit for that.
+func TestSettleUp_TheDepositIsThatOfTheLastStart(t *testing.T) {
+	d := heldOnly(t, 10_000)
+	first := d.Charges[hold]
+	first.State, first.Goal, first.Settled = rental.Released, rental.Release, 0
+	d.Charges[hold].Number = 2
+	d.Charges = append(d.Charges, first)
+	c, done, err := d.Close(start.Add(8*time.Hour), start.Add(8*time.Hour), 0)
+	if err != nil || !done {
+		t.Fatal(done, err)
+	}
+	d = settlesUp(after(d, c), 2, rental.Paid, "")
+	assert.Equal(t, d.Charges[hold].Goal, rental.Release, "the deposit")
+}
