@@ -44,6 +44,7 @@ func Lapse(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) 
 // withdrawn, or was until then.
 const hadNoVehicle = `exists (
 		select from vehicles v left join bookings o on o.vehicle_id = v.id and o.id <> b.id
+			and (o.state = 'active' or o.ended_at > b.start_at - interval '1 day')
 		where v.id = b.vehicle_id and (v.status in ('maintenance', 'inactive') or o.state = 'active'
 			or greatest(v.maintenance_since, ` + backAt + `) > now() - (b.reserved_until - b.start_at)))`
 
