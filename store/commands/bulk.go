@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -112,9 +113,9 @@ func (s *Store) bulk(ctx context.Context, id telematics.BulkID) (telematics.Bulk
 		made[c.Vehicle] = &c
 	}
 	for _, v := range b.Vehicles {
-		item := telematics.BulkItem{Vehicle: v, Command: made[v], Refusal: refusals[v]}
-		if item.Command == nil && item.Refusal == nil {
-			item.Refusal = b.Abandoned(now)
+		item := telematics.BulkItem{Vehicle: v, Command: made[v]}
+		if item.Command == nil { // else it was believed lost: Postgres did not reply
+			item.Refusal = cmp.Or(refusals[v], b.Abandoned(now))
 		}
 		b.Items = append(b.Items, item)
 	}
@@ -185,7 +186,9 @@ func (s *Store) bulks(ctx context.Context, q telematics.BulkQuery) ([]telematics
 			limit nullif($3::bigint, 0)
 		)
 		select page.*,
-			(select count(*) from bulk_refusals r where r.bulk_id = page.id) as refused,
+			(select count(*) from bulk_refusals r where r.bulk_id = page.id
+				and not exists (select from commands c where c.bulk_id = page.id and c.vehicle_id = r.vehicle_id)
+				and not exists (select from settled_commands c where c.bulk_id = page.id and c.vehicle_id = r.vehicle_id)) as refused,
 			(select coalesce(json_object_agg(state, n), '{}') from (
 				select state, count(*) as n from (
 					select state from commands c where c.bulk_id = page.id

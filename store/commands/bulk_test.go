@@ -15,6 +15,7 @@ import (
 	"motorpool/store/idempotency"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
+	"motorpool/telematics/delivery"
 )
 
 func newBulk(vehicles ...telematics.VehicleID) telematics.Bulk {
@@ -201,5 +202,33 @@ func TestBulks_AreListedNewestFirstWithTheirOutcomes(t *testing.T) {
 	assert.Equal(t, len(list(telematics.BulkQuery{Agency: 1})), 2, "bulks of the agency")
 	if next := list(telematics.BulkQuery{Before: all[2].ID, Limit: 1}); len(next) != 1 || next[0].ID != all[1].ID {
 		t.Errorf("the next page: %+v", next)
+	}
+}
+
+// A command of which Postgres did not reply was refused, and may be on record all the same.
+func TestBulk_CommandThatWasBelievedLostCountsOnce(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
+	b := newBulk(vehicle)
+	if taken, err := p.OpenBulk(t.Context(), b); taken || err != nil {
+		t.Fatalf("OpenBulk = %v, %v", taken, err)
+	}
+	c := brokertest.NewCommand(vehicle, telematics.AttentionSignal)
+	c.Bulk, c.Unit = b.ID, unit
+	p.mustClaim(t, c)
+	require.NoError(t, p.RefuseBulk(t.Context(), b.ID, []telematics.BulkItem{{
+		Vehicle: vehicle, Refusal: telematics.Unavailable("Postgres", errors.New("timeout")),
+	}}))
+	expired := delivery.Settlement{Command: c.ID, State: telematics.Expired, At: time.Now()}
+	if _, ok, err := p.Settle(t.Context(), expired); !ok || err != nil {
+		t.Fatalf("Settle = %t, %v", ok, err)
+	}
+	listed, err := p.Bulks(t.Context(), telematics.BulkQuery{})
+	require.NoError(t, err)
+	assert.DeepEqual(t, listed[0].Outcomes, map[telematics.Outcome]int{telematics.NotExecuted: 1, telematics.Undecided: 0}, "listed")
+	read, err := p.Bulk(t.Context(), b.ID)
+	require.NoError(t, err)
+	if item := read.Items[0]; item.Command == nil || item.Command.State != telematics.Expired || item.Refusal != nil {
+		t.Errorf("read as %+v, want the command alone", item)
 	}
 }
