@@ -1,14 +1,16 @@
 // The outlines of continents and countries (Natural Earth, 1:110,000,000), which lie below a map without streets.
-import type { LayerSpecification, SourceSpecification, StyleSpecification } from 'maplibre-gl';
-import { feature, mesh } from 'topojson-client';
+import type { LayerSpecification, StyleSpecification } from 'maplibre-gl';
+import { feature } from 'topojson-client';
 import type { GeometryCollection, Topology } from 'topojson-specification';
 import atlas from 'world-atlas/countries-110m.json';
 import { colourOf } from '../design/colours';
 
-const topology = atlas as unknown as Topology<{ countries: GeometryCollection; land: GeometryCollection }>;
+const topology = atlas as unknown as Topology<{ countries: GeometryCollection }>;
 
-// Coarse shapes need no fine tiles: closer, the ones of this zoom are enlarged.
-const source = (data: ReturnType<typeof feature> | ReturnType<typeof mesh>): SourceSpecification => ({ type: 'geojson', data, maxzoom: 6 });
+/** Lets a ring that crosses the antimeridian go on beyond it: around the earth, it would be filled across seas. */
+function goOn(ring: number[][]) {
+  for (const [i, point] of ring.entries()) if (i > 0) point[0]! -= 360 * Math.round((point[0]! - ring[i - 1]![0]!) / 360);
+}
 
 /** A style with these outlines as its ground. */
 export function worldGround(dark: boolean): StyleSpecification {
@@ -16,12 +18,11 @@ export function worldGround(dark: boolean): StyleSpecification {
   const layers: LayerSpecification[] = [
     { id: 'ground', type: 'background', paint: { 'background-color': colourOf('water', dark) } },
     { id: 'land', type: 'fill', source: 'land', paint: { 'fill-color': colourOf('land', dark), 'fill-outline-color': edge } },
-    { id: 'borders', type: 'line', source: 'borders', paint: { 'line-color': edge, 'line-width': 0.75 } },
   ];
-  const { countries, land } = topology.objects;
-  return {
-    version: 8,
-    sources: { land: source(feature(topology, land)), borders: source(mesh(topology, countries, (a, b) => a !== b)) },
-    layers,
-  };
+  const data = feature(topology, topology.objects.countries);
+  for (const { geometry } of data.features)
+    for (const polygon of geometry.type === 'Polygon' ? [geometry.coordinates] : geometry.type === 'MultiPolygon' ? geometry.coordinates : [])
+      polygon.forEach(goOn);
+  // Coarse shapes need no fine tiles: closer, the ones of this zoom are enlarged.
+  return { version: 8, sources: { land: { type: 'geojson', data, maxzoom: 6 } }, layers };
 }
