@@ -1,6 +1,6 @@
 // Finds what a person would see by a selector, and the text in it: the first that is visible, one with just that text
 // before others. To be clicked it must be enabled, at rest, and not covered. A click that hits something else, since the
-// page moved meanwhile, has no effect and sets missed.
+// page moved meanwhile, has no effect and sets missed, as one does that the page itself leaves without effect.
 async (selector, text, toClick) => {
   const say = (e) => (e.innerText ?? e.textContent ?? '').replace(/\s+/g, ' ').trim();
   const isVisible = (e) => {
@@ -40,5 +40,6 @@ async (selector, text, toClick) => {
   for (const type of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click']) {
     addEventListener(type, guard, { capture: true, once: true });
   }
+  addEventListener('click', (event) => (window.missed ||= event.defaultPrevented), { once: true });
   return { ...found, ...now, clickable: true };
 };

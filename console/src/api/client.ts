@@ -56,6 +56,8 @@ export class ApiError extends Error {
     readonly checks: ReturnCheck[] = [],
     /** Of a request that is not valid: what the service says of its fields. */
     readonly fields: Record<string, string[]> = {},
+    /** Of a change: whether it is not known if it was made. */
+    readonly isUnknown = false,
   ) {
     super(message);
   }
@@ -71,9 +73,10 @@ export function translateRefusals(by: typeof translated, noAnswer: typeof unreac
   unreachable = noAnswer;
 }
 
-function refusal(status: number, { error, errors, message }: Envelope<unknown, unknown>): ApiError {
-  const code = error?.code ?? 'unknown';
-  return new ApiError(status, code, error ? translated(error, message) : message, error?.outcome ?? null, error?.checks, errors);
+function refusal(status: number, { error, errors, message }: Envelope<unknown, unknown>, isChange: boolean): ApiError {
+  const outcome = error?.outcome ?? null;
+  const text = error ? translated(error, message) : message;
+  return new ApiError(status, error?.code ?? 'unknown', text, outcome, error?.checks, errors, isChange && status >= 500 && !outcome);
 }
 
 export interface Answer<Data, Meta> {
@@ -111,6 +114,7 @@ const answerWithin = 120_000;
 
 async function exchange<Data, Meta>(path: string, request: RequestInit): Promise<{ response: Response; envelope: Envelope<Data, Meta> }> {
   const sent = Date.now();
+  const isChange = (request.method ?? 'GET') !== 'GET';
   let response: Response | undefined;
   let envelope: Envelope<Data, Meta>;
   try {
@@ -118,11 +122,11 @@ async function exchange<Data, Meta>(path: string, request: RequestInit): Promise
     response = await fetch(`../${path}`, { ...request, signal, credentials: 'same-origin' });
     envelope = response.status === 304 ? {} : clean(await response.json());
   } catch {
-    throw new ApiError(response?.status ?? 0, 'no_answer', unreachable((request.method ?? 'GET') !== 'GET'));
+    throw new ApiError(response?.status ?? 0, 'no_answer', unreachable(isChange));
   }
   serverTime.update(Date.parse(envelope.timestamp ?? ''), sent, Date.now());
   if (response.status === 401) endSession();
-  if (!response.ok && response.status !== 304) throw refusal(response.status, envelope);
+  if (!response.ok && response.status !== 304) throw refusal(response.status, envelope, isChange);
   return { response, envelope };
 }
 

@@ -8,6 +8,13 @@ const settleFor = 200; // while a person types
 const blankAfter = 500; // rows of the former filters are not shown for longer as those of the new ones
 const changesFor = 500; // of a large fleet many items change together
 
+/** Calls read again, every 10 s, as long as something has a problem. For effects. */
+export function readAgain(problem: unknown, read: () => unknown) {
+  if (!problem) return;
+  const timer = setInterval(read, 10_000);
+  return () => clearInterval(timer);
+}
+
 export class Pages<Item> {
   items = $state.raw<Item[]>([]);
   /** Leads to the next page; null: there is none. */

@@ -2,6 +2,8 @@
 // What pages say of requests whose answer is slow, late, or lost.
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { commands } from '../state/commands.svelte';
+import { agencies } from '../state/agencies.svelte';
+import { session } from '../state/session.svelte';
 import { requestsTo } from '../state/requests.svelte';
 import { selection } from '../state/selection.svelte';
 import { stream } from '../state/stream.svelte';
@@ -81,6 +83,73 @@ it('does not say of a change without an answer that it did not work', async () =
   await pages.until(() => pages.texts('dialog[open] [role="alert"]').includes(en.trouble.unanswered));
 });
 
+it.each([500, 503])('does not say of a change that the service failed to answer, with %i, that it did not work', async (code) => {
+  const failed = new Envelope(code, { message: 'Later.', error: { code: 'service_unavailable', reason: null, detail: null, outcome: null } });
+  answers.halts = (_: string, { method }: RequestInit) => (method === 'PUT' ? failed : []);
+  await pages.press('h');
+  await pages.until(() => document.querySelector('dialog[open] form'));
+  submit();
+  await pages.until(() => pages.texts('dialog[open] [role="alert"]').includes(en.trouble.unanswered));
+  document.querySelector<HTMLElement>('dialog[open] [type="button"]')!.click();
+
+  answers['vehicles/1'] = (_: string, { method }: RequestInit) => (method === 'PATCH' ? failed : vehicle(1));
+  answers['vehicles/1/notes'] = (_: string, { method }: RequestInit) => (method === 'POST' ? failed : []);
+  await pages.open('#/vehicles/1', '[data-notes] textarea');
+  document.querySelector('[data-notes] form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+  await pages.until(() => pages.texts('[data-notes] .problem').includes(en.trouble.unanswered));
+  click('button[data-action="maintenance"]');
+  await pages.until(() => document.querySelector('dialog[open] [name="reason"]'));
+  submit();
+  await pages.until(() => pages.texts('dialog[open] [role="alert"]').includes(en.trouble.unanswered));
+});
+
+it('says of a change that was refused, and of a reading that failed, that it did not work', async () => {
+  answers['vehicles/1/notes'] = new Envelope(503, { message: 'Later.', error: { code: 'service_unavailable', outcome: null } });
+  await pages.open('#/vehicles/1', '[data-notes] .problem');
+  expect(pages.texts('[data-notes] .problem')[0]).toMatch(/^This did not work: /);
+  answers['vehicles/1/notes'] = new Envelope(409, { message: 'No.', error: { code: 'conflict', outcome: null } });
+  document.querySelector('[data-notes] form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
+  await pages.until(() => pages.texts('[data-notes] form ~ .problem').includes('This did not work: No.'));
+});
+
+const hit = (selector: string, detail: number) =>
+  document.querySelector(selector)!.dispatchEvent(new MouseEvent('click', { detail, bubbles: true, cancelable: true }));
+const orders = () => pages.requests.filter((r) => r.startsWith('POST vehicles/1/control'));
+
+it('the second click of a double click is not for the dialog that the first has opened, nor for what lies below one that it closed', async () => {
+  answers['vehicles/1/control/unlock'] = command(5, { action: 'unlock' });
+  answers['vehicles/1/commands'] = [];
+  await pages.open('#/vehicles/1', '[data-action="unlock"][aria-disabled="false"]');
+  await new Promise((done) => setTimeout(done, 600));
+  hit('[data-action="unlock"]', 1);
+  await pages.until(() => document.querySelector('dialog[open] .danger'));
+  hit('dialog[open] .danger', 2);
+  expect(orders()).toEqual([]);
+  hit('dialog[open] .danger', 1);
+  await pages.until(() => document.querySelector('dialog[open]') === null && orders().length === 1);
+  hit('main a[href="#/"]', 2);
+  hit('nav a[href="#/units"]', 2);
+  expect(location.hash).toBe('#/vehicles/1');
+});
+
+it('a click is not for a main button that has just taken the place of the one that was seen', async () => {
+  const now = () => new Date().toISOString();
+  answers['vehicles/1/control/lock'] = refused;
+  answers['vehicles/1/commands'] = [];
+  await pages.open('#/vehicles/1', '.main [data-action="unlock"][aria-disabled="false"]');
+  await new Promise((done) => setTimeout(done, 600));
+  await pages.send('status', { vehicle_id: 1, at: now(), telemetry: { is_locked: false } });
+  await pages.until(() => document.querySelector('.main [data-action="lock"]'));
+  hit('.main [data-action="lock"]', 1);
+  expect(orders()).toEqual([]);
+  hit('.main [data-action="lock-and-disable-driving"]', 1); // it has not moved
+  await pages.until(() => document.querySelector('dialog[open]'));
+  click('dialog[open] .buttons button');
+  await new Promise((done) => setTimeout(done, 600));
+  hit('.main [data-action="lock"]', 1);
+  await pages.until(() => orders().length === 1);
+});
+
 it('says when an order was sent whose outcome is not known: sent again, it could be executed only now', async () => {
   answers['vehicles/1/control/lock'] = () => {
     throw new TypeError('Failed to fetch');
@@ -131,11 +200,18 @@ it('reads a vehicle again that could not be read at first', async () => {
 });
 
 it.each([
+  ['agencies', '#/agencies?agency_id=1', '[data-agency]'],
+  ['stations', '#/agencies?agency_id=1', '[data-station]'],
+  ['agencies/1/keys', '#/agencies?agency_id=1', '[data-key]'],
+  ['agencies/1/alert-rules', '#/agencies?agency_id=1', '[data-rule]'],
+  ['agencies/1/clients/anna/payment-methods', '#/client?agency_id=1&client=anna', 'main ul li'],
   ['commands', '#/commands', 'tr[data-command]'],
   [`commands/${uuid(1)}`, `#/commands/${uuid(1)}`, '[data-step="answered"]'],
 ])('reads %s again where that has failed', async (path, hash, shown) => {
   answers[path] = new Envelope(503, { message: 'Later.', error: { code: 'service_unavailable', reason: null, detail: null } });
   commands.all.clear();
+  agencies.all = [];
+  session.me = { ...session.me!, scopes: ['halt', 'agency_keys'] };
   vi.useFakeTimers({ shouldAdvanceTime: true });
   await pages.open(hash, 'main .problem');
   await vi.advanceTimersByTimeAsync(2000);

@@ -84,6 +84,15 @@ it('does not lock a vehicle whose row has just moved under the pointer', async (
   expect(location.hash).toBe('#/vehicles/2');
 });
 
+it('says of a fleet without vehicles how they get into it, and not that nothing needs a person', async () => {
+  pages.close();
+  Object.assign(answers, of('critical'), of('warning'), of('info'), { vehicles: [] });
+  pages = await openConsole(answers);
+  await pages.open('#/attention', '.numbers');
+  await pages.until(() => pages.texts('main pre')[0] === 'motorpool import fleet.json');
+  expect(pages.texts('main .calm')).toEqual([]);
+});
+
 it('says that another person was faster, and what that one noted', async () => {
   document.querySelector<HTMLElement>(`[data-alert="${uuid(2)}"] [data-acknowledge]`)?.click();
   await pages.until(() => document.querySelector('dialog[open] input[name="note"]'));

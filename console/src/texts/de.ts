@@ -59,7 +59,6 @@ export const de: Texts = {
   limits: {
     stations: (n) => `Nur ${n} Stationen sind zu sehen.`,
     commands: (n) => `Das sind die neuesten ${n}.`,
-    allCommands: 'Alle Befehle dieses Fahrzeugs',
   },
   empty: {
     title: 'Es gibt noch keine Fahrzeuge',
@@ -90,6 +89,7 @@ export const de: Texts = {
       ['g', 'zurück zur Flotte'],
       ['?', 'diese Liste'],
     ],
+    letters: 'Einzelne Buchstaben und Zeichen sind Tasten',
     close: 'Schließen',
   },
   palette: {
@@ -149,7 +149,8 @@ export const de: Texts = {
     fault: 'Die Konsole konnte ein Ereignis nicht verarbeiten: Was Sie sehen, ist vielleicht veraltet und wird neu gelesen.',
     reload: 'Seite neu laden',
     unreachable: 'Der Dienst ist nicht zu erreichen.',
-    unanswered: 'Es kam keine Antwort, also ist nicht bekannt, ob das geschah. Sehen Sie nach, bevor Sie es wiederholen.',
+    unanswered:
+      'Es ist nicht bekannt, ob das geschah: Es kam keine Antwort, oder der Dienst versagte. Sehen Sie nach, bevor Sie es wiederholen.',
     stalled: 'Der Dienst kann nicht lesen, was geschieht: Sein Redis antwortet nicht.',
     again: 'Neuer Versuch läuft…',
     clock: (minutes) =>

@@ -15,7 +15,6 @@ export const en = {
   limits: {
     stations: (n: number) => `Only ${n} stations are shown.`,
     commands: (n: number) => `These are the newest ${n}.`,
-    allCommands: 'All commands of this vehicle',
   },
   empty: {
     title: 'There are no vehicles yet',
@@ -46,6 +45,7 @@ export const en = {
       ['g', 'back to the fleet'],
       ['?', 'this list'],
     ] as [string, string][],
+    letters: 'Single letters and signs are keys',
     close: 'Close',
   },
   palette: {
@@ -103,7 +103,7 @@ export const en = {
     fault: 'The console could not handle an event: what you see may be old, and is read again.',
     reload: 'Load the page again',
     unreachable: 'The service cannot be reached.',
-    unanswered: 'There was no answer, so it is not known whether this was done. Look before you do it again.',
+    unanswered: 'It is not known whether this was done: there was no answer, or the service failed. Look before you do it again.',
     stalled: 'The service cannot read events: its Redis does not answer.',
     again: 'Trying again…',
     clock: (minutes: number) =>

@@ -62,10 +62,11 @@ export const language = new Language();
 /** The texts. Read it in markup, so that it follows the language. */
 export const t = (): Texts => language.texts;
 
-/** What to say of an error: that it did not work, unless there was no answer. */
+/** What to say of an error: that it did not work, unless that is not known. */
 export function failure(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
-  return error instanceof ApiError && error.code === 'no_answer' ? message : t().failed(message);
+  if (!(error instanceof ApiError)) return t().failed(message);
+  return error.isUnknown ? t().trouble.unanswered : error.code === 'no_answer' ? message : t().failed(message);
 }
 
 /** Of texts that load with a page, in all languages, those of the chosen one; read as the others. */
