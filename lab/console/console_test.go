@@ -621,13 +621,35 @@ func (d *desk) showsEveryPage(t *testing.T) {
 	if values := consoletest.Value[[]string](p, cut); len(values) > 0 {
 		t.Errorf("%q, which have room next to the map, end with …", values)
 	}
+	p.Until("the page with the map has one scroll bar, that of the list", `document.documentElement.scrollHeight <= innerHeight`)
 	p.Resize(1440, 900)
+	p.Until("as it is in a larger window", `document.documentElement.scrollHeight <= innerHeight`)
 	speak(p, "de")
 	if height := consoletest.Value[float64](p, `document.querySelector('.bar').offsetHeight`); height > 40 {
 		t.Errorf("the German bar of the fleet is %g px high in a window of 1440 px, want one row", height)
 	}
 	speak(p, "en")
 	p.Click("button", "Hide map") // a phone has room for one of the two
+	for _, width := range []int64{1280, 1440, 1600} {
+		p.Resize(width, 900)
+		p.Until(fmt.Sprintf("each column of the fleet is in a window of %d px", width), `(({ scrollWidth, clientWidth }) =>
+			scrollWidth <= clientWidth)(document.querySelector('.list'))`)
+	}
+	p.Open("#/attention")
+	p.See(".numbers small", "offline")
+	if lines := consoletest.Value[int](p, `(() => {
+		const e = document.querySelector('.numbers small a');
+		e.textContent = '132 offline';
+		return e.getClientRects().length;
+	})()`); lines != 1 {
+		t.Errorf("the number of vehicles that are offline has %d lines", lines)
+	}
+	p.Open("#/activity")
+	p.See("td.note", "signal lights")
+	p.Resize(1280, 800)
+	if width := consoletest.Value[float64](p, `document.querySelector('td.note').offsetWidth`); width < 150 {
+		t.Errorf("notes have %g px in a window of 1280 px", width)
+	}
 	p.Resize(narrow, 780)
 	for path, names := range map[string]string{"#/": "tr[data-vehicle] .plate a", "#/bookings": "tr[data-booking] a"} {
 		p.Open(path)

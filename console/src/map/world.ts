@@ -20,9 +20,8 @@ export function worldGround(dark: boolean): StyleSpecification {
     { id: 'land', type: 'fill', source: 'land', paint: { 'fill-color': colourOf('land', dark), 'fill-outline-color': edge } },
   ];
   const data = feature(topology, topology.objects.countries);
-  for (const { geometry } of data.features)
-    for (const polygon of geometry.type === 'Polygon' ? [geometry.coordinates] : geometry.type === 'MultiPolygon' ? geometry.coordinates : [])
-      polygon.forEach(goOn);
+  for (const { geometry: g } of data.features)
+    for (const polygon of g.type === 'Polygon' ? [g.coordinates] : g.type === 'MultiPolygon' ? g.coordinates : []) polygon.forEach(goOn);
   // Coarse shapes need no fine tiles: closer, the ones of this zoom are enlarged.
   return { version: 8, sources: { land: { type: 'geojson', data, maxzoom: 6 } }, layers };
 }

@@ -1,10 +1,8 @@
 const aimFor = 500; // ms from a look to the click
-
 /** Knows which of the things in a list have just come to their places: a click there was aimed at another one. */
 export class Aim<Id> {
   #order: readonly Id[] = [];
   #moved = new Map<Id, number>(); // when each did
-
   /** Takes the order as it is shown now. */
   follow(now: readonly Id[]) {
     this.#moved = new Map(now.map((id, i) => [id, this.#order[i] === id ? (this.#moved.get(id) ?? 0) : performance.now()]));

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Ordered } from './actions';
-import { bookingPage, find, scoreWord, type Found } from './palette';
+import { bookingPage, find, referencesOf, scoreWord, type Found } from './palette';
 import type { VehicleRow } from './vehicleRow';
 
 const vehicle = (id: number, plate: string, model = 'Opel Corsa') =>
@@ -54,11 +54,18 @@ it('does not take digits for one another', () => {
 });
 
 it.each([
-  ['BK-2026-00002', '#/bookings?reference=BK-2026-00002'],
-  [' bk-2026-123456 ', '#/bookings?reference=BK-2026-123456'],
   ['booking 2', '#/bookings/2'],
   ['Buchung 17', '#/bookings/17'],
   ['bk2', '#/bookings/2'],
   ['booking', null],
   ['lock 2', null],
 ])('%j names the booking page %s', (query, want) => expect(bookingPage(query)).toBe(want));
+
+it.each([
+  ['BK-2026-00002', ['BK-2026-00002']],
+  [' bk-2026-123456 ', ['BK-2026-123456']],
+  ['2025-00042', ['BK-2025-00042']],
+  ['200042', ['BK-2026-200042', 'BK-2025-200042']],
+  ['2101', []],
+  ['M-IM 21012', []],
+])('%j means the references %j', (query, want) => expect(referencesOf(query, 2026)).toEqual(want));

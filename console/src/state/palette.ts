@@ -56,11 +56,16 @@ export function find(
   return best;
 }
 
-/** The page of the booking that a query names: BK-2026-00002, booking 2; null: it names none. */
+/** The references that a query may mean, of this year and the one before: BK-2026-00042, 2026-00042, 00042. */
+export function referencesOf(query: string, year: number): string[] {
+  const [, of, number] = query.trim().match(/^(?:(?:bk-)?(\d{4})-)?(\d{5,15})$/i) ?? [];
+  return number ? (of ? [of] : [year, year - 1]).map((of) => `BK-${of}-${number}`) : [];
+}
+
+/** The page of the booking that a query names by its id, such as booking 2; null: it names none. */
 export function bookingPage(query: string): string | null {
-  const found = query.trim().match(/^(?:(bk-\d{4}-\d{5,})|(?:bk|booking|buchung)\s*(\d{1,15}))$/i);
-  if (!found) return null;
-  return found[1] ? `#/bookings?reference=${found[1].toUpperCase()}` : `#/bookings/${found[2]}`;
+  const found = query.trim().match(/^(?:bk|booking|buchung)\s*(\d{1,15})$/i);
+  return found && `#/bookings/${found[1]}`;
 }
 
 const wordsOf = (query: string) => query.toLowerCase().split(/\s+/).filter(Boolean);

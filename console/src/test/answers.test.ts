@@ -83,8 +83,8 @@ it('does not say of a change without an answer that it did not work', async () =
   await pages.until(() => pages.texts('dialog[open] [role="alert"]').includes(en.trouble.unanswered));
 });
 
-it.each([500, 503])('does not say of a change that the service failed to answer, with %i, that it did not work', async (code) => {
-  const failed = new Envelope(code, { message: 'Later.', error: { code: 'service_unavailable', reason: null, detail: null, outcome: null } });
+it.each([500, 503])('does not say of a change that the service answers with %i that it did not work', async (code) => {
+  const failed = new Envelope(code, { message: 'Later.', error: { code: 'service_unavailable', outcome: null } });
   answers.halts = (_: string, { method }: RequestInit) => (method === 'PUT' ? failed : []);
   await pages.press('h');
   await pages.until(() => document.querySelector('dialog[open] form'));
@@ -116,7 +116,7 @@ const hit = (selector: string, detail: number) =>
   document.querySelector(selector)!.dispatchEvent(new MouseEvent('click', { detail, bubbles: true, cancelable: true }));
 const orders = () => pages.requests.filter((r) => r.startsWith('POST vehicles/1/control'));
 
-it('the second click of a double click is not for the dialog that the first has opened, nor for what lies below one that it closed', async () => {
+it('a double click is for what its first click has hit, and not for a dialog that opened, or what lay below one that closed', async () => {
   answers['vehicles/1/control/unlock'] = command(5, { action: 'unlock' });
   answers['vehicles/1/commands'] = [];
   await pages.open('#/vehicles/1', '[data-action="unlock"][aria-disabled="false"]');

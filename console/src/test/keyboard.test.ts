@@ -3,7 +3,7 @@ import { tick } from 'svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { VehicleSummary } from '../api/client';
 import { vehicles } from '../state/vehicles.svelte';
-import { doubled, openConsole, summary, type Answers, type Pages } from './service';
+import { booking, doubled, openConsole, summary, type Answers, type Pages } from './service';
 
 let pages: Pages;
 let answers: Answers;
@@ -44,6 +44,45 @@ it('finds the alert limits of an agency, and says what else can be found', async
   await find('alert lim');
   await pages.press('Enter');
   await pages.until(() => pages.texts('[data-rule]').length === 2 && location.hash === '#/agencies?limits=1');
+});
+
+it('finds a booking by its reference, or by the number in it, and opens it', async () => {
+  const year = new Date().getFullYear();
+  answers.bookings = [];
+  answers[`bookings?reference=BK-${year}-200004`] = [booking(4, { reference: `BK-${year}-200004` })];
+  answers[`bookings?reference=BK-${year - 1}-200004`] = [];
+  for (const query of ['200004', `bk-${year}-200004`, `${year}-200004`]) {
+    await pages.open('#/', 'tr[data-vehicle]');
+    await find(query);
+    await pages.until(() => options()[0] === `Booking BK-${year}-200004: M-IM 2101, anna`);
+    await new Promise((done) => setTimeout(done, 300));
+    await pages.press('Enter');
+    await pages.until(() => location.hash === '#/bookings/4');
+  }
+  expect(pages.requests.filter((r) => r.includes('reference=')).length).toBe(4); // the year before only where none is named
+  await find('21010');
+  await new Promise((done) => setTimeout(done, 300));
+  expect(options()).toEqual([]);
+});
+
+it('has keys of one letter or sign, which can be turned off', async () => {
+  const helping = async (of: () => unknown) => {
+    await of();
+    await pages.until(() => dialog()?.querySelector('kbd'));
+    dialog()!.querySelector<HTMLElement>('input[type="checkbox"]')!.click();
+    dialog()!.close();
+    await pages.until(() => !dialog());
+  };
+  await helping(() => pages.press('?'));
+  for (const key of ['q', '?', 'h', 'x', '/']) expect(await pages.press(key)).toBe(true);
+  expect([location.hash, dialog()]).toEqual(['#/', null]);
+  await pages.press('ArrowDown');
+  expect(document.activeElement?.closest('tr[data-vehicle]')).not.toBeNull();
+  await find('2101');
+  dialog()!.close();
+  await helping(() => document.querySelector<HTMLElement>('header [aria-keyshortcuts="?"]')!.click());
+  await pages.press('q');
+  expect(location.hash).toBe('#/attention');
 });
 
 it('finds clients by a part of their name', async () => {

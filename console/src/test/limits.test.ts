@@ -145,7 +145,14 @@ it('says that the palette has found more than it shows', async () => {
 it('says that there are earlier commands', async () => {
   await open({ 'vehicles/1/commands': Array.from({ length: 10 }, (_, n) => command(n + 1)) });
   await pages.open('#/vehicles/1', '.rest .commands li');
-  await pages.until(() => pages.texts('.rest').join().includes('These are the newest 10. All commands of this vehicle'));
+  await pages.until(() => pages.texts('.rest').join().includes('These are the newest 10.'));
+});
+
+it('leads from a vehicle to its bookings, its commands and what was done with it', async () => {
+  await open({});
+  await pages.open('#/vehicles/1', 'main .bar h1 ~ span a');
+  const links = [...document.querySelectorAll('main .bar h1 ~ span a')].map((a) => a.getAttribute('href'));
+  expect(links).toEqual(['bookings', 'commands', 'activity'].map((page) => `#/${page}?vehicle_id=1`));
 });
 
 const order = async (action: string) => {
