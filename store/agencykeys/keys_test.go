@@ -159,9 +159,7 @@ func TestAgencyKey_ConcurrentCallersShareOneReading(t *testing.T) {
 	p := withAgencies(t)
 	k := keysOf(t, p, sealKeyA)
 	key := addKey(t, k, 1)
-	lock, err := p.Pool.Beginx()
-	require.NoError(t, err)
-	defer lock.Rollback() //nolint:errcheck // it changed no row
+	lock := storetest.Begin(t, p.Pool)
 	storetest.Exec(t, lock, `lock table agency_keys in access exclusive mode`)
 	var all sync.WaitGroup
 	for i := range 50 {

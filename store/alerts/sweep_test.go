@@ -791,9 +791,7 @@ func TestSweep_PassesOverLockedRows(t *testing.T) {
 	w.addCar(7, telematics.DTCs, []string{"P0420"})
 	w.addCar(8, telematics.DTCs, []string{"P0420"})
 	w.sweep()
-	tx, err := w.db.Pool.Begin()
-	require.NoError(t, err)
-	defer tx.Rollback() //nolint:errcheck // it ends with the test
+	tx := storetest.Begin(t, w.db.Pool)
 	for _, statement := range []string{
 		`select from alerts where vehicle_id = 7 for update`, `select from vehicles for update`, `select from units for update`,
 		`select from agencies for update`,

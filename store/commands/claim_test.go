@@ -43,9 +43,7 @@ func TestClaim_VehicleWithCommandsCannotBeDeleted(t *testing.T) {
 
 	// The transaction that claims another command is still open.
 	raced, _ := add()
-	claiming, err := p.Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer claiming.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	claiming := storetest.Begin(t, p.Pool)
 	c := brokertest.NewCommand(raced, telematics.Lock)
 	statement := claimStatements[claimKind{one: true}]
 	storetest.Exec(t, claiming, statement, claimRow(&c)...)

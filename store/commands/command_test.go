@@ -127,9 +127,7 @@ func TestClaim_DrawsItsNumberAfterLockingItsVehicle(t *testing.T) {
 		require.NoError(t, p.Pool.Get(&n, `select case when is_called then last_value else 0 end from commands_seq`))
 		return n
 	}
-	other, err := p.Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer other.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	other := storetest.Begin(t, p.Pool)
 	storetest.Exec(t, other, `select from vehicles where id = $1 for no key update`, id)
 	c := brokertest.NewCommand(id, telematics.Lock)
 	if claims, err := p.claim(t.Context(), []*telematics.Command{&c}); err != nil || !claims[0].locked || claims[0].Taken() {
@@ -157,9 +155,7 @@ func TestClaim_BatchPassesOverLockedVehiclesAndTheFirstCommandGetsTheLane(t *tes
 			batch = append(batch, brokertest.NewCommand(id, telematics.Lock))
 		}
 	}
-	holder, err := p.Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer holder.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	holder := storetest.Begin(t, p.Pool)
 	storetest.Exec(t, holder, `select 1 from vehicles where id = 3 for no key update`)
 	check := func(batch []telematics.Command, lockedVehicle telematics.VehicleID) {
 		t.Helper()

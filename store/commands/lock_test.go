@@ -172,9 +172,7 @@ func settleDuringNote(t *testing.T, others int) {
 	c := brokertest.NewCommand(vehicle, telematics.Lock)
 	c.Unit = unit
 	p.mustClaim(t, c)
-	note, err := p.Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer note.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	note := storetest.Begin(t, p.Pool)
 	storetest.Exec(t, note, `update commands set state = 'sent', sent_at = now(), attempts = 1 where id = $1`, c.ID)
 	batch := []delivery.Settlement{{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}}
 	for range others {

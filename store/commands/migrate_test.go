@@ -112,9 +112,7 @@ func TestMigrate_BuildsTheIndexOfNumbersConcurrentlyWithWrites(t *testing.T) {
 	} {
 		storetest.Exec(t, p.Pool, statement)
 	}
-	reading, err := p.Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer reading.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	reading := storetest.Begin(t, p.Pool)
 	storetest.Exec(t, reading, `set transaction isolation level repeatable read`)
 	storetest.Exec(t, reading, `select count(*) from agencies`)
 	migrated := make(chan error, 1)
@@ -141,9 +139,7 @@ func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 	p := open(t, storetest.NewEmptyDatabase(t))
 	const before = 5 // the next migration alters a table that is in use
 	require.NoError(t, p.MigrateTo(t.Context(), before))
-	backup, err := p.Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer backup.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	backup := storetest.Begin(t, p.Pool)
 	storetest.Exec(t, backup, `lock table commands in access share mode`)
 	migrated := make(chan error, 1)
 	go func() {

@@ -192,9 +192,7 @@ func TestLists_DelayNeitherHaltsNorCommands(t *testing.T) {
 	address := storetest.NewDatabase(t)
 	p := open(t, address)
 	vehicle, _ := storetest.Vehicles(t, p.DB)()
-	locking, err := open(t, address).Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer locking.Rollback() //nolint:errcheck // nothing was written
+	locking := storetest.Begin(t, open(t, address).Pool)
 	// Lists take long.
 	storetest.Exec(t, locking, `lock table activity in access exclusive mode`)
 	ctx, stop := context.WithCancel(t.Context())

@@ -67,9 +67,7 @@ func TestClaim_IsCheckedAfterLockingItsVehicle(t *testing.T) {
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	twin, err := p.Record(t.Context(), id)
 	require.NoError(t, err)
-	other, err := p.Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer other.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	other := storetest.Begin(t, p.Pool)
 	storetest.Exec(t, other, `update vehicles set agency_id = 2 where id = $1`, id)
 	c := brokertest.NewCommand(id, telematics.Lock)
 	c.Version = twin.Version

@@ -149,9 +149,7 @@ func TestCommandNumbers_AreRaisedForARoleOfTheService(t *testing.T) {
 	role := "numbering_" + uuid.NewString()[:8]
 	storetest.Exec(t, p.Pool, `create role `+role+`; grant select,
 		insert on commands to `+role+`; grant usage on sequence commands_seq to `+role)
-	tx, err := p.Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer tx.Rollback() //nolint:errcheck // it is rolled back
+	tx := storetest.Begin(t, p.Pool)
 	storetest.Exec(t, tx, `set local role `+role)
 	var seq int64
 	if err := tx.Get(&seq, `

@@ -299,9 +299,7 @@ func TestRetryTransaction_RepeatsAfterDeadlockOrSerializationFailure(t *testing.
 func TestAmend_DeadlockIsRepeated(t *testing.T) {
 	w := newRentalWorld(t)
 	booking := w.book(draft(1, 0, 1))
-	tx, err := w.there.Pool.Beginx()
-	require.NoError(t, err)
-	defer tx.Rollback() //nolint:errcheck // it changed no row
+	tx := storetest.Begin(t, w.there.Pool)
 	storetest.Exec(t, tx, `select from vehicles where id = 1 for update`)
 	done := make(chan error, 1)
 	go func() {

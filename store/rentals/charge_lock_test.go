@@ -42,9 +42,7 @@ func TestWriteCharge_DoesNotDeadlockWithAChangeOfTheCard(t *testing.T) {
 			if len(jobs) != 1 || jobs[0].Card == nil || jobs[0].Card.ID != first.ID {
 				t.Fatalf("took %+v, want one charge with the first card", jobs)
 			}
-			inTheWay, err := watch.Pool.Beginx()
-			require.NoError(t, err)
-			defer inTheWay.Rollback() //nolint:errcheck // after the commit it has no effect
+			inTheWay := storetest.Begin(t, watch.Pool)
 			storetest.Exec(t, inTheWay, `select from charges where id = $1 for update`, charge)
 			waiting := func(n int) func() bool {
 				return func() (there bool) {

@@ -230,9 +230,7 @@ func TestDefault_WaitsForTheWorkerOfACharge(t *testing.T) {
 	o := newOwing(t, p, vehicle)
 	first, second := o.add(false), o.add(false)
 	paid, owed := o.fee(declined, first.ID), o.fee(declined, first.ID)
-	worker, err := p.Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer worker.Rollback() //nolint:errcheck // after the commit it has no effect
+	worker := storetest.Begin(t, p.Pool)
 	storetest.Exec(t, worker, `update charges set state = 'paid', next_attempt_at = null where id = $1`, paid)
 	done := make(chan error, 1)
 	go func() { done <- o.makeDefault(second.ID) }()

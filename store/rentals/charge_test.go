@@ -226,9 +226,7 @@ func TestSettleCharge_SeesADefaultThatIsBeingSet(t *testing.T) {
 		rental.Result{State: rental.Unknown, Intent: "pi_1", CountAttempt: true, Card: jobs[0].Card}); !ok || err != nil {
 		t.Fatalf("WriteCharge = %v, %v", ok, err)
 	}
-	tx, err := p.Pool.Beginx()
-	require.NoError(t, err)
-	defer tx.Rollback() //nolint:errcheck // after the commit it has no effect
+	tx := storetest.Begin(t, p.Pool)
 	storetest.Exec(t, tx, `update clients set default_payment_method_id = $2 where id = $1`, client, other.ID)
 	settled := make(chan error, 1)
 	go func() {

@@ -89,9 +89,7 @@ func TestSchema_SerializesChangesOfOneClientsMethods(t *testing.T) {
 		storetest.Exec(t, p.Pool, `update payment_methods set created_at = now() - interval '1 day' where id = $1`, m.ID)
 		var txs [2]*sqlx.Tx
 		for i := range txs {
-			tx, err := p.Pool.BeginTxx(t.Context(), nil)
-			require.NoError(t, err)
-			defer tx.Rollback() //nolint:errcheck // after the commit it has no effect
+			tx := storetest.Begin(t, p.Pool)
 			require.NoError(t, steps[i](tx, c))
 			txs[i] = tx
 		}

@@ -267,6 +267,15 @@ func Exec(tb testing.TB, db sqlx.Execer, statement string, args ...any) {
 	require.NoError(tb, err)
 }
 
+// Begin begins a transaction, which ends with the test unless it ended before.
+func Begin(tb testing.TB, db *sqlx.DB) *sqlx.Tx {
+	tb.Helper()
+	tx, err := db.Beginx()
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = tx.Rollback() })
+	return tx
+}
+
 // AddVehicle adds the vehicle, its unit, and the agency 1, where they are not there yet. It has the
 // actions: by default all, which a schema of an earlier version may not know.
 func AddVehicle(tb testing.TB, db *pg.DB, id telematics.VehicleID, actions ...telematics.Action) (telematics.VehicleID, telematics.Unit) {

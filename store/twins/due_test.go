@@ -406,9 +406,7 @@ func TestDurableTwin_TellsThatItIsNotStored(t *testing.T) {
 	d.report(twins, 1)
 	d.writeDue(twins)
 	d.report(twins, 2)
-	lock, err := twins.stored.Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer func() { _ = lock.Rollback() }()
+	lock := storetest.Begin(t, twins.stored.Pool)
 	storetest.Exec(t, lock, `select from units where serial = $1 for update`, d.unit)
 	twin, err := twins.DurableTwin(t.Context(), d.id)
 	if got := mileage(t, twin, err); got != 2 || !twin.Unstored {

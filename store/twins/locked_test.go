@@ -34,8 +34,7 @@ func TestObserve_LockedUnitDelaysNoOther(t *testing.T) {
 		states = append(states, dueState{vehicle: id, redisState: redisState{unit: serial, snapshot: o.readings, seen: morning}})
 	}
 	batch = append(batch, newObservation(delivery.Observation{Unit: "unknown-unit", At: morning}))
-	tx := db.Pool.MustBegin()
-	defer tx.Rollback() //nolint:errcheck // at the end of the test
+	tx := storetest.Begin(t, db.Pool)
 	tx.MustExec(`select from units where serial = $1 for update`, unit)
 
 	began := time.Now()
@@ -74,8 +73,7 @@ func TestObserve_LogsPresenceOfAUnitThatIsHeldForLong(t *testing.T) {
 	_, unit := storetest.AddVehicle(t, p.DB, 1)
 	var log strings.Builder
 	twins := New(Config{DB: p.DB, Redis: new(redis.DB), Vehicles: p.Fleet, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	tx := p.Pool.MustBegin()
-	defer tx.Rollback() //nolint:errcheck // at the end of the test
+	tx := storetest.Begin(t, p.Pool)
 	began := time.Now()
 	tx.MustExec(`select from units where serial = $1 for update`, unit)
 	presence := telematics.Presence{Status: telematics.Online, Session: "s", At: morning}

@@ -169,9 +169,7 @@ func TestImport_WaitsForAConcurrentBooking(t *testing.T) {
 	file := demoFleet(t)
 	_, err := p.Import(t.Context(), file)
 	require.NoError(t, err)
-	tx, err := p.Pool.BeginTxx(t.Context(), nil)
-	require.NoError(t, err)
-	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	tx := storetest.Begin(t, p.Pool)
 	for _, query := range []string{
 		`select from vehicles where id = 1 for no key update`,
 		`insert into clients (agency_id, subject) values (1, 'c')`,
@@ -250,8 +248,7 @@ func TestImport_AVehicleStaysWithABookingThatIsMadeMeanwhile(t *testing.T) {
 		"import": func() error { _, err := p.Apply(context.Background(), plan, telematics.OperatorAt("eva")); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			books := p.Pool.MustBegin()
-			defer books.Rollback() //nolint:errcheck // after a commit it has nothing to do
+			books := storetest.Begin(t, p.Pool)
 			books.MustExec(`select from vehicles where id = 2 for no key update`)
 			asked := make(chan error, 1)
 			go func() { asked <- move() }()

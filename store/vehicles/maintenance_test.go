@@ -109,8 +109,7 @@ func TestEdit_MaintenanceThatEndsMeanwhile(t *testing.T) {
 	p := withWholeFleet(t)
 	_, err := edit(t, p, `{"status": "maintenance", "reason": "brakes"}`)
 	require.NoError(t, err)
-	ends := p.Pool.MustBegin()
-	defer ends.Rollback() //nolint:errcheck // after a commit it has nothing to do
+	ends := storetest.Begin(t, p.Pool)
 	ends.MustExec(`update vehicles set status = 'available' where id = 2`)
 	edited := make(chan error, 1)
 	go func() {
