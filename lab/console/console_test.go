@@ -644,7 +644,7 @@ func (d *desk) showsEveryPage(t *testing.T) {
 	})()`); lines != 1 {
 		t.Errorf("the number of vehicles that are offline has %d lines", lines)
 	}
-	p.Open("#/activity")
+	p.Open("#/activity?action=command.attention") // others add entries meanwhile
 	p.See("td.note", "signal lights")
 	p.Resize(1280, 800)
 	if width := consoletest.Value[float64](p, `document.querySelector('td.note').offsetWidth`); width < 150 {
