@@ -32,7 +32,7 @@ func (Dialect) Actions(i telematics.Installation) ([]telematics.Action, error) {
 	if err := check(i); err != nil {
 		return nil, err
 	}
-	if m, ok := models[i[TypeKey]]; ok && m.locks() {
+	if models[i[TypeKey]].locks {
 		return []telematics.Action{telematics.ReportState, telematics.Lock, telematics.Unlock}, nil
 	}
 	return []telematics.Action{telematics.ReportState}, nil
@@ -98,7 +98,7 @@ func commandLine(c *telematics.Command) (string, error) {
 	switch {
 	case c.Action == telematics.ReportState:
 		return "server v3 update all", nil
-	case !models[c.Installation[TypeKey]].locks():
+	case !models[c.Installation[TypeKey]].locks:
 	case c.Action == telematics.Lock:
 		return "lock " + c.Installation[PINKey], nil
 	case c.Action == telematics.Unlock:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/dialecttest"
@@ -153,7 +154,7 @@ func TestGoldenMessages_CoverTheTable(t *testing.T) {
 func TestParseTopic_RefusesTwoNames(t *testing.T) {
 	for _, topic := range []string{
 		"ovms/OV-1/OV-2/metric/v/b/soc", "ovms/OV-1/metric/v/b/soc", "ovms/OV-1/OV-1/", "ovms/OV-1/OV-1", "ovms/O V/O V/metric/x",
-		"motorpool/v1/OV-1/ack",
+		"motorpool/v1/OV-1/ack", "OV-1/OV-1/metric/v/b/soc",
 	} {
 		if unit, subject, err := (Dialect{}).ParseTopic(topic); err == nil {
 			t.Errorf("%q was parsed as unit %q, subject %q", topic, unit, subject)
@@ -200,10 +201,13 @@ func TestEncode_CommandLines(t *testing.T) {
 			(Dialect{}).Promises(leaf, action).Deduplicated {
 			t.Errorf("%s: encoded as %+v, %v", action, out, err)
 		}
-		if out.LeaveBefore.Sub(received) > 5*time.Second {
-			t.Errorf("%s may be published until %s, want at most 5 s", action, out.LeaveBefore)
-		}
+		assert.Equal(t, out.LeaveBefore, received.Add(5*time.Second), "until when %s may be published", action)
 	}
+	soon := order(leaf, telematics.Lock)
+	soon.Deadline = received.Add(2 * time.Second)
+	out, err := Dialect{}.Encode(soon, nil)
+	require.NoError(t, err)
+	assert.Equal(t, out.LeaveBefore, soon.Deadline, "until when a command of 2 s may be published")
 	for _, action := range telematics.ControlActions {
 		if action == telematics.Lock || action == telematics.Unlock {
 			continue

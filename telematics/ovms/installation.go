@@ -22,7 +22,7 @@ func (Dialect) Secret(setting string) bool { return setting == PINKey }
 
 // model is how the module's code for a vehicle type handles the locks.
 type model struct {
-	offered bool // lock and unlock are implemented
+	locks bool // lock and unlock are implemented
 	// v.e.locked comes from the vehicle. If not, the module sets the value itself as it executes
 	// the command, and the value confirms nothing.
 	confirmsLock, confirmsUnlock bool
@@ -51,8 +51,6 @@ var models = map[string]model{
 	"VA":    {true, true, true},   // vehicle_voltampera; checks the PIN
 	"VWEG":  {true, true, true},   // vehicle_vwegolf; checks the PIN
 }
-
-func (m model) locks() bool { return m.offered }
 
 func (m model) confirms(a telematics.Action) bool {
 	return a == telematics.Lock && m.confirmsLock || a == telematics.Unlock && m.confirmsUnlock
@@ -83,7 +81,7 @@ func check(i telematics.Installation) error {
 		return errors.New("type is missing: with a PIN, the vehicle type of the module is required")
 	case hasPIN && !pinPattern.MatchString(pin):
 		return errors.New("pin is not of 4 to 8 digits, the first one not 0")
-	case m.locks() && !hasPIN:
+	case m.locks && !hasPIN:
 		return fmt.Errorf("pin is missing: lock and unlock of vehicle type %s need the PIN of the module", kind)
 	}
 	return nil

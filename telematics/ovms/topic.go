@@ -35,9 +35,9 @@ var errOtherTopic = errors.New("the topic is not " + root + "{unit}/{unit}/..., 
 // ParseTopic implements telematics.Dialect. The subject is the part after the unit.
 func (Dialect) ParseTopic(topic string) (telematics.Unit, string, error) {
 	rest, ok := strings.CutPrefix(topic, root)
-	user, rest, cut := strings.Cut(rest, "/")
-	vehicle, subject, more := strings.Cut(rest, "/")
-	if !ok || !cut || !more || subject == "" || user != vehicle {
+	user, rest, _ := strings.Cut(rest, "/")
+	vehicle, subject, _ := strings.Cut(rest, "/")
+	if !ok || subject == "" || user != vehicle {
 		return "", "", errOtherTopic
 	}
 	unit, err := telematics.ParseUnit(user)

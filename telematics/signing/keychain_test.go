@@ -101,6 +101,9 @@ func TestRetire_NeedsTheKeysCommandsToBeOver(t *testing.T) {
 	plain[0].Created, plain[0].Activated, plain[1].Created = time.Time{}, time.Time{}, time.Time{}
 	byHand := chain(t, "a", "b")
 	slices.Reverse(byHand)
+	half, again := slices.Clone(rotated), slices.Clone(rotated)
+	half[1].Activated = time.Time{}
+	again[1].Activated = monday.Add(time.Hour)
 	for name, test := range map[string]struct {
 		chain  Keychain
 		id     string
@@ -116,6 +119,8 @@ func TestRetire_NeedsTheKeysCommandsToBeOver(t *testing.T) {
 		"a key that never signed":            {rotated, "c", 0, ""},
 		"a key without times":                {plain, "b", time.Hour, "may have signed"},
 		"a key moved by hand":                {byHand, "a", time.Hour, "may have signed"},
+		"a key without its first time":       {half, "a", 0, "signed until"},
+		"a key activated since":              {again, "a", 2 * time.Hour, "may have signed"},
 		"the only key":                       {chain(t, "a"), "a", time.Hour, "is active"},
 		"the active key without times":       {plain, "a", time.Hour, "is active"},
 	} {

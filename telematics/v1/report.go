@@ -172,23 +172,24 @@ func forward(gear string) bool {
 	return false
 }
 
-// pairPosition drops a position with only one coordinate, and completes or checks its time.
+// pairPosition drops a position with only one coordinate, or of a receiver without a fix, and
+// completes or checks its time.
 func (d *reportDecoder) pairPosition() {
 	values := d.report.Values
 	lat, hasLat := values[telematics.Latitude]
 	lng, hasLng := values[telematics.Longitude]
-	if hasLat != hasLng || (lat == nil) != (lng == nil) {
-		delete(values, telematics.Latitude)
-		delete(values, telematics.Longitude)
-		delete(values, telematics.LocatedAt)
-		d.drop("location", "latitude and longitude only come together")
-		return
+	why := ""
+	switch {
+	case hasLat != hasLng, (lat == nil) != (lng == nil):
+		why = "latitude and longitude only come together"
+	case lat == 0.0 && lng == 0.0: // in the Gulf of Guinea: a receiver without a fix
+		why = "latitude and longitude are 0: no position"
 	}
-	if lat == 0.0 && lng == 0.0 { // in the Gulf of Guinea: a receiver without a fix
+	if why != "" {
 		delete(values, telematics.Latitude)
 		delete(values, telematics.Longitude)
 		delete(values, telematics.LocatedAt)
-		d.drop("location", "latitude and longitude are 0: no position")
+		d.drop("location", why)
 		return
 	}
 	if hasLat && lat == nil {

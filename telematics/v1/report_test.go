@@ -218,6 +218,17 @@ func TestDecodeReport_LatitudeAndLongitudeNeedEachOther(t *testing.T) {
 			map[telematics.Field]any{telematics.Latitude: nil, telematics.Longitude: nil, telematics.LocatedAt: nil},
 			nil,
 		},
+		{`"latitude":0,"longitude":0,"heading":1,` + at, map[telematics.Field]any{telematics.Heading: 1.0}, []string{"location"}},
+		{
+			lat + `,"longitude":0`,
+			map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 0.0, telematics.LocatedAt: now},
+			nil,
+		},
+		{
+			`"latitude":0,` + lng,
+			map[telematics.Field]any{telematics.Latitude: 0.0, telematics.Longitude: 11.5, telematics.LocatedAt: now},
+			nil,
+		},
 		// The last position is still valid, at a newer time.
 		{at, map[telematics.Field]any{telematics.LocatedAt: located}, nil},
 		{
