@@ -28,6 +28,9 @@ func TestAddMethod_BeyondTheLimitIsDetached(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	refused := 0
+	together := &meeting{Vault: p.bank}
+	together.Add(6)
+	p.fails.Vault = together
 	for range 6 {
 		card := p.issue()
 		wg.Go(func() {
@@ -42,6 +45,18 @@ func TestAddMethod_BeyondTheLimitIsDetached(t *testing.T) {
 	wg.Wait()
 	assert.Equal(t, refused, 5, "cards were refused")
 	p.wantsRecorded(rental.MaxMethods)
+}
+
+// meeting has requests wait for each other, once each has found room.
+type meeting struct {
+	wallet.Vault
+	sync.WaitGroup
+}
+
+func (m *meeting) Attach(ctx context.Context, customer, token string) (rental.Card, error) {
+	m.Done()
+	m.Wait()
+	return m.Vault.Attach(ctx, customer, token)
 }
 
 func TestAddMethod_FullWalletAttachesNothing(t *testing.T) {
