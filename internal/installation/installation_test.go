@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -262,7 +263,10 @@ func TestKeeper_LostCommitsAndOutagesRefuseNoInstance(t *testing.T) {
 		a, k, _ := db.start(t, "aaaaaaaaaaaa", at)
 		b, _, stopB := db.start(t, "bbbbbbbbbbbb", at)
 		time.Sleep(time.Minute)
-		all := map[*member]bool{a: true, b: true}
+		// It does not know yet how long its installation has had the place.
+		c, _, stopC := db.start(t, "dddddddddddd", at)
+		time.Sleep(lead * time.Second)
+		all := map[*member]bool{a: true, b: true, c: true}
 		db.set(func() { db.down = errors.New("postgres is unavailable") })
 		for range 60 {
 			time.Sleep(time.Second)
@@ -279,6 +283,7 @@ func TestKeeper_LostCommitsAndOutagesRefuseNoInstance(t *testing.T) {
 		assert.NoError(t, k.Writes(), "the database takes writes")
 		// One is restarted in the moment in which the database loses commits.
 		stopB()
+		stopC()
 		db.set(func() { db.beats = Beats{} })
 		b, _, _ = db.start(t, "cccccccccccc", at)
 		time.Sleep(3 * time.Second)
@@ -328,12 +333,15 @@ func TestKeeper_NotesAWriteThatWaits(t *testing.T) {
 		k.Beat = func(ctx context.Context, least int64) (Beats, error) { <-release; return beat(ctx, least) }
 		k.mu.Unlock()
 		time.Sleep(10 * time.Second)
-		if err := k.Writes(); err == nil {
-			t.Error("a write that waits is no error")
+		if err := k.Writes(); err == nil || !strings.HasPrefix(err.Error(), "a write to postgres has been waiting for 9.7 s: ") {
+			t.Errorf("a write that waits: %v", err)
 		}
 		close(release)
 		time.Sleep(2 * time.Second)
 		assert.NoError(t, k.Writes(), "after the wait")
+		db.set(func() { db.down = errors.New("postgres is unavailable") })
+		time.Sleep(writtenWithin + time.Second)
+		assert.Equal(t, k.Writes(), db.down, "a write that fails")
 	})
 }
 

@@ -53,7 +53,7 @@ func (p *place) exchange(ctx context.Context, installation string, beat int64) {
 // latest returns the last maxUnjudged claims: nothing is judged while Postgres takes no beats.
 func latest(claims []string) []string { return slices.Clone(claims[max(0, len(claims)-maxUnjudged):]) }
 
-// none is the tenure of an instance that only asks.
+// none is the tenure of an instance that only asks; no other one is less.
 const none = "0"
 
 // judge decides by what was heard and by the beats of the database, which are at least as new.
@@ -72,7 +72,7 @@ func (p *place) judge(now time.Time, beats Beats) {
 			// A copy that was made a moment ago has the beat of the original, but no later ones.
 			if first, ok := p.kin[c.instance]; !ok || c.beat < first {
 				p.kin[c.instance] = c.beat
-			} else if c.beat-first > lead && p.holds && c.tenure < p.tenure {
+			} else if c.beat-first > lead && c.tenure < p.tenure {
 				p.tenure = c.tenure
 			}
 			if c.instance == p.rival.instance { // it had shown a beat that a failover lost
@@ -89,7 +89,7 @@ func (p *place) judge(now time.Time, beats Beats) {
 	}
 	p.heard, p.askers = nil, nil
 	switch {
-	case p.holds && p.alive && p.rival.tenure < p.tenure && now.Sub(p.last) < provenBy && now.Sub(p.first) >= provenBy:
+	case p.alive && p.rival.tenure < p.tenure && now.Sub(p.last) < provenBy && now.Sub(p.first) >= provenBy:
 		p.refuse()
 	case p.holds:
 	case kin, !p.asked.IsZero() && now.Sub(p.asked) >= p.Patience() && !p.hears(now):
@@ -115,9 +115,6 @@ func (p *place) note(c claim, now time.Time) {
 
 // hears reports whether another installation must be taken to have the place.
 func (p *place) hears(now time.Time) bool {
-	if p.last.IsZero() {
-		return false
-	}
 	wait := expires
 	if p.alive {
 		wait = silence
