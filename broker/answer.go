@@ -70,7 +70,7 @@ func (b *Broker) receiveAnswer(m telematics.Message) {
 // a waiter here, after them within the allowance of its unit, and beyond that only where the
 // pending table has its command.
 func (b *Broker) queueAnswer(a *queuedAnswer) {
-	if w := b.waiters.find(a.answer.Command); w != nil && w.command.Unit == a.unit && w.countAnswer(a.answer.State) {
+	if w := b.waiters.of(a.unit, a.answer.Command); w != nil && w.countAnswer(a.answer.State) {
 		b.enqueue(b.first, a)
 		return
 	}
@@ -203,8 +203,8 @@ func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
 	}
 	// A caller may read the state next, so the report is stored before the answer wakes it.
 	observation := delivery.Observation{Unit: a.unit, Protocol: a.protocol, At: a.at, Report: a.answer.Report}
-	w := b.waiters.find(a.answer.Command)
-	if w != nil && w.command.Unit == a.unit {
+	w := b.waiters.of(a.unit, a.answer.Command)
+	if w != nil {
 		observation.Asked = w.command.Vehicle
 	}
 	reported := noReport
@@ -283,7 +283,7 @@ func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *un
 
 func (b *Broker) settleUncorrelated(ctx context.Context, s *unitAnswer) {
 	// Its report is stored, or about to be.
-	if err := b.settle(ctx, s.unit, s.answer, s.at, b.waiters.find(s.answer.Command), noReport); err != nil {
+	if err := b.settle(ctx, s.unit, s.answer, s.at, b.waiters.of(s.unit, s.answer.Command), noReport); err != nil {
 		b.loseAnswer(s.unit, s.answer, err)
 	}
 }

@@ -53,13 +53,28 @@ func TestAnswer_LostWakeUpDelaysTheCallerByAtMostASecond(t *testing.T) {
 	}
 }
 
+// Not even is the command no longer published, as after a rejection by its own unit.
 func TestAnswer_FromAnotherUnitIsIgnored(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
+		copies := 0
 		w.mqtt.car = func(p publication) {
-			w.answer(0, "another-unit", telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+			if copies++; copies == 2 {
+				w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
+				return
+			}
+			for _, a := range []telematics.Answer{
+				{State: telematics.Succeeded}, {State: telematics.Rejected, Reason: telematics.BadSignature},
+			} {
+				a.Command, a.At = p.claims.Command, time.Now()
+				w.answer(0, "another-unit", a)
+			}
 		}
-		_, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.CommandTimeout)
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, "")
+		if got := w.record(c.ID); got.State != telematics.Succeeded || copies != 2 {
+			t.Errorf("the record says %s after %d copies, want succeeded after 2", got.State, copies)
+		}
+		w.wantCount("motorpool_answers_without_effect_total", 2)
 	})
 }
 

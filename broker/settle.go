@@ -21,8 +21,8 @@ func (b *Broker) storeSettlement(ctx context.Context, s delivery.Settlement) (*t
 }
 
 // settle settles the command of an answer, as far as the lifecycle allows, calls reported, and
-// wakes the waiter: w, or, for nil, one at another instance, if there is one. Its error is that of
-// Postgres.
+// wakes the waiter: w, which is of that unit, or, for nil, one at another instance, if there is
+// one. Its error is that of Postgres.
 func (b *Broker) settle(
 	ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time, w *waiter,
 	reported func(context.Context),
@@ -31,18 +31,18 @@ func (b *Broker) settle(
 		Command: a.Command, Unit: unit, State: a.Settles(), // [ACK-4]
 		Reason: a.Reason, Detail: a.Detail, Reported: a.Report, At: at,
 	}
-	if w != nil && unit == w.command.Unit {
+	if w != nil {
 		if took, first := w.firstAnswer(); first {
 			b.roundTrip.observe(took)
 		}
 	}
-	ctx, here := b.joinTrace(ctx, unit, a, w)
+	ctx, here := b.joinTrace(ctx, a, w)
 	if w != nil && a.State == telematics.Received && a.Report == nil && w.progress().Attempts > 0 {
-		b.markReceived(ctx, unit, a, w, at)
+		b.markReceived(ctx, a, w, at)
 		return nil
 	}
 	if w != nil {
-		if !a.State.IsOpen() && unit == w.command.Unit {
+		if !a.State.IsOpen() {
 			w.markAnswered(a)
 		}
 		finding.Progress, finding.Known = w.progress(), w.command
@@ -87,8 +87,8 @@ func (b *Broker) loseAnswer(unit telematics.Unit, a telematics.Answer, err error
 
 // markReceived notes in the waiter that the unit has its command. That is stored a moment later, or
 // with the final answer.
-func (b *Broker) markReceived(ctx context.Context, unit telematics.Unit, a telematics.Answer, w *waiter, at time.Time) {
-	if unit != w.command.Unit || !w.markReceived(at, func(c *telematics.Command) { b.events.publish(c.Event(at)) }) {
+func (b *Broker) markReceived(ctx context.Context, a telematics.Answer, w *waiter, at time.Time) {
+	if !w.markReceived(at, func(c *telematics.Command) { b.events.publish(c.Event(at)) }) {
 		b.metrics.answersWithoutEffect.Inc()
 		return
 	}

@@ -38,8 +38,8 @@ func describe(span tracing.Span, order *delivery.Order, c *telematics.Command, e
 
 // joinTrace returns a context in the trace of the command that a unit answers: that of its waiter,
 // or, without one, the trace that the unit returns. It reports whether the command's span is here.
-func (b *Broker) joinTrace(ctx context.Context, unit telematics.Unit, a telematics.Answer, w *waiter) (joined context.Context, here bool) {
-	if w != nil && unit == w.command.Unit && w.span.IsRecording() {
+func (b *Broker) joinTrace(ctx context.Context, a telematics.Answer, w *waiter) (joined context.Context, here bool) {
+	if w != nil && w.span.IsRecording() {
 		return w.span.In(ctx), true
 	}
 	joined, _ = b.config.Tracer.Join(ctx, a.Trace)

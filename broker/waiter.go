@@ -93,6 +93,14 @@ func (ws *waiters) find(id telematics.CommandID) *waiter {
 	return ws.byID[id]
 }
 
+// of returns the waiter of a command, if a unit has that command; else nil.
+func (ws *waiters) of(unit telematics.Unit, id telematics.CommandID) *waiter {
+	if w := ws.find(id); w != nil && w.command.Unit == unit {
+		return w
+	}
+	return nil
+}
+
 // waiting are commands in flight.
 type waiting struct {
 	unanswered []telematics.CommandID // not answered
