@@ -88,11 +88,8 @@ func parseDecimal(text string, digits int, limit int64) (int64, error) {
 		shift += exponent
 	}
 	whole := strings.TrimRight(significant, "0")
-	switch shift += len(significant) - len(whole); {
-	case shift < 0:
+	if shift += len(significant) - len(whole); shift < 0 {
 		return 0, errDecimals
-	case len(whole)+shift > 18: // more than an int64 holds
-		return 0, errRange
 	}
 	n, err := strconv.ParseInt(whole+strings.Repeat("0", shift), 10, 64)
 	if err != nil || n > limit {

@@ -64,12 +64,7 @@ type Booking struct {
 }
 
 // KeptUntil returns when a booking lapses unless it is started; zero: at its end, as each does.
-func KeptUntil(b Booking) time.Time {
-	if b.ReservedUntil.IsZero() {
-		return time.Time{}
-	}
-	return earlier(b.ReservedUntil, b.End)
-}
+func KeptUntil(b Booking) time.Time { return earlier(b.ReservedUntil, b.End) }
 
 // Reference returns the reference by which people name a booking: that of the nth booking made in a
 // year, counted from 1.

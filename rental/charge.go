@@ -169,16 +169,15 @@ func (c Charge) isRefused() bool {
 // isOwed reports whether a payment was refused, and its client can mend that.
 func (c Charge) isOwed() bool { return c.isRefused() && RemedyOf(c.DeclineCode) == ByClient }
 
-// isOpen reports whether a payment is pending, of unknown result, refused for a reason that its
-// client cannot change, or a capture in progress.
+// isOpen reports whether a payment is pending, of unknown result, refused, or a capture in
+// progress.
 func (c Charge) isOpen() bool {
-	return c.ofClient() && (c.State == Pending || c.State == Unknown || c.State == Authorized && c.Goal == Capture) ||
-		c.isRefused() && !c.isOwed()
+	return c.ofClient() && (c.State == Pending || c.State == Unknown || c.State == Authorized && c.Goal == Capture) || c.isRefused()
 }
 
 // isRetried reports whether a payment that was owed is being tried again.
 func (c Charge) isRetried() bool {
-	return c.ofClient() && (c.State == Pending || c.State == Unknown) && c.DeclineCode != "" && RemedyOf(c.DeclineCode) == ByClient
+	return c.ofClient() && c.State == Unknown && c.DeclineCode != "" && RemedyOf(c.DeclineCode) == ByClient
 }
 
 // waitsForClient reports whether a payment was refused, or waits for the card's owner, and has no
@@ -316,13 +315,13 @@ func (d BookingDetails) giveBack(now time.Time, left []Minor, all, amount Minor,
 	}
 	c := Change{Booking: d.Booking, Note: reason,
 		Details: map[string]any{"amount": d.Price.Currency.Format(amount), "currency": string(d.Price.Currency)}}
-	for i := len(d.Charges) - 1; i >= 0 && amount > 0; i-- {
+	for i, paid := range slices.Backward(d.Charges) {
 		part := min(amount, left[i])
 		if part == 0 {
 			continue
 		}
 		refund := d.charge(RefundCharge, part, now)
-		refund.Refunds, refund.Reason = d.Charges[i].ID, reason
+		refund.Refunds, refund.Reason = paid.ID, reason
 		c.Charges = append(c.Charges, refund)
 		amount -= part
 	}

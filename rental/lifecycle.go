@@ -137,7 +137,7 @@ func (d BookingDetails) extend(now, end time.Time, late bool) (Change, error) {
 	}
 	b.End, b.Price, b.Extensions = end, price, b.Extensions+1
 	c := Change{Booking: b, Details: map[string]any{"end_date": end.Format(time.RFC3339Nano)}}
-	more, pays := price.Rental()-d.Price.Rental(), d.paysAtStart()
+	more, pays := price.Rental()-d.Price.Rental(), d.isStartCharged()
 	if !pays && end.Sub(d.ActualStart) > securedFor {
 		more, pays = max(0, price.Rental()-d.askedFor()), true
 	}
@@ -149,13 +149,8 @@ func (d BookingDetails) extend(now, end time.Time, late bool) (Change, error) {
 	return c, nil
 }
 
-// paysAtStart reports whether the start charged the booked time. By a tariff it need not: then the
-// end charges all.
-func (d BookingDetails) paysAtStart() bool {
-	return d.Plan == nil || d.isStartCharged()
-}
-
-// isStartCharged reports whether there is a charge of a start that is not taken back.
+// isStartCharged reports whether the start charged the booked time, and that is not taken back. By
+// a tariff it need not: then the end charges all.
 func (d BookingDetails) isStartCharged() bool {
 	return slices.ContainsFunc(d.Charges, func(c Charge) bool { return c.Kind == StartCharge && c.Goal != Release })
 }

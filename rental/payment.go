@@ -107,11 +107,11 @@ func (d BookingDetails) paymentStatus() PaymentStatus {
 	return PaymentPaid
 }
 
-// settlesUp reports whether the rental has ended, and SettleUp waits: a payment has no result, or
-// is withdrawn.
+// settlesUp reports whether the rental has ended, and SettleUp waits for a payment that is
+// withdrawn.
 func (d BookingDetails) settlesUp() bool {
 	return d.State == Completed && slices.ContainsFunc(d.Charges, func(c Charge) bool {
-		return c.capturable() > 0 || c.Kind.paysTime() && c.Goal == Release && !c.State.IsFinal()
+		return c.Kind.paysTime() && c.Goal == Release && !c.State.IsFinal()
 	})
 }
 

@@ -170,7 +170,7 @@ func (p Plan) Limits() (hour, day bool) {
 // spend prices a number of minutes: as many of the longest span as fit, and the rest in shorter
 // ones, up to the price of one more.
 func spend(spans []span, minutes int64) []Line {
-	if len(spans) == 0 || minutes <= 0 {
+	if len(spans) == 0 {
 		return nil
 	}
 	first, n := spans[0], minutes/spans[0].minutes
@@ -194,9 +194,9 @@ func units(kind LineKind, n int64, unit LineUnit, rate Minor) []Line {
 // tooMuch is an amount that no price has. It is so small that sums of it cannot overflow.
 const tooMuch = MaxAmount + 1
 
-// times returns n times a rate, and tooMuch where it is more than MaxAmount.
+// times returns n times a rate that is not 0, and tooMuch where it is more than MaxAmount.
 func times(n int64, rate Minor) Minor {
-	if rate > 0 && Minor(n) > MaxAmount/rate {
+	if Minor(n) > MaxAmount/rate {
 		return tooMuch
 	}
 	return Minor(n) * rate

@@ -26,12 +26,14 @@ func (d BookingDetails) Open(now time.Time, k TransitionKind, by telematics.Role
 				return Change{}, err
 			}
 		}
-		begun, err := d.Begin(now)
+		c, err := d.Begin(now)
 		if err != nil {
 			return Change{}, err
 		}
-		begun.Booking, begun.Charges = d.Booking, d.startCharges(now)
-		return begun, nil
+		if c.Booking = d.Booking; d.isOnlyHeld(now) {
+			c.Charges = c.Charges[1:]
+		}
+		return c, nil
 	case PauseRental:
 		return Change{Booking: d.Booking}, d.mayPause()
 	case ResumeRental:
@@ -87,19 +89,10 @@ func (d BookingDetails) mayEnd() error {
 // secures the second week by nothing.
 const securedFor = 6 * 24 * time.Hour
 
-// startCharges returns the charges of the start: the price of the booked time, or, by a tariff and
-// the agency's rules, only the hold of the deposit. There is always one of them.
-func (d BookingDetails) startCharges(now time.Time) []Charge {
-	var charges []Charge
-	if d.Plan == nil || d.Terms.Rules.ChargeAtStart != ChargeNothing || d.Price.Deposit == 0 || d.End.Sub(now) > securedFor {
-		charges = append(charges, d.charge(StartCharge, d.Price.Rental(), now))
-	}
-	if d.Price.Deposit > 0 {
-		deposit := d.charge(DepositCharge, d.Price.Deposit, now)
-		deposit.Goal = Hold
-		charges = append(charges, deposit)
-	}
-	return charges
+// isOnlyHeld reports whether a start only holds the deposit, by a tariff and the agency's rules,
+// and does not charge the price of the booked time.
+func (d BookingDetails) isOnlyHeld(now time.Time) bool {
+	return d.Plan != nil && d.Terms.Rules.ChargeAtStart == ChargeNothing && d.Price.Deposit > 0 && d.End.Sub(now) <= securedFor
 }
 
 // PaymentProgress is how far the payment of a start has come.
@@ -294,7 +287,7 @@ func (d BookingDetails) askedFor() (asked Minor) {
 	for _, c := range d.Charges {
 		switch {
 		// Staff give a reason.
-		case c.Kind == DepositCharge && c.Goal == Capture && c.Reason == "" && c.State != Released:
+		case c.Goal == Capture && c.Reason == "" && c.State != Released:
 			asked += c.CaptureAmount
 		case !c.Kind.paysTime():
 		case c.Kind == StartCharge && c.Goal == Release:
