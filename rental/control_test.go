@@ -89,6 +89,7 @@ func TestControl_ExtensionIsOwedOnlyIfItsClientCanMendIt(t *testing.T) {
 			rental.Charge{State: rental.RequiresAction, DeclineCode: "authentication_required"}, rental.PaymentRequired,
 		},
 		"refused, tried again": {rental.Charge{State: rental.Unknown, DeclineCode: rental.CodeRefused}, ""},
+		"taken back":           {rental.Charge{State: rental.Released, DeclineCode: "insufficient_funds"}, ""},
 	} {
 		d := active(t)
 		d.Terms.PaymentWait = rental.DefaultPaymentWait

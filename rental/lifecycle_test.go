@@ -260,12 +260,15 @@ func TestTakeBack_RestoresEndAndPrice(t *testing.T) {
 	if c, err := d.TakeBack(first.ID); err != nil || c.Booking != d.Booking {
 		t.Errorf("the first of two extensions: %+v, %v; want no change", c, err)
 	}
+	for range 3 { // numbers count each kind
+		d = after(d, do(t)(d.Fine(start, rental.Fee{Kind: "cleaning", Amount: 100, Reason: "sand"})))
+	}
 	c, err := d.TakeBack(second.ID)
 	b := c.Booking
 	if err != nil || b != once {
 		t.Fatalf("%+v, %v; want the booking before", b, err)
 	}
-	d.Booking, d.Charges[len(d.Charges)-1].State = b, rental.Released
+	d.Booking, d.Charges[3].State = b, rental.Released
 	c, err = d.TakeBack(first.ID)
 	if b = c.Booking; err != nil || b != before {
 		t.Errorf("%+v, %v; want the booking as agreed at first", b, err)
@@ -371,6 +374,12 @@ func TestFinish_ReleasesTheDepositUnlessFinal(t *testing.T) {
 		if c := do(t)(d.Finish(start.Add(time.Hour))); (len(c.Amended) == 1) != release {
 			t.Errorf("deposit %s: amended %+v", state, c.Amended)
 		}
+		// It stays for a payment without a result, if it can pay.
+		d.Charges = append(d.Charges, rental.Charge{ID: rental.ChargeID{1}, Kind: rental.ExtensionCharge, State: rental.Unknown})
+		stays := state == rental.Pending || state == rental.Unknown || state == rental.Authorized
+		if c := do(t)(d.Finish(start.Add(time.Hour))); (len(c.Amended) == 1) != (release && !stays) {
+			t.Errorf("deposit %s, and an extension without a result: amended %+v", state, c.Amended)
+		}
 	}
 	d := active(t)
 	d = after(d, do(t)(d.CaptureDeposit(start, 5_000, "scratch")))
@@ -397,6 +406,10 @@ func TestCancel_OfAReservationThatWasNotStarted(t *testing.T) {
 	d.Created = d.Start
 	if !d.CanCancel(now) {
 		t.Error("a reservation cannot be cancelled")
+	}
+	kept := d // by staff
+	if kept.ReservedUntil = (time.Time{}); kept.CanCancel(now) {
+		t.Error("one that does not lapse can be cancelled after the cutoff")
 	}
 	assert.Equal(t, do(t)(d.Cancel(now)).Booking.State, rental.Cancelled, "the booking")
 	if d.State = rental.Active; d.CanCancel(now) {
@@ -490,6 +503,8 @@ func TestMove_ToAFreeVehicleOfTheAgency(t *testing.T) {
 	if change := do(t)(rental.Move(d)); change.Booking != want || change.Details["from_vehicle_id"] != int64(5) {
 		t.Errorf("%+v, want vehicle 6 and the same price", change)
 	}
+	d.Created = d.Start // it is kept for its client for a time, whatever the vehicle
+	assert.Equal(t, do(t)(rental.Move(d)).Booking.ReservedUntil, d.ReservedUntil, "of one for now, reserved until")
 	d = to(func(d *rental.BookingDetails) { d.MoveTo.Vehicle.ID, d.MoveTo.Taken = 5, true })
 	if change := do(t)(rental.Move(d)); change.Booking != d.Booking {
 		t.Errorf("to its own vehicle: %+v", change)

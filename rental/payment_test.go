@@ -173,6 +173,13 @@ func TestPayment_IsFinalOnceNothingIsToCome(t *testing.T) {
 		if d.Payment().Final {
 			t.Errorf("%s: final, and the deposit is held", state)
 		}
+		for _, open := range []rental.Charge{
+			{Kind: rental.RefundCharge, State: rental.Unknown}, {Kind: rental.FeeCharge, State: rental.Failed},
+		} {
+			if d.Charges[1] = open; d.Payment().Final {
+				t.Errorf("%s: final, and the %s is %s", state, open.Kind, open.State)
+			}
+		}
 	}
 }
 

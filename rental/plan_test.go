@@ -400,10 +400,13 @@ func TestFinalPrice_OfWhatWasUsed(t *testing.T) {
 	if _, lines, err := waited.FinalPrice(end); err != nil || strings.Contains(explain("EUR", lines), "reservation") {
 		t.Errorf("others had the vehicle at first: %s, %v; want the free minutes counted since then", explain("EUR", lines), err)
 	}
-	faulty := d
-	faulty.EndMetres = 4_999_999_000 // as of another unit
-	if _, lines, err := faulty.FinalPrice(end); err != nil || strings.Contains(explain("EUR", lines), "distance") {
-		t.Errorf("more than it can have driven: %s, %v; want no distance", explain("EUR", lines), err)
+	// Another unit's, and what a new vehicle was driven before.
+	for _, metres := range [][2]int64{{5_000_000, 4_999_999_000}, {0, 120_000}} {
+		faulty := d
+		faulty.StartMetres, faulty.EndMetres = metres[0], metres[1]
+		if _, lines, err := faulty.FinalPrice(end); err != nil || strings.Contains(explain("EUR", lines), "distance") {
+			t.Errorf("from %v m: %s, %v; want no distance", metres, explain("EUR", lines), err)
+		}
 	}
 	// The booking keeps what explains it.
 	d.State, d.ActualEnd, d.Price = rental.Completed, end, price

@@ -62,8 +62,12 @@ func TestExtend_ForLongerThanAHoldLastsIsCharged(t *testing.T) {
 	long := planned()
 	long.End = start.Add(7 * 24 * time.Hour)
 	long.Terms.Rules.ChargeAtStart = rental.ChargeNothing
-	if c := do(t)(long.Open(start, rental.StartRental, telematics.Client)); len(c.Charges) != 2 {
-		t.Errorf("the start of seven days charges %+v; want the price, and the deposit held", c.Charges)
+	hourly := upcoming()
+	hourly.Terms.Rules.ChargeAtStart = rental.ChargeNothing
+	for what, d := range map[string]rental.BookingDetails{"of seven days": long, "by the hour": hourly} {
+		if c := do(t)(d.Open(start, rental.StartRental, telematics.Client)); len(c.Charges) != 2 {
+			t.Errorf("the start %s charges %+v; want the price, and the deposit held", what, c.Charges)
+		}
 	}
 }
 
@@ -110,6 +114,7 @@ func TestSettleUp_ThePaidEndReleasesTheDeposit(t *testing.T) {
 	assert.Equal(t, d.Payment().Status, rental.PaymentPending, "the payment")
 	d = settlesUp(d, end, rental.Paid, "")
 	assert.Equal(t, d.Charges[hold].Goal, rental.Release, "the deposit")
+	assert.Equal(t, d.Payment().Status, rental.PaymentPaid, "the payment while the deposit is being released")
 	d = settlesUp(d, hold, rental.Released, "")
 	assert.Equal(t, len(d.Charges), 2, "charges")
 }
@@ -183,6 +188,9 @@ func TestSettleUp_ARefusedExtensionIsPaidByTheDeposit(t *testing.T) {
 	d = after(d, do(t)(d.Finish(start.Add(9*time.Hour))))
 	if d.Charges[2].Goal != rental.Release || d.Charges[1].Goal != rental.Hold {
 		t.Fatalf("%+v; want the extension withdrawn, and the deposit held", d.Charges)
+	}
+	if back, err := d.TakeBack(d.Charges[2].ID); err != nil || back.Booking != d.Booking {
+		t.Errorf("%+v, %v; want the time that was driven to stay", back.Booking, err)
 	}
 	d = settlesUp(d, 2, rental.Released, "insufficient_funds")
 	if c := d.Charges[1]; c.Goal != rental.Capture || c.CaptureAmount != d.Charges[2].Amount || len(d.Charges) != 3 {

@@ -188,6 +188,35 @@ func failStart(t *rapid.T, d *rental.BookingDetails, now time.Time) {
 	}
 }
 
+// Nothing opens before each payment of the start is made, and a start has not failed while one of
+// them may still come through.
+func TestStartPayment_OfEachOfTheTwoPayments(t *testing.T) {
+	for state, want := range map[rental.ChargeState]rental.PaymentProgress{
+		rental.Pending: rental.PaymentAwaits, rental.Unknown: rental.PaymentAwaits, rental.RequiresAction: rental.PaymentNeedsOwner,
+		rental.Declined: rental.PaymentRefused, rental.Failed: rental.PaymentRefused,
+	} {
+		for open := range 2 {
+			d := upcoming()
+			d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
+			settleAll(&d, start)
+			d.Charges[open].State, d.Charges[open].Settled = state, 0
+			if got := d.StartPayment(); got != want {
+				t.Errorf("%s %s: %v, want %v", d.Charges[open].Kind, state, got, want)
+			}
+			other := &d.Charges[1-open]
+			other.State, other.Goal, other.Settled = rental.Released, rental.Release, 0
+			if _, done := d.TakeBackStart(start); done {
+				t.Errorf("%s %s: taken back already", d.Charges[open].Kind, state)
+			}
+		}
+	}
+	d := upcoming()
+	d.Price.Deposit = 0
+	d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
+	d.Charges[0].State = rental.Waived
+	assert.Equal(t, d.StartPayment(), rental.PaymentMade, "of a rental that is too cheap for the processor")
+}
+
 // A refund that the bank returns is an administrator's: neither the same start nor a later one
 // requests it again.
 func TestTakeBackStart_RefundsAChargeOnce(t *testing.T) {
@@ -213,6 +242,9 @@ func TestTakeBackStart_RefundsAChargeOnce(t *testing.T) {
 			t.Errorf("%d starts failed, and %d refunds were requested: %+v", n+1, len(refunds), refunds)
 		}
 	}
+	d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
+	settleAll(&d, start)
+	assert.Equal(t, d.StartPayment(), rental.PaymentMade, "the payment of a third start")
 }
 
 // A client whose start failed has paid nothing, and after another start has paid for that one.
@@ -238,8 +270,11 @@ func TestPayment_AStartThatWasTakenBackDoesNotCount(t *testing.T) {
 		t.Errorf("after a start that failed: %+v", p)
 	}
 	startPaid()
-	if p := d.Payment(); p.Status != rental.PaymentPaid {
-		t.Errorf("after another start: %+v", p)
+	for _, when := range []string{"is paid", "has opened the vehicle"} {
+		if p := d.Payment(); p.Status != rental.PaymentPaid {
+			t.Errorf("after another start %s: %+v", when, p)
+		}
+		d.State, d.ActualStart = rental.Active, start.Add(time.Minute)
 	}
 }
 
@@ -359,6 +394,24 @@ func TestClose_OfWhatTheTimeCost(t *testing.T) {
 			*d = after(*d, fine)
 			settleAll(d, start)
 		}, 13_200 - 1_100},
+		"cheaper by now, and staff have given most of it back": {func(d *rental.BookingDetails) {
+			d.Plan = &rental.Plan{Version: 1, Hour: 1_000}
+			*d = after(*d, must(d.Refund(start, 10_000, "the heating was broken")))
+			settleAll(d, start)
+		}, 3_200},
+		"not paid yet": {func(d *rental.BookingDetails) { d.Charges[0].State, d.Charges[0].Settled = rental.Unknown, 0 }, 0},
+		"too small to be paid at the start": {func(d *rental.BookingDetails) {
+			d.Charges[0].State, d.Charges[0].Settled = rental.Waived, 0
+		}, -13_200},
+		"an extension that was not paid": {func(d *rental.BookingDetails) {
+			d.Charges = append(d.Charges, rental.Charge{Kind: rental.ExtensionCharge, State: rental.Released, Amount: 3_300})
+		}, 0},
+		"paused": {func(d *rental.BookingDetails) {
+			d.Plan = &rental.Plan{Version: 1, Minute: 100, PauseMinute: 10}
+			*d = after(*d, must(d.Pause(start.Add(10*time.Minute))))
+			*d = after(*d, must(d.Resume(start.Add(30*time.Minute))))
+			*d = after(*d, must(d.Pause(start.Add(40*time.Minute))))
+		}, 13_200 - 2_000*11/10 - 300*11/10},
 		"a price that is out of range": {func(d *rental.BookingDetails) {
 			d.Plan = &rental.Plan{Version: 1, Minimum: rental.MaxAmount}
 		}, 0},
@@ -382,7 +435,7 @@ func TestClose_OfWhatTheTimeCost(t *testing.T) {
 				got += charge.Amount
 			}
 		}
-		if got != c.want {
+		if got != c.want || got == 0 && len(change.Charges) > 0 {
 			t.Errorf("%s: refunded %d, want %d: %+v", name, got, c.want, change.Charges)
 		}
 	}
@@ -441,6 +494,10 @@ func TestOpen_OnlyWhatTheBookingAllows(t *testing.T) {
 	early := start.Add(-16 * time.Minute)
 	started := active(t)
 	paused := after(started, must(started.Pause(start.Add(time.Hour))))
+	unpaid := after(paused, rental.Change{Booking: paused.Booking})
+	unpaid.Charges[0].State = rental.Declined
+	ending := active(t)
+	ending.Transition = &rental.Transition{Kind: rental.EndRental, State: rental.TransitionOpen, Step: rental.StepCommand}
 	moving := upcoming()
 	moving.Transition = &rental.Transition{Kind: rental.StartRental, State: rental.TransitionOpen, Step: rental.StepPay}
 	for name, c := range map[string]struct {
@@ -460,6 +517,8 @@ func TestOpen_OnlyWhatTheBookingAllows(t *testing.T) {
 		"a second pause":             {paused, rental.PauseRental, start, telematics.Client, rental.BookingStateConflict},
 		"a resumption without pause": {started, rental.ResumeRental, start, telematics.Client, rental.BookingStateConflict},
 		"a resumption":               {paused, rental.ResumeRental, start.Add(2 * time.Hour), telematics.Client, ""},
+		"a resumption, not paid":     {unpaid, rental.ResumeRental, start.Add(2 * time.Hour), telematics.Client, rental.PaymentRequired},
+		"a pause while it ends":      {ending, rental.PauseRental, start, telematics.Client, rental.TransitionIsOpen},
 		"an end of a paused rental":  {paused, rental.EndRental, start.Add(2 * time.Hour), telematics.Client, ""},
 		"a late end":                 {started, rental.EndRental, start.Add(90 * time.Hour), telematics.Client, ""},
 	} {
@@ -468,7 +527,9 @@ func TestOpen_OnlyWhatTheBookingAllows(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+	moving.MoveTo.Vehicle.ID = 6
 	for name, err := range map[string]error{
+		"finish": second(moving.Finish(start)), "withdraw": second(moving.Withdraw(start)), "move": second(rental.Move(moving)),
 		"begin": second(moving.Begin(start)), "cancel": second(moving.Cancel(start.Add(-3 * time.Hour))),
 		"extend": second(moving.Extend(start, moving.End.Add(time.Hour))),
 	} {
