@@ -49,6 +49,26 @@ func TestExtension_NotPaidInTimeIsTakenBack(t *testing.T) {
 	}
 }
 
+// The end of a rental withdraws a payment: it is cancelled at the processor, also where another
+// card would pay by then.
+func TestPayment_ThatIsWithdrawnTakesNothing(t *testing.T) {
+	for what, card := range map[string]sandbox.Behaviour{"declined": broke, "stolen card": stolen, "owner must confirm": asksFor} {
+		inWorld(t, func(t *testing.T, w *world) {
+			client, _ := w.client(card)
+			charge := w.add(client, rental.StartCharge)
+			w.collect(nil)
+			w.after(time.Minute)
+			w.ledger.Amend(charge.ID, rental.Release, 0)
+			w.ledger.SetDefault(client, w.card(client, pays))
+			w.after(time.Hour)
+			w.wantState(charge, rental.Released)
+			if e := w.bank.Of(charge.ID); e.Taken != 0 {
+				t.Errorf("%s: the bank has %+v, want nothing taken", what, e)
+			}
+		})
+	}
+}
+
 func TestExtension_MendedInTimeIsPaid(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(broke)
