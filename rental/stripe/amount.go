@@ -56,7 +56,7 @@ func amountThere(m rental.Minor, c rental.Currency) int64 {
 // down: several parts, each rounded up, could exceed the payment.
 func amountBack(m rental.Minor, c rental.Currency) int64 {
 	there := amountThere(m, c)
-	for there > 0 && amountHere(there, string(c)) > m {
+	for amountHere(there, string(c)) > m {
 		there -= step(c)
 	}
 	return there
