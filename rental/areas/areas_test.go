@@ -252,8 +252,11 @@ func TestIndex_FindsAreasByPosition(t *testing.T) {
 			t.Errorf("at %v: %v, %v; want %s", c.at, in, ends, c.want)
 		}
 	}
-	delete(all, "town")
 	delete(all, "airport")
+	if _, ends := NewIndex(all).At(telematics.Position{}); ends != rental.AreaOperating {
+		t.Errorf("without an area of ends alone, a rental ends in %q areas", ends)
+	}
+	delete(all, "town")
 	if in, ends := NewIndex(all).At(telematics.Position{Latitude: 48.5, Longitude: 11.5}); len(in) != 1 || ends != "" {
 		t.Errorf("with an area without parking alone: %v, %v", in, ends)
 	}

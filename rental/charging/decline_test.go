@@ -319,5 +319,6 @@ func TestCharge_CancelledAtTheProcessorIsNotRetriedWithAnotherCard(t *testing.T)
 		if is := w.is(charge); !is.NextAttempt.IsZero() || metric(t, c, "charge_attempts_total") != before {
 			t.Errorf("attempted %d more times: %+v", metric(t, c, "charge_attempts_total")-before, is)
 		}
+		assert.EqualSlices(t, w.lines(rental.FeeCharge), []string{"declined", "failed"}, "audit entries")
 	})
 }
