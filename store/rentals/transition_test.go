@@ -42,12 +42,13 @@ type cars struct {
 	state    *telematics.Report // that is reported when it is asked for; nil: nothing is
 	refusal  *telematics.Error  // of what is not ordered yet
 	lacks    telematics.Action  // that they do not support
+	presence telematics.PresenceStatus
 	// busy is how many further orders are refused, because another command is in progress.
 	busy int
 }
 
 func newCars() *cars {
-	c := &cars{made: map[string]*telematics.Command{}, snapshot: telematics.NewSnapshot()}
+	c := &cars{made: map[string]*telematics.Command{}, snapshot: telematics.NewSnapshot(), presence: telematics.Online}
 	c.report(map[telematics.Field]any{
 		telematics.Ignition: "off", telematics.Gear: "P", telematics.DoorFrontLeft: "closed", telematics.DoorTrunk: "closed",
 		telematics.IsLocked: true, telematics.MileageKm: 1000.0, telematics.Latitude: 48.12, telematics.Longitude: 11.6,
@@ -69,7 +70,7 @@ func (c *cars) Twin(_ context.Context, id telematics.VehicleID) (telematics.Twin
 	defer c.mu.Unlock()
 	return telematics.Twin{
 		Vehicle: telematics.Vehicle{ID: id, AgencyID: 1}, Snapshot: telematics.Join(c.snapshot, nil),
-		Contact: telematics.Contact{Status: telematics.Online, LastSeen: c.reported},
+		Contact: telematics.Contact{Status: c.presence, LastSeen: c.reported, ChangedAt: c.reported},
 	}, nil
 }
 
@@ -573,7 +574,10 @@ func TestTransitions_AStartWhoseResultStaysUnknownIsUndone(t *testing.T) {
 	t.Parallel()
 	d := newDriveThatWaits(t, sandbox.Behaviour{}, brief)
 	d.cars.script(unknownTo(telematics.UnlockAndEnableDriving))
-	failed := d.do(rental.StartRental)
+	begun, err := d.ask(rental.StartRental, "")
+	require.NoError(t, err)
+	d.cars.report(map[telematics.Field]any{telematics.Ignition: "off"}) // it is not driven
+	failed := d.await(begun)
 	d.wantsFailed(failed, telematics.CommandTimeout)
 	if failed.Failure.Outcome != telematics.NotExecuted {
 		t.Errorf("the start that was undone says %+v", failed.Failure)
@@ -894,6 +898,12 @@ func TestTransitions_StartThatWouldBeRefusedChargesNothing(t *testing.T) {
 		t.Errorf("start: %v, want %s", err, telematics.CommandsHalted)
 	}
 	d.cars.refusal = nil
+	reported := d.cars.reported
+	d.cars.presence, d.cars.reported = telematics.Offline, reported.Add(-2*time.Minute)
+	if _, err := d.ask(rental.StartRental, ""); codeOf(err) != telematics.VehicleOffline {
+		t.Errorf("start of a vehicle that cannot be reached: %v, want %s", err, telematics.VehicleOffline)
+	}
+	d.cars.presence, d.cars.reported = telematics.Online, reported
 	for _, d.cars.lacks = range []telematics.Action{telematics.UnlockAndEnableDriving, telematics.LockAndDisableDriving} {
 		if _, err := d.ask(rental.StartRental, ""); codeOf(err) != telematics.CommandNotSupported {
 			t.Errorf("start without %s: %v, want %s", d.cars.lacks, err, telematics.CommandNotSupported)
