@@ -183,8 +183,10 @@ func (b bookings) list(c *request.Call) error {
 		Agency:    c.QueryAgency(),
 		Reference: strings.ToUpper(c.QueryParam("reference")),
 		Client:    c.QueryParam("client"),
-		State:     rental.BookingState(c.QueryParam("status")),
+		States:    listOf[rental.BookingState](c.QueryParam("status")),
 		Vehicle:   telematics.VehicleID(c.QueryInteger("vehicle_id")),
+		From:      c.QueryTime("from"),
+		To:        c.QueryTime("to"),
 		Page:      p.Query(),
 	})
 	if err != nil {

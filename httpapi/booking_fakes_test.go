@@ -76,7 +76,8 @@ func (b *bookings) FindBookings(_ context.Context, q rental.BookingQuery) ([]ren
 	defer b.mu.Unlock()
 	b.asked = q
 	return pageOf(slices.Collect(maps.Values(b.byID)), q.Before, q.Limit, func(d rental.BookingDetails) (int64, bool) {
-		return int64(d.ID), of(q.Agency, d.Agency) && (q.Client == "" || q.Client == d.Subject) && (q.State == "" || q.State == d.State)
+		return int64(d.ID), of(q.Agency, d.Agency) && (q.Client == "" || q.Client == d.Subject) &&
+			(q.States == nil || slices.Contains(q.States, d.State))
 	}), b.err
 }
 

@@ -243,17 +243,20 @@ func TestAdminBooking_HasTheGoalOfTheDeposit(t *testing.T) {
 
 func TestAdminBookings_AreListedAndFiltered(t *testing.T) {
 	a := newBookingAPI(t)
-	r := a.get("/api/v1/admin/bookings?client=client-1&status=active&vehicle_id=42&agency_id=1&reference=bk-2026-00042&limit=3").
+	r := a.get("/api/v1/admin/bookings?client=client-1&status=active,cancelled&vehicle_id=42&agency_id=1&reference=bk-2026-00042&limit=3"+
+		"&from=2026-01-02T00:00:00%2B01:00&to=2026-01-03T00:00:00%2B01:00").
 		wants(200, "")
 	r.lists(1).has("0.client", "client-1")
-	q := a.bookings.asked
-	like(t, q, rental.BookingQuery{Agency: 1, Client: "client-1", State: rental.Active, Vehicle: 42,
-		Reference: "BK-2026-00042"}, "query")
+	q, from := a.bookings.asked, time.Date(2026, 1, 1, 23, 0, 0, 0, time.UTC)
+	like(t, q, rental.BookingQuery{Agency: 1, Client: "client-1", Vehicle: 42,
+		States:    []rental.BookingState{rental.Active, rental.Cancelled},
+		Reference: "BK-2026-00042", From: from, To: from.AddDate(0, 0, 1)}, "query")
 	same(t, q.Limit, 4, "limit")
 	a.get("/api/v1/admin/bookings", ofAgency(2)).wants(200, "").lists(1)
 	a.get("/api/v1/admin/bookings?agency_id=1", ofAgency(2)).wants(200, "").lists(0)
-	a.get("/api/v1/admin/bookings?agency_id=x").wants(422, "validation_failed")
-	a.get("/api/v1/admin/bookings?vehicle_id=0").wants(422, "validation_failed")
+	for _, wrong := range []string{"agency_id=x", "vehicle_id=0", "status=active,gone", "from=2026-01-02", "to=today"} {
+		a.get("/api/v1/admin/bookings?"+wrong).wants(422, "validation_failed")
+	}
 }
 
 func TestBookings_AreUnavailableWithoutPostgres(t *testing.T) {

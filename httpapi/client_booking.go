@@ -18,7 +18,7 @@ import (
 func (b bookings) ofClient(c *request.Call) error {
 	p := c.Page("bookings")
 	found, err := b.record.FindBookings(c.Ctx(), rental.BookingQuery{
-		Agency: c.Actor.Agency, Client: c.Actor.Subject, State: rental.BookingState(c.QueryParam("status")), Page: p.Query(),
+		Agency: c.Actor.Agency, Client: c.Actor.Subject, States: listOf[rental.BookingState](c.QueryParam("status")), Page: p.Query(),
 	})
 	if err != nil {
 		return err

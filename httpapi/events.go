@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -110,14 +109,8 @@ func (e events) record(c *request.Call, filter stream.Filter, refusal error) err
 }
 
 func eventFilterOf(c *request.Call) stream.Filter {
-	filter := stream.Filter{
+	return stream.Filter{
 		Agency: c.QueryAgency(), Vehicle: telematics.VehicleID(c.QueryInteger("vehicle_id")),
-		Persons: c.Level >= auth.Administrator,
+		Persons: c.Level >= auth.Administrator, Kinds: listOf[telematics.EventKind](c.QueryParam("event")),
 	}
-	if kinds := c.QueryParam("event"); kinds != "" {
-		for kind := range strings.SplitSeq(kinds, ",") {
-			filter.Kinds = append(filter.Kinds, telematics.EventKind(kind))
-		}
-	}
-	return filter
 }

@@ -41,11 +41,10 @@ func historyRange(c *request.Call) (from, to time.Time) {
 
 // historyFields returns the fields of a query, by default all.
 func historyFields(c *request.Call) []string {
-	text := c.QueryParam("fields")
-	if text == "" {
-		return resource.HistoryFields
+	if fields := listOf[string](c.QueryParam("fields")); fields != nil {
+		return fields
 	}
-	return strings.Split(text, ",")
+	return resource.HistoryFields
 }
 
 // checkHistory checks what the contract cannot express.

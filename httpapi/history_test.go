@@ -285,6 +285,7 @@ func TestTrips_HaveTheirDistanceAndDriver(t *testing.T) {
 	for id := range a.bookings.byID {
 		a.set(id, func(d *rental.BookingDetails) { d.ActualStart, d.ActualEnd = now.Add(-29*time.Minute), time.Time{} })
 	}
+	a.set(46, func(d *rental.BookingDetails) { d.ActualStart = time.Time{} }) // it has not begun
 	a.get(tripsPath).wants(200, "").has("0.booking_id", nil, "0.client", nil)
 	m.buckets = nil
 	a.get(tripsPath).wants(200, "").says("0 trips.").shows(`"data":[]`)

@@ -41,7 +41,7 @@ func (o offers) find(c *request.Call) error {
 		Agency: c.Actor.Agency, Near: telematics.Position{Latitude: latitude, Longitude: longitude}, HasNear: hasNear,
 		Radius:  int64(math.Ceil(radius)),
 		Station: telematics.StationID(c.QueryInteger("station_id")), From: c.QueryTime("from"), To: c.QueryTime("to"),
-		Category: telematics.Clean(c.QueryParam("category")), Features: listOf(telematics.Clean(c.QueryParam("feature"))),
+		Category: telematics.Clean(c.QueryParam("category")), Features: listOf[string](telematics.Clean(c.QueryParam("feature"))),
 		MinEnergyPercent: int(c.QueryInteger("min_energy_percent")), MinRangeKm: int(c.QueryInteger("min_range_km")),
 		After: rental.OfferMark{Metres: metres, Vehicle: telematics.VehicleID(vehicle)}, Limit: limit, Now: c.Now(),
 	})
@@ -148,11 +148,13 @@ func queryNumber(c *request.Call, name string) (float64, bool) {
 }
 
 // listOf returns the elements of a list that is separated by commas.
-func listOf(text string) []string {
-	if text == "" {
-		return nil
+func listOf[T ~string](text string) (list []T) {
+	if text != "" {
+		for part := range strings.SplitSeq(text, ",") {
+			list = append(list, T(part))
+		}
 	}
-	return strings.Split(text, ",")
+	return list
 }
 
 // checkOffers checks what the contract cannot express.

@@ -127,13 +127,9 @@ func (b bookings) charges(c *request.Call) error {
 	query := rental.ChargeQuery{
 		Agency: c.QueryAgency(), Booking: rental.BookingID(c.QueryInteger("booking_id")), Client: c.QueryParam("client"),
 		From: c.QueryTime("from"), To: c.QueryTime("to"), ByPaid: c.QueryParam("by") == "paid_at",
+		States: listOf[rental.ChargeState](c.QueryParam("state")),
 	}
 	query.Limit, query.Before = p.QueryByID()
-	if states := c.QueryParam("state"); states != "" {
-		for state := range strings.SplitSeq(states, ",") {
-			query.States = append(query.States, rental.ChargeState(state))
-		}
-	}
 	found, err := b.record.FindCharges(c.Ctx(), query)
 	if err != nil {
 		return err

@@ -75,9 +75,11 @@ type BookingQuery struct {
 	Agency    telematics.AgencyID
 	Reference string
 	Client    string // subject
-	State     BookingState
+	States    []BookingState
 	Vehicle   telematics.VehicleID
-	From, To  time.Time // the vehicle was used in this time; zero: at any
+	// Bookings whose time overlaps it: the actual time, else the agreed one; an overdue rental runs
+	// until now. Zero: open.
+	From, To time.Time
 	telematics.Page
 }
 

@@ -135,7 +135,8 @@ func (d *demo) makeSolvent(ctx context.Context, client telematics.Actor) error {
 // findOrCreate returns the existing booking, with valid dates, or creates it.
 func (d *demo) findOrCreate(ctx context.Context, b demoBooking) (rental.BookingID, error) {
 	there, err := d.bookings.FindBookings(ctx, rental.BookingQuery{
-		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle, State: b.state, Page: telematics.Page{Limit: 1},
+		Agency: b.client.Agency, Client: b.client.Subject, Vehicle: b.vehicle, States: []rental.BookingState{b.state},
+		Page: telematics.Page{Limit: 1},
 	})
 	if err != nil {
 		return 0, err

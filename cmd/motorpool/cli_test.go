@@ -171,7 +171,10 @@ func TestLists_FlagsAreQueryParameters(t *testing.T) {
 	for want, args := range map[string][]string{
 		"vehicles?connectivity=offline&limit=50&q=Golf": {"vehicles", "Golf", "--connectivity", "offline"},
 		"bookings?limit=50&status=active&vehicle_id=42": {"bookings", "--vehicle", "42", "--status", "active"},
-		"alerts?limit=50&severity=critical&state=open":  {"alerts", "--severity", "critical"},
+		"bookings?from=2026-11-01T00%3A00%3A00Z&limit=50&to=2026-11-02T08%3A00%3A00%2B01%3A00": {
+			"bookings", "--from", "2026-11-01", "--to", "2026-11-02T08:00:00+01:00",
+		},
+		"alerts?limit=50&severity=critical&state=open": {"alerts", "--severity", "critical"},
 		"alerts?agency_id=1&limit=50&rule=lamp&vehicle_id=42": {
 			"alerts", "list", "--state", "any", "--vehicle", "42", "--rule", "lamp", "--agency", "1",
 		},

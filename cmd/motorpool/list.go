@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 )
 
 // list prints a list of the service.
@@ -76,6 +77,8 @@ type bookings struct {
 	Client  string `env:"-" placeholder:"SUB" help:"Only of this client (default any)."`
 	Status  string `env:"-" placeholder:"STATUS" help:"Only of this status, such as active (default any)."`
 	Agency  string `env:"-" placeholder:"N" help:"Only of this agency (default all)."`
+	From    string `env:"-" placeholder:"TIME" help:"${activity_from}."`
+	To      string `env:"-" placeholder:"TIME" help:"To before this day or instant (default the end)."`
 }
 
 func (b bookings) Run(ctx context.Context) error {
@@ -86,6 +89,15 @@ func (b bookings) Run(ctx context.Context) error {
 	set(query, "client", b.Client)
 	set(query, "status", b.Status)
 	set(query, "agency_id", b.Agency)
+	for name, text := range map[string]string{"from": b.From, "to": b.To} {
+		at, err := parseInstant("--"+name, text)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			query.Set(name, at.Format(time.RFC3339))
+		}
+	}
 	return b.print(ctx, "bookings", query, []column{
 		"ID id", "REFERENCE reference", "STATUS status", "CLIENT client", "VEHICLE vehicle.id",
 		"PLATE vehicle.plate_number", "START start_date", "END end_date", "PRICE pricing.rental_total",

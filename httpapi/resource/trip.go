@@ -38,7 +38,7 @@ func NewTrip(t samples.Trip, used []rental.BookingDetails, address func(telemati
 		Start: place(*first.Position), End: place(*last.Position),
 	}
 	for _, d := range used {
-		if d.ActualStart.Before(last.LocatedAt) && (d.ActualEnd.IsZero() || d.ActualEnd.After(first.LocatedAt)) {
+		if !d.ActualStart.IsZero() && d.ActualStart.Before(last.LocatedAt) && (d.ActualEnd.IsZero() || d.ActualEnd.After(first.LocatedAt)) {
 			body.BookingID, body.Reference, body.Client = OrNull(int64(d.ID)), OrNull(d.Reference), OrNull(d.Subject)
 			break
 		}

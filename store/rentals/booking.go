@@ -48,7 +48,8 @@ func readDetails(ctx context.Context, db pg.Querier, id rental.BookingID, now ti
 
 // FindBookings returns bookings by descending id, which is also the cursor of the pages.
 func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]rental.BookingDetails, error) {
-	if !pg.Searchable(q.Client, q.Reference, string(q.State)) {
+	states := pg.Map(q.States, func(s rental.BookingState) string { return string(s) })
+	if !pg.Searchable(append(states, q.Client, q.Reference)...) {
 		return nil, nil
 	}
 	// The page is selected first, so that charges and neighbours are read only for its bookings.
@@ -58,17 +59,19 @@ func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]re
 			from bookings b join clients c on c.id = b.client_id
 			where ($2::bigint = 0 or b.agency_id = $2)
 				and ($3::text = '' or c.subject = $3 and ($2 = 0 or c.agency_id = $2)) -- the key of clients begins with the agency
-				and ($4::text = '' or b.state = $4)
+				and (cardinality($4::text[]) = 0 or b.state = any ($4))
 				and ($5::bigint = 0 or b.vehicle_id = $5)
 				and ($6::bigint = 0 or b.id < $6)
 				and ($8::text = '' or b.reference = $8)
-				and ($9::timestamptz is null or b.started_at < $10 and coalesce(b.ended_at, 'infinity') > $9)
+				and ($9::timestamptz is null
+					or coalesce(b.ended_at, greatest(b.end_at, case b.state when 'active' then $1::timestamptz end)) > $9)
+				and ($10::timestamptz is null or coalesce(b.started_at, b.start_at) < $10)
 			order by b.id desc
 			limit nullif($7::bigint, 0)
 		)`+selectDetailsOf+`
 		where b.id = any (array (select id from page)) -- in (…) is taken for many, and reads whole tables
 		order by b.id desc`,
-		pg.Timestamp(time.Now()), q.Agency, q.Client, q.State, q.Vehicle, q.Before, q.Limit, q.Reference,
+		pg.Timestamp(time.Now()), q.Agency, q.Client, pq.Array(states), q.Vehicle, q.Before, q.Limit, q.Reference,
 		pg.Timestamp(q.From), pg.Timestamp(q.To))
 	return found, unavailable.Wrap("read bookings", err)
 }

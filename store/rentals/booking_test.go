@@ -165,7 +165,8 @@ func TestFindBookings_NewestFirstAndFiltered(t *testing.T) {
 		{rental.BookingQuery{Reference: references[2]}, ids[2:3]},
 		{rental.BookingQuery{Reference: references[2], Vehicle: 2}, nil},
 		{rental.BookingQuery{Reference: "BK"}, nil},
-		{rental.BookingQuery{State: rental.Upcoming}, []rental.BookingID{ids[3], ids[2], ids[1]}},
+		{rental.BookingQuery{States: []rental.BookingState{rental.Upcoming}}, []rental.BookingID{ids[3], ids[2], ids[1]}},
+		{rental.BookingQuery{States: []rental.BookingState{rental.Active, rental.Cancelled}}, []rental.BookingID{ids[4], ids[0]}},
 		{rental.BookingQuery{Vehicle: 2}, []rental.BookingID{ids[3], ids[1]}},
 		{rental.BookingQuery{Page: telematics.Page{Limit: 2, Before: int64(ids[3])}}, []rental.BookingID{ids[2], ids[1]}},
 		{rental.BookingQuery{Client: "an\x00na"}, nil},
@@ -184,6 +185,43 @@ func TestFindBookings_NewestFirstAndFiltered(t *testing.T) {
 			if wanted := map[bool]int{true: 2}[d.ID == ids[0]]; len(d.Charges) != wanted {
 				t.Errorf("booking %d has %d charges, want %d", d.ID, len(d.Charges), wanted)
 			}
+		}
+	}
+}
+
+func TestFindBookings_OfATimeByTheActualStartAndEndElseTheAgreed(t *testing.T) {
+	w := newRentalWorld(t)
+	at := func(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
+	early, late := w.book(draft(1, 0, 2)).ID, w.book(draft(2, 0, 1)).ID
+	overdue, upcoming, cancelled := w.book(draft(2, 4, 5)).ID, w.book(draft(1, 6, 7)).ID, w.book(draft(1, 8, 9)).ID
+	w.amend(rental.BookingStart, early, at(0.5), beginAt(at(0.5)))
+	w.amend(rental.BookingEnd, early, at(1), finishAt(at(1)))
+	w.amend(rental.BookingStart, late, at(-0.1), beginAt(at(-0.1)))
+	w.amend(rental.BookingEnd, late, at(3), finishAt(at(3)))
+	w.amend(rental.BookingStart, overdue, at(4), beginAt(at(4))) // it still runs
+	w.amend(rental.BookingCancel, cancelled, noon, cancelAt(noon))
+	now, never := time.Now(), time.Time{}
+	for _, c := range []struct {
+		from, to time.Time
+		want     []rental.BookingID
+	}{
+		{at(-1), at(0), []rental.BookingID{late}},
+		{at(0), at(0.5), []rental.BookingID{late}},
+		{at(0), at(1), []rental.BookingID{late, early}},
+		{at(1), at(2), []rental.BookingID{late}},
+		{at(3), at(4), nil},
+		{at(6), at(7), []rental.BookingID{upcoming, overdue}},
+		{at(8.5), never, []rental.BookingID{cancelled, overdue}},
+		{never, at(4), []rental.BookingID{late, early}},
+		{now.Add(-time.Hour), now, []rental.BookingID{overdue}},
+		{now.Add(time.Hour), never, nil},
+	} {
+		found, err := w.there.FindBookings(t.Context(), rental.BookingQuery{From: c.from, To: c.to})
+		got := pg.Map(found, func(d rental.BookingDetails) rental.BookingID { return d.ID })
+		slices.Sort(c.want)
+		slices.Reverse(c.want)
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("from %v to %v: bookings %v, %v; want %v", c.from, c.to, got, err, c.want)
 		}
 	}
 }
