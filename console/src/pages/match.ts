@@ -12,6 +12,9 @@ export interface Filters {
   to: string;
 }
 
+/** The states of bookings that are not cancelled, as a filter. */
+export const notCancelled = 'upcoming,active,completed';
+
 export const filterNames = ['state', 'outcome', 'vehicle_id', 'actor', 'from', 'to'] as const;
 
 /** The instant of a filter: a time, or one before now, such as -1h or -7d. NaN: it is neither. */

@@ -51,6 +51,23 @@ it('orders what needs a person, each with what it does next', async () => {
   expect(pages.errors).toEqual([]);
 });
 
+it('leads from the number of bookings today to them', async () => {
+  const link = () => [...document.querySelectorAll('.numbers a')].find((a) => a.getAttribute('href')?.startsWith('#/bookings'));
+  await pages.until(() => link()?.textContent === '4'); // two, which the service of this test lists twice
+  const asked = () => new URLSearchParams(pages.requests.findLast((r) => r.startsWith('GET bookings?'))?.split('?')[1]);
+  const counted = asked();
+  const instant = (name: string) => new Date(counted.get(name)!);
+  const [from, to] = [instant('from'), instant('to')];
+  expect([from.toTimeString().slice(0, 8), to.toTimeString().slice(0, 8)]).toEqual(['00:00:00', '00:00:00']);
+  expect(from.getTime() <= Date.now() && Date.now() < to.getTime() && to.getTime() - from.getTime() < 26 * 3_600_000).toBe(true);
+  await pages.open(link()!.getAttribute('href')!, 'tr[data-booking]');
+  const filters = (query: URLSearchParams) => ['status', 'from', 'to'].map((name) => query.get(name));
+  expect(filters(asked())).toEqual(filters(counted));
+  const fields = [...document.querySelectorAll<HTMLInputElement>('input[type="datetime-local"]')];
+  expect(fields.map((field) => Date.parse(field.value))).toEqual([from.getTime(), to.getTime()]);
+  expect(document.querySelector<HTMLSelectElement>('.filters select')!.selectedOptions[0]?.textContent).toBe('not cancelled');
+});
+
 it('acknowledges with a note, and follows events', async () => {
   document.querySelector<HTMLElement>(`[data-alert="${uuid(2)}"] [data-acknowledge]`)?.click();
   await pages.until(() => document.querySelector('dialog[open] input[name="note"]'));

@@ -798,6 +798,7 @@ export const de: Texts = {
       paid: 'bezahlt',
       not_charged: 'nicht berechnet',
     }),
+    notCancelled: 'nicht storniert',
     paused: 'pausiert',
     needsStaff: 'zu klären',
     overdue: (minutes) =>

@@ -755,6 +755,7 @@ export const en = {
       paid: 'paid',
       not_charged: 'not charged',
     }),
+    notCancelled: 'not cancelled',
     paused: 'paused',
     needsStaff: 'needs you',
     overdue: (minutes: number) =>
