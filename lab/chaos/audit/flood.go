@@ -24,8 +24,9 @@ const (
 	// retransmitted, which takes longer.
 	floodSpares = 80
 	// floodLoses is the percentage of whose answers Mosquitto may drop each: its queues are full.
-	// On a busy machine it drops a tenth of the messages, so a thousandth of three in a row.
-	floodLoses = 3
+	// On a machine that builds meanwhile it drops up to a third of the messages, so one in thirty
+	// times three in a row.
+	floodLoses = 6
 )
 
 // unitFloodDelaysNoOther checks, for the commands of other cars whose units answered during a
