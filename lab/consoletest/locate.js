@@ -1,6 +1,7 @@
 // Finds what a person would see by a selector, and the text in it: the first that is visible, one with just that text
 // before others. To be clicked it must be enabled, at rest, and not covered. A click that hits something else, since the
-// page moved meanwhile, has no effect and sets missed, as one does that the page itself leaves without effect.
+// page moved before the button of the mouse was pressed or released, has no effect and leaves missed set, as one does
+// that the page itself leaves without effect.
 async (selector, text, toClick) => {
   const say = (e) => (e.innerText ?? e.textContent ?? '').replace(/\s+/g, ' ').trim();
   const isVisible = (e) => {
@@ -30,9 +31,9 @@ async (selector, text, toClick) => {
   if (before.x !== now.x || before.y !== now.y) return { ...found, why: 'it moves' };
   const hit = at(now);
   if (!isHit(hit)) return { ...found, why: hit ? `${name(hit)} lies over it` : 'it is outside of the window' };
-  window.missed = false;
+  window.missed = true;
   const guard = (event) => {
-    if (event.type === 'pointerdown') window.missed = !isHit(event.target);
+    if (event.type === 'pointerdown' || (event.type === 'click' && !window.missed)) window.missed = !isHit(event.target);
     if (!window.missed) return;
     event.stopImmediatePropagation();
     event.preventDefault();
