@@ -148,8 +148,7 @@ func (r Return) checkClosed(name CheckName, asked bool, fields ...telematics.Fie
 			state = *text
 		}
 		if state != "closed" {
-			part := f.String()[strings.LastIndexByte(f.String(), '.')+1:]
-			not = append(not, strings.ReplaceAll(part, "_", " ")+" "+state)
+			not = append(not, strings.ReplaceAll(f.Name(), "_", " ")+" "+state)
 		}
 	}
 	if not != nil {

@@ -89,13 +89,13 @@ func (b bookings) Run(ctx context.Context) error {
 	set(query, "client", b.Client)
 	set(query, "status", b.Status)
 	set(query, "agency_id", b.Agency)
-	for name, text := range map[string]string{"from": b.From, "to": b.To} {
-		at, err := parseInstant("--"+name, text)
+	for _, limit := range [...]struct{ name, text string }{{"from", b.From}, {"to", b.To}} {
+		at, err := parseInstant("--"+limit.name, limit.text)
 		if err != nil {
 			return err
 		}
-		if text != "" {
-			query.Set(name, at.Format(time.RFC3339))
+		if !at.IsZero() {
+			query.Set(limit.name, at.Format(time.RFC3339))
 		}
 	}
 	return b.print(ctx, "bookings", query, []column{

@@ -78,7 +78,9 @@ func eachSecond(from, to time.Duration, claim string) (all []heard) {
 }
 
 func TestPlace_Judges(t *testing.T) {
-	const s, soon, later = time.Second, 299 * time.Millisecond, 300 * time.Millisecond // Patience
+	const second = time.Second
+	// Before and after the place's patience.
+	const soon, later = 299 * time.Millisecond, 300 * time.Millisecond
 	const earlier, late = "22-100-xxx", "22-900-xxx"
 	for name, c := range map[string]struct {
 		since string // the instance has the place; empty: it asks
@@ -101,9 +103,11 @@ func TestPlace_Judges(t *testing.T) {
 		"the other one does not give it up":          {"", []heard{{soon, "22-100-xxx-6"}, {later, "22-100-xxx-!"}}, "refused"},
 		"one of two others gives it up":              {"", []heard{{soon, "22-100-xxx-6"}, {later, "22-100-yyy-0"}}, "refused"},
 
-		"once, repeated by the place":         {"", []heard{{0, "22-100-xxx-6"}, {expires - 1, ""}}, "refused"},
-		"once, and repeated no more":          {"", []heard{{0, "22-100-xxx-6"}, {expires, ""}}, "has it"},
-		"the same claim twice":                {"", []heard{{0, "22-100-xxx-6"}, {5 * s, "22-100-xxx-6"}, {5*s + expires, ""}}, "has it"},
+		"once, repeated by the place": {"", []heard{{0, "22-100-xxx-6"}, {expires - 1, ""}}, "refused"},
+		"once, and repeated no more":  {"", []heard{{0, "22-100-xxx-6"}, {expires, ""}}, "has it"},
+		"the same claim twice": {
+			"", []heard{{0, "22-100-xxx-6"}, {5 * second, "22-100-xxx-6"}, {5*second + expires, ""}}, "has it",
+		},
 		"two others, once each":               {"", []heard{{0, "22-100-xxx-6 22-100-yyy-7"}, {expires, ""}}, "has it"},
 		"one that lives, silent for long":     {"", []heard{{0, "22-100-xxx-6 22-100-xxx-7"}, {silence - 1, ""}}, "refused"},
 		"one that lived, silent for too long": {"", []heard{{0, "22-100-xxx-6 22-100-xxx-7"}, {silence, ""}}, "has it"},
@@ -111,15 +115,15 @@ func TestPlace_Judges(t *testing.T) {
 		"has it, and a later one comes":       {"500", eachSecond(0, provenBy, late), "has it since 500"},
 		"has it, and one as early comes":      {"500", eachSecond(0, provenBy, "22-500-xxx"), "has it since 500"},
 		"has it, and an earlier one is back":  {"500", eachSecond(0, provenBy, earlier), "refused"},
-		"an earlier one is not back for long": {"500", eachSecond(s, provenBy, earlier), "has it since 500"},
+		"an earlier one is not back for long": {"500", eachSecond(second, provenBy, earlier), "has it since 500"},
 		"an earlier one is back for the second": {
-			"500", append(eachSecond(0, provenBy-s, earlier), heard{2 * provenBy, earlier + "-20"}), "has it since 500",
+			"500", append(eachSecond(0, provenBy-second, earlier), heard{2 * provenBy, earlier + "-20"}), "has it since 500",
 		},
 		"an earlier one is silent again": {
-			"500", append(eachSecond(0, provenBy-s, earlier), heard{2*provenBy - s, ""}), "has it since 500",
+			"500", append(eachSecond(0, provenBy-second, earlier), heard{2*provenBy - second, ""}), "has it since 500",
 		},
 		"and then a third one comes": {
-			"500", append(eachSecond(0, provenBy-s, earlier), heard{provenBy, "33-100-zzz-6"}), "has it since 500",
+			"500", append(eachSecond(0, provenBy-second, earlier), heard{provenBy, "33-100-zzz-6"}), "has it since 500",
 		},
 		"one claim of an earlier one": {"500", []heard{{0, "22-100-xxx-6"}, {provenBy, "22-100-xxx-6"}}, "has it since 500"},
 

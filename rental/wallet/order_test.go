@@ -21,30 +21,32 @@ import (
 
 // The record decides: a card that it refuses is detached again.
 func TestAddMethod_BeyondTheLimitIsDetached(t *testing.T) {
-	p := newPurse(t)
-	for range rental.MaxMethods - 1 {
-		p.add()
-	}
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	refused := 0
-	together := &meeting{Vault: p.bank}
-	together.Add(6)
-	p.fails.Vault = together
-	for range 6 {
-		card := p.issue()
-		wg.Go(func() {
-			if _, err := p.try(card); err != nil {
-				wantCode(t, err, rental.MethodLimit)
-				mu.Lock()
-				defer mu.Unlock()
-				refused++
-			}
-		})
-	}
-	wg.Wait()
-	assert.Equal(t, refused, 5, "cards were refused")
-	p.wantsRecorded(rental.MaxMethods)
+	synctest.Test(t, func(t *testing.T) { // requests that do not meet are a deadlock there
+		p := newPurse(t)
+		for range rental.MaxMethods - 1 {
+			p.add()
+		}
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		refused := 0
+		together := &meeting{Vault: p.bank}
+		together.Add(6)
+		p.fails.Vault = together
+		for range 6 {
+			card := p.issue()
+			wg.Go(func() {
+				if _, err := p.try(card); err != nil {
+					wantCode(t, err, rental.MethodLimit)
+					mu.Lock()
+					defer mu.Unlock()
+					refused++
+				}
+			})
+		}
+		wg.Wait()
+		assert.Equal(t, refused, 5, "cards were refused")
+		p.wantsRecorded(rental.MaxMethods)
+	})
 }
 
 // meeting has requests wait for each other, once each has found room.
