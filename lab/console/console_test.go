@@ -673,7 +673,7 @@ func (d *desk) coversNoFocus(t *testing.T) {
 		p.Resize(narrow, height)
 		p.Open("#/activity")
 		p.See("td")
-		p.Open("#/vehicles/2")
+		p.Open("#/vehicles/11")
 		p.See(`[data-action="maintenance"]`)
 		p.TabTo(`[data-action="maintenance"]`)
 		p.TabTo("[data-notes] button")
