@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -143,32 +142,4 @@ func severalAddresses(t *testing.T, database string, servers ...*devstack.Postgr
 		hosts, user = append(hosts, u.Host), u.User
 	}
 	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", user, strings.Join(hosts, ","), database)
-}
-
-// A commit that waits for the synchronous standby and is interrupted is visible at the primary, and
-// is lost with it: it must not be reported as done.
-func TestExec_DoesNotConfirmWhatTheSynchronousStandbyMayNotHave(t *testing.T) {
-	t.Parallel()
-	devstack.NeedServer(t, devstack.PostgresServer)
-	dir := t.TempDir()
-	primary, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(dir, "primary")})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = primary.Discard() })
-	standby, err := primary.StartStandby(t.Context(), devstack.StandbyConfig{Dir: filepath.Join(dir, "standby"), Synchronous: true})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = standby.Discard() })
-	p := open(t, primary.URL())
-	write := func(ctx context.Context, n int) error {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		return p.Exec(ctx, `insert into numbers values ($1)`, n)
-	}
-	storetest.Exec(t, p.Pool, `create table numbers (n int)`)
-	require.NoError(t, write(t.Context(), 1))
-	require.NoError(t, standby.Kill())
-	if err := write(t.Context(), 2); err == nil {
-		t.Error("a commit was confirmed without the standby")
-	} else {
-		t.Log(err)
-	}
 }
