@@ -8,7 +8,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -45,26 +44,6 @@ var (
 		IssuedAt: now, Expires: now.Add(36 * time.Second),
 	}
 )
-
-func TestGoldenCommands_AreSignedAndVerifiedByteForByte(t *testing.T) {
-	keys, ring := goldenKeys(t)
-	for _, c := range []struct {
-		file   string
-		key    int
-		claims telematics.Claims
-	}{
-		{"command-lock.jws", 0, goldenLock},
-		{"command-attention.jws", 1, goldenAttention},
-		{"command-too-long.jws", 0, goldenTooLong},
-	} {
-		signed, err := keys[c.key].Sign(c.claims)
-		require.NoError(t, err)
-		message := wiretest.Golden(t, c.file, signed)
-		if got, err := ring.Verify(message); err != nil || !reflect.DeepEqual(got, c.claims) {
-			t.Errorf("%s: verified as %+v, %v", c.file, got, err)
-		}
-	}
-}
 
 func TestGolden_ForgeriesAreRefused(t *testing.T) {
 	keys, ring := goldenKeys(t)
@@ -106,14 +85,6 @@ func TestVerify_OtherEncodingOfALockIsTheLockOrRefused(t *testing.T) {
 		if claims, err := ring.Verify([]byte(message)); err == nil && claims != goldenLock ||
 			err != nil && !errors.Is(err, ErrBadSignature) {
 			t.Errorf("%s: %+v, %v; want the lock or ErrBadSignature", name, claims, err)
-		}
-	}
-	for name, message := range map[string]string{
-		"a fourth part": lock + ".e30", "two parts": parts[0] + "." + parts[1],
-		"a header that is null": "bnVsbA." + parts[1] + "." + parts[2],
-	} {
-		if claims, err := ring.Verify([]byte(message)); !errors.Is(err, ErrBadSignature) {
-			t.Errorf("%s: %+v, %v; want ErrBadSignature", name, claims, err)
 		}
 	}
 }

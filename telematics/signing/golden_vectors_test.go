@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/wiretest"
@@ -65,6 +67,8 @@ func writtenVectors() map[string]telematics.Claims {
 	wrongLane := vector(vectorWrongLane, telematics.Lock, 57)
 	wrongLane.Lane = telematics.TopCaseLane
 	return map[string]telematics.Claims{
+		"command-lock.jws":           goldenLock,
+		"command-too-long.jws":       goldenTooLong,
 		"command-old-seq.jws":        vector(vectorOldSeq, telematics.Unlock, 41),
 		"command-top-case.jws":       vector(vectorTopCase, telematics.OpenTopCase, 7),
 		"command-short-pulse.jws":    attentionVector(vectorShortPulse, 50, telematics.Horn, time.Millisecond),
@@ -78,6 +82,19 @@ func writtenVectors() map[string]telematics.Claims {
 		"command-half-handover.jws":  vector(vectorHalfHandover, telematics.UnlockAndEnableDriving, 60),
 		"command-half-return.jws":    vector(vectorHalfReturn, telematics.LockAndDisableDriving, 61),
 		"command-interrupted.jws":    vector(vectorInterrupted, telematics.Unlock, 62),
+		// Of the vectors for the time floor [CMD-9], named for when they were ordered.
+		"command-floor-0.jws":   orderedAfter(0, telematics.Lock, 46),
+		"command-floor-5.jws":   orderedAfter(5*time.Second, telematics.Unlock, 45),
+		"command-floor-30.jws":  orderedAfter(30*time.Second, telematics.Unlock, 48),
+		"command-floor-250.jws": orderedAfter(250*time.Second, telematics.Lock, 47),
+	}
+}
+
+func orderedAfter(after time.Duration, action telematics.Action, seq int64) telematics.Claims {
+	at := now.Add(after)
+	return telematics.Claims{
+		Command: uuid.MustParse(fmt.Sprintf("7d0f3a1e-0c44-4b9b-8f2e-6a5d1c7e90%d", seq)), Unit: goldenUnit, Action: action,
+		Lane: telematics.AccessLane, Seq: seq, IssuedAt: at, Expires: at.Add(10 * time.Second),
 	}
 }
 
@@ -92,17 +109,21 @@ func nulls() telematics.Claims { return vector(vectorNulls, telematics.Lock, 58)
 
 // goldenSigned lists the claims of all correctly signed golden messages.
 func goldenSigned() []telematics.Claims {
-	return append(slices.Collect(maps.Values(writtenVectors())), goldenLock, goldenAttention, goldenTooLong, paramsOfLock(), nulls())
+	return append(slices.Collect(maps.Values(writtenVectors())), goldenAttention, paramsOfLock(), nulls())
 }
 
 func TestGoldenVectors_AreSignedAndVerifiedByteForByte(t *testing.T) {
 	keys, ring := goldenKeys(t)
-	for file, claims := range writtenVectors() {
-		signed, err := keys[0].Sign(claims)
+	check := func(key Key, file string, claims telematics.Claims) {
+		signed, err := key.Sign(claims)
 		require.NoError(t, err)
 		if got, err := ring.Verify(wiretest.Golden(t, file, signed)); err != nil || !reflect.DeepEqual(got, claims) {
 			t.Errorf("%s: verified as %+v, %v", file, got, err)
 		}
+	}
+	check(keys[1], "command-attention.jws", goldenAttention)
+	for file, claims := range writtenVectors() {
+		check(keys[0], file, claims)
 	}
 }
 

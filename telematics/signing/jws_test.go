@@ -20,18 +20,14 @@ import (
 
 func TestVerify_ReturnsTheSignedClaims(t *testing.T) {
 	key := newKey(t)
-	for _, claims := range []telematics.Claims{
-		goldenLock, goldenAttention, goldenTooLong,
-		{
-			Command: aCommand, Unit: "u", Action: telematics.ReportState, Lane: telematics.RefreshLane, Seq: 1 << 62, IssuedAt: now,
-			Expires: now,
-		},
-	} {
-		message, err := key.Sign(claims)
-		require.NoError(t, err)
-		if got, err := key.Keyring().Verify(message); err != nil || !reflect.DeepEqual(got, claims) {
-			t.Errorf("verified as %+v, %v; want %+v", got, err, claims)
-		}
+	claims := telematics.Claims{
+		Command: aCommand, Unit: "u", Action: telematics.ReportState, Lane: telematics.RefreshLane, Seq: 1 << 62, IssuedAt: now,
+		Expires: now,
+	}
+	message, err := key.Sign(claims)
+	require.NoError(t, err)
+	if got, err := key.Keyring().Verify(message); err != nil || !reflect.DeepEqual(got, claims) {
+		t.Errorf("verified as %+v, %v; want %+v", got, err, claims)
 	}
 }
 
@@ -87,6 +83,7 @@ func TestVerify_WrongFormIsRefusedAlsoFromATrustedKey(t *testing.T) {
 		"an unencoded payload": signedRaw(keys[0],
 			header(`"alg":"EdDSA","crit":["b64"],"b64":false,"kid":"fleet-1","typ":"motorpool-command+jwt"`), validClaims),
 		"a header that is a list": signedRaw(keys[0], `[]`, validClaims),
+		"a header that is null":   signedRaw(keys[0], `null`, validClaims),
 		"claims that are a list":  signedRaw(keys[0], validHeader, `[]`),
 		"null claims":             signedRaw(keys[0], validHeader, `null`),
 		"another issuer":          signedRaw(keys[0], validHeader, strings.Replace(validClaims, `"motorpool"`, `"mallory"`, 1)),
@@ -115,18 +112,6 @@ func TestVerify_AnyChangedByteIsRefused(t *testing.T) {
 		if err == nil && !bytes.Equal(decodedParts(t, changed), decodedParts(t, message)) {
 			t.Fatalf("with byte %d changed, the message is still accepted", i)
 		}
-	}
-}
-
-func TestVerify_PartsOfTwoCommandsAreRefused(t *testing.T) {
-	key := newKey(t)
-	lock, _ := key.Sign(goldenLock)
-	other := goldenLock
-	other.Action = telematics.Unlock
-	unlock, _ := key.Sign(other)
-	l, u := strings.Split(string(lock), "."), strings.Split(string(unlock), ".")
-	if claims, err := key.Keyring().Verify([]byte(l[0] + "." + u[1] + "." + l[2])); !errors.Is(err, ErrBadSignature) {
-		t.Errorf("%+v, %v; want ErrBadSignature", claims, err)
 	}
 }
 
@@ -221,9 +206,6 @@ func FuzzVerify(f *testing.F) {
 	wiretest.Seed(f, "command-*.jws")
 	_, ring := goldenKeys(f)
 	signed := goldenSigned()
-	for _, c := range goldenFloor {
-		signed = append(signed, c)
-	}
 	f.Fuzz(func(t *testing.T, message []byte) {
 		claims, err := ring.Verify(message)
 		if err != nil {
