@@ -128,24 +128,6 @@ func TestCheck_RefusedCommandDoesNotCountForTheSequence(t *testing.T) {
 	says(t, b.order(b.command(telematics.Lock)), telematics.Succeeded, "", "")
 }
 
-func TestCheck_WrongLaneOrBadParametersAreUnsupported(t *testing.T) {
-	b := newBench(t)
-	lane := b.command(telematics.Lock)
-	lane.Lane = telematics.AttentionLane
-	says(t, b.order(lane), telematics.Rejected, telematics.Unsupported, "lane")
-
-	long := b.command(telematics.AttentionSignal)
-	long.Attention.Duration = 6 * time.Second
-	says(t, b.order(long), telematics.Rejected, telematics.Unsupported, "params")
-
-	none := b.command(telematics.AttentionSignal)
-	none.Attention = nil
-	says(t, b.order(none), telematics.Rejected, telematics.Unsupported, "params")
-
-	unknown := b.command(telematics.Action("open-sunroof"))
-	says(t, b.order(unknown), telematics.Rejected, telematics.Unsupported, "")
-}
-
 func TestCheck_RefusesByTheStateOfTheCar(t *testing.T) {
 	standing := func(*Body) {}
 	crawling := func(b *Body) { b.SpeedKmh = 5 }

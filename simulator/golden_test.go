@@ -12,31 +12,6 @@ import (
 	"motorpool/telematics/signing"
 )
 
-// The golden messages are those that the tests of the codec compare byte by byte.
-func TestUnit_ExecutesGoldenCommandsAndRefusesGoldenForgeries(t *testing.T) {
-	for file, want := range map[string]telematics.Answer{
-		"command-lock.jws":         {State: telematics.Received},
-		"command-attention.jws":    {State: telematics.Received},
-		"command-too-long.jws":     {State: telematics.Rejected, Reason: telematics.TTLTooLong},
-		"command-alg-none.jws":     {State: telematics.Rejected, Reason: telematics.BadSignature},
-		"command-hs256.jws":        {State: telematics.Rejected, Reason: telematics.BadSignature},
-		"command-critical.jws":     {State: telematics.Rejected, Reason: telematics.BadSignature},
-		"command-another-type.jws": {State: telematics.Rejected, Reason: telematics.BadSignature},
-	} {
-		t.Run(file, func(t *testing.T) {
-			b := newBench(t)
-			ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))
-			require.NoError(t, err)
-			b.keys, b.now = ring, epoch.Add(time.Second)
-			saysOnce(t, b.deliver(golden(t, filepath.Join("wire", file))), want.State, want.Reason, "")
-			if want.State != telematics.Received {
-				return
-			}
-			saysOnce(t, b.pass(2*time.Second), telematics.Succeeded, "", "")
-		})
-	}
-}
-
 func TestUnit_ExecutesTheSecondCopyAfterItGotTheKey(t *testing.T) {
 	b := newBench(t)
 	ring, err := signing.ParseKeyring(golden(t, "keyring.jwks"))

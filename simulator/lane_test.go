@@ -59,24 +59,21 @@ func TestLane_ExpiryIsCheckedAgainAfterTheWait(t *testing.T) {
 	saysOnce(t, b.send(impatient), telematics.Rejected, telematics.TooLate, "")
 }
 
-func TestLane_CarThatDroveOffDuringTheWaitIsNotOpened(t *testing.T) {
-	b := newBench(t)
-	b.send(b.command(telematics.EnableDriving))
-	b.send(b.command(telematics.Unlock))
-	b.body.SpeedKmh = 30
-	said := b.pass(effort)
-	says(t, said[1], telematics.Rejected, telematics.StateConflict, telematics.Moving)
-	if !b.body.Locked {
-		t.Error("the driving car was unlocked")
+func TestLane_StateAndClockAreCheckedAgainAfterTheWait(t *testing.T) {
+	for _, c := range []struct {
+		changes        func(*bench)
+		reason, detail string
+	}{
+		{func(b *bench) { b.body.SpeedKmh = 30 }, telematics.StateConflict, telematics.Moving},
+		{func(b *bench) { b.clock.Unset = true }, telematics.ClockUnset, ""},
+	} {
+		b := newBench(t)
+		b.send(b.command(telematics.EnableDriving))
+		b.send(b.command(telematics.Unlock))
+		c.changes(b)
+		says(t, b.pass(effort)[1], telematics.Rejected, c.reason, c.detail)
+		assert.Equal(t, b.body.Locked, true, "locked")
 	}
-}
-
-func TestLane_ClockLostDuringTheWaitRefusesTheCommand(t *testing.T) {
-	b := newBench(t)
-	b.send(b.command(telematics.EnableDriving))
-	b.send(b.command(telematics.Unlock))
-	b.clock.Unset = true
-	says(t, b.pass(effort)[1], telematics.Rejected, telematics.ClockUnset, "")
 }
 
 // [CMD-6]

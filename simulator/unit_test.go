@@ -9,18 +9,6 @@ import (
 	"motorpool/telematics"
 )
 
-func TestUnit_CommandIsReceivedThenDone(t *testing.T) {
-	b := newBench(t)
-	b.body.Locked = false
-	c := b.command(telematics.Lock)
-	saysOnce(t, b.send(c), telematics.Received, "", "")
-	said := b.pass(effort)
-	saysOnce(t, said, telematics.Succeeded, "", "")
-	if got := said[0].Report.Values; len(got) != 1 || got[telematics.IsLocked] != true { // [ACK-2]
-		t.Errorf("reports %v, want is_locked alone", got)
-	}
-}
-
 // [CMD-5]
 func TestUnit_RepeatedRunningCommandIsReceivedAgainAndDoneOnce(t *testing.T) {
 	b := newBench(t)
@@ -106,28 +94,18 @@ func TestUnit_RestartAnswersInterruptedWithAReport(t *testing.T) {
 func TestUnit_SavesBeforeItActs(t *testing.T) {
 	b := newBench(t)
 	broken := errors.New("worn out")
-	b.memory = memoryFunc(func(Log) error {
-		if !b.body.Locked {
-			t.Error("the lock moved before the memory was saved")
+	c := b.command(telematics.Unlock)
+	saves := 0
+	b.memory = memoryFunc(func(l Log) error {
+		known := l.find(c.Command)
+		if saves++; !b.body.Locked || saves == 1 && (known == nil || known.Answer != nil || l.Seq[telematics.AccessLane] != c.Seq) {
+			t.Errorf("saved %+v, locked %t; want the unanswered command with its seq, before the lock moves", l, b.body.Locked)
 		}
 		return broken
 	})
-	c := b.command(telematics.Unlock)
 	saysOnce(t, b.send(c), telematics.Failed, "", "memory_fault")
 	if !b.body.Locked || b.starts() != 0 || !errors.Is(b.err, broken) {
 		t.Errorf("locked %t, %d starts, %v; want locked, none and the error of the memory", b.body.Locked, b.starts(), b.err)
-	}
-}
-
-func TestUnit_SavesTheCommandBeforeItActs(t *testing.T) {
-	b := newBench(t)
-	c := b.command(telematics.Unlock)
-	var saved []Log
-	b.memory = memoryFunc(func(l Log) error { saved = append(saved, l.clone()); return nil })
-	b.send(c)
-	known := saved[0].find(c.Command)
-	if known == nil || known.Answer != nil || saved[0].Seq[telematics.AccessLane] != c.Seq {
-		t.Errorf("saved first: %+v, want the unanswered command with its seq", saved[0])
 	}
 }
 
