@@ -222,10 +222,12 @@ func TestAnswer_FullQueueDropsAndCounts(t *testing.T) {
 		c.Publisher, c.QueueSize = w.mqtt, 4
 		b := broker.New(c)
 		w.brokers = append(w.brokers, b) // Run is not called: nothing is read from the queues
-		for range 10 {
+		for n := range 10 {
 			w.answer(0, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: time.Now()})
 			b.Report(brokertest.Said(unit, []byte(`{"at":"2026-01-02T10:00:00Z"}`), false))
-			b.Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: telematics.Online, At: time.Now()}), false))
+			online := v1.EncodePresence(telematics.Presence{Status: telematics.Online, At: time.Now()})
+			// What is refused is read again: see TestCatchUp_RefusedPresenceIsReadAgain.
+			assert.Equal(t, b.Presence(brokertest.Said(unit, online, false)), n < 4, "presence %d is taken", n)
 		}
 		w.wantCount(`motorpool_dropped_total{kind="answer", reason="queue_full"}`, 6)
 		w.wantCount(`motorpool_dropped_total{kind="report", reason="queue_full"}`, 6)

@@ -1,28 +1,18 @@
 package broker_test
 
 import (
-	"context"
-	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
-
 	"motorpool/broker/brokertest"
-	mqttlink "motorpool/broker/link"
-	"motorpool/broker/link/linktest"
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
-	"motorpool/mosquitto"
-	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -279,123 +269,6 @@ func TestDialect_SingleValuesMakeOneSnapshot(t *testing.T) {
 			t.Errorf("a report in another protocol changed the van's snapshot: %v", twin.Snapshot)
 		}
 	})
-}
-
-// messageRecorder records the messages of a link.
-type messageRecorder struct {
-	mu    sync.Mutex
-	heard map[string][]telematics.Message
-}
-
-func (h *messageRecorder) Answer(m telematics.Message)        { h.add("answer", m) }
-func (h *messageRecorder) Report(m telematics.Message)        { h.add("report", m) }
-func (h *messageRecorder) Presence(m telematics.Message) bool { h.add("presence", m); return true }
-
-func (h *messageRecorder) add(kind string, m telematics.Message) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.heard == nil {
-		h.heard = map[string][]telematics.Message{}
-	}
-	h.heard[kind] = append(h.heard[kind], m)
-}
-
-func (h *messageRecorder) of(kind string) []telematics.Message {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return append([]telematics.Message(nil), h.heard[kind]...)
-}
-
-const morseServiceAccess = `
-topic read morse/+/+/response/+
-topic read morse/+/+/metric/+
-topic read morse/+/+/connected
-topic read flag/+/data
-topic write morse/+/+/command/+
-`
-
-const morseUnitsAccess = `
-pattern read morse/%u/%u/command/+
-pattern write morse/%u/%u/response/+
-pattern write morse/%u/%u/metric/+
-pattern write morse/%u/%u/connected
-`
-
-func TestDialect_TwoShareTheLinkAndEachGetsItsMessages(t *testing.T) {
-	server, err := devstack.StartMQTT(devstack.MQTTConfig{
-		ServiceAccess: mosquitto.ServiceACL + morseServiceAccess, ServicePassword: linktest.ServicePassword,
-		UnitsAccess:  mosquitto.UnitsACL + morseUnitsAccess,
-		UnitPassword: func(user string) (string, bool) { return linktest.UnitPassword, user == string(unit) },
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = server.Close() })
-	speaker := linktest.Connect(t, server.UnitsURL(), unit)
-	root := morseTopic(unit)
-	publish := func(topic, payload string) {
-		t.Helper()
-		linktest.Await(t, "publish "+topic, speaker.Publish(topic, 0, true, payload))
-	}
-	publish(root+"connected", "yes") // before the service subscribes
-	heard := make(chan string, 4)
-	subscribed := speaker.Subscribe(
-		root+"command/+", 1, func(_ mqtt.Client, m mqtt.Message) { heard <- m.Topic() + " " + string(m.Payload()) },
-	)
-	linktest.Await(t, "subscribe", subscribed)
-
-	var to messageRecorder
-	l := mqttlink.New(mqttlink.Config{
-		Nodes: []string{server.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword, Dialects: spoken,
-		Group: func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
-		Units: func(_ context.Context, after telematics.Unit, _ int) ([]telematics.Unit, error) {
-			if after != "" {
-				return nil, nil
-			}
-			return []telematics.Unit{unit}, nil
-		},
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	})
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := l.Run(ctx, &to); err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	t.Cleanup(func() { stop(); running.Wait() })
-	brokertest.Eventually(t, 10*time.Second, "ready", func() bool { return l.AllReady() == nil })
-
-	publish(root+"metric/soc", "81")
-	publish(root+"response/7", "done")
-	publish("morse/van-43/van-43/metric/soc", "1") // another unit's topic: the access rules drop it
-	linktest.Publish(t, speaker, v1.TelemetryChannel.Topic(unit), false, "{}")
-	brokertest.Eventually(t, 5*time.Second, "two reports, an answer and a presence", func() bool {
-		return len(to.of("report")) == 2 && len(to.of("answer")) == 1 && len(to.of("presence")) == 1
-	})
-	for _, m := range append(to.of("report"), to.of("answer")...) {
-		// An ordinary message, though the unit retained it: the service was subscribed.
-		own := telematics.Message{Dialect: m.Dialect, Unit: unit, Payload: m.Payload}
-		switch string(m.Payload) {
-		case "81":
-			own.Dialect, own.Subject = morse{}, "metric/soc"
-		case "done":
-			own.Dialect, own.Subject = morse{}, "response/7"
-		}
-		if m.Dialect != own.Dialect || m.Unit != own.Unit || m.Subject != own.Subject || m.Retained {
-			t.Errorf("the link received %+v, want %+v", m, own)
-		}
-	}
-	if p := to.of("presence")[0]; p.Dialect != (morse{}) || !p.Retained || string(p.Payload) != "yes" {
-		t.Errorf("presence %+v, want the retained one", p)
-	}
-	require.NoError(t, l.Publish(telematics.Transmission{Topic: root + "command/9", Payload: []byte("lock")}))
-	select {
-	case got := <-heard:
-		if got != root+"command/9 lock" {
-			t.Errorf("the unit got %q, want the lock on its topic", got)
-		}
-	case <-time.After(5 * time.Second):
-		t.Error("the unit got nothing")
-	}
 }
 
 // Differences between protocols belong to the dialects: code of the broker that names one would

@@ -102,7 +102,7 @@ func TestDisplace_ClearsAllThatAHostileUnitRetains(t *testing.T) {
 	client := linktest.Connect(t, broker.UnitsURL(), unit)
 	own := func(last string) string { return "ovms/" + string(unit) + "/" + string(unit) + "/" + last }
 	payload := strings.Repeat("x", 2000)
-	const names = 4000
+	const names = 2600
 	var last mqtt.Token
 	for n := range names {
 		for _, folder := range []string{"client/motorpool/response/", "notify/alert/a/", "metric/x/", "event/vehicle/alert/"} {

@@ -136,23 +136,52 @@ func awaitReady(t *testing.T, link *link.Link) {
 	brokertest.Eventually(t, 10*time.Second, "ready", func() bool { return link.AllReady() == nil })
 }
 
-func TestLink_SendsCommandsAndReceivesAnswersReportsAndPresence(t *testing.T) {
+// kept are the messages that a link has delivered.
+type kept struct {
+	mu       sync.Mutex
+	messages []string
+}
+
+func (k *kept) Answer(m telematics.Message)        { k.add("answer", m) }
+func (k *kept) Report(m telematics.Message)        { k.add("report", m) }
+func (k *kept) Presence(m telematics.Message) bool { k.add("presence", m); return true }
+
+func (k *kept) add(kind string, m telematics.Message) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	said := fmt.Sprintf("%s %s of %s: %s %s, retained: %t", m.Dialect.Protocol(), kind, m.Unit, m.Subject, m.Payload, m.Retained)
+	k.messages = append(k.messages, said)
+}
+
+func (k *kept) sorted() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Sorted(slices.Values(k.messages))
+}
+
+func TestLink_DialectsShareItAndEachGetsItsMessages(t *testing.T) {
 	t.Parallel()
-	overBothBrokers(t, func(t *testing.T, server mqttServer) {
-		var to receiver
-		var commands atomic.Int64
-		car := unitClient(t, server.UnitsURL(), &commands)
-		// Published before the service subscribes.
-		linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online")
-		link := startLink(t, server.ServiceURL(), &to)
-		awaitReady(t, link)
-		require.NoError(t, link.Publish(command([]byte("lock"))))
-		linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
-		linktest.Publish(t, car, v1.TelemetryChannel.Topic(unit), false, "here")
-		brokertest.Eventually(t, 5*time.Second, "an answer, a report and a presence", func() bool {
-			return commands.Load() == 1 && to.answers.Load() == 1 && to.reports.Load() == 1 && to.retained.Load() == 1
-		})
-	})
+	server := embeddedMQTT(t, "")
+	car := linktest.Connect(t, server.UnitsURL(), unit)
+	own := "ovms/" + string(unit) + "/" + string(unit) + "/"
+	// Before the service subscribes.
+	linktest.Publish(t, car, own+"metric/s/v3/connected", true, "yes")
+	var to kept
+	awaitReady(t, startLink(t, server.ServiceURL(), &to))
+	linktest.Publish(t, car, own+"metric/v/b/soc", true, "81") // live
+	linktest.Publish(t, car, own+"client/motorpool/response/7", false, "done")
+	linktest.Publish(t, car, v1.TelemetryChannel.Topic(unit), false, "{}")
+	var want []string
+	for _, said := range []string{
+		"ovms answer of %s: client/motorpool/response/7 done, retained: false",
+		"ovms presence of %s: metric/s/v3/connected yes, retained: true",
+		"ovms report of %s: metric/v/b/soc 81, retained: false",
+		"v1 report of %s:  {}, retained: false",
+	} {
+		want = append(want, fmt.Sprintf(said, unit))
+	}
+	brokertest.Eventually(t, 5*time.Second, "four messages", func() bool { return len(to.sorted()) >= len(want) })
+	assert.EqualSlices(t, to.sorted(), want, "delivered")
 }
 
 // In a dialect whose answers and reports share a topic, each message is delivered as both, once.
@@ -183,9 +212,12 @@ func TestLink_InstancesShareAnswersAndEachGetsPresence(t *testing.T) {
 	t.Parallel()
 	overBothBrokers(t, func(t *testing.T, server mqttServer) {
 		var one, two receiver
+		var commands atomic.Int64
 		awaitReady(t, startLink(t, server.ServiceURL(), &one))
-		awaitReady(t, startLink(t, server.ServiceURL(), &two))
-		car := linktest.Connect(t, server.UnitsURL(), unit)
+		link := startLink(t, server.ServiceURL(), &two)
+		awaitReady(t, link)
+		car := unitClient(t, server.UnitsURL(), &commands)
+		require.NoError(t, link.Publish(command([]byte("lock"))))
 		const n = 100
 		for range n {
 			linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
@@ -194,7 +226,7 @@ func TestLink_InstancesShareAnswersAndEachGetsPresence(t *testing.T) {
 		linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online")
 		brokertest.Eventually(t, 5*time.Second, "all messages received", func() bool {
 			return one.answers.Load()+two.answers.Load() == n && one.reports.Load()+two.reports.Load() == n &&
-				one.presence.Load() == 1 && two.presence.Load() == 1
+				one.presence.Load() == 1 && two.presence.Load() == 1 && commands.Load() == 1
 		})
 		if one.answers.Load() == 0 || two.answers.Load() == 0 {
 			t.Errorf("the instances got %d and %d answers, want some at each", one.answers.Load(), two.answers.Load())
