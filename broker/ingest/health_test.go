@@ -64,11 +64,11 @@ func TestClock_IsMeasuredByReportsThatWereNotLate(t *testing.T) {
 func TestHealth_IsDrainedInBatchesAndBounded(t *testing.T) {
 	overflow := prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"})
 	h, now := newHealth(true, overflow), time.Now()
-	for n := range maxHealth + 3 {
+	const units = 2*healthBatch + 3
+	for n := range units {
 		h.reject(telematics.Unit(fmt.Sprint(n)), telematics.Malformed, now)
 	}
 	h.reject("0", telematics.Malformed, now)
-	assert.Equal(t, testutil.ToFloat64(overflow), 3, "units beyond the limit")
 	found := map[telematics.Unit]int{}
 	for drained := h.drain(); len(drained) > 0; drained = h.drain() {
 		if len(drained) > healthBatch {
@@ -81,9 +81,16 @@ func TestHealth_IsDrainedInBatchesAndBounded(t *testing.T) {
 			found[u.Unit] += u.Rejects[telematics.Malformed].Count
 		}
 	}
-	if len(found) != maxHealth || found["0"] != 2 || found["1"] != 1 {
-		t.Errorf("%d units with %d and %d rejects, want the maximum, 2 and 1", len(found), found["0"], found["1"])
+	if len(found) != units || found["0"] != 2 || found["1"] != 1 {
+		t.Errorf("%d units with %d and %d rejects, want all, 2 and 1", len(found), found["0"], found["1"])
 	}
+	for n := range maxHealth {
+		h.buffered[telematics.Unit(fmt.Sprint(n))] = telematics.UnitHealth{}
+	}
+	for _, unit := range []telematics.Unit{"0", "a", "b", "c"} {
+		h.reject(unit, telematics.Malformed, now)
+	}
+	assert.Equal(t, testutil.ToFloat64(overflow), 3, "units beyond the limit")
 }
 
 func TestHealth_DisabledCollectsNothing(t *testing.T) {
