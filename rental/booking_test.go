@@ -249,36 +249,3 @@ func TestBooking_AmountsAreRightAfterAnySequence(t *testing.T) {
 		t.Repeat(actions)
 	})
 }
-
-// A booking that is extended costs as much as one that is booked for the whole time.
-func TestExtend_CostsAsMuchAsOneLongBooking(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := upcoming()
-		d.Price.Tariff = drawTariff(t)
-		d.End = d.Start.Add(drawLength(t, "length") / 4)
-		if d.End = d.End.Truncate(time.Millisecond); !d.End.After(d.Start) {
-			d.End = d.Start.Add(time.Millisecond)
-		}
-		price, err := d.Price.Over(d.Start, d.End)
-		require.NoError(t, err)
-		d.Price = price
-		begun, err := d.Begin(start)
-		require.NoError(t, err)
-		d = after(d, begun)
-		for range rapid.IntRange(0, rental.MaxExtensions).Draw(t, "extensions") {
-			extended, err := d.Extend(start, d.End.Add(rental.MinLength+drawLength(t, "more")/4).Truncate(time.Millisecond))
-			require.NoError(t, err)
-			d = after(d, extended)
-		}
-		var sum rental.Minor
-		for _, c := range d.Charges {
-			if c.Kind.Pays() {
-				sum += c.Amount
-			}
-		}
-		whole, err := d.Price.Over(d.Start, d.End)
-		if err != nil || sum != whole.Rental() || whole != d.Price {
-			t.Fatalf("charged %d, want %d; price %+v, %v", sum, whole.Rental(), d.Price, err)
-		}
-	})
-}

@@ -28,10 +28,6 @@ const (
 	EndCharge ChargeKind = "end"
 )
 
-// Pays reports whether a successful charge of this kind takes money: not a deposit, which is
-// only held, and not a refund.
-func (k ChargeKind) Pays() bool { return k != DepositCharge && k != RefundCharge }
-
 // ChargeState is the recorded state of a charge.
 type ChargeState string
 
@@ -193,7 +189,9 @@ func (c Charge) isMade() bool { return c.State.IsFinal() || c.State == Authorize
 func (c Charge) waitsForOwner() bool { return c.State == RequiresAction && c.ofClient() }
 
 // isTaken reports whether the charge has taken the money that it settled.
-func (c Charge) isTaken() bool { return c.Kind.Pays() && c.State == Paid || c.State == Captured }
+func (c Charge) isTaken() bool {
+	return c.Kind != RefundCharge && c.State == Paid || c.State == Captured
+}
 
 // ofClient reports whether the client must pay: not for a refund, nor for a deposit to be
 // released.

@@ -98,6 +98,7 @@ func TestExtend_PossibleByStateTimeNextBookingAndPayment(t *testing.T) {
 		return func(d *details) { d.Charges = append(d.Charges, rental.Charge{Kind: kind, State: state, Goal: goal}) }
 	}
 	const owed = "A payment of the booking failed; set another default payment method first."
+	const waits = "The payment of the last extension waits for your confirmation, or is tried again."
 	const soon = "The vehicle is booked again too soon after the booking's end."
 	end := start.Add(8 * time.Hour)
 	nextAfter := func(pause time.Duration) func(*details) { return func(d *details) { d.Next = end.Add(pause) } }
@@ -143,10 +144,18 @@ func TestExtend_PossibleByStateTimeNextBookingAndPayment(t *testing.T) {
 		"rental failed":                   {start, charged(rental.StartCharge, rental.Failed, ""), owed},
 		"deposit declined":                {start, charged(rental.DepositCharge, rental.Declined, rental.Hold), owed},
 		"extension failed":                {start, charged(rental.ExtensionCharge, rental.Failed, ""), owed},
-		"fee declined":                    {start, charged(rental.FeeCharge, rental.Declined, ""), owed},
-		"refund failed":                   {start, charged(rental.RefundCharge, rental.Failed, ""), ""},
-		"deposit given up":                {start, charged(rental.DepositCharge, rental.Declined, rental.Release), ""},
-		"failed, and paid since":          {start, charged(rental.StartCharge, rental.Paid, ""), ""},
+		"extension's owner must confirm": {start, func(d *details) {
+			charged(rental.ExtensionCharge, rental.RequiresAction, "")(d)
+			d.Charges[0].Added = time.Hour
+		}, waits},
+		"extension declined, tried again": {start, func(d *details) {
+			charged(rental.ExtensionCharge, rental.Unknown, "")(d)
+			d.Charges[0].Added, d.Charges[0].DeclineCode = time.Hour, "insufficient_funds"
+		}, waits},
+		"fee declined":           {start, charged(rental.FeeCharge, rental.Declined, ""), owed},
+		"refund failed":          {start, charged(rental.RefundCharge, rental.Failed, ""), ""},
+		"deposit given up":       {start, charged(rental.DepositCharge, rental.Declined, rental.Release), ""},
+		"failed, and paid since": {start, charged(rental.StartCharge, rental.Paid, ""), ""},
 	} {
 		d := upcoming()
 		c.with(&d)
@@ -157,8 +166,8 @@ func TestExtend_PossibleByStateTimeNextBookingAndPayment(t *testing.T) {
 		}
 		// Where an extension is possible at all, half an hour is.
 		if change := do(t)(d.Extend(c.now, end.Add(30*time.Minute))); change.Booking.End != end.Add(30*time.Minute) ||
-			change.Booking.Extensions != d.Extensions+1 {
-			t.Errorf("%s: change %+v, want the end half an hour later", what, change)
+			change.Booking.Extensions != d.Extensions+1 || d.State == rental.Upcoming && len(change.Charges) > 0 {
+			t.Errorf("%s: change %+v, want the end half an hour later, and an upcoming one not charged", what, change)
 		}
 	}
 }
@@ -225,20 +234,6 @@ func TestExtend_ByLessThanWhatIsChargedIsRefused(t *testing.T) {
 	}
 }
 
-func TestExtend_NotWhileThePaymentOfTheLastOneWaitsForTheClient(t *testing.T) {
-	for what, last := range map[string]rental.Charge{
-		"owner must confirm": {State: rental.RequiresAction, DeclineCode: "authentication_required"},
-		"tried again":        {State: rental.Unknown, DeclineCode: "insufficient_funds"},
-	} {
-		d := active(t)
-		last.Kind, last.Added = rental.ExtensionCharge, time.Hour
-		d.Charges = append(d.Charges, last)
-		if d.CanExtend(start) {
-			t.Errorf("%s: it can be extended again", what)
-		}
-	}
-}
-
 // The agency's rules have changed since a start that was taken back.
 func TestExtend_IsNotChargedIfOnlyAnEarlierStartWas(t *testing.T) {
 	d := active(t)
@@ -272,17 +267,6 @@ func TestTakeBack_RestoresEndAndPrice(t *testing.T) {
 	c, err = d.TakeBack(first.ID)
 	if b = c.Booking; err != nil || b != before {
 		t.Errorf("%+v, %v; want the booking as agreed at first", b, err)
-	}
-}
-
-func TestExtend_UpcomingBookingPaysAtItsStart(t *testing.T) {
-	d := upcoming()
-	d = after(d, do(t)(d.Extend(start.Add(-time.Hour), start.Add(10*time.Hour))))
-	if len(d.Charges) > 0 || d.Price.Rental() != 16_500 {
-		t.Fatalf("booking %+v, want the longer price and no charge yet", d)
-	}
-	if c := do(t)(d.Begin(start)); c.Charges[0].Amount != 16_500 {
-		t.Errorf("charges at the start %+v, want 16500 for the rental", c.Charges)
 	}
 }
 
@@ -332,34 +316,6 @@ func TestExtend_UpToTheNextBookingAndTheLimits(t *testing.T) {
 	refused(t, "too expensive", rental.BookingNotExtendable, "The booking would cost more than can be charged.")(
 		d.Extend(start, start.Add(12*time.Hour)),
 	)
-}
-
-func TestFinish_ReleasesTheDepositAndKeepsThePrice(t *testing.T) {
-	for what, now := range map[string]time.Time{
-		"early": start.Add(time.Hour), "on time": start.Add(8 * time.Hour), "late": start.Add(80 * time.Hour),
-	} {
-		d := active(t)
-		change := do(t)(d.Finish(now))
-		b := d.Booking
-		b.State, b.ActualEnd = rental.Completed, now
-		if change.Booking != b || len(change.Charges) > 0 || len(change.Amended) != 1 {
-			t.Fatalf("%s: change %+v, want the deposit amended and no charge", what, change)
-		}
-		want := d.Charges[1]
-		want.Goal, want.NextAttempt = rental.Release, now
-		assert.Equal(t, change.Amended[0], want, "%s: deposit", what)
-	}
-}
-
-func TestFinish_OnlyAnActiveBooking(t *testing.T) {
-	for _, state := range []rental.BookingState{rental.Upcoming, rental.Completed, rental.Cancelled} {
-		d := active(t)
-		d.State = state
-		refused(
-			t, string(state), rental.BookingNotActive,
-			"The booking is "+string(state)+"; only an active one can be ended.",
-		)(d.Finish(start.Add(time.Hour)))
-	}
 }
 
 // After the end no deposit stays held or becomes held, whatever its state.
@@ -417,19 +373,6 @@ func TestCancel_OfAReservationThatWasNotStarted(t *testing.T) {
 	}
 }
 
-// A booking of which a transition is open can neither be cancelled nor extended.
-func TestBooking_InATransition(t *testing.T) {
-	d := upcoming()
-	now := d.Start.Add(-24 * time.Hour)
-	if !d.CanCancel(now) || !d.CanExtend(now) {
-		t.Fatal("an upcoming booking cannot be cancelled or extended")
-	}
-	d.Transition = &rental.Transition{Kind: rental.StartRental, State: rental.TransitionOpen}
-	if d.CanCancel(now) || d.CanExtend(now) {
-		t.Errorf("while it starts: can be cancelled %v, extended %v", d.CanCancel(now), d.CanExtend(now))
-	}
-}
-
 func TestCancel_UntilTheCutoff(t *testing.T) {
 	const late = "The booking starts in less than 1 h; it can no longer be cancelled."
 	const over = "The booking should have started; it can no longer be cancelled."
@@ -455,6 +398,9 @@ func TestCancel_UntilTheCutoff(t *testing.T) {
 		d.State, d.Terms.CancelCutoff = c.state, c.cutoff
 		what := string(c.state) + " at " + c.now.Sub(start).String()
 		assert.Equal(t, d.CanCancel(c.now), (c.why == ""), "%s: can be cancelled", what)
+		if _, err := d.Withdraw(c.now); (err == nil) != (c.state == rental.Upcoming) {
+			t.Errorf("%s: staff cancel it, after the cutoff, too: %v", what, err)
+		}
 		if c.why != "" {
 			refused(t, what, rental.BookingNotCancellable, c.why)(d.Cancel(c.now))
 			continue
@@ -465,26 +411,6 @@ func TestCancel_UntilTheCutoff(t *testing.T) {
 		if change.Booking != want || len(change.Charges)+len(change.Amended) > 0 {
 			t.Errorf("%s: change %+v, want the booking cancelled and no charge", what, change)
 		}
-	}
-}
-
-func TestWithdraw_WhileUpcoming(t *testing.T) {
-	afterCutoff := []time.Time{start.Add(-time.Minute), start.Add(time.Hour)}
-	for _, now := range afterCutoff {
-		d := upcoming()
-		want := d.Booking
-		want.State = rental.Cancelled
-		if change := do(t)(d.Withdraw(now)); change.Booking != want || change.Charges != nil {
-			t.Errorf("%+v, want it cancelled", change)
-		}
-	}
-	d := upcoming()
-	d.State = rental.Active
-	refused(t, "active", rental.BookingNotCancellable, "The booking is active; only an upcoming one can be cancelled.")(d.Withdraw(start))
-	d = upcoming()
-	d.Transition = &rental.Transition{Kind: rental.StartRental, State: rental.TransitionOpen}
-	if _, err := d.Withdraw(start); err == nil {
-		t.Error("cancelled while it is being started")
 	}
 }
 

@@ -125,37 +125,9 @@ func TestPayment_Status(t *testing.T) {
 		d := upcoming()
 		d.Charges = c.charges
 		got := d.Payment()
-		got.Charged, got.Refunded, got.Held = 0, 0, 0 // see TestPayment_SumsWhatMoved
+		// Of the sums, see TestTransition_MoneyIsRightAfterAnySequence.
+		got.Charged, got.Refunded, got.Held = 0, 0, 0
 		assert.Equal(t, got, (rental.Payment{Method: "Visa •••• 4242", Status: c.want, PaidAt: c.paidAt}), "%s: payment", what)
-	}
-}
-
-func TestPayment_WithoutACardNamesNone(t *testing.T) {
-	d := upcoming()
-	d.Card = nil
-	if p := d.Payment(); p != (rental.Payment{Status: rental.PaymentPending}) {
-		t.Errorf("payment %+v, want it pending without a card", p)
-	}
-}
-
-func TestPayment_SumsWhatMoved(t *testing.T) {
-	charge := func(kind rental.ChargeKind, state rental.ChargeState, settled rental.Minor) rental.Charge {
-		return rental.Charge{Kind: kind, State: state, Amount: 9_999, Settled: settled}
-	}
-	d := upcoming()
-	d.Charges = []rental.Charge{
-		charge(rental.StartCharge, rental.Paid, 13_200),
-		charge(rental.ExtensionCharge, rental.Unknown, 0), charge(rental.FeeCharge, rental.Paid, 2_550),
-		charge(rental.FeeCharge, rental.Declined, 0),
-		charge(rental.DepositCharge, rental.Authorized, 20_000), charge(rental.RefundCharge, rental.Paid, 1_000),
-		charge(rental.RefundCharge, rental.Pending, 0),
-	}
-	if p := d.Payment(); p.Charged != 15_750 || p.Refunded != 1_000 || p.Held != 20_000 {
-		t.Errorf("payment %+v, want 15750 charged, 1000 refunded, 20000 held", p)
-	}
-	d.Charges[4] = charge(rental.DepositCharge, rental.Captured, 5_000)
-	if p := d.Payment(); p.Charged != 20_750 || p.Held != 0 {
-		t.Errorf("captured: payment %+v, want 20750 charged, none held", p)
 	}
 }
 
@@ -183,10 +155,19 @@ func TestPayment_IsFinalOnceNothingIsToCome(t *testing.T) {
 	}
 }
 
-// By the agency's rules the start charges nothing: the end does, unless the rental costs nothing.
-func TestPayment_OfARentalThatIsChargedAtItsEnd(t *testing.T) {
+// By the agency's rules a start may charge nothing: the end does, unless the rental costs nothing.
+func TestPayment_StatusByTheStateOfTheBooking(t *testing.T) {
 	deposit := func(s rental.ChargeState) []rental.Charge {
 		return []rental.Charge{{Kind: rental.DepositCharge, State: s, Goal: rental.Hold, Amount: 1_000}}
+	}
+	withdrawn := func(refund rental.ChargeState, back rental.Minor) []rental.Charge {
+		return []rental.Charge{
+			{ID: rental.ChargeID{1}, State: rental.Paid, Kind: rental.StartCharge, Goal: rental.Release, Amount: 2_000, Settled: 2_000},
+			{
+				Kind: rental.RefundCharge, State: refund, Refunds: rental.ChargeID{1}, Amount: back, Settled: back,
+				Created: start.Add(time.Hour),
+			},
+		}
 	}
 	for what, c := range map[string]struct {
 		state   rental.BookingState
@@ -201,21 +182,21 @@ func TestPayment_OfARentalThatIsChargedAtItsEnd(t *testing.T) {
 		"the hold has expired":      {rental.Active, deposit(rental.Released), rental.PaymentPending},
 		"it has cost nothing":       {rental.Completed, deposit(rental.Released), rental.PaymentNotCharged},
 		"a part of it was captured": {rental.Completed, deposit(rental.Captured), rental.PaymentPaid},
+		"cancelled":                 {rental.Cancelled, nil, rental.PaymentNotCharged},
+		"cancelled, with a fee": {
+			rental.Cancelled, []rental.Charge{{Kind: rental.FeeCharge, State: rental.Pending}}, rental.PaymentPending,
+		},
+		// A start that is withdrawn may be paid all the same.
+		"a part of a withdrawn start was kept": {rental.Completed, withdrawn(rental.Paid, 1_000), rental.PaymentPartiallyRefunded},
+		"staff gave a withdrawn start back":    {rental.Completed, withdrawn(rental.Paid, 2_000), rental.PaymentRefunded},
+		"the bank returned its refund":         {rental.Cancelled, withdrawn(rental.Failed, 2_000), rental.PaymentPaid},
 	} {
 		d := upcoming()
-		d.State, d.Charges = c.state, c.charges
+		d.State, d.Charges, d.Card = c.state, c.charges, nil
+		if c.state == rental.Completed {
+			d.ActualStart = start
+		}
+		assert.Equal(t, d.Payment().Method, "", "%s: the method without a card", what)
 		assert.Equal(t, d.Payment().Status, c.want, what)
-	}
-}
-
-func TestPayment_CancelledBookingWithoutChargesIsNotCharged(t *testing.T) {
-	d := upcoming()
-	d.State = rental.Cancelled
-	if p := d.Payment(); p.Status != rental.PaymentNotCharged {
-		t.Errorf("payment %+v, want not charged", p)
-	}
-	d.Charges = []rental.Charge{{Kind: rental.FeeCharge, State: rental.Pending, Amount: 100}}
-	if p := d.Payment(); p.Status != rental.PaymentPending {
-		t.Errorf("with a fee: payment %+v, want pending", p)
 	}
 }
