@@ -114,6 +114,7 @@ func TestCollector_FinishesChargesInFlightWhenItStops(t *testing.T) {
 
 func TestCollector_ContinuesAfterTheLedgerWasUnavailable(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
+		w.every = time.Second
 		client, _ := w.client(pays)
 		charge := w.add(client, rental.FeeCharge)
 		m := &mortal{}

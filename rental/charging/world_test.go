@@ -57,7 +57,7 @@ var quiet = slog.New(slog.DiscardHandler)
 func newWorld(t *testing.T) *world {
 	w := &world{
 		t: t, bank: rentaltest.NewBank(t), ledger: rentaltest.NewLedger(), notices: &rentaltest.Notices{},
-		cards: &register{}, every: time.Second, panics: prometheus.NewRegistry(),
+		cards: &register{}, every: 10 * time.Second, panics: prometheus.NewRegistry(),
 	}
 	w.guard = guard.New(quiet, w.panics)
 	w.bank.Tell(func(n rental.Notice) { _ = w.notices.Keep(context.Background(), n) })
