@@ -66,31 +66,15 @@ func TestClientControl_NeedsAnActiveBookingOfTheClient(t *testing.T) {
 }
 
 func TestClientControl_UnlockNeedsTimeAndPayment(t *testing.T) {
-	for what, c := range map[string]struct {
-		change func(*rental.BookingDetails)
-		code   string
-	}{
-		"overdue beyond the grace": {func(d *rental.BookingDetails) { d.End, d.Terms.UnlockGrace = now.Add(-time.Hour), time.Hour },
-			"booking_overdue"},
-		"overdue within the grace": {func(d *rental.BookingDetails) { d.End, d.Terms.UnlockGrace = now.Add(-time.Hour+1), time.Hour }, ""},
-		"rental declined":          {func(d *rental.BookingDetails) { d.Charges[0].State = rental.Declined }, "payment_required"},
-		"deposit refused":          {func(d *rental.BookingDetails) { d.Charges[1].State = rental.Failed }, "payment_required"},
-		"owner to confirm":         {func(d *rental.BookingDetails) { d.Charges[0].State = rental.RequiresAction }, "payment_required"},
-		"payment without a result": {func(d *rental.BookingDetails) { d.Charges[0].State = rental.Unknown }, "payment_pending"},
-		"no result for too long": {func(d *rental.BookingDetails) {
-			d.Charges[0].State, d.Terms.PaymentWait = rental.Unknown, now.Sub(d.ActualStart)
-		}, ""},
-		"fee declined": {func(d *rental.BookingDetails) {
-			d.Charges[0].Kind, d.Charges[0].State = rental.FeeCharge, rental.Declined
-		}, ""},
+	for code, change := range map[string]func(*rental.BookingDetails){
+		"booking_overdue":  func(d *rental.BookingDetails) { d.End = now },
+		"payment_required": func(d *rental.BookingDetails) { d.Charges[0].State = rental.Declined },
+		"payment_pending":  func(d *rental.BookingDetails) { d.Charges[0].State = rental.Unknown },
 	} {
 		a := newBookingAPI(t)
-		a.set(42, c.change)
-		unlock := a.asClient(http.MethodPost, ownBooking+"/control/unlock")
-		if c.code == "" {
-			unlock.wants(200, "")
-		} else if unlock.wants(409, c.code); *unlock.body.Error.Outcome != "not_executed" {
-			t.Errorf("%s: %s", what, unlock.text)
+		a.set(42, change)
+		if r := a.asClient(http.MethodPost, ownBooking+"/control/unlock").wants(409, code); *r.body.Error.Outcome != "not_executed" {
+			t.Error(r.text)
 		}
 		a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(200, "")
 	}

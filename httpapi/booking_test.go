@@ -96,22 +96,11 @@ func TestBooking_UnknownValuesAreNull(t *testing.T) {
 }
 
 func TestBooking_AmountsHaveTheDecimalsOfTheirCurrency(t *testing.T) {
-	for currency, want := range map[rental.Currency]string{
-		"JPY": `"hourly_rate":1500,"subtotal":12000,"tax":1200,"deposit":90071992547,"total":90072005747,"rental_total":13200,` +
-			`"currency":"JPY"`,
-		"EUR": `"hourly_rate":15.00,"subtotal":120.00,"tax":12.00,"deposit":900719925.47,"total":900720057.47,` +
-			`"rental_total":132.00,"currency":"EUR"`,
-		"BHD": `"hourly_rate":1.500,"subtotal":12.000,"tax":1.200,"deposit":90071992.547,"total":90072005.747,` +
-			`"rental_total":13.200,"currency":"BHD"`,
-	} {
-		a := newBookingAPI(t)
-		a.set(43, func(d *rental.BookingDetails) { d.Price.Currency, d.Price.Deposit = currency, 90_071_992_547 })
-		if got := a.asClient(http.MethodGet, "/api/v1/client/bookings/43").data(); !strings.Contains(got, want) {
-			t.Errorf("%s: %s", currency, got)
-		}
-	}
+	a := newBookingAPI(t)
+	a.set(43, func(d *rental.BookingDetails) { d.Price.Currency, d.Price.Deposit = "BHD", 90_071_992_547 })
+	a.asClient(http.MethodGet, "/api/v1/client/bookings/43").shows(`"hourly_rate":1.500,"subtotal":12.000,"tax":1.200,` +
+		`"deposit":90071992.547,"total":90072005.747,"rental_total":13.200,"currency":"BHD"`)
 	for hundredths, want := range map[rental.Hundredths]string{1: "0.01", 10: "0.1", 25: "0.25", 750: "7.5", 800: "8", 100_005: "1000.05"} {
-		a := newBookingAPI(t)
 		a.set(43, func(d *rental.BookingDetails) { d.Price.Hours = hundredths })
 		if got := a.asClient(http.MethodGet, "/api/v1/client/bookings/43").data(); !strings.Contains(got, `"duration_hours":`+want+`,`) {
 			t.Errorf("%d hundredths of an hour: %s", hundredths, got)
@@ -166,6 +155,8 @@ func (r *response) bare() string {
 
 func TestBooking_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 	a := newBookingAPI(t)
+	a.asClient(http.MethodGet, "/api/v1/client/bookings/1.5").invalid("booking")
+	a.get("/api/v1/admin/bookings/99999999999999999999").invalid("booking")
 	for _, c := range []struct{ method, path, body string }{
 		{http.MethodGet, "", ""}, {http.MethodPost, "/cancel", ""}, {http.MethodPost, "/extend", `{"end_date":"2026-01-02T20:00:00Z"}`},
 		{http.MethodGet, "/payment-action", ""}, {http.MethodPost, "/control/lock", ""}, {http.MethodPost, "/control/unlock", ""},
@@ -194,17 +185,6 @@ func TestBooking_OfAnotherReadsLikeAMissingOne(t *testing.T) {
 		}
 	}
 	same(t, len(a.controller.orders), 0, "the controller got an order")
-}
-
-func TestBooking_IDMustBeAnInteger(t *testing.T) {
-	a := newBookingAPI(t)
-	for _, id := range []string{"x", "1.5", "99999999999999999999"} {
-		a.asClient(http.MethodGet, "/api/v1/client/bookings/"+id).wants(422, "validation_failed")
-		a.get("/api/v1/admin/bookings/"+id).wants(422, "validation_failed")
-	}
-	for _, id := range []string{"0", "-1", "9223372036854775807"} {
-		a.asClient(http.MethodGet, "/api/v1/client/bookings/"+id).wants(404, "booking_not_found")
-	}
 }
 
 func TestBookings_OfAClientAreListed(t *testing.T) {

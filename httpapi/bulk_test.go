@@ -212,22 +212,22 @@ func numbers(first, count int) string {
 }
 
 func TestBulk_CountsItsVehiclesAgainstTheLimit(t *testing.T) {
-	a, _ := limitedAPI(t, request.Rates{Bulk: 1500, Admin: 600})
+	a, _ := limitedAPI(t, request.Rates{Bulk: 15, Admin: 600})
 	order := func(count int, change ...func(*http.Request)) *response {
 		return a.post(
 			many,
 			append(changes{withJSON(`{"action":"lock","vehicle_ids":[` + numbers(1, count) + `]}`)}, change...)...)
 	}
 	key := keyed("k")
-	order(1000, key).wants(202, "").wantsQuota("1500", "500", "6")
-	order(1000, key).wants(202, "") // a repetition is not counted
+	order(10, key).wants(202, "").wantsQuota("15", "5", "6")
+	order(10, key).wants(202, "") // a repetition is not counted
 	a.history.lines = nil
-	r := order(501).wants(429, "rate_limited").wantsRetryAfter("3")
-	r.says("Your limit of 1500 vehicles a minute, in orders to many, has fewer than 501 left; nothing was sent. Try again in 3 seconds.")
+	r := order(6).wants(429, "rate_limited").wantsRetryAfter("3")
+	r.says("Your limit of 15 vehicles a minute, in orders to many, has fewer than 6 left; nothing was sent. Try again in 3 seconds.")
 	a.wantsEntries(logged{Action: "commands.bulk", Code: "rate_limited"})
-	order(500).wants(202, "").wantsQuota("1500", "0", "6")
+	order(5).wants(202, "").wantsQuota("15", "0", "6")
 	// Another agency's limit.
-	order(500, ofAgency(1)).wants(202, "")
+	order(5, ofAgency(1)).wants(202, "")
 	a.get("/api/v1/admin/vehicles/42").wants(200, "").wantsQuota("600", "595", "6")
 }
 

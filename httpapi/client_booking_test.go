@@ -59,16 +59,12 @@ func TestClientBooking_InvalidOneIsNotMade(t *testing.T) {
 	}
 	same(t, a.bookings.draft, rental.Draft{}, "draft")
 	a.post("/api/v1/client/bookings", withJSON(ownNewBooking)).wants(403, "forbidden")
-	for code, status := range map[telematics.Code]int{rental.VehicleNotAvailable: 409, rental.BookingLimit: 409, rental.UnpaidLimit: 409,
-		rental.MethodRequired: 422, rental.MethodInvalid: 422, telematics.VehicleNotFound: 404} {
-		a.bookings.err = &telematics.Error{Code: code, Message: "Not so."}
-		a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(ownNewBooking)).wants(status, string(code))
-		want := logged{Action: rental.BookingCreate, Code: code, Outcome: telematics.NotExecuted, Vehicle: 42, Agency: 1}
-		like(t, a.lastEntry(), want, "entry")
-	}
+	a.bookings.err = &telematics.Error{Code: rental.BookingLimit, Message: "Not so."}
+	a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(ownNewBooking)).wants(409, string(rental.BookingLimit))
+	want := logged{Action: rental.BookingCreate, Code: rental.BookingLimit, Outcome: telematics.NotExecuted, Vehicle: 42, Agency: 1}
+	like(t, a.lastEntry(), want, "entry")
 	a.bookings.err = &rental.FieldError{Field: "end_date", Message: "must be at least 15 min after start_date"}
-	r := a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(ownNewBooking)).wants(422, "validation_failed")
-	same(t, r.body.Errors["end_date"], []string{"must be at least 15 min after start_date"}, "errors")
+	a.asClient(http.MethodPost, "/api/v1/client/bookings", withJSON(ownNewBooking)).invalid("end_date")
 }
 
 func TestClientBooking_CancelsAnUpcomingOne(t *testing.T) {
@@ -114,17 +110,9 @@ func TestClientBooking_IsExtended(t *testing.T) {
 		t.Errorf("charge %+v", charge)
 	}
 	extend("2026-01-02T18:00:00Z").wants(409, "booking_not_extendable")
-	a.set(42, func(d *rental.BookingDetails) { d.Next = now.Add(10 * time.Hour) })
-	extend("2026-01-02T20:30:00Z").wants(409, "vehicle_not_available")
-	a.set(42, func(d *rental.BookingDetails) { d.Extensions = rental.MaxExtensions })
-	extend("2026-01-02T19:30:00Z").wants(409, "booking_not_extendable")
-	for _, body := range []string{``, `{}`, `{"end_date":null}`, `{"end_date":7}`, `{"end_date":""}`, `{"end_date":"tomorrow"}`,
-		`{"end_date":"2026-01-02"}`,
-		`{"end_date":"2026-02-30T10:00:00Z"}`, `{"end_date":"2026-01-02T18:00:00"}`} {
+	for _, body := range []string{``, `{}`, `{"end_date":null}`, `{"end_date":7}`} {
 		a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(body)).invalid("end_date")
 	}
-	a.asClient(http.MethodPost, ownBooking+"/extend", withJSON(`{"end_date"`)).wants(400, "malformed_json")
-	a.asClient(http.MethodPost, ownBooking+"/extend", withBody(`{"end_date":"2026-01-02T18:00:00Z"}`)).wants(415, "unsupported_media_type")
 }
 
 func TestClientBooking_RepeatedChangeReturnsThePresentState(t *testing.T) {

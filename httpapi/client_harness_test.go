@@ -71,15 +71,6 @@ func (k *agencyKeys) List(context.Context) ([]rental.AgencyKey, error) {
 // Add implements AgencyKeyRegistry. The agencies are 1 and 2.
 func (k *agencyKeys) Add(_ context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error) {
 	k.asked = append(k.asked, "add by "+by.Subject)
-	lately := 0
-	for _, key := range k.byID {
-		if key.Agency == agency && now.Sub(key.Created) < 24*time.Hour {
-			lately++
-		}
-	}
-	if lately >= rental.NewKeysADay {
-		return rental.AgencyKey{}, true, rental.ErrKeysUsedUp
-	}
 	key := appKey(agency)
 	key.ID = "ak_new"
 	return key, agency <= 2, k.err

@@ -130,12 +130,6 @@ func TestLimit_RepeatedCardWithItsKeyIsNotCounted(t *testing.T) {
 	assert.DeepEqual(t, l.drain(), []string{"cards:1:client-1"}, "counted against")
 }
 
-func TestLimit_ZeroIsNoLimitForClients(t *testing.T) {
-	a, l := limitedClients(t, 0, 0)
-	a.asClient(http.MethodPost, probeCard).wants(200, "").wantsQuota("", "", "")
-	same(t, len(l.drain()), 0, "counted against")
-}
-
 // Trying stolen cards must not become possible by an outage of Redis.
 func TestLimit_CardsAreCountedWhileRedisIsUnavailable(t *testing.T) {
 	a, l := limitedClients(t, 100, 3)

@@ -122,22 +122,15 @@ var reads = []string{
 	"/api/v1/admin/units/keys?key=k1",
 }
 
-func TestErrors_ReadWithoutItsServerIsUnavailable(t *testing.T) {
+func TestErrors_ReadOfAMissingOrFrozenServerIsUnavailable(t *testing.T) {
+	a, frozen := newAPI(t), newAPI(t, func(c *httpapi.Config) { c.ReadBudget = 5 * time.Millisecond })
+	a.fleet.err, frozen.fleet.block = gone{}, true
 	for _, read := range reads {
-		a := newAPI(t)
-		a.fleet.err = gone{}
+		frozen.get(read).wants(503, "service_unavailable").wantsRetryAfter("10")
 		r := a.get(read).wants(503, "service_unavailable").wantsRetryAfter("10")
 		if !r.body.Error.Retryable || r.body.Error.Outcome != nil || strings.Contains(r.text, "secret-host") {
 			t.Errorf("%s: %s", read, r.text)
 		}
-	}
-}
-
-func TestErrors_ReadOfAFrozenServerEnds(t *testing.T) {
-	for _, read := range reads {
-		a := newAPI(t, func(c *httpapi.Config) { c.ReadBudget = 5 * time.Millisecond })
-		a.fleet.block = true
-		a.get(read).wants(503, "service_unavailable").wantsRetryAfter("10")
 	}
 }
 

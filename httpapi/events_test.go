@@ -352,7 +352,7 @@ func TestStream_EmptiedLogCausesAReset(t *testing.T) {
 // Readers are disconnected at random, from either instance, while events are published, and
 // continue at either. Some are disconnected until only the log has the events that they miss.
 func TestStream_ReconnectingReaderGetsEachEventOnce(t *testing.T) {
-	const events, readers = 4000, 8
+	const events, readers = 1000, 4
 	log := brokertest.NewEvents()
 	small := func(c *stream.Config) { c.Buffered = 64; c.PerActor = -1 }
 	instances := []*live{newLive(t, log, small), newLive(t, log, small)}

@@ -84,7 +84,7 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 		Units: a.fleet, Agencies: a.fleet, Editor: a.fleet, AgencyKeys: a.agencyKeys, AgencyKeyRegistry: a.agencyKeys, Areas: a.areas,
 		Alerts: a.alerts, Signatures: a.signatures, CompareClock: func(context.Context) error { return nil }, Nudge: func() {},
 		BookingChanged: func(rental.Booking) {}, SigningKey: func() string { return "" }, AreasAt: areasAt{}, Places: placeNames{},
-		Watches: &watches{}, Telemetry: &telemetry{}, Halts: a.halts, Tokens: goodTokens(t), Feed: stream.New(stream.Config{}),
+		Watches: &watches{}, Telemetry: &telemetry{}, Halts: a.halts, Tokens: tokensWith(validKeys), Feed: stream.New(stream.Config{}),
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: func() time.Time { return now },
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwk"
 	"github.com/lestrrat-go/jwx/v3/jws"
+	"go.uber.org/goleak"
 
 	"motorpool/httpapi/auth"
 	"motorpool/internal/require"
@@ -107,7 +108,7 @@ func (s signer) mintTyped(typ string, c map[string]any) string {
 	return string(must(jws.Sign(must(json.Marshal(c)), jws.WithKey(s.alg, s.private, jws.WithProtectedHeaders(header)))))
 }
 
-func adminToken() string { return edKey().mint(claims(nil)) }
+var adminToken = sync.OnceValue(func() string { return edKey().mint(claims(nil)) })
 
 // claiming sends an administrator's token with changed claims.
 func claiming(change map[string]any) func(*http.Request) {
@@ -125,9 +126,9 @@ func clientOf(agency int, subject string) func(*http.Request) {
 }
 
 // clientToken is the token of client-1 of agency 1.
-func clientToken() string {
+var clientToken = sync.OnceValue(func() string {
 	return edKey().mint(claims(claimSet{"sub": "client-1", "role": "client", "agency_id": 1}))
-}
+})
 
 func byClient(r *http.Request) { withToken(clientToken())(r) }
 
@@ -153,11 +154,25 @@ func keyFile(t testing.TB, text []byte) string {
 	return path
 }
 
-// goodTokens accepts tokens of all three algorithms.
-func goodTokens(t testing.TB) *auth.Tokens {
-	t.Helper()
-	keys := loaded(t, auth.KeysConfig{Source: keyFile(t, jwks(edKey(), rsaKey(), ecKey()))})
-	return tokensWith(keys)
+// validKeys are of all three algorithms.
+var validKeys *auth.Keys
+
+// TestMain reads them once, outside of virtual time.
+func TestMain(m *testing.M) {
+	file := must(os.CreateTemp("", "*.jwks"))
+	_ = must(file.Write(jwks(edKey(), rsaKey(), ecKey())))
+	validKeys = auth.NewKeys(auth.KeysConfig{Source: file.Name(), Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = validKeys.Run(ctx) })
+	for validKeys.Ready(ctx) != nil {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	running.Wait()
+	_ = file.Close()
+	_ = os.Remove(file.Name())
+	goleak.VerifyTestMain(m)
 }
 
 func tokensWith(keys *auth.Keys, change ...func(*auth.TokensConfig)) *auth.Tokens {

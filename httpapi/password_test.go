@@ -103,17 +103,6 @@ func TestPassword_FromTheLinkToTheSignOut(t *testing.T) {
 	}
 }
 
-func TestPassword_ARemovedPersonIsOut(t *testing.T) {
-	a, p, _, code := newOffice(t)
-	w := a.submit("/auth/password", url.Values{"code": {code}, "password": {herPassword}, "repeated": {herPassword}})
-	cookie, _, _ := strings.Cut(w.header.Get("Set-Cookie"), ";")
-	a.get("/api/v1/admin/me", withCookie(cookie)).wants(200, "")
-	p.Remove("anna")
-	a.get("/api/v1/admin/me", withCookie(cookie)).wants(401, "unauthenticated")
-	a.post(lock, withCookie(cookie), withHeader("Sec-Fetch-Site", "same-origin")).wants(401, "unauthenticated")
-	same(t, a.controller.count(), 0, "orders")
-}
-
 func TestPassword_PagesAreSafeAndTranslated(t *testing.T) {
 	a, _, tries, _ := newOffice(t)
 	page := a.get("/auth/sign-in", anonymous).answers(200).shows(`<html lang="en">`, "A hint.", `type="password"`)

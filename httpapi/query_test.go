@@ -13,8 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/internal/require"
-	"motorpool/telematics"
-	"motorpool/telematics/delivery"
 )
 
 // A filter that cannot be parsed must not be left out, which would widen the answer.
@@ -27,22 +25,8 @@ func TestQuery_MalformedIsRefused(t *testing.T) {
 	} {
 		newAPI(t).get(target).wants(422, "validation_failed")
 	}
-}
-
-func TestQuery_MalformedIsRefusedByRoutesWithoutParameters(t *testing.T) {
-	newPurse(t).asClient(http.MethodGet, methods+"?x=%zz").wants(422, "validation_failed")
+	// This route has no parameters.
 	newBookingAPI(t).asClient(http.MethodGet, "/api/v1/client/bookings/42?x=%zz").wants(422, "validation_failed")
-}
-
-func TestCommands_OfAFormerAgencyDoNotCountForPages(t *testing.T) {
-	a := newAPI(t)
-	for seq := range int64(4) {
-		c := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
-		c.ID, c.Agency, c.Seq = uuid.New(), 2, 1000+seq // of before the vehicle came to agency 1
-		a.fleet.commands = append(a.fleet.commands, c)
-	}
-	r := a.get("/api/v1/admin/vehicles/42/commands?limit=1", ofAgency(1))
-	same[any](t, r.body.Meta["next_cursor"], nil, "an empty list has the next page")
 }
 
 func TestBody_TooLargeIsRefusedBeforeItIsSent(t *testing.T) {
@@ -78,14 +62,6 @@ func pages(a *api, path string, limit int, change ...func(*http.Request)) []any 
 	}
 	a.t.Fatalf("%s: too many pages", path)
 	return nil
-}
-
-func TestCursor_OfAnotherListIsRefused(t *testing.T) {
-	a := newAPI(t)
-	r := a.get("/api/v1/admin/vehicles?limit=1").wants(200, "")
-	cursor := r.body.Meta["next_cursor"].(string)
-	a.get("/api/v1/admin/vehicles?cursor="+cursor).wants(200, "")
-	a.get("/api/v1/admin/activity?cursor="+cursor).wants(422, "validation_failed")
 }
 
 // A misspelt filter that is ignored returns more than its caller wanted.

@@ -85,51 +85,20 @@ func TestRefresh_WithoutAReportIsFromTheCache(t *testing.T) {
 	a.get(refresh42).wants(200, "").meta("source", "cache")
 }
 
+// See TestErrors_EachResultOfACommandHasItsAnswer.
 func TestRefresh_FailureIsAnsweredAndRecordedLikeACommand(t *testing.T) {
-	command := uuid.MustParse("0b6e2c1e-5d5b-4f0e-9c0e-3a52f6a7d8b9")
-	c := telematics.Command{ID: command, Action: telematics.ReportState, Requested: now, Deadline: now.Add(10 * time.Second)}
-	in := func(s telematics.State, reason string) *telematics.Error {
-		c := c
-		c.State, c.Reason = s, reason
-		return c.Err()
-	}
-	for name, w := range map[string]struct {
-		err           *telematics.Error
-		status        int
-		code, outcome string
-		retryAfter    string
-		command       bool
-	}{
-		"silent":          {in(telematics.Unknown, ""), 504, "command_timeout", "unknown", "10", true},
-		"refused":         {in(telematics.Rejected, "clock_unset"), 502, "command_rejected", "not_executed", "10", true},
-		"failed":          {in(telematics.Failed, ""), 502, "command_failed", "failed", "10", true},
-		"not supported":   {in(telematics.Rejected, telematics.Unsupported), 409, "command_not_supported", "not_executed", "3600", true},
-		"never published": {in(telematics.Expired, ""), 503, "telematics_unavailable", "not_executed", "5", true},
-		"no unit":         {telematics.NoUnit(), 409, "vehicle_has_no_unit", "not_executed", "3600", false},
-		"in flight":       {telematics.InProgress(&c, now.Add(3*time.Second)), 409, "command_in_progress", "not_executed", "7", true},
-		"offline": {telematics.UnitOffline(telematics.Contact{Status: telematics.Offline}, now), 503, "vehicle_offline",
-			"not_executed", "30", false},
-		"halted": {telematics.Halted(telematics.Halt{Why: "x"}), 503, "commands_halted", "not_executed", "60", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := newAPI(t)
-			a.controller.fails(w.err)
-			r := a.get(refresh42).wants(w.status, w.code).wantsRetryAfter(w.retryAfter)
-			if r.body.Data != nil || text(r.body.Error.Outcome) != w.outcome || (r.body.Error.CommandID != nil) != w.command {
-				t.Errorf("error %s", r.text)
-			}
-			a.wantsEntries(logged{
-				Action: telematics.StatusRead, Outcome: telematics.NotExecuted, Code: telematics.Code(w.code), Agency: 1, Vehicle: 42,
-			})
-		})
-	}
-}
-
-func TestRefresh_OfAnotherAgencysVehicleIsRefused(t *testing.T) {
 	a := newAPI(t)
-	a.controller.fails(telematics.NoSuchVehicle(9))
-	a.get("/api/v1/admin/vehicles/9/status?refresh=true", ofAgency(1)).wants(404, "vehicle_not_found")
-	a.wantsEntries(logged{Agency: 1, Code: "vehicle_not_found"})
+	a.controller.ends(telematics.Unknown)
+	r := a.get(refresh42).wants(504, "command_timeout").wantsRetryAfter("10")
+	if r.body.Data != nil || text(r.body.Error.Outcome) != "unknown" || r.body.Error.CommandID == nil {
+		t.Errorf("error %s", r.text)
+	}
+	a.controller.fails(telematics.Halted(telematics.Halt{Why: "x"}))
+	a.get(refresh42).wants(503, "commands_halted").wantsRetryAfter("60")
+	refused := logged{Action: telematics.StatusRead, Outcome: telematics.NotExecuted, Code: "command_timeout", Agency: 1, Vehicle: 42}
+	halted := refused
+	halted.Code = telematics.CommandsHalted
+	a.wantsEntries(refused, halted)
 }
 
 func TestRefresh_MayTakeLongerThanARead(t *testing.T) {
@@ -196,16 +165,6 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 	if a.controller.count() == 0 {
 		t.Error("no order reached the controller")
 	}
-}
-
-func TestLimit_RefreshOverTheActorsLimitIsNotCountedForTheVehicle(t *testing.T) {
-	a, l := limitedAPI(t, request.Rates{Refresh: 2, Admin: 1})
-	a.get(refresh42).wants(200, "")
-	l.drain()
-	if r := a.get(refresh42).wants(429, "rate_limited"); text(r.body.Error.Outcome) != "not_executed" {
-		t.Errorf("error %s", r.text)
-	}
-	assert.DeepEqual(t, l.drain(), []string{"admin:0:admin-7"}, "counted against")
 }
 
 func TestRefresh_HEADDoesNotRefresh(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -104,35 +103,6 @@ func TestServer_ShutdownAnswersWaitingOrders(t *testing.T) {
 			}
 			release()
 		})
-	}
-}
-
-func TestServer_ListenAndServeEndsWithShutdown(t *testing.T) {
-	server := httpapi.NewServer("127.0.0.1:0", http.NotFoundHandler())
-	listening := make(chan struct{})
-	server.BaseContext = func(net.Listener) context.Context { close(listening); return context.Background() }
-	ended := make(chan error, 1)
-	go func() { ended <- server.ListenAndServe() }()
-	<-listening
-	assert.NoError(t, server.Shutdown(t.Context()), "Shutdown")
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		t.Errorf("ListenAndServe: %v", err)
-	}
-}
-
-// Close does not wait for orders: their connections are closed.
-func TestServer_CloseEndsWaitingConnections(t *testing.T) {
-	a, entered, _ := waitingOrders(t)
-	listener := must(net.Listen("tcp", "127.0.0.1:0"))
-	server := serve(t, a.handler, listener)
-	caller := dial(t, listener)
-	_, err := fmt.Fprintf(caller, "POST %s HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Length: 0\r\n\r\n", lock,
-		adminToken())
-	require.NoError(t, err)
-	<-entered
-	assert.NoError(t, server.Close(), "Close")
-	if !caller.ended(t, time.Minute) {
-		t.Error("the connection is still open")
 	}
 }
 

@@ -79,23 +79,14 @@ func TestSignature_OfAnotherRequestIsRefused(t *testing.T) {
 		change changes
 		says   string // a hint for the app's developer
 	}{
-		"wrong secret":     {invalid, changes{with(other)}, "not known or no longer valid, or something else was signed"},
-		"changed body":     {invalid, changes{signed, withBody(`{"a":2}`)}, "body"},
-		"body taken away":  {invalid, changes{signed, withBody("")}, "body"},
-		"changed query":    {invalid, changes{signed, addressed("/api/v1/client/probe/7?status=active&limit=200")}, "raw query"},
-		"reordered query":  {invalid, changes{signed, addressed("/api/v1/client/probe/7?limit=20&status=active")}, "raw query"},
-		"re-encoded query": {invalid, changes{signed, addressed("/api/v1/client/probe/7?status=%61ctive&limit=20")}, "raw query"},
-		"query taken away": {invalid, changes{signed, addressed("/api/v1/client/probe/7")}, "raw query"},
-		"changed path":     {invalid, changes{signed, addressed("/api/v1/client/probe/8?status=active&limit=20")}, "path"},
-		"re-encoded path":  {invalid, changes{signed, addressed("/api/v1/client/probe/%37?status=active&limit=20")}, "path"},
-		"changed method":   {invalid, changes{signed, func(r *http.Request) { r.Method = http.MethodDelete }}, "method"},
-		"changed token":    {invalid, changes{signed, clientOf(1, "client-2")}, "access token"},
-		"changed time": {invalid, changes{signed, replaced(fmt.Sprintf("t=%d", now.Unix()), fmt.Sprintf("t=%d", now.Unix()+1))},
-			otherSigned},
-		"changed nonce": {invalid, changes{signed, headerChanged(func(h string) string {
-			return strings.Replace(h, ",v1=",
-				"A,v1=", 1)
-		})}, otherSigned},
+		"wrong secret":         {invalid, changes{with(other)}, "not known or no longer valid, or something else was signed"},
+		"changed body":         {invalid, changes{signed, withBody(`{"a":2}`)}, "body"},
+		"changed query":        {invalid, changes{signed, addressed("/api/v1/client/probe/7?status=active&limit=200")}, "raw query"},
+		"re-encoded query":     {invalid, changes{signed, addressed("/api/v1/client/probe/7?status=%61ctive&limit=20")}, "raw query"},
+		"changed path":         {invalid, changes{signed, addressed("/api/v1/client/probe/8?status=active&limit=20")}, "path"},
+		"re-encoded path":      {invalid, changes{signed, addressed("/api/v1/client/probe/%37?status=active&limit=20")}, "path"},
+		"changed method":       {invalid, changes{signed, func(r *http.Request) { r.Method = http.MethodDelete }}, "method"},
+		"changed token":        {invalid, changes{signed, clientOf(1, "client-2")}, "access token"},
 		"another key's name":   {invalid, changes{signed, replaced("k="+theKey, "k=ak_2")}, otherSigned},
 		"revoked key":          {invalid, changes{with(revoked)}, "no longer valid"},
 		"retired key":          {invalid, changes{with(retired)}, "no longer valid"},
@@ -111,10 +102,8 @@ func TestSignature_OfAnotherRequestIsRefused(t *testing.T) {
 				r.Header.Get("X-Agency-Signature"))
 		}}, "more than one header"},
 		"two and one is empty": {invalid, changes{signed, withHeader("X-Agency-Signature", "")}, "more than one header"},
-		"empty header":         {invalid, changes{headerChanged(func(string) string { return "" })}, "its parts must be"},
 		"a space":              {invalid, changes{signed, replaced(",t=", ", t=")}, "without spaces"},
 		"encoded body":         {invalid, changes{withHeader("Content-Encoding", "gzip"), signed}, "Content-Encoding"},
-		"encoded as it is":     {invalid, changes{withHeader("Content-Encoding", "identity"), signed}, "Content-Encoding"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := probedAPI(t)

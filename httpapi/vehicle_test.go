@@ -107,14 +107,6 @@ func TestVehicle_AnotherAgencysVehicleReadsAsOneThatDoesNotExist(t *testing.T) {
 	}
 }
 
-func TestVehicle_UnusedNumberIsNotFound(t *testing.T) {
-	a := newAPI(t)
-	for _, id := range []string{"0", "-1", "9223372036854775807"} {
-		a.get("/api/v1/admin/vehicles/"+id).wants(404, "vehicle_not_found")
-		a.get("/api/v1/admin/vehicles/"+id+"/status").wants(404, "vehicle_not_found")
-	}
-}
-
 func TestVehicles_AreListedWithTheirStatus(t *testing.T) {
 	a := newAPI(t)
 	a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
@@ -165,13 +157,6 @@ func TestVehicles_FiltersReachTheStore(t *testing.T) {
 		Page: telematics.Page{Limit: 8},
 	}
 	same(t, a.fleet.asked.vehicles, want, "query")
-}
-
-func TestVehicles_OfOneAgencyForItsAdministrator(t *testing.T) {
-	a, own := newAPI(t), ofAgency(1)
-	for query, want := range map[string]int{"": 3, "?agency_id=1": 3, "?agency_id=2": 0} {
-		a.get(allVehicles+query, own).wants(200, "").lists(want)
-	}
 }
 
 func TestFilters_InvalidOnesAreRefused(t *testing.T) {
