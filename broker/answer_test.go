@@ -210,6 +210,12 @@ func TestAnswer_MalformedMessagesAreCountedAndDropped(t *testing.T) {
 		w.wantCount(`motorpool_dropped_total{kind="answer", reason="too_large"}`, 1)
 		w.wantCount(`motorpool_dropped_total{kind="report", reason="too_large"}`, 1)
 		w.wantCount(`motorpool_dropped_total{kind="presence", reason="too_large"}`, 1)
+		invalid := []byte(`{"telemetry":{"speed_kmh":900,"mileage_km":"far","ignition":"maybe","gear":"N"}}`)
+		w.brokers[0].Report(brokertest.Said(unit, invalid, false))
+		time.Sleep(time.Second)
+		for _, reason := range []string{"out_of_range", "wrong_type", "unknown_word"} {
+			w.wantCount(`motorpool_report_fields_dropped_total{reason="`+reason+`"}`, 1)
+		}
 		w.answers(0, time.Second, telematics.Succeeded)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, "")

@@ -10,7 +10,6 @@ import (
 
 	"motorpool/internal/assert"
 	"motorpool/simulator"
-	"motorpool/simulator/sandbox"
 	"motorpool/telematics"
 )
 
@@ -148,54 +147,4 @@ func (r *rentals) hasAllEntries(i *instance, booking int64) {
 		r.Errorf("the audit log has the charges %v", alone)
 	}
 	r.Logf("the audit log of booking %d:\n%s", booking, strings.Join(story, "\n"))
-}
-
-// The killed instance has responded: the vehicle is handed over, and the booking is extended. It
-// was about to charge for both.
-func TestBooking_AnotherInstanceChargesForAKilledOne(t *testing.T) {
-	t.Parallel()
-	r := embeddedStack(t, 1).rent()
-	victim := r.openVictim()
-	c := r.newCustomer()
-	c.add(victim, "pm_card_visa", true)
-	when := fromNow(time.Minute)
-	booking := c.book(victim, 1, when, "")
-	// The processor executes payments, and its responses are lost.
-	r.must(
-		r.processor.Break(
-			sandbox.Fault{Kind: sandbox.HangAfter, Method: http.MethodPost, Path: "/v1/payment_intents/*/confirm", Times: -1},
-		),
-	)
-	victim.start(booking)
-	r.eventually(10*time.Second, "the money has moved", func() bool {
-		m := r.movements(booking)
-		return m["start 1"].Captured == 13200 && m["deposit 1"].Held == 20000
-	})
-	c.post(victim, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, when.to.Add(2*time.Hour).Format(time.RFC3339Nano))).
-		wants(200, "")
-	victim.stop()
-	if n := r.rows(`select count(*) from charges where state in ('paid', 'authorized')`); n != 0 {
-		r.Errorf("the killed instance settled %d charges, want none", n)
-	}
-	r.processor.Heal()
-	// The lease expires a minute later.
-	_, err := r.db.ExecContext(r.Context(), `update charges set lease_until = clock_timestamp() where lease is not null`)
-	r.must(err)
-
-	i := r.open()
-	c.get(i, ownOf(booking)).wants(200, "").has("data.status", `"active"`, "data.pricing.total", "365.00", "data.vehicle.id", "1")
-	assert.Equal(r, i.vehicleStatus(1), "in_use", "the vehicle")
-	c.awaitPayment(i, booking, "paid")
-	m := r.movements(booking)
-	for kind, captured := range map[string]int64{"start 1": 13200, "extension 1": 3300, "deposit 1": 0} {
-		if m[kind].Captured != captured || m[kind].Attempts != 1 {
-			r.Errorf("%s: payment %+v, want %d in one attempt", kind, m[kind], captured)
-		}
-	}
-	if n := len(r.processor.Ledger()); n != 3 || m["deposit 1"].Held != 20000 {
-		r.Errorf("%d payments, want 3 with the deposit held: %+v", n, r.processor.Ledger())
-	}
-	if story := i.story(booking); !slices.Contains(story, "admin booking.start") || !slices.Contains(story, "client booking.extend") {
-		r.Errorf("the audit log has %v, want booking.start and booking.extend", story)
-	}
 }

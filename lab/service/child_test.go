@@ -55,16 +55,6 @@ func serveChild(text string) error {
 	return app.Serve(ctx, config, listeners, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 }
 
-// openVictim starts an instance in a separate process, which stop kills.
-func (r *rentals) openVictim() *instance {
-	r.Helper()
-	config := r.config()
-	r.paid(&config)
-	i := r.serveChild(config, exec.Command(os.Args[0]))
-	r.processor.SetWebhook(i.base + "/webhooks/stripe")
-	return i
-}
-
 // serveChild runs an instance by a command that starts this binary, and waits until it is ready.
 // Its stop kills it.
 func (s *stack) serveChild(config app.Config, child *exec.Cmd) *instance {

@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"database/sql"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"motorpool/internal/app"
+	"motorpool/internal/keyfile"
 	"motorpool/internal/require"
 	"motorpool/store/settings"
 	"motorpool/store/storetest"
@@ -31,35 +31,10 @@ func (i *instance) says(status int, text string) {
 	}
 }
 
-// A Postgres that replies to every question, and takes no write.
-func TestReady_PostgresThatTakesNoWritesIsNotReady(t *testing.T) {
-	t.Parallel()
-	s := frailStack(t, 1)
-	db, err := sql.Open("postgres", s.database)
-	s.must(err)
-	t.Cleanup(func() { _ = db.Close() })
-	i := s.serve()
-	s.drive(nil, healthy)
-	for name, c := range map[string]struct{ setting, says string }{
-		"read-only":           {`default_transaction_read_only = 'on'`, "read-only transaction"},
-		"without its standby": {`synchronous_standby_names = 'gone'`, "synchronous standby"},
-	} {
-		_, err := db.Exec(`alter system set ` + c.setting)
-		s.must(err)
-		_, err = db.Exec(`select pg_reload_conf()`)
-		s.must(err)
-		i.says(http.StatusServiceUnavailable, c.says)
-		_, err = db.Exec(`alter system reset ` + strings.Fields(c.setting)[0])
-		s.must(err)
-		_, err = db.Exec(`select pg_reload_conf()`)
-		s.must(err)
-		i.says(http.StatusOK, "ready")
-		s.eventually(30*time.Second, "a command after "+name, func() bool { return i.control(1, telematics.Lock).status == http.StatusOK })
-	}
-}
-
-// Half of all commands would be rejected by the units.
-func TestReady_InstanceWithAKeyThatTheUnitsDoNotHoldIsNotReady(t *testing.T) {
+// An instance with a key that units do not hold is not ready: they would reject half of all
+// commands. But where an operator switches keys by force, although units do not have the new one,
+// and instances get the file one after the other, each is ready all the while.
+func TestReady_WhereInstancesSignWithDifferentKeys(t *testing.T) {
 	t.Parallel()
 	s := embeddedStack(t, 2)
 	right := s.serve()
@@ -67,28 +42,18 @@ func TestReady_InstanceWithAKeyThatTheUnitsDoNotHoldIsNotReady(t *testing.T) {
 	s.eventually(30*time.Second, "a command executed", func() bool { return right.control(1, telematics.Lock).status == http.StatusOK })
 	s.newKey("other.jwks", false)
 	wrong := s.serveUnready(func(c *app.Config) { c.SigningKeys = filepath.Join(s.dir, "other.jwks") })
-	wrong.says(http.StatusServiceUnavailable, "this instance signs with the key")
+	const reason = "this instance signs with the key"
+	wrong.says(http.StatusServiceUnavailable, reason)
 	// Nor does it send what units would reject, to callers that reach it all the same.
 	wrong.control(1, telematics.Lock).wants(http.StatusServiceUnavailable, string(telematics.NotExecuted))
-	if _, says := right.readiness(); strings.Contains(says, "signs with the key") {
+	if _, says := right.readiness(); strings.Contains(says, reason) {
 		t.Errorf("the instance with the right key says %s", says)
 	}
 	wrong.stop()
 	right.says(http.StatusOK, `"signing_key":"ok"`)
-}
 
-// An operator switches keys by force, although units do not have the new one, and instances get the
-// file one after the other: each is ready all the while.
-func TestReady_AForcedActivationCompletesInARollingRestart(t *testing.T) {
-	t.Parallel()
-	s := embeddedStack(t, 2)
-	first := s.serve()
-	s.drive(nil, healthy)
-	s.eventually(30*time.Second, "a command executed", func() bool { return first.control(1, telematics.Lock).status == http.StatusOK })
 	file := filepath.Join(s.dir, "rotated.jwks")
-	text, err := os.ReadFile(s.config().SigningKeys)
-	s.must(err)
-	chain, err := signing.ParseKeychain(text)
+	chain, err := keyfile.Read(s.config().SigningKeys)
 	s.must(err)
 	key, err := signing.NewKey()
 	s.must(err)
@@ -96,20 +61,20 @@ func TestReady_AForcedActivationCompletesInARollingRestart(t *testing.T) {
 	s.must(err)
 	chain, err = chain.Activate(key.ID, time.Now())
 	s.must(err)
-	text, err = chain.Encode()
+	text, err := chain.Encode()
 	s.must(err)
 	s.must(os.WriteFile(file, text, 0o600))
 	second := s.serve(func(c *app.Config) { c.SigningKeys = file })
-	for range 30 {
-		for name, i := range map[string]*instance{"old": first, "new": second} {
+	for range 15 {
+		for name, i := range map[string]*instance{"old": right, "new": second} {
 			// Another check may be slow.
-			if _, says := i.readiness(); strings.Contains(says, "signs with the key") {
+			if _, says := i.readiness(); strings.Contains(says, reason) {
 				t.Fatalf("the instance with the %s key says %s", name, says)
 			}
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	first.stop()
+	right.stop()
 	second.says(http.StatusOK, `"signing_key":"ok"`)
 }
 
@@ -134,7 +99,7 @@ func TestServe_ACopyOfTheInstallationIsRefused(t *testing.T) {
 			on conflict (name) do update set value = excluded.value`, id, group))
 	second := other.serveUnready()
 	second.says(http.StatusServiceUnavailable, "another installation uses it")
-	for n := range 40 {
+	for n := range 12 {
 		if r := first.control(n%4+1, telematics.Lock); r.status != http.StatusOK && !r.starved() {
 			s.Errorf("command %d of the first installation: %d %+v", n, r.status, r.Error)
 		}

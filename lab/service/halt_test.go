@@ -1,14 +1,12 @@
 package service_test
 
 import (
-	"encoding/hex"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"motorpool/broker"
-	"motorpool/rental"
 	"motorpool/telematics"
 )
 
@@ -17,7 +15,7 @@ const haltsPath = "/api/v1/admin/halts"
 // The halt must work when only the database does.
 func TestHalt_ThroughTheServiceHoldsWhileRedisAndMQTTAreUnavailable(t *testing.T) {
 	t.Parallel()
-	s := frailStack(t, 1)
+	s := realStack(t, 1)
 	instances := []*instance{s.serve(), s.serve()}
 	fleet := s.drive(nil, healthy)
 	s.must(s.redis.Pause()) // frozen: every call to it waits
@@ -51,23 +49,4 @@ func TestHalt_ThroughTheServiceHoldsWhileRedisAndMQTTAreUnavailable(t *testing.T
 		20*time.Second, "commands are executed again",
 		func() bool { return instances[0].control(1, telematics.Lock).status == 200 },
 	)
-}
-
-func TestAgencyKey_CreatedThroughTheServiceIsValidAtEveryInstance(t *testing.T) {
-	t.Parallel()
-	r := embeddedStack(t, 1).rent()
-	here, there := r.serve(r.paid), r.serve(r.paid)
-	made := here.askWith(here.admin, http.MethodPost, "/api/v1/admin/agencies/1/keys", "")
-	data, _ := made.body["data"].(map[string]any)
-	id, _ := data["id"].(string)
-	text, _ := data["secret"].(string)
-	secret, err := hex.DecodeString(text)
-	if made.status != 201 || err != nil || len(secret) != rental.SecretSize {
-		t.Fatalf("POST: %d %s", made.status, made.text)
-	}
-	c := r.newCustomer()
-	r.apps[1] = rental.AgencyKey{ID: id, Agency: 1, AgencyCode: r.apps[1].AgencyCode, Secret: secret}
-	c.get(there, "/payment-methods").wants(200, "")
-	here.askWith(here.admin, http.MethodPost, "/api/v1/admin/agencies/1/keys/"+id+"/revoke", "").wants(200, "")
-	c.get(there, "/payment-methods").wants(401, "agency_signature_invalid")
 }

@@ -11,6 +11,7 @@ import (
 func limited(c *app.Config) { c.VehicleRate, c.AdminRate = 10, 600 }
 
 func TestLimit_EleventhCommandOfAMinuteIsRefusedByEveryInstance(t *testing.T) {
+	t.Parallel()
 	s := startStack(t, 2)
 	instances := []*instance{s.serve(limited), s.serve(limited)}
 	s.drive(nil, healthy)

@@ -157,10 +157,17 @@ func (s *stack) rules(p *devstack.Monitor) (rules []alertRule) {
 // slow at first.
 func (s *stack) checkRules(p *devstack.Monitor) {
 	s.Helper()
+	var wrong []alertRule
+	defer func() {
+		if s.Failed() {
+			s.Logf("rules in another state: %+v", wrong)
+		}
+	}()
 	s.eventually(10*time.Second, "no alert but for the certificate", func() bool {
-		return !slices.ContainsFunc(s.rules(p), func(r alertRule) bool {
-			return (r.State == "firing") != (r.Name == "MotorpoolCertificateExpires") || r.State == "pending"
+		wrong = slices.DeleteFunc(s.rules(p), func(r alertRule) bool {
+			return (r.State == "firing") == (r.Name == "MotorpoolCertificateExpires") && r.State != "pending"
 		})
+		return len(wrong) == 0
 	})
 	rules := s.rules(p)
 	if len(rules) < 20 {

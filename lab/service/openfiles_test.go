@@ -16,6 +16,7 @@ import (
 // Idle connections without a token exhaust the public listener. The service still reaches its
 // servers, and responds.
 func TestConnections_IdleOnesDoNotExhaustTheService(t *testing.T) {
+	t.Parallel()
 	s := embeddedStack(t, 1)
 	s.drive(nil, healthy)
 	config := s.config()

@@ -16,10 +16,46 @@ func amount(charge map[string]any, name string) string {
 	return n.String()
 }
 
-func TestPayment_DeclinedCardIsRetriedLaterAndAnotherImmediately(t *testing.T) {
+// desk has two instances of an installation, at which each subtest has separate clients and
+// vehicles.
+type desk struct {
+	*rentals
+	instances []*instance
+}
+
+// in returns the desk for a subtest.
+func (r desk) in(t *testing.T) desk {
+	s := *r.stack
+	s.T = t
+	own := *r.rentals
+	own.stack = &s
+	in := desk{rentals: &own}
+	for _, i := range r.instances {
+		i := *i
+		i.stack = &s
+		in.instances = append(in.instances, &i)
+	}
+	return in
+}
+
+func TestPayments(t *testing.T) {
 	t.Parallel()
-	r := embeddedStack(t, 1).rent()
-	instances := []*instance{r.open(), r.serve(r.paid)}
+	r := embeddedStack(t, 9).rent()
+	all := desk{r, []*instance{r.open(), r.serve(r.paid)}}
+	t.Run("concurrently", func(t *testing.T) {
+		for name, test := range map[string]func(desk){
+			"a declined card is retried later, and another immediately": desk.retriesDeclinedCards,
+			"a payment is paid once the owner of the card confirms":     desk.isPaidOnceTheOwnerConfirms,
+			"a deposit is held, captured in part, and released":         desk.holdsDeposits,
+			"a fee is charged once, and refunded once":                  desk.chargesFeesOnce,
+		} {
+			t.Run(name, func(t *testing.T) { t.Parallel(); test(all.in(t)) })
+		}
+	})
+}
+
+func (r desk) retriesDeclinedCards() {
+	instances := r.instances
 	i := instances[0]
 	c := r.newCustomer()
 	// The first card becomes the default in any case.
@@ -51,8 +87,8 @@ func TestPayment_DeclinedCardIsRetriedLaterAndAnotherImmediately(t *testing.T) {
 	r.eventually(10*time.Second, "the deposit is held", func() bool { return i.charge(booking, "deposit")["state"] == "authorized" })
 	start, deposit := r.movements(booking)["start 1"], r.movements(booking)["deposit 1"]
 	if start.Captured != 13200 || start.Attempts != 2 || start.Approved != 1 || deposit.Held != 20000 || deposit.Captured != 0 ||
-		len(r.processor.Ledger()) != 2 {
-		r.Errorf("the processor's ledger is %+v", r.processor.Ledger())
+		len(r.movements(booking)) != 2 {
+		r.Errorf("the processor's ledger is %+v", r.movements(booking))
 	}
 	c.get(i, "/payment-methods").has("data.0.id", fmt.Sprint(good), "data.0.is_default", "true", "data.1.is_default", "false")
 	c.remove(i, fmt.Sprintf("/payment-methods/%d", bad)).wants(200, "")
@@ -89,13 +125,11 @@ func (r *rentals) confirm(secret string) {
 	}
 }
 
-func TestPayment_IsPaidAfterTheOwnerConfirms(t *testing.T) {
-	t.Parallel()
-	r := embeddedStack(t, 1).rent()
-	i := r.open()
+func (r desk) isPaidOnceTheOwnerConfirms() {
+	i := r.instances[0]
 	c, other := r.newCustomer(), r.newCustomer()
 	c.add(i, "pm_card_authenticationRequired", true)
-	booking := c.book(i, 1, fromNow(time.Minute), "")
+	booking := c.book(i, 3, fromNow(time.Minute), "")
 	i.start(booking)
 	c.awaitPayment(i, booking, "requires_action").has("data.payment.method", `"Visa •••• 3184"`, "data.payment.paid_at", "null")
 	other.get(i, ownOf(booking)+"/payment-action").wants(404, "booking_not_found")
@@ -125,13 +159,11 @@ func TestPayment_IsPaidAfterTheOwnerConfirms(t *testing.T) {
 	}
 }
 
-func TestDeposit_IsHeldCapturedInPartAndReleased(t *testing.T) {
-	t.Parallel()
-	r := embeddedStack(t, 3).rent()
-	i := r.open()
+func (r desk) holdsDeposits() {
+	i := r.instances[0]
 	c := r.newCustomer()
 	c.add(i, "pm_card_visa", true)
-	damaged, clean := c.book(i, 1, fromNow(time.Minute), ""), c.book(i, 3, fromNow(time.Minute), "")
+	damaged, clean := c.book(i, 5, fromNow(time.Minute), ""), c.book(i, 7, fromNow(time.Minute), "")
 	for _, booking := range []int64{damaged, clean} {
 		i.start(booking)
 		c.awaitPayment(i, booking, "paid")
@@ -170,40 +202,12 @@ func TestDeposit_IsHeldCapturedInPartAndReleased(t *testing.T) {
 	c.awaitPayment(i, clean, "paid")
 }
 
-// The card that was good for the hold pays no extension: its client drives, and ends the rental.
-func TestDeposit_PaysAnExtensionThatTheCardDoesNot(t *testing.T) {
-	t.Parallel()
-	r := embeddedStack(t, 1).rent()
-	// Else the extension is taken back.
-	_, err := r.db.ExecContext(t.Context(), `update agencies set payment_wait = '10 minutes'`)
-	r.must(err)
-	i := r.open()
-	c := r.newCustomer()
-	c.add(i, "pm_card_visa", true)
-	when := fromNow(time.Minute)
-	booking := c.book(i, 1, when, "")
-	i.start(booking)
-	c.awaitPayment(i, booking, "paid")
-	c.add(i, "pm_card_chargeCustomerFail", true)
-	c.post(i, ownOf(booking)+"/extend", fmt.Sprintf(`{"end_date":%q}`, when.to.Add(2*time.Hour).Format(time.RFC3339Nano))).wants(200, "")
-	c.awaitPayment(i, booking, "failed")
-	i.asAdmin(http.MethodPost, adminOf(booking)+"/end", "").wants(200, "")
-	r.eventually(20*time.Second, "the deposit pays", func() bool { return i.charge(booking, "deposit")["state"] == "captured" })
-	c.awaitPayment(i, booking, "paid").has("data.payment.charged", "165.00", "data.payment.held", "0.00", "data.payment.final", "true")
-	m := r.movements(booking)
-	if d, e := m["deposit 1"], m["extension 1"]; d.Captured != 3300 || d.Held != 0 || e.Captured != 0 || e.Status != "canceled" {
-		r.Errorf("the deposit %+v, the extension %+v; want 33.00 of the deposit", d, e)
-	}
-}
-
-func TestFee_IsChargedOnceAndRefundedOnce(t *testing.T) {
-	t.Parallel()
-	r := embeddedStack(t, 1).rent()
-	instances := []*instance{r.open(), r.serve(r.paid)}
+func (r desk) chargesFeesOnce() {
+	instances := r.instances
 	i := instances[0]
 	c := r.newCustomer()
 	c.add(i, "pm_card_visa", true)
-	booking := c.book(i, 1, fromNow(time.Minute), "")
+	booking := c.book(i, 9, fromNow(time.Minute), "")
 	i.start(booking)
 	c.awaitPayment(i, booking, "paid")
 

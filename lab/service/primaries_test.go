@@ -9,7 +9,6 @@ import (
 
 	"motorpool/internal/app"
 	"motorpool/simulator/devstack"
-	"motorpool/store/redis"
 	"motorpool/telematics"
 )
 
@@ -39,36 +38,4 @@ func TestTwoPrimaries_TheFormerOneIsNotWrittenTo(t *testing.T) {
 	})
 	former.control(1, telematics.Unlock).wants(http.StatusServiceUnavailable)
 	both.control(1, telematics.Lock).wants(http.StatusOK)
-}
-
-// Who has the password of Redis cannot declare the primary a former one.
-func TestTwoPrimaries_RedisAloneCannotClaimANewerOne(t *testing.T) {
-	t.Parallel()
-	s := realStack(t, 1)
-	first := s.serve()
-	s.drive(nil, healthy)
-	s.eventually(30*time.Second, "locked", func() bool { return first.control(1, telematics.Lock).status == http.StatusOK })
-	var system string
-	s.must(s.owner.Pool.Get(&system, `select system_identifier::text from pg_control_system()`))
-	shared, err := redis.New(redis.Config{URL: s.redisURL})
-	s.must(err)
-	t.Cleanup(func() { _ = shared.Close() })
-	signed := func() string {
-		return shared.Client.HGet(t.Context(), "motorpool:postgres", "signed").Val()
-	}
-	var mine string
-	s.eventually(10*time.Second, "the line is shared", func() bool { mine = signed(); return mine != "" })
-
-	_, mac, _ := strings.Cut(strings.TrimPrefix(mine, system+" "), " ")
-	s.must(shared.Client.HSet(t.Context(), "motorpool:postgres", "system", system, "timeline", 999, "signed", system+" 999 "+mac).Err())
-	s.eventually(10*time.Second, "the instance has seen it", func() bool { return signed() == mine })
-	for _, i := range []*instance{first, s.serve()} {
-		i.says(http.StatusOK, "ready")
-		s.eventually(10*time.Second, "a command", func() bool { return i.control(1, telematics.Unlock).status == http.StatusOK })
-	}
-	var marks int
-	s.must(s.owner.Pool.Get(&marks, `select count(*) from settings where name like 'postgres_timeline %'`))
-	if marks != 0 {
-		t.Errorf("the primary has %d marks, want none", marks)
-	}
 }

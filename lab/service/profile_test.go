@@ -17,25 +17,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-func TestProfiles_OnlyOnTheInternalListener(t *testing.T) {
-	t.Parallel()
-	i := embeddedStack(t, 1).serve(func(c *app.Config) { c.Profiles = true })
-	for path, inside := range map[string]int{
-		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/profile?seconds=1": 200,
-		"/debug/pprof/trace?seconds=1": 200,
-		"/debug/pprof/cmdline":         404, // the command line may have secrets
-	} {
-		if status, _ := i.fetch(i.internal + path); status != inside {
-			t.Errorf("%s on the internal listener: %d, want %d", path, status, inside)
-		}
-		if status, _ := i.fetch(i.base + path); status != http.StatusNotFound {
-			t.Errorf("%s on the public listener: %d, want 404", path, status)
-		}
-	}
-}
-
 // A process can run one trace at a time: this test runs before those that are parallel.
-func TestProfiles_TraceHasAllStepsOfACommand(t *testing.T) {
+func TestProfiles_AreInternalAndATraceHasAllStepsOfACommand(t *testing.T) {
 	s := startStack(t, 1)
 	i := s.serve(func(c *app.Config) { c.VehicleRate, c.AdminRate, c.Profiles = 0, 0, true })
 	s.drive(nil, healthy)
@@ -66,6 +49,19 @@ func TestProfiles_TraceHasAllStepsOfACommand(t *testing.T) {
 	calls.Wait()
 	if len(missing) > 0 {
 		s.Errorf("the trace has no regions %q, only %v", missing, seen)
+	}
+
+	for path, inside := range map[string]int{
+		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine": 200, "/debug/pprof/profile?seconds=1": 200,
+		"/debug/pprof/trace?seconds=1": 200,
+		"/debug/pprof/cmdline":         404, // the command line may have secrets
+	} {
+		if status, _ := i.fetch(i.internal + path); status != inside {
+			t.Errorf("%s on the internal listener: %d, want %d", path, status, inside)
+		}
+		if status, _ := i.fetch(i.base + path); status != http.StatusNotFound {
+			t.Errorf("%s on the public listener: %d, want 404", path, status)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ type rentals struct {
 	keys      *agencykeys.Keys
 	apps      map[telematics.AgencyID]rental.AgencyKey
 	db        *sqlx.DB
-	names     atomic.Int64 // numbers the names of clients
+	names     *atomic.Int64 // numbers the names of clients
 }
 
 // rent starts the commercial side.
@@ -42,7 +42,10 @@ func (s *stack) rent() *rentals {
 	s.must(err)
 	s.Cleanup(func() { _ = processor.Close() })
 	secret := sha256.Sum256([]byte(s.dir))
-	r := &rentals{stack: s, processor: processor, sealing: hex.EncodeToString(secret[:]), apps: map[telematics.AgencyID]rental.AgencyKey{}}
+	r := &rentals{
+		stack: s, processor: processor, sealing: hex.EncodeToString(secret[:]), apps: map[telematics.AgencyID]rental.AgencyKey{},
+		names: new(atomic.Int64),
+	}
 	s.priceFleet()
 	s.record()
 	sealer, err := agencykeys.NewSealer(r.sealing)
@@ -142,12 +145,11 @@ func (r *rentals) newCustomerOf(agency telematics.AgencyID) customer {
 
 // signedRequest is a request of an app, with what it signs; a test may change it before it is sent.
 type signedRequest struct {
-	key     rental.AgencyKey
-	at      time.Time
-	nonce   string
-	signed  rental.SignedRequest
-	headers http.Header // headers of the request
-	as      string      // replaces the signature header; empty: the correct one
+	key    rental.AgencyKey
+	at     time.Time
+	nonce  string
+	signed rental.SignedRequest
+	as     string // replaces the signature header; empty: the correct one
 }
 
 func newNonce() string {
@@ -163,7 +165,7 @@ func (c customer) at(i *instance, method, target, body string, change ...func(*s
 	i.must(err)
 	path, query := rental.SplitTarget(target)
 	s := signedRequest{
-		key: c.apps[c.actor.Agency], at: time.Now(), nonce: newNonce(), headers: request.Header,
+		key: c.apps[c.actor.Agency], at: time.Now(), nonce: newNonce(),
 		signed: rental.SignedRequest{Method: method, Path: path, Query: query, Body: []byte(body), Token: c.token},
 	}
 	request.Header.Set("Authorization", "Bearer "+c.token)
@@ -177,11 +179,6 @@ func (c customer) at(i *instance, method, target, body string, change ...func(*s
 	header := cmp.Or(s.as, s.signed.Sign(s.key.ID, s.key.Secret, s.at, s.nonce).String())
 	request.Header.Set(rental.SignatureHeader, header)
 	return ask(i.T, request)
-}
-
-// withHeader adds a header, which is not part of the signature.
-func withHeader(name, value string) func(*signedRequest) {
-	return func(s *signedRequest) { s.headers.Set(name, value) }
 }
 
 // get sends a GET request as the client.

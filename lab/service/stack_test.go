@@ -349,6 +349,15 @@ func healthy(telematics.VehicleID) simulator.Profile {
 	return simulator.Profile{Actions: simulator.AllActions}
 }
 
+// slow is the profile of cars that execute every command after a time.
+func slow(latency time.Duration) func(telematics.VehicleID) simulator.Profile {
+	return func(id telematics.VehicleID) simulator.Profile {
+		p := healthy(id)
+		p.Latency = simulator.Between(latency, latency+time.Millisecond)
+		return p
+	}
+}
+
 // slower is how many times longer a busy machine may take than an idle one, for which the limits
 // are set.
 const slower = 6

@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -128,6 +129,7 @@ func (s *securedStack) copyPair(from, to devstack.KeyPair) {
 func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newSecuredStack(t, 1)
+	s.namesProblems()
 	transport := &http.Transport{TLSClientConfig: s.authority.Trusted()}
 	t.Cleanup(transport.CloseIdleConnections)
 	s.http = &http.Client{Transport: transport}
@@ -189,39 +191,47 @@ func TestTLS_EveryConnectionIsSecuredAndCertificatesAreReadAgain(t *testing.T) {
 	)
 }
 
-func TestTLS_ReadinessNamesAServerWithACertificateProblem(t *testing.T) {
-	t.Parallel()
-	s := newSecuredStack(t, 1)
+// namesProblems checks that /readyz of instances with wrong certificates names the problem of each
+// server, and the setting.
+func (s *securedStack) namesProblems() {
+	s.Helper()
 	wrong := s.newAuthority("wrong").CAFile
 	const unknownAuthority, noCertificate = "certificate signed by unknown authority", "certificate required"
-	type config = app.Config
-	for name, c := range map[string]struct {
-		change func(*config)
-		check  string
-		want   []string
+	for _, c := range []struct {
+		change func(*app.Config)
+		want   map[string][]string // by check; without Postgres the others are not tried
 	}{
-		"redis, wrong authority": {func(c *config) { c.RedisCA = wrong }, "redis", []string{unknownAuthority, "--redis-ca"}},
-		"redis, no certificate":  {func(c *config) { c.RedisCert, c.RedisKey = "", "" }, "redis", []string{noCertificate, "--redis-cert"}},
-		"mqtt, wrong authority":  {func(c *config) { c.MQTTCA = wrong }, "mqtt", []string{unknownAuthority, "--mqtt-ca"}},
-		"mqtt, no certificate":   {func(c *config) { c.MQTTCert, c.MQTTKey = "", "" }, "mqtt", []string{noCertificate, "--mqtt-cert"}},
-		"postgres, wrong authority": {func(c *config) { c.DatabaseURL = s.databaseURL(wrong, s.client) },
-			"postgres", []string{unknownAuthority, "sslrootcert"}},
-		"postgres, no certificate": {func(c *config) { c.DatabaseURL = s.databaseURL(s.authority.CAFile, devstack.KeyPair{}) },
-			"postgres", []string{"requires a valid client certificate", "sslcert"}},
+		{
+			func(c *app.Config) { c.RedisCA, c.MQTTCA = wrong, wrong },
+			map[string][]string{"redis": {unknownAuthority, "--redis-ca"}, "mqtt": {unknownAuthority, "--mqtt-ca"}},
+		},
+		{
+			func(c *app.Config) { c.RedisCert, c.RedisKey, c.MQTTCert, c.MQTTKey = "", "", "", "" },
+			map[string][]string{"redis": {noCertificate, "--redis-cert"}, "mqtt": {noCertificate, "--mqtt-cert"}},
+		},
+		{
+			func(c *app.Config) { c.DatabaseURL = s.databaseURL(wrong, s.client) },
+			map[string][]string{"postgres": {unknownAuthority, "sslrootcert"}},
+		},
+		{
+			func(c *app.Config) { c.DatabaseURL = s.databaseURL(s.authority.CAFile, devstack.KeyPair{}) },
+			map[string][]string{"postgres": {"requires a valid client certificate", "sslcert"}},
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			of := *s.stack
-			of.T = t
-			i := of.serveUnready(s.settings, c.change)
-			defer i.stop()
-			var said string
-			defer func() { t.Log(said) }()
-			of.eventually(20*time.Second, name, func() bool {
-				var status int
-				status, said = i.readiness()
-				return status == http.StatusServiceUnavailable &&
-					!slices.ContainsFunc(c.want, func(want string) bool { return !strings.Contains(said, want) })
+		i := s.serveUnready(s.settings, c.change)
+		for check, words := range c.want {
+			var said struct{ Checks map[string]string }
+			defer func() {
+				if s.Failed() {
+					s.Logf("the checks say %v", said.Checks)
+				}
+			}()
+			s.eventually(20*time.Second, fmt.Sprintf("the check of %s says %q", check, words), func() bool {
+				_, text := i.readiness()
+				s.must(json.Unmarshal([]byte(text), &said))
+				return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(said.Checks[check], word) })
 			})
-		})
+		}
+		i.stop()
 	}
 }

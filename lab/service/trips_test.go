@@ -236,7 +236,7 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 		"refreshed status": func(int) int { return i.get("/api/v1/admin/vehicles/1/status?refresh=true", nil).status },
 		"client's order":   func(int) int { return c.post(i, ownOf(booking)+"/control/lock", "").status },
 	}
-	const repetitions = 20
+	const repetitions = 9
 	sent := 0
 	send := func(name string) {
 		sent++

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +30,22 @@ func TestPendingKey_KeysOfOneUnitShareASlot(t *testing.T) {
 	p := pendingIn("352099004170375", time.Second)
 	want := "motorpool:{352099004170375}:pending:" + p.Command.String()
 	assert.Equal(t, pendingKey(p.Unit, p.Command), want, "key")
+}
+
+func TestReady_SaysWhyRedisTakesNoWrites(t *testing.T) {
+	t.Parallel()
+	db := openTable(t, storetest.StartRedis(t).URL()).db
+	for says, change := range map[string][2][]any{
+		"it is full: maxmemory is reached": {{"config", "set", "maxmemory", "100000"}, {"config", "set", "maxmemory", "0"}},
+		"it is read-only: a replica":       {{"replicaof", "127.0.0.1", "1"}, {"replicaof", "no", "one"}},
+	} {
+		require.NoError(t, db.Client.Do(t.Context(), change[0]...).Err())
+		if err := db.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("after %v: %v, want %q", change[0], err, says)
+		}
+		require.NoError(t, db.Client.Do(t.Context(), change[1]...).Err())
+		assert.NoError(t, db.Ready(t.Context()), "after %v", change[1])
+	}
 }
 
 func TestDB_KilledOrFrozenRedisIsNoticedAndRecovers(t *testing.T) {
