@@ -34,7 +34,7 @@ func mustStart(t *testing.T, server string) (childServer, string) {
 	return s, url
 }
 
-func TestPause_ServerIsSilentUntilResume(t *testing.T) {
+func TestServer_IsPausedKilledRestartedAndClosed(t *testing.T) {
 	t.Parallel()
 	eachServer(t, func(t *testing.T, server string) {
 		s, url := mustStart(t, server)
@@ -47,13 +47,7 @@ func TestPause_ServerIsSilentUntilResume(t *testing.T) {
 		}
 		require.NoError(t, s.Resume())
 		assert.NoError(t, ask(url, patience), "after Resume")
-	})
-}
 
-func TestRestart_KilledServerUsesTheSamePort(t *testing.T) {
-	t.Parallel()
-	eachServer(t, func(t *testing.T, server string) {
-		s, url := mustStart(t, server)
 		require.NoError(t, s.Kill())
 		if listens(t, url) {
 			t.Error("the port is still open after Kill returned")
@@ -62,21 +56,15 @@ func TestRestart_KilledServerUsesTheSamePort(t *testing.T) {
 			t.Error("a second Kill returned no error")
 		}
 		require.NoError(t, s.Restart())
-		assert.NoError(t, ask(url, patience), "after Restart")
+		assert.NoError(t, ask(url, patience), "after Restart, at the same port")
 		require.NoError(t, s.Restart(), "restart of a running server")
 		assert.NoError(t, ask(url, patience), "after the second Restart")
-	})
-}
 
-func TestClose_EndsAPausedServerAndMayBeRepeated(t *testing.T) {
-	t.Parallel()
-	eachServer(t, func(t *testing.T, server string) {
-		s, url := mustStart(t, server)
 		require.NoError(t, s.Pause())
 		for range 2 {
 			require.NoError(t, s.Close())
 			if listens(t, url) {
-				t.Error("the port is still open after Close returned")
+				t.Error("the port is still open after Close of a paused server returned")
 			}
 		}
 		if err := s.Restart(); err == nil {

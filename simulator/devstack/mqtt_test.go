@@ -78,7 +78,7 @@ func TestMQTT_ReconnectedUnitReceivesItsCommands(t *testing.T) {
 	m := startMQTT(t)
 	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", ignore)
 	var previous *mqttClient
-	for i := range 100 {
+	for i := range 20 {
 		heard := make(chan string, 10)
 		unit := dialMQTT(t, m.UnitsURL(), fmt.Sprintf("id-%d", i), "car", "car", func(p paho.Message) { heard <- string(p.Payload()) })
 		unit.mustSubscribe(t, "motorpool/v1/car/command")

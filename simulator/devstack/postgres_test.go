@@ -66,7 +66,7 @@ func folderInVar(t *testing.T) string {
 	return dir
 }
 
-func TestPostgres_UnderAPrivateFolderKeepsItsData(t *testing.T) {
+func TestPostgres_UnderAPrivateFolderKeepsItsDataUntilThatIsRemoved(t *testing.T) {
 	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := filepath.Join(folderInVar(t), "private", "postgres")
@@ -97,6 +97,17 @@ func TestPostgres_UnderAPrivateFolderKeepsItsData(t *testing.T) {
 	if owner := info.Sys().(*syscall.Stat_t).Uid; owner == 0 {
 		t.Error("the owner of the data is root")
 	}
+
+	closeNow(t, second)
+	require.NoError(t, os.RemoveAll(dir))
+	if _, err := os.Stat(devstack.OutsideOf(dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the data of the removed folder are still at %s (%v)", devstack.OutsideOf(dir), err)
+	}
+	third := startPostgres(t, dir)
+	if err := execute(t, third.URL(), `select * from cars`); err == nil {
+		t.Error("the table of the removed folder still exists")
+	}
+	mustExecute(t, third.URL(), `create table cars (id int)`)
 }
 
 func TestPostgres_KeepsItsDataInAnAccessibleFolder(t *testing.T) {
@@ -118,26 +129,6 @@ func TestPostgres_KeepsItsDataInAnAccessibleFolder(t *testing.T) {
 	}
 }
 
-func TestPostgres_RemovedFolderLosesItsData(t *testing.T) {
-	t.Parallel()
-	devstack.NeedServer(t, devstack.PostgresServer)
-	dir := filepath.Join(folderInVar(t), "private", "postgres")
-	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o700))
-	cleanPostgres(t, dir)
-	first := startPostgres(t, dir)
-	mustExecute(t, first.URL(), `create table cars (id int)`)
-	closeNow(t, first)
-	require.NoError(t, os.RemoveAll(dir))
-	if _, err := os.Stat(devstack.OutsideOf(dir)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the data of the removed folder are still at %s (%v)", devstack.OutsideOf(dir), err)
-	}
-	second := startPostgres(t, dir)
-	if err := execute(t, second.URL(), `select * from cars`); err == nil {
-		t.Error("the table of the removed folder still exists")
-	}
-	mustExecute(t, second.URL(), `create table cars (id int)`)
-}
-
 func TestPostgres_DiscardRemovesEverything(t *testing.T) {
 	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
@@ -157,7 +148,8 @@ func TestPostgres_DiscardRemovesEverything(t *testing.T) {
 	mustExecute(t, startPostgres(t, dir).URL(), `create table cars (id int)`)
 }
 
-func TestPostgres_RefusesAWrongPasswordAndListensOnLoopbackOnly(t *testing.T) {
+// One server after the other, of the same data.
+func TestPostgres_OneServerOfAFolder(t *testing.T) {
 	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
 	dir := t.TempDir()
@@ -180,38 +172,62 @@ func TestPostgres_RefusesAWrongPasswordAndListensOnLoopbackOnly(t *testing.T) {
 			t.Errorf("Postgres listens on %s, want only loopback", ip)
 		}
 	}
-}
+	if _, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir}); err == nil ||
+		!strings.Contains(err.Error(), "in use") {
+		t.Errorf("a second server: %v, want an error that the folder is in use", err)
+	}
 
-func TestPostgres_CommittedRowsSurviveAKill(t *testing.T) {
-	t.Parallel()
-	devstack.NeedServer(t, devstack.PostgresServer)
-	dir := t.TempDir()
-	cleanPostgres(t, dir)
-	p := startPostgres(t, dir)
 	mustExecute(t, p.URL(), `create table cars (id int)`)
 	mustExecute(t, p.URL(), `insert into cars values (1)`)
 	require.NoError(t, p.Kill())
 	require.NoError(t, p.Restart())
+	// The committed row is there.
 	mustExecute(t, p.URL(), `insert into cars select 1 / count(*) from cars`)
+	closeNow(t, p)
+
+	bystander := takesThePIDOf(t, p)
+	closeNow(t, startPostgres(t, dir))
+	assert.NoError(t, bystander.Signal(syscall.Signal(0)), "the process with the PID of the lock file does not run any more")
+
+	require.NoError(t, os.WriteFile(filepath.Join(p.DataDir(), "postgresql.auto.conf"), []byte("no_such_setting = 1\n"), 0o644))
+	_, err = devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
+		t.Errorf("the error is %v, want the log with no_such_setting", err)
+	}
 }
 
+// takesThePIDOf starts another process, whose PID is in the lock file of a server that was closed.
+func takesThePIDOf(t *testing.T, p *devstack.Postgres) *os.Process {
+	t.Helper()
+	owner, err := os.Stat(p.DataDir())
+	require.NoError(t, err)
+	stat := owner.Sys().(*syscall.Stat_t)
+	bystander := exec.Command("sleep", "600")
+	if os.Geteuid() == 0 {
+		bystander.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stat.Uid, Gid: stat.Gid}}
+	}
+	require.NoError(t, bystander.Start())
+	t.Cleanup(func() {
+		_ = bystander.Process.Kill()
+		_ = bystander.Wait()
+	})
+	lock := strconv.Itoa(bystander.Process.Pid) + "\n" + p.DataDir() + "\n1\n5432\n\n127.0.0.1\n  1 1\nready   \n"
+	require.NoError(t, os.WriteFile(filepath.Join(p.DataDir(), "postmaster.pid"), []byte(lock), 0o600))
+	return bystander.Process
+}
+
+// The server of a killed parent may be frozen, and so may not end by itself.
 func TestPostgres_StartsAfterItsParentWasKilled(t *testing.T) {
 	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
-	for name, frozen := range map[string]bool{"running": false, "frozen": true} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			cleanPostgres(t, dir)
-			parent, url := startInAnotherProcess(t, devstack.PostgresServer, dir)
-			mustExecute(t, url, `create table cars (id int)`)
-			if frozen {
-				freezePostmaster(t, dir)
-			}
-			require.NoError(t, parent.Process.Kill())
-			_ = parent.Wait()
-			mustExecute(t, startPostgres(t, dir).URL(), `insert into cars values (1)`)
-		})
-	}
+	dir := t.TempDir()
+	cleanPostgres(t, dir)
+	parent, url := startInAnotherProcess(t, devstack.PostgresServer, dir)
+	mustExecute(t, url, `create table cars (id int)`)
+	freezePostmaster(t, dir)
+	require.NoError(t, parent.Process.Kill())
+	_ = parent.Wait()
+	mustExecute(t, startPostgres(t, dir).URL(), `insert into cars values (1)`)
 }
 
 func freezePostmaster(t *testing.T, dir string) {
@@ -243,60 +259,6 @@ func dataOf(t *testing.T, dir string) string {
 	return ""
 }
 
-func TestPostgres_StartsAlthoughAnotherProcessHasThePIDOfItsLockFile(t *testing.T) {
-	t.Parallel()
-	devstack.NeedServer(t, devstack.PostgresServer)
-	dir := t.TempDir()
-	cleanPostgres(t, dir)
-	first := startPostgres(t, dir)
-	closeNow(t, first)
-
-	owner, err := os.Stat(first.DataDir())
-	require.NoError(t, err)
-	stat := owner.Sys().(*syscall.Stat_t)
-	bystander := exec.Command("sleep", "600")
-	if os.Geteuid() == 0 {
-		bystander.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stat.Uid, Gid: stat.Gid}}
-	}
-	require.NoError(t, bystander.Start())
-	t.Cleanup(func() {
-		_ = bystander.Process.Kill()
-		_ = bystander.Wait()
-	})
-	lock := strconv.Itoa(bystander.Process.Pid) + "\n" + first.DataDir() + "\n1\n5432\n\n127.0.0.1\n  1 1\nready   \n"
-	require.NoError(t, os.WriteFile(filepath.Join(first.DataDir(), "postmaster.pid"), []byte(lock), 0o600))
-
-	startPostgres(t, dir)
-	assert.NoError(t, bystander.Process.Signal(syscall.Signal(0)), "the other process does not run any more")
-}
-
-func TestPostgres_SecondServerOfAFolderIsRefused(t *testing.T) {
-	t.Parallel()
-	devstack.NeedServer(t, devstack.PostgresServer)
-	dir := t.TempDir()
-	cleanPostgres(t, dir)
-	first := startPostgres(t, dir)
-	if _, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir}); err == nil ||
-		!strings.Contains(err.Error(), "in use") {
-		t.Errorf("a second server: %v, want an error that the folder is in use", err)
-	}
-	assert.NoError(t, ask(first.URL(), patience), "the first server does not respond")
-}
-
-func TestPostgres_FailedStartQuotesTheLog(t *testing.T) {
-	t.Parallel()
-	devstack.NeedServer(t, devstack.PostgresServer)
-	dir := t.TempDir()
-	cleanPostgres(t, dir)
-	first := startPostgres(t, dir)
-	closeNow(t, first)
-	require.NoError(t, os.WriteFile(filepath.Join(first.DataDir(), "postgresql.auto.conf"), []byte("no_such_setting = 1\n"), 0o644))
-	_, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir})
-	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
-		t.Errorf("the error is %v, want the log with no_such_setting", err)
-	}
-}
-
 func TestPostgres_PortInUseIsEADDRINUSE(t *testing.T) {
 	t.Parallel()
 	devstack.NeedServer(t, devstack.PostgresServer)
@@ -322,7 +284,7 @@ func TestLockFolder_IsFreeOnceUnlocked(t *testing.T) {
 	children := make(chan error)
 	go func() {
 		defer close(children)
-		for range 300 { // each child shares the open files until it executes its program
+		for range 60 { // each child shares the open files until it executes its program
 			if err := exec.Command("true").Run(); err != nil {
 				children <- err
 				return
