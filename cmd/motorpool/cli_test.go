@@ -272,21 +272,14 @@ func TestFlags_DangerousOnesAreNotReadFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// program builds the program and returns its path.
-func program(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "motorpool")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return binary
-}
-
 func TestProgram_VersionHelpCompletionAndExitCode(t *testing.T) {
-	binary := program(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
 	run := func(args ...string) (string, int) {
 		t.Helper()
-		out, err := exec.Command(binary, args...).CombinedOutput()
+		program := exec.Command(self)
+		program.Args = append([]string{"motorpool"}, args...)
+		out, err := program.CombinedOutput()
 		var ended *exec.ExitError
 		if err != nil && !errors.As(err, &ended) {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 // TestMain makes the test binary act as the program for tests that need it as a process: the killed
 // process is the code under test, with the race detector if the tests use it.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
+	if os.Args[0] == "motorpool" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		main()
 		return
 	}
