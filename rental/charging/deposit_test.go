@@ -2,7 +2,6 @@ package charging_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,10 +11,10 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-func TestDeposit_IsHeldThenReleased(t *testing.T) {
+func TestDeposit_IsHeldThenReleasedOrCapturedInPart(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)
-		deposit := w.add(client, rental.DepositCharge)
+		deposit, captured := w.add(client, rental.DepositCharge), w.add(client, rental.DepositCharge)
 		w.collect(nil)
 		w.after(time.Minute)
 		w.wantState(deposit, rental.Authorized)
@@ -26,8 +25,15 @@ func TestDeposit_IsHeldThenReleased(t *testing.T) {
 		w.after(time.Minute)
 		w.wantState(deposit, rental.Released)
 		w.wantNothingHeld(deposit)
-		if got := w.lines(rental.DepositCharge); !slices.Equal(got, []string{"authorized", "released"}) {
-			t.Errorf("audit entries %v, want authorized and released", got)
+		w.ledger.Amend(captured.ID, rental.Capture, 5_000)
+		w.after(time.Minute)
+		w.wantState(captured, rental.Captured)
+		if is, e := w.is(captured), w.bank.Of(captured.ID); e.Taken != 5_000 || e.Held != 0 || is.Settled != 5_000 || is.PaidAt.IsZero() {
+			t.Errorf("the bank has %+v, our record %+v; want 5000 captured", e, is)
+		}
+		assert.EqualSlices(t, w.lines(rental.DepositCharge), []string{"authorized", "authorized", "released", "captured"}, "audit entries")
+		if l := w.ledger.Entries(); l[len(l)-1].Details["amount"] != "50.00" {
+			t.Errorf("audit entry %+v, want the amount 50.00", l[len(l)-1])
 		}
 	})
 }
@@ -37,24 +43,6 @@ func (w *world) wantNothingHeld(deposit rental.Charge) {
 	if e := w.bank.Of(deposit.ID); e.Held != 0 || e.Taken != 0 || w.is(deposit).Settled != 0 {
 		w.t.Errorf("the bank has %+v, our record %+v; want nothing held or captured", e, w.is(deposit))
 	}
-}
-
-func TestDeposit_APartIsCaptured(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		client, _ := w.client(pays)
-		deposit := w.add(client, rental.DepositCharge)
-		w.collect(nil)
-		w.after(time.Minute)
-		w.ledger.Amend(deposit.ID, rental.Capture, 5_000)
-		w.after(time.Minute)
-		w.wantState(deposit, rental.Captured)
-		if e := w.bank.Of(deposit.ID); e.Taken != 5_000 || e.Held != 0 || w.is(deposit).Settled != 5_000 || w.is(deposit).PaidAt.IsZero() {
-			t.Errorf("the bank has %+v, our record %+v; want 5000 captured", e, w.is(deposit))
-		}
-		if l := w.ledger.Entries(); l[len(l)-1].Details["amount"] != "50.00" {
-			t.Errorf("audit entry %+v, want the amount 50.00", l[len(l)-1])
-		}
-	})
 }
 
 func TestDeposit_LapsedHoldIsReleasedWithoutANotice(t *testing.T) {

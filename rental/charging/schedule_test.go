@@ -15,16 +15,3 @@ func TestBackoff_GrowsWhileAttemptsChangeNothing(t *testing.T) {
 		assert.Equal(t, backoffAfter(tries), want, "after %d tries the backoff", tries)
 	}
 }
-
-func TestRetryAfter_FiveAttemptsInAll(t *testing.T) {
-	for declines, want := range map[int]time.Duration{1: time.Hour, 2: 24 * time.Hour, 3: 72 * time.Hour, 4: 168 * time.Hour} {
-		if got, ok := retryAfter(declines); !ok || got != want {
-			t.Errorf("after %d declines the retry is in %v (%v), want %v", declines, got, ok, want)
-		}
-	}
-	for _, declines := range []int{5, 6, 100} {
-		if got, ok := retryAfter(declines); ok {
-			t.Errorf("after %d declines the retry is in %v, want none", declines, got)
-		}
-	}
-}
