@@ -53,33 +53,6 @@ func TestFailure_LostResponseMayHaveHappened(t *testing.T) {
 	}
 }
 
-func TestFailure_ServerErrorIsThePermanentResponseOfTheKey(t *testing.T) {
-	for kind, happened := range map[sandbox.FaultKind]bool{sandbox.FailAfter: true, sandbox.FailBefore: false} {
-		t.Run(string(kind), func(t *testing.T) {
-			w := newWorld(t)
-			card, prepared := w.card("pm_card_visa"), w.prepare(w.request(1_000, "EUR"))
-			w.breaks(sandbox.Fault{Kind: kind, Path: confirms})
-			for range 3 {
-				_, err := w.Confirm(t.Context(), "attempt-1", prepared.ID, card.Token)
-				w.wants(err, rental.BrokenThere)
-			}
-			looked, err := w.Intent(t.Context(), prepared.ID)
-			if err != nil || (looked.Status == rental.IntentSucceeded) != happened {
-				t.Errorf("queried as %v, %v", looked, err)
-			}
-			_, err = w.Confirm(t.Context(), "attempt-2", prepared.ID, card.Token)
-			if happened {
-				w.wants(err, rental.WrongState)
-			} else if err != nil {
-				t.Error(err)
-			}
-			if m := w.only(); m.Attempts != 1 || m.Captured != 1_000 {
-				t.Errorf("payment %+v, want 1000 in one attempt", m)
-			}
-		})
-	}
-}
-
 func TestFailure_BusyProcessorHasDoneNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -125,14 +98,6 @@ func TestProcessor_UnavailableHasDoneNothing(t *testing.T) {
 	_, err = w.Cancel(ended, "cancel", prepared.ID)
 	if f := w.failure(err, rental.NotDone); !errors.Is(f, context.Canceled) {
 		t.Error(err)
-	}
-}
-
-func TestFailure_RefusedKeyIsOurError(t *testing.T) {
-	for _, key := range []string{"sk_test_other", "pk_test_app", ""} {
-		w := newWorld(t, func(c *stripe.Config) { c.Key = key })
-		_, err := w.CreateCustomer(t.Context(), "customer", rental.Client{ID: 1})
-		w.wants(err, rental.NotOurs)
 	}
 }
 

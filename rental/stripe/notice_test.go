@@ -2,17 +2,11 @@ package stripe_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
-	"motorpool/internal/assert"
-	"motorpool/internal/require"
 	"motorpool/rental"
 	"motorpool/rental/stripe"
 	"motorpool/simulator/sandbox"
@@ -131,50 +125,6 @@ func TestNotice_WithoutASecretNoNoticeIsBelieved(t *testing.T) {
 	if n, err := p.Read(signed(sandbox.Sign("", time.Now(), body)), body); err == nil {
 		t.Errorf("read as %+v, want an error", n)
 	}
-}
-
-func TestRead_NoticesOfTheSandbox(t *testing.T) {
-	w := newWorld(t)
-	got := make(chan rental.Notice, 100)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		assert.NoError(t, err)
-		n, err := w.Read(r.Header, body)
-		if err != nil || n.Live {
-			t.Errorf("notice %+v, %v, of\n%s", n, err, body)
-		}
-		got <- n
-	}))
-	defer server.Close()
-	w.there.SetWebhook(server.URL)
-	card := w.card("pm_card_visa")
-	paid := w.paid(1_000, "EUR", card.Token)
-	back, err := w.Refund(t.Context(), "refund", rental.RefundRequest{Refund: uuid.New(), Intent: paid.ID, Amount: 1_000, Currency: "EUR"})
-	require.NoError(t, err)
-	require.NoError(t, w.Detach(t.Context(), card.Token))
-	missing := map[string]rental.Notice{}
-	for _, n := range []rental.Notice{
-		{Type: "payment_intent.created", Object: paid.ID, Kind: rental.AboutIntent},
-		{Type: "payment_intent.succeeded", Object: paid.ID, Kind: rental.AboutIntent},
-		{Type: "charge.refunded", Object: paid.ID, Kind: rental.AboutIntent},
-		{Type: "refund.created", Object: back.ID, Kind: rental.AboutRefund},
-		{Type: "payment_method.detached", Object: card.Token, Kind: rental.AboutCard},
-	} {
-		missing[n.Type] = n
-	}
-	for deadline := time.After(time.Minute); len(missing) > 0; {
-		select {
-		case n := <-got:
-			want, ok := missing[n.Type]
-			if ok && (n.Object != want.Object || n.Kind != want.Kind) {
-				t.Errorf("notice %+v, want %+v", n, want)
-			}
-			delete(missing, n.Type)
-		case <-deadline:
-			t.Fatalf("no notice arrived of: %v", missing)
-		}
-	}
-	w.there.SetWebhook("")
 }
 
 func FuzzRead(f *testing.F) {

@@ -44,14 +44,6 @@ func TestCard_IsAttachedReadAndDetached(t *testing.T) {
 	w.wants(err, rental.Refused)
 }
 
-func TestAttach_CardOfAnotherCustomerIsRefused(t *testing.T) {
-	w := newWorld(t)
-	card := w.card("pm_card_visa")
-	w.customer = ""
-	_, err := w.Attach(t.Context(), w.customerOf(), card.Token)
-	w.wants(err, rental.Refused)
-}
-
 func TestProcessor_AnInvalidIDSendsNoRequest(t *testing.T) {
 	w := newWorld(t)
 	w.breaks(sandbox.Fault{Kind: sandbox.FailBefore, Times: -1})

@@ -116,24 +116,6 @@ func TestRemoveMethod_HoldsWhileTheProcessorIsUnavailable(t *testing.T) {
 	}
 }
 
-// The card may have been stored although the store failed. It must not be detached: the record
-// would name a useless card.
-func TestAddMethod_NothingIsDetachedWhenTheStoreFails(t *testing.T) {
-	p := newPurse(t)
-	broken := errors.New("the connection broke before the commit was confirmed")
-	p.storeFailsAtAttach(broken)
-	card := p.issue()
-	if _, err := p.try(card); !errors.Is(err, broken) {
-		t.Fatalf("error %v, want that of the store", err)
-	}
-	assert.EqualSlices(t, p.bank.Asked("Detach"), nil, "detached")
-	p.bank.FailWith(nil)
-	p.cards.FailWith(nil)
-	_, err := p.try(card)
-	require.NoError(t, err)
-	p.wantsRecorded(1)
-}
-
 func TestAddMethod_DeclineThatCannotBeStoredIsReturned(t *testing.T) {
 	p := newPurse(t)
 	p.storeFailsAtAttach(errors.New("away"))
