@@ -203,5 +203,4 @@ func TestTransition_StaffOverrideTheReturnCheckWithAReason(t *testing.T) {
 	same(t, a.rentals.asked.Override, "", "override")
 	a.post(path, withJSON(`{"override":true,"reason":"towed"}`)).wants(200, "").has("transition.override", "towed", "client", "client-1")
 	same(t, a.rentals.asked.Override, "towed", "override")
-	a.asClient(http.MethodPost, ownBooking+"/end", withJSON(`{"override":true,"reason":"towed"}`)).invalid("override")
 }
