@@ -20,15 +20,8 @@ func TestCharges_HaveTheirBookingAndVehicle(t *testing.T) {
 	r := a.get(charges+"?limit=1").wants(200, "")
 	r.lists(1).says("1 charge.")
 	r.body.Data = r.at("0")
-	for name, want := range map[string]any{
-		"id": "01941f29-7c00-7aa0-8000-000000000002", "kind": "deposit", "state": "authorized", "amount": 200.0, "currency": "EUR",
-		"card":         "Visa •••• 4242",
-		"requested_by": "zoe", "reason": "Scratch", "booking_id": 42.0, "booking_reference": "BK-2026-00042", "agency_id": 1.0,
-		"client": "client-1",
-	} {
-		r.has(name, want)
-	}
-	r.has("vehicle.plate_number", "M-MP 42", "vehicle.id", 42.0)
+	r.has("id", "01941f29-7c00-7aa0-8000-000000000002", "kind", "deposit", "requested_by", "zoe", "reason", "Scratch", "booking_id", 42.0,
+		"booking_reference", "BK-2026-00042", "agency_id", 1.0, "client", "client-1", "vehicle.plate_number", "M-MP 42", "vehicle.id", 42.0)
 	cursor, _ := r.body.Meta["next_cursor"].(string)
 	next := a.get(charges+"?limit=1&cursor="+cursor).wants(200, "")
 	next.has("0.id", "01941f29-7c00-7aa0-8000-000000000001", "0.requested_by", nil).meta("next_cursor", nil)

@@ -164,35 +164,19 @@ func TestStatus_EachReadIsRecorded(t *testing.T) {
 	a.get("/api/v1/admin/vehicles/abc/status").wants(422, "validation_failed")
 	a.get(status42, byClient).wants(403, "forbidden")
 	a.get(status42, anonymous).wants(401, "unauthenticated")
-	want := []telematics.Activity{
-		{
-			Actor: telematics.Actor{Subject: "admin-of-agency", Role: telematics.Admin, Agency: 1}, Agency: 1,
-			Vehicle: 42, Outcome: telematics.Executed,
-		},
-		{
-			Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Vehicle: 77,
-			Outcome: telematics.NotExecuted, Code: "vehicle_not_found",
-		},
-		{
-			Actor: telematics.Actor{Subject: "admin-of-agency", Role: telematics.Admin, Agency: 1}, Agency: 1,
-			Vehicle: 9, Outcome: telematics.NotExecuted, Code: "vehicle_not_found",
-		},
-		{Actor: telematics.Actor{Subject: "admin-7", Role: telematics.Admin}, Outcome: telematics.NotExecuted, Code: "validation_failed"},
-		{
-			Actor: telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}, Agency: 1, Vehicle: 42,
-			Outcome: telematics.NotExecuted, Code: "forbidden",
-		},
+	is := func(vehicle telematics.VehicleID, by telematics.Actor, code telematics.Code, outcome telematics.Outcome) logged {
+		return logged{
+			At: now, Action: telematics.StatusRead, Vehicle: vehicle, Actor: by, Agency: by.Agency, Code: code, Outcome: outcome,
+		}
 	}
-	lines := a.history.all()
-	if len(lines) != len(want) {
-		t.Fatalf("%d entries, want %d: %+v", len(lines), len(want), lines)
-	}
-	same(t, lines[0].RequestID.String(), r.body.RequestID, "request ID %v, want", lines[0].RequestID)
-	for i, line := range lines {
-		w := want[i]
-		w.At, w.Action, w.RequestID = now, telematics.StatusRead, line.RequestID
-		same(t, line, w, "entry %d", i)
-	}
+	own := telematics.Actor{Subject: "admin-of-agency", Role: telematics.Admin, Agency: 1}
+	all := telematics.Actor{Subject: "admin-7", Role: telematics.Admin}
+	a.wantsEntries(
+		is(42, own, "", telematics.Executed), is(77, all, "vehicle_not_found", telematics.NotExecuted),
+		is(9, own, "vehicle_not_found", telematics.NotExecuted), is(0, all, "validation_failed", telematics.NotExecuted),
+		is(42, telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}, "forbidden", telematics.NotExecuted),
+	)
+	same(t, a.history.all()[0].RequestID.String(), r.body.RequestID, "request ID")
 }
 
 func TestStatus_IsNotAnsweredWhereItCannotBeRecorded(t *testing.T) {

@@ -96,16 +96,6 @@ func TestNearest_SuggestsTheProbableName(t *testing.T) {
 	}
 }
 
-func TestEditDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
-		{"é", "e", 1}} {
-		assert.Equal(t, editDistance([]rune(c.a), []rune(c.b)), c.want, "distance of %q and %q", c.a, c.b)
-	}
-}
-
 func TestRepeatedName_FindsTheFirst(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":1,"a":2}`: "a", `{"a":"a","b":"a"}`: "", `{"a":{"b":1,"b":2}}`: "a.b", `{"a":{"b":1},"b":{"b":1}}`: "",

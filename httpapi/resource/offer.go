@@ -10,15 +10,9 @@ import (
 // Offer is a vehicle that a client can book, with no more of its state than the client needs to
 // choose. The plate is shown with the booking.
 type Offer struct {
-	ID            int64                 `json:"id"`
-	DistanceM     int64                 `json:"distance_m"`
-	Brand         string                `json:"brand"`
-	Model         string                `json:"model"`
-	Year          *int                  `json:"year"`
-	Color         *string               `json:"color"`
-	Category      *string               `json:"category"`
-	Image         *string               `json:"image"`
-	Features      []string              `json:"features"`
+	ID        int64 `json:"id"`
+	DistanceM int64 `json:"distance_m"`
+	Appearance
 	Powertrain    telematics.Powertrain `json:"powertrain"`
 	EnergyPercent *int                  `json:"energy_percent"`
 	RangeKm       *int                  `json:"range_km"`
@@ -41,10 +35,8 @@ type OfferStation struct {
 
 // NewOffer returns an offer, which stands in an area; empty: in none.
 func NewOffer(o rental.Offer, area string) Offer {
-	d := newDescription(o.Vehicle)
 	body := Offer{
-		ID: int64(o.Vehicle.ID), DistanceM: o.Metres, Brand: d.Brand, Model: d.Model, Year: d.Year, Color: d.Color, Category: d.Category,
-		Image: d.Image, Features: d.Features, Powertrain: o.Vehicle.Powertrain,
+		ID: int64(o.Vehicle.ID), DistanceM: o.Metres, Appearance: newDescription(o.Vehicle).Appearance, Powertrain: o.Vehicle.Powertrain,
 		EnergyPercent: o.Energy, RangeKm: o.Range,
 		Location: OfferLocation{Latitude: o.Position.Latitude, Longitude: o.Position.Longitude, Area: OrNull(area)},
 		Pricing:  NewPricing(o.Booking),

@@ -24,10 +24,9 @@ type Status struct {
 type Section map[string]any
 
 type Connectivity struct {
-	Status          telematics.PresenceStatus `json:"status"`
-	LastSeen        *string                   `json:"last_seen"`
-	SignalQuality   *string                   `json:"signal_quality"`
-	FirmwareVersion *string                   `json:"firmware_version"`
+	UnitPresence
+	SignalQuality   *string `json:"signal_quality"`
+	FirmwareVersion *string `json:"firmware_version"`
 }
 
 // StatusMeta is the source and the age of a vehicle status.
@@ -53,7 +52,7 @@ func NewStatus(t telematics.Twin, address *string, now time.Time) Status {
 		VehicleID: int64(t.ID), Status: t.Status,
 		Location: newLocation(known, address), Telemetry: group(values, "telemetry"), Diagnostics: group(values, "diagnostics"),
 		Connectivity: Connectivity{
-			Status: t.Contact.At(now), LastSeen: TimestampOrNull(t.Contact.LastSeen),
+			UnitPresence:    newPresence(t.Contact, now),
 			SignalQuality:   telematics.SignalQuality(known.Number(telematics.RSRP)),
 			FirmwareVersion: firmware(known, t.Contact),
 		},

@@ -46,7 +46,7 @@ func NewUnit(u telematics.ListedUnit, now time.Time) Unit {
 	body := Unit{
 		Unit: u.Vehicle.Unit, VehicleID: int64(u.Vehicle.ID), PlateNumber: u.Vehicle.Plate, AgencyID: int64(u.Vehicle.AgencyID),
 		Protocol:        cmp.Or(u.Vehicle.Protocol, telematics.DefaultProtocol),
-		Connectivity:    UnitPresence{Status: u.Contact.At(now), LastSeen: TimestampOrNull(u.Contact.LastSeen)},
+		Connectivity:    newPresence(u.Contact, now),
 		FirmwareVersion: firmware(u.Snapshot, u.Contact), SignalQuality: telematics.SignalQuality(rsrp), RSRP: rsrp,
 		Rejects: List(u.Rejects, newReject), RejectedCommands: List(u.Commands, newReject),
 		Keys: u.Contact.Keys, Problems: append([]telematics.UnitProblem{}, u.Problems...),

@@ -24,14 +24,19 @@ type Record struct {
 
 // Description describes a vehicle to people.
 type Description struct {
-	PlateNumber string   `json:"plate_number"`
-	Brand       string   `json:"brand"`
-	Model       string   `json:"model"`
-	Year        *int     `json:"year"`
-	Color       *string  `json:"color"`
-	Category    *string  `json:"category"`
-	Image       *string  `json:"image"`
-	Features    []string `json:"features"`
+	PlateNumber string `json:"plate_number"`
+	Appearance
+}
+
+// Appearance is what clients choose a vehicle by.
+type Appearance struct {
+	Brand    string   `json:"brand"`
+	Model    string   `json:"model"`
+	Year     *int     `json:"year"`
+	Color    *string  `json:"color"`
+	Category *string  `json:"category"`
+	Image    *string  `json:"image"`
+	Features []string `json:"features"`
 }
 
 // Vehicle is a vehicle with its capabilities.
@@ -103,6 +108,10 @@ type UnitPresence struct {
 	LastSeen *string                   `json:"last_seen"`
 }
 
+func newPresence(c telematics.Contact, now time.Time) UnitPresence {
+	return UnitPresence{Status: c.At(now), LastSeen: TimestampOrNull(c.LastSeen)}
+}
+
 func newRecord(v telematics.Vehicle) Record {
 	return Record{
 		ID: int64(v.ID), AgencyID: int64(v.AgencyID), Unit: OrNull(v.Unit), Protocol: protocol(v), Status: v.Status,
@@ -111,10 +120,10 @@ func newRecord(v telematics.Vehicle) Record {
 }
 
 func newDescription(v telematics.Vehicle) Description {
-	return Description{
-		PlateNumber: v.Plate, Brand: v.Brand, Model: v.Model, Year: OrNull(v.Year), Color: OrNull(v.Color),
-		Category: OrNull(v.Category), Image: OrNull(v.Image), Features: append([]string{}, v.Features...),
-	}
+	return Description{PlateNumber: v.Plate, Appearance: Appearance{
+		Brand: v.Brand, Model: v.Model, Year: OrNull(v.Year), Color: OrNull(v.Color), Category: OrNull(v.Category), Image: OrNull(v.Image),
+		Features: append([]string{}, v.Features...),
+	}}
 }
 
 // protocol returns the protocol of the unit; nil: there is no unit.
@@ -193,7 +202,7 @@ func NewMarker(t telematics.Twin, address *string, now time.Time) Marker {
 	}
 	return Marker{
 		Record:       newRecord(t.Vehicle),
-		Connectivity: UnitPresence{Status: t.Contact.At(now), LastSeen: TimestampOrNull(t.Contact.LastSeen)},
+		Connectivity: newPresence(t.Contact, now),
 		Location:     newLocation(known, address),
 		Telemetry:    group(values, "telemetry"),
 		Diagnostics:  group(values, "diagnostics"),
