@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"motorpool/httpapi"
+	"motorpool/httpapi/request"
 	"motorpool/telematics"
 )
 
@@ -132,15 +132,10 @@ func TestHalts_UnclearRequestsAreRefused(t *testing.T) {
 	same(t, len(a.halts.inForce), 1, "active halts %+v, want 1", a.halts.inForce)
 }
 
-type noQuota struct{}
-
-func (noQuota) Take(_ context.Context, limits ...telematics.Limit) ([]telematics.Quota, error) {
-	return []telematics.Quota{{Limit: limits[0].Rate.Limit, Over: true, Reset: limits[0].Rate.Per}}, nil
-}
-
 func TestHalts_AreNotLimitedLikeOtherRequests(t *testing.T) {
-	a := newAPI(t, func(c *httpapi.Config) { c.Limiter, c.Rates.Admin = noQuota{}, 1 })
+	a, _ := limitedAPI(t, request.Rates{Admin: 1})
 	operator := withScopes(t, nil, "all_agencies halt")
+	a.get(haltsPath, operator).wants(200, "")
 	a.get(haltsPath, operator).wants(429, "rate_limited")
 	a.do(http.MethodPut, haltsPath, operator, withJSON(`{"reason":"recall"}`)).wants(200, "")
 	a.do(http.MethodDelete, haltsPath, operator).wants(200, "")
