@@ -77,21 +77,16 @@ func power(digits int) *big.Rat {
 	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))
 }
 
+// Of the edges; see TestParse_IsExactOrRefuses for the rest.
 func TestParse_Accepts(t *testing.T) {
 	for _, c := range []struct {
 		currency rental.Currency
 		text     string
 		want     rental.Minor
 	}{
-		{"EUR", "12", 1200}, {"EUR", "12.5", 1250}, {"EUR", "12.50", 1250}, {"EUR", "12.500", 1250}, {
-			"EUR", "0.01", 1,
-		}, {"EUR", "0", 0}, {"EUR", "-0", 0},
-		{"EUR", "-0.00", 0}, {"EUR", "0e999999999999", 0}, {"EUR", "1e2", 10_000}, {"EUR", "1E+2", 10_000}, {"EUR", "125e-1", 1250},
-		{"EUR", "1.25e1", 1250}, {"EUR", "1e-2", 1},
+		{"EUR", "12.500", 1250}, {"EUR", "-0", 0}, {"EUR", "-0.00", 0}, {"EUR", "0e999999999999", 0}, {"EUR", "1E+2", 10_000},
 		{"EUR", "10000000000", rental.MaxAmount}, {"EUR", "1e10", rental.MaxAmount}, {"EUR", "100000000000000000000e-10", rental.MaxAmount},
-		{"JPY", "1", 1}, {"JPY", "1.0", 1}, {"JPY", "1.000", 1}, {"JPY", "1.1e1", 11}, {"JPY", "1000000000000", rental.MaxAmount},
-		{"ISK", "150", 150}, {"UGX", "5000.00", 5000}, {"BHD", "1.005", 1005}, {"BHD", "1.10", 1100}, {"KWD", "0.001", 1},
-		{"KWD", "1000000000", rental.MaxAmount},
+		{"JPY", "1000000000000", rental.MaxAmount}, {"UGX", "5000.00", 5000}, {"KWD", "1000000000", rental.MaxAmount},
 	} {
 		if got, err := c.currency.Parse(c.text); err != nil || got != c.want {
 			t.Errorf("%s of %s was read as %d, %v; want %d", c.text, c.currency, got, err, c.want)

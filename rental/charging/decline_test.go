@@ -70,7 +70,7 @@ func TestDunning_RetriesAfterAnHourADayThreeDaysAndAWeek(t *testing.T) {
 			}
 		}
 		w.wantState(charge, rental.Failed)
-		w.after(30 * 24 * time.Hour)
+		w.after(8 * 24 * time.Hour) // longer than any pause
 		if is := w.is(charge); is.Attempts != 5 || !is.NextAttempt.IsZero() {
 			t.Fatalf("a charge that failed finally is retried: %+v", is)
 		}
@@ -107,7 +107,7 @@ func TestDunning_NoticeOfADeclineCausesNoAttempt(t *testing.T) {
 
 func TestDunning_AHardDeclineBarsTheCard(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.every = time.Minute
+		w.every = time.Hour
 		client, cards := w.client(stolen)
 		charge := w.add(client, rental.StartCharge)
 		w.collect(nil)
@@ -118,13 +118,13 @@ func TestDunning_AHardDeclineBarsTheCard(t *testing.T) {
 		}
 		second := w.card(client, broke)
 		w.ledger.SetDefault(client, second)
-		w.after(2 * time.Minute)
+		w.after(2 * time.Hour)
 		w.wantState(charge, rental.Declined)
 		w.ledger.SetDefault(client, cards[0])
 		w.after(60 * 24 * time.Hour)
 		third := w.card(client, pays)
 		w.ledger.SetDefault(client, third)
-		w.after(2 * time.Minute)
+		w.after(2 * time.Hour)
 		w.wantState(charge, rental.Paid)
 		w.wantOnce(charge)
 	})
@@ -180,7 +180,7 @@ func TestCharge_ConfirmedByItsOwnerIsPaid(t *testing.T) {
 			client, _ := w.client(asksFor)
 			charge := w.add(client, rental.StartCharge)
 			w.collect(nil)
-			w.after(10 * 24 * time.Hour)
+			w.after(2 * 24 * time.Hour)
 			w.wantState(charge, rental.RequiresAction)
 			if is := w.is(charge); is.Attempts != 1 || is.DeclineCode != "authentication_required" {
 				t.Fatalf("the charge is %+v, want one attempt, authentication_required", is)

@@ -45,40 +45,32 @@ func (w *world) wantNothingHeld(deposit rental.Charge) {
 	}
 }
 
-func TestDeposit_LapsedHoldIsReleasedWithoutANotice(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		w.bank.Tell(nil)
-		w.every = time.Minute
-		client, _ := w.client(pays)
-		deposit := w.add(client, rental.DepositCharge)
-		w.collect(nil)
-		w.after(7 * 24 * time.Hour)
-		w.wantState(deposit, rental.Authorized)
-		w.lapse(deposit)
-		w.after(25 * time.Hour)
-		w.wantState(deposit, rental.Released)
-		w.wantNothingHeld(deposit)
-	})
-}
-
 func TestDeposit_LapsedHoldIsReleased(t *testing.T) {
-	for _, goal := range []rental.Goal{rental.Hold, rental.Capture} {
+	for what, finds := range map[string]func(*world, rental.Charge){
+		"a notice": func(w *world, deposit rental.Charge) {
+			w.notify("evt_lapse", rental.AboutIntent, w.is(deposit).Intent)
+			w.after(time.Minute)
+		},
+		"a capture": func(w *world, deposit rental.Charge) {
+			w.ledger.Amend(deposit.ID, rental.Capture, 100)
+			w.after(time.Minute)
+		},
+		"the daily query": func(w *world, _ rental.Charge) { w.after(25 * time.Hour) },
+	} {
 		inWorld(t, func(t *testing.T, w *world) {
+			w.bank.Tell(nil)
+			w.every = time.Minute
 			client, _ := w.client(pays)
 			deposit := w.add(client, rental.DepositCharge)
 			w.collect(nil)
-			w.after(time.Minute)
-			w.bank.Tell(nil)
+			w.after(24 * time.Hour)
+			w.wantState(deposit, rental.Authorized)
 			w.lapse(deposit)
-			if goal == rental.Capture {
-				w.ledger.Amend(deposit.ID, goal, 100)
-			} else {
-				_ = w.notices.Keep(t.Context(), rental.Notice{ID: "evt_lapse", Object: w.is(deposit).Intent, Kind: rental.AboutIntent})
-			}
-			w.after(time.Minute)
+			finds(w, deposit)
 			w.wantState(deposit, rental.Released)
-			if is := w.is(deposit); is.DeclineCode != "expired" || is.Settled != 0 {
-				t.Errorf("goal %s: the deposit is %+v, want it expired with nothing settled", goal, is)
+			w.wantNothingHeld(deposit)
+			if is := w.is(deposit); is.DeclineCode != "expired" {
+				t.Errorf("by %s: the deposit is %+v, want it expired", what, is)
 			}
 		})
 	}

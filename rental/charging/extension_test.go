@@ -29,6 +29,7 @@ func TestExtension_NotPaidInTimeIsTakenBack(t *testing.T) {
 		"owner must confirm": {[]sandbox.Behaviour{asksFor}, rental.RequiresAction, "authentication_required"},
 	} {
 		inWorld(t, func(t *testing.T, w *world) {
+			w.every = time.Minute
 			client, _ := w.client(c.cards...)
 			charge := w.extend(client)
 			w.collect(nil)

@@ -66,7 +66,7 @@ func TestFailures_OnlyWhatTheClientCanMendLocksTheVehicle(t *testing.T) {
 					continue // only a deposit has this step
 				}
 				inWorld(t, func(t *testing.T, w *world) {
-					w.every = 30 * time.Second
+					w.every = 5 * time.Minute
 					failure := &rental.ProcessorError{Kind: kind, Cause: errors.New("ordered")}
 					if kind == rental.CardRefused {
 						if step != "confirm" {
@@ -103,7 +103,7 @@ func TestCharge_TooSmallForTheProcessorIsWaived(t *testing.T) {
 	for _, kind := range []rental.ChargeKind{rental.StartCharge, rental.DepositCharge, rental.ExtensionCharge, rental.FeeCharge} {
 		for _, step := range []string{"create", "confirm"} {
 			inWorld(t, func(t *testing.T, w *world) {
-				w.every = 30 * time.Second
+				w.every = time.Minute
 				client, _ := w.client(pays)
 				charge := w.add(client, kind)
 				small := &rental.ProcessorError{Kind: rental.TooSmall, Cause: errors.New("at least 50")}
