@@ -131,8 +131,6 @@ func TestOffers_InvalidQueryIsRefused(t *testing.T) {
 		says("The request is not valid: latitude must be a number from -90 to 90.")
 	a.bookings.err = &rental.FieldError{Field: "station_id", Message: "must be a station of the agency"}
 	a.asClient(http.MethodGet, "/api/v1/client/vehicles?station_id=9").invalid("station_id")
-	a.get(vehiclesNear).wants(403, "forbidden")
-	a.asClient(http.MethodGet, vehiclesNear, withoutSignature).wants(401, "agency_signature_missing")
 }
 
 func TestAvailability_HasTheFreeTimes(t *testing.T) {

@@ -1,7 +1,6 @@
 package httpapi_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -177,15 +176,6 @@ func TestStatus_EachReadIsRecorded(t *testing.T) {
 		is(42, telematics.Actor{Subject: "client-1", Role: telematics.Client, Agency: 1}, "forbidden", telematics.NotExecuted),
 	)
 	same(t, a.history.all()[0].RequestID.String(), r.body.RequestID, "request ID")
-}
-
-func TestStatus_IsNotAnsweredWhereItCannotBeRecorded(t *testing.T) {
-	a := newAPI(t)
-	a.history.err = gone{}
-	a.get(status42).wants(503, "service_unavailable")
-	a.history.err = errors.New("x")
-	a.get(status42).wants(500, "internal")
-	a.get(status42, byClient).wants(403, "forbidden")
 }
 
 // placeNames returns an address made of the agency and the position.

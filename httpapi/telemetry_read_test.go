@@ -96,12 +96,16 @@ func TestCommandsRead_IsRecordedForReportedValues(t *testing.T) {
 }
 
 func TestReadThatCannotBeRecorded_IsNotAnswered(t *testing.T) {
-	a := newAPI(t)
+	m := newTelemetry()
+	a := newAPI(t, with(m))
 	c := settled(delivery.Order{Vehicle: 42, Action: telematics.Lock}, telematics.Succeeded)
 	a.fleet.commands = []telematics.Command{c}
 	b := telematics.Bulk{ID: uuid.New(), Items: []telematics.BulkItem{{Vehicle: 42, Command: &c}}}
 	a.bulks.byID[b.ID] = b
-	for _, path := range []string{"vehicles", "vehicles/42/commands", "commands/" + c.ID.String(), "commands?bulk=" + b.ID.String()} {
+	for _, path := range []string{
+		"vehicles", "vehicles/42/commands", "commands/" + c.ID.String(), "commands?bulk=" + b.ID.String(), "vehicles/42/status", "fleet",
+		"units", "vehicles/42/history",
+	} {
 		a.history.err = gone{}
 		if r := a.get("/api/v1/admin/"+path).wants(503, "service_unavailable"); strings.Contains(r.text, "is_locked") {
 			t.Errorf("%s: %s", path, r.text)
@@ -109,6 +113,7 @@ func TestReadThatCannotBeRecorded_IsNotAnswered(t *testing.T) {
 		a.history.err = errors.New("x")
 		a.get("/api/v1/admin/"+path).wants(500, "internal")
 	}
+	same(t, len(m.asked), 0, "reads of the history")
 }
 
 func TestEventsRead_EntryHasTheFilterAndTheNumberOfVehicles(t *testing.T) {
