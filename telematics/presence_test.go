@@ -142,15 +142,6 @@ func TestApply_RepeatedLastWillDoesNotOverrideALaterMessage(t *testing.T) {
 	assert.Equal(t, c.At(now.Add(2*minute)), Online, "connectivity")
 }
 
-func TestContact_FirstPresenceCounts(t *testing.T) {
-	for _, status := range []PresenceStatus{Online, Standby, Offline} {
-		c, counted := Contact{}.Apply(said(status, "a", now), now, false)
-		if !counted || c.At(now) != status {
-			t.Errorf("%s: applied %t, connectivity %s", status, counted, c.At(now))
-		}
-	}
-}
-
 // [PRE-3]
 func TestApply_CapabilitiesAndFirmwareAreReplacedOnlyIfGiven(t *testing.T) {
 	p := said(Online, "a", now)
@@ -204,29 +195,6 @@ func TestContact_OnlineIsUnknownTenMinutesAfterTheLastMessage(t *testing.T) {
 	}
 	c = c.Heard(now.Add(9 * minute))
 	assert.Equal(t, c.At(now.Add(19*minute)), Online, "seen 10 minutes ago")
-}
-
-func TestContact_StandbyAndOfflineDoNotExpire(t *testing.T) {
-	for _, status := range []PresenceStatus{Standby, Offline} {
-		c, _ := Contact{}.Apply(said(status, "a", now), now, false)
-		assert.Equal(t, c.At(now.Add(24*time.Hour)), status, "%s, after a day", status)
-	}
-}
-
-func TestContact_UnitWithReportsButNoPresenceIsOnline(t *testing.T) {
-	var c Contact
-	assert.Equal(t, c.At(now), Absent, "never seen")
-	c = c.Heard(now)
-	if c.At(now.Add(minute)) != Online || c.At(now.Add(11*minute)) != Absent {
-		t.Errorf("seen a minute ago: %s, 11 minutes ago: %s; want online, absent", c.At(now.Add(minute)), c.At(now.Add(11*minute)))
-	}
-}
-
-func TestContact_LastSeenNeverGoesBack(t *testing.T) {
-	c := Contact{}.Heard(now).Heard(now.Add(-minute))
-	if !c.LastSeen.Equal(now) {
-		t.Error("last seen", c.LastSeen, "want it unchanged by an older message")
-	}
 }
 
 func TestContact_UnitSeenAfterItsLastWillIsOnline(t *testing.T) {
@@ -357,32 +325,6 @@ func TestRetryAfter_FollowsTheUnitsReportInterval(t *testing.T) {
 	overtaken, now := reports(steady...)
 	if again := overtaken.Reported(now.Add(-time.Minute)); again.Gap != overtaken.Gap || again.LastSeen != overtaken.LastSeen {
 		t.Errorf("an older report changed the contact: %+v", again)
-	}
-}
-
-// [PRE-1]
-func TestApply_ClockSetBackBetweenSessionsBeginsANewOne(t *testing.T) {
-	c, _ := Contact{}.Apply(said(Online, "before", now), now, false)
-	c, _ = c.Apply(said(Offline, "before", time.Time{}), now.Add(second), false)
-	began := now.Add(10 * second)
-	online := said(Online, "after", now.Add(-minute)) // within the five minutes of [PRE-1]
-	online.After = PresenceMark{"before", now}
-	online.Actions, online.Firmware = []Action{Lock}, "4.2.2"
-	c, counted := c.Apply(online, began, false)
-	if !counted || c.Session != "after" || !reflect.DeepEqual(c.Actions, []Action{Lock}) || c.Firmware != "4.2.2" {
-		t.Fatalf("the new session was not applied: %t, %+v", counted, c)
-	}
-	c, counted = c.Apply(said(Standby, "after", now.Add(-minute+second)), began.Add(second), false)
-	if !counted || c.Status != Standby {
-		t.Errorf("its standby was not applied: %+v", c)
-	}
-	dead := began.Add(2 * second)
-	c, counted = c.Apply(said(Offline, "after", time.Time{}), dead, false)
-	if !counted || c.At(dead) != Offline || !c.Unreachable(dead.Add(UnreachableAfter+second)) {
-		t.Errorf(
-			"its last will applied %t, connectivity %s, unreachable %t", counted, c.At(dead),
-			c.Unreachable(dead.Add(UnreachableAfter+second)),
-		)
 	}
 }
 

@@ -57,23 +57,6 @@ func TestDecodeAnswer_InvalidReportIsDroppedAndTheAnswerKept(t *testing.T) {
 	}
 }
 
-// [TEL-5]
-func TestDecodeAnswer_ImplausibleTimeIsReplacedByTheReceivers(t *testing.T) {
-	for at, want := range map[string]time.Time{
-		`"2026-01-02T11:00:00.5+01:00"`: now.Add(500 * time.Millisecond),
-		`"2026-01-02T10:05:03Z"`:        received.Add(5 * time.Minute),
-		`"2026-01-02T10:05:03.001Z"`:    received,
-		`"2019-12-31T23:59:59.999Z"`:    received,
-		`"soon"`:                        received,
-		`null`:                          received,
-	} {
-		got, _, err := DecodeAnswer([]byte(answer(`"status":"received","at":`+at)), received)
-		if err != nil || !got.At.Equal(want) || got.At.Location() != time.UTC {
-			t.Errorf("at %s: %v, %v; want %v", at, got.At, err, want)
-		}
-	}
-}
-
 func TestDecodePresence_InvalidPresenceIsRefused(t *testing.T) {
 	long := strings.Repeat("x", 257)
 	for _, message := range []string{
