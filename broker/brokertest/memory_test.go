@@ -1,19 +1,13 @@
 package brokertest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	"motorpool/internal/require"
 	"motorpool/telematics"
-	"motorpool/telematics/delivery"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -92,44 +86,5 @@ func TestEvents_KeepsTheContractOfEvents(t *testing.T) {
 	EventsContract(t, func(*testing.T) EventLogs {
 		log := NewEvents()
 		return EventLogs{Here: log, There: log, Empty: log.Empty}
-	})
-}
-
-func TestMemory_BrokenMethodFailsUntilItIsMended(t *testing.T) {
-	m := NewMemory(telematics.Twin{Vehicle: telematics.Vehicle{ID: 1}})
-	unavailable := errors.New("unavailable")
-	m.Break(unavailable, "Claim", "Twin")
-	if _, err := m.Commands.Claim(t.Context(), ref(NewCommand(1, telematics.Lock))); !errors.Is(err, unavailable) {
-		t.Errorf("Claim = %v, want %v", err, unavailable)
-	}
-	m.Break(nil, "Claim")
-	if claim, err := m.Commands.Claim(t.Context(), ref(NewCommand(1, telematics.Lock))); err != nil || claim.Seq != 1 {
-		t.Errorf("Claim = %+v, %v; want seq 1, as nothing was claimed before", claim, err)
-	}
-	if _, err := m.Twin(t.Context(), 1); !errors.Is(err, unavailable) {
-		t.Errorf("Twin = %v, want %v", err, unavailable)
-	}
-}
-
-func TestMemory_WorksInVirtualTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := NewMemory()
-		ctx, cancel := context.WithCancel(t.Context())
-		woken := make(chan telematics.CommandID, 1)
-		go func() { _ = m.Pending.Listen(ctx, "a", func(id telematics.CommandID) { woken <- id }) }()
-		synctest.Wait()
-		p := delivery.Pending{Command: uuid.New(), Unit: "u", Deadline: time.Now().Add(10 * time.Second)}
-		register(t, m.Pending, p)
-		if err := m.Pending.Wake(ctx, "a", p.Command); err != nil || <-woken != p.Command {
-			t.Errorf("Wake: %v", err)
-		}
-		time.Sleep(70*time.Second - time.Millisecond)
-		if _, ok, _ := m.Pending.Lookup(ctx, "u", p.Command); !ok {
-			t.Error("the entry expired too early")
-		}
-		time.Sleep(time.Millisecond)
-		wantNoPending(t, m.Pending, "u", p.Command)
-		cancel()
-		synctest.Wait()
 	})
 }

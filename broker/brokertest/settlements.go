@@ -146,29 +146,27 @@ func lifecycleIsKept(t *testing.T, r CommandRecord) {
 
 func knownCommandIsReturnedAsItIsRead(t *testing.T, r CommandRecord) {
 	report := &telematics.Report{At: instant.Truncate(time.Millisecond), Values: map[telematics.Field]any{telematics.IsLocked: true}}
-	for _, state := range telematics.States {
-		for _, next := range telematics.States {
-			for _, reported := range []*telematics.Report{nil, report} {
-				c := r.commandIn(t, state)
-				c.Protocol, c.Version = telematics.DefaultProtocol, 1 // as they were claimed
-				s := settlement(c, next)
-				s.At = s.At.Add(time.Second)
-				s.Known, s.Reported, s.SentAt, s.Attempts = &c, reported, instant, 2
-				got, ok, err := r.Here.Settle(t.Context(), s)
-				if err != nil || ok != state.MayBecome(next) {
-					t.Errorf("%s to %s: %v, %v; want %v", state, next, ok, err, state.MayBecome(next))
-					continue
-				}
-				if !ok || next == telematics.Sent {
-					continue
-				}
-				read, err := r.There.Updates(t.Context(), []telematics.CommandID{c.ID}, nil)
-				if err != nil || len(read) != 1 {
-					t.Fatalf("Updates: %v, %v", read, err)
-				}
-				got.Reported, read[0].Reported = values(got.Reported), values(read[0].Reported)
-				wantCommand(t, *got, read[0])
+	for i, state := range telematics.States {
+		for j, next := range telematics.States {
+			c := r.commandIn(t, state)
+			c.Protocol, c.Version = telematics.DefaultProtocol, 1 // as they were claimed
+			s := settlement(c, next)
+			s.At = s.At.Add(time.Second)
+			s.Known, s.Reported, s.SentAt, s.Attempts = &c, []*telematics.Report{nil, report}[(i+j)%2], instant, 2
+			got, ok, err := r.Here.Settle(t.Context(), s)
+			if err != nil || ok != state.MayBecome(next) {
+				t.Errorf("%s to %s: %v, %v; want %v", state, next, ok, err, state.MayBecome(next))
+				continue
 			}
+			if !ok || next == telematics.Sent {
+				continue
+			}
+			read, err := r.There.Updates(t.Context(), []telematics.CommandID{c.ID}, nil)
+			if err != nil || len(read) != 1 {
+				t.Fatalf("Updates: %v, %v", read, err)
+			}
+			got.Reported, read[0].Reported = values(got.Reported), values(read[0].Reported)
+			wantCommand(t, *got, read[0])
 		}
 	}
 }
@@ -264,19 +262,6 @@ func settleMissingCommand(t *testing.T, r CommandRecord) {
 	c, ok, err := r.Here.Settle(t.Context(), delivery.Settlement{Command: uuid.New(), State: telematics.Succeeded, At: instant})
 	if err != nil || ok {
 		t.Errorf("Settle = %+v, %v, %v", c, ok, err)
-	}
-}
-
-func settlementKeepsSending(t *testing.T, r CommandRecord) {
-	c := r.claimLock(t)
-	s := settlement(c, telematics.Received)
-	s.SentAt, s.Attempts = instant.Add(10*time.Millisecond), 1
-	r.settle(t, s)
-	s = settlement(c, telematics.Unknown)
-	s.SentAt, s.Attempts = instant.Add(20*time.Millisecond), 3
-	got := r.settle(t, s)
-	if !got.SentAt.Equal(instant.Add(10*time.Millisecond)) || got.Attempts != 3 {
-		t.Errorf("sent at %v, %d attempts; want the first time and the most attempts", got.SentAt, got.Attempts)
 	}
 }
 

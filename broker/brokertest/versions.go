@@ -91,19 +91,6 @@ func (r CommandRecord) wantStale(t *testing.T, c telematics.Command) {
 	}
 }
 
-// staleClaimIsAcceptedAgain claims a command for a vehicle that changes, also while the order is
-// accepted again.
-func staleClaimIsAcceptedAgain(t *testing.T, r CommandRecord) {
-	twin := r.onlineVehicle(t)
-	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.Unit += "-new" })
-	r.wantStale(t, madeFrom(twin, telematics.Lock))
-	current := madeFrom(r.Fleet.record(t, twin.ID), telematics.Lock)
-	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { t.Contact.Session = "two" })
-	current.Version = 0
-	current = r.claim(t, current)
-	wantCommand(t, r.open(t, current.ID), current)
-}
-
 func staleClaimWritesNothing(t *testing.T, r CommandRecord) {
 	changes := append(
 		[]RecordChange{

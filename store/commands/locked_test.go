@@ -276,15 +276,16 @@ func TestClaim_KeyInUseFailsNoOther(t *testing.T) {
 
 // Commands go on while all vehicles of a large fleet change by an import, and their units, too.
 func TestCommands_GoOnDuringAnImport(t *testing.T) {
+	const fleet = 3000
 	p := openWith(t, pg.Config{URL: storetest.NewDatabase(t)})
 	file := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "MUC", Name: "Isar Mobility"}}}
-	for id := range telematics.VehicleID(10_000) {
+	for id := range telematics.VehicleID(fleet) {
 		file.Vehicles = append(file.Vehicles, telematics.Vehicle{
 			ID: id + 1, AgencyID: 1, Unit: telematics.Unit(fmt.Sprint("unit-", id+1)), Status: telematics.Available,
 			Powertrain: telematics.Electric,
 		})
 	}
-	if got, err := p.Import(t.Context(), file); err != nil || got.Vehicles != 10_000 || got.Units != 10_000 {
+	if got, err := p.Import(t.Context(), file); err != nil || got.Vehicles != fleet || got.Units != fleet {
 		t.Fatalf("Import = %+v, %v", got, err)
 	}
 	others, err := p.WithoutTimeouts(t.Context(), 0)
@@ -292,15 +293,15 @@ func TestCommands_GoOnDuringAnImport(t *testing.T) {
 	defer others.Close()
 	operator := others.MustBegin()
 	defer operator.Rollback() //nolint:errcheck // at the end of the test
-	operator.MustExec(`select from vehicles where id = 5000 for update`)
+	operator.MustExec(`select from vehicles where id = 1500 for update`)
 	for i := range file.Vehicles {
 		v := &file.Vehicles[i]
-		v.Color, v.Unit = "pink", telematics.Unit(fmt.Sprint("unit-", 10_000-i))
+		v.Color, v.Unit = "pink", telematics.Unit(fmt.Sprint("unit-", fleet-i))
 	}
 	imported := make(chan error, 1)
 	go func() {
 		got, err := p.Import(t.Context(), file)
-		if err == nil && (got.Vehicles != 10_000 || got.Units != 10_000) {
+		if err == nil && (got.Vehicles != fleet || got.Units != fleet) {
 			err = fmt.Errorf("imported %+v", got)
 		}
 		imported <- err
@@ -311,7 +312,7 @@ func TestCommands_GoOnDuringAnImport(t *testing.T) {
 	for n := 0; ; n++ {
 		commands.Go(func() {
 			// Not the locked one.
-			c := brokertest.NewCommand(telematics.VehicleID(1+n*7919%4999), telematics.Lock)
+			c := brokertest.NewCommand(telematics.VehicleID(1+n*7919%1499), telematics.Lock)
 			if claim, err := p.Claim(t.Context(), c); err != nil || !claim.Taken() && claim.Occupant == nil {
 				t.Errorf("Claim = %+v, %v", claim, err)
 			}

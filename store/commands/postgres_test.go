@@ -101,7 +101,7 @@ func wantServing(t *testing.T, p *instance) {
 	}
 }
 
-func TestCalls_FailWhilePostgresIsDownAndWorkAfterwards(t *testing.T) {
+func TestCalls_FailWhilePostgresIsDownOrFrozenAndWorkAfterwards(t *testing.T) {
 	t.Parallel()
 	server, p := ownServer(t, 2*time.Second)
 	wantServing(t, p)
@@ -114,12 +114,6 @@ func TestCalls_FailWhilePostgresIsDownAndWorkAfterwards(t *testing.T) {
 	if err != nil || claim.Occupant == nil {
 		t.Errorf("Claim = %+v, %v; want the command from before", claim, err)
 	}
-}
-
-func TestCalls_EndWhenPostgresIsFrozen(t *testing.T) {
-	t.Parallel()
-	server, p := ownServer(t, 300*time.Millisecond)
-	wantServing(t, p)
 	require.NoError(t, server.Pause())
 	wantUnavailable(t, p, 20*time.Second)
 	require.NoError(t, server.Resume())
