@@ -342,20 +342,6 @@ func TestLink_AFloodOfReportsDelaysNoAnswer(t *testing.T) {
 	})
 }
 
-func TestLink_ConnectsAfterTheBrokerWasUnavailableAtStart(t *testing.T) {
-	t.Parallel()
-	server := realMosquitto(t)
-	require.NoError(t, server.Kill())
-	var to receiver
-	link := startLink(t, server.ServiceURL(), &to)
-	time.Sleep(500 * time.Millisecond) // several attempts
-	if link.Ready() == nil {
-		t.Fatal("ready without a broker")
-	}
-	require.NoError(t, server.Restart())
-	awaitReady(t, link)
-}
-
 // relay forwards connections to a server, and can stop reading from them.
 type relay struct {
 	listener net.Listener
