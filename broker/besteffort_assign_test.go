@@ -89,21 +89,6 @@ func TestAssign_AnswerWithoutACommandSettlesTheOpenOne(t *testing.T) {
 	}
 }
 
-func TestAssign_AllActionsOfAUnitShareItsLane(t *testing.T) {
-	inWorld(t, 2, func(w *world) {
-		w.addTruck(nil)
-		w.truckAnswers(0, 3*time.Second, "answer done")
-		first := make(chan *telematics.Error)
-		go func() { _, err := w.sendToTruck(0, telematics.Lock); first <- err }()
-		time.Sleep(time.Second)
-		for _, action := range []telematics.Action{telematics.Unlock, telematics.AttentionSignal, telematics.ReportState} {
-			_, err := w.sendToTruck(1, action)
-			w.wantCode(err, telematics.CommandInProgress)
-		}
-		w.wantCode(<-first, "")
-	})
-}
-
 // A command without an answer occupies its unit until no answer to it can arrive any more.
 func TestAssign_LateAnswerDoesNotSettleALaterCommand(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

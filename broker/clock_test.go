@@ -65,59 +65,28 @@ func TestSend_WrongClockPublishesNothing(t *testing.T) {
 	}
 }
 
-// The settlement is stored once the database is available again.
-func TestSend_UnderAWrongClockIsSettledOnceTheDatabaseIsAvailable(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{"ahead": 10 * time.Minute, "behind": -10 * time.Minute} {
+// Settlements and entries are stored once the database is available again.
+func TestSend_UnderAWrongClockIsRecordedOnceTheDatabaseIsAvailable(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"ahead": 20 * time.Minute, "behind": -20 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 1, func(w *world) {
 				w.Break(errUnavailable, "Time")
 				w.SetClock(-ahead)
-				w.Break(errUnavailable, "Settle")
+				w.Break(errUnavailable, "Settle", "Add")
 				got, err := w.send(telematics.Lock)
 				w.wantCode(err, telematics.TelematicsUnavailable)
-				time.Sleep(10 * time.Second) // the outbox retries the settlement
-				w.Break(nil, "Settle")
+				_, err = w.send(telematics.Unlock) // refused without a command
+				w.wantCode(err, telematics.TelematicsUnavailable)
+				time.Sleep(10 * time.Second) // the outbox retries them
+				w.Break(nil, "Settle", "Add")
 				time.Sleep(10 * time.Second)
+				w.wantEntries(telematics.TelematicsUnavailable, telematics.TelematicsUnavailable)
 				if is := w.record(got.ID); is.State != telematics.Expired {
 					t.Errorf("the record says %s for a command that was not published, want expired", is.State)
 				}
 			})
 		})
 	}
-}
-
-func TestSend_RefusalUnderAWrongClockIsInTheAuditLogOnceItIsAvailable(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{"ahead": 20 * time.Minute, "behind": -20 * time.Minute} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, 1, func(w *world) {
-				w.Break(errUnavailable, "Time")
-				w.SetClock(-ahead)
-				_, err := w.send(telematics.Lock)
-				w.wantCode(err, telematics.TelematicsUnavailable)
-				w.Break(errUnavailable, "Add")
-				_, err = w.send(telematics.Unlock) // refused without a command
-				w.wantCode(err, telematics.TelematicsUnavailable)
-				time.Sleep(10 * time.Second)
-				w.Break(nil, "Add")
-				time.Sleep(10 * time.Second)
-				w.wantEntries(telematics.TelematicsUnavailable, telematics.TelematicsUnavailable)
-			})
-		})
-	}
-}
-
-func TestSend_PublishesAgainOnceTheClockIsRight(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.answers(0, time.Second, telematics.Succeeded)
-		w.SetClock(-time.Minute)
-		time.Sleep(time.Second)
-		_, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.SetClock(0)
-		time.Sleep(time.Second)
-		_, err = w.send(telematics.Lock)
-		w.wantCode(err, "")
-	})
 }
 
 func TestPublish_WrongClockStopsRetransmission(t *testing.T) {
@@ -181,32 +150,22 @@ func TestCompareClock_SlowRoundTripChangesNothing(t *testing.T) {
 	})
 }
 
-// stalledClaims is a store that stalls before or after it reads its clock for a claim.
-type stalledClaims struct {
-	broker.Commands
-	before, after time.Duration
-}
-
-func (s stalledClaims) Claim(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
-	time.Sleep(s.before)
-	claim, err := s.Commands.Claim(ctx, c)
-	time.Sleep(s.after)
-	return claim, err
-}
-
 // The result is dated within the call, as an instance with a right clock would.
 func TestSend_WrongClockAndAStallDateTheResultWithinTheCall(t *testing.T) {
-	for name, record := range map[string]stalledClaims{
+	for name, stalls := range map[string]struct{ before, after time.Duration }{
 		"stalls before the clock is read": {before: 2400 * time.Millisecond},
 		"stalls after the clock is read":  {after: 2400 * time.Millisecond},
 	} {
 		for way, ahead := range map[string]time.Duration{"ahead": 2 * time.Minute, "behind": -2 * time.Minute} {
 			t.Run(name+", "+way, func(t *testing.T) {
-				stalled := func(_ *brokertest.Memory, c *broker.Config) {
-					record.Commands = c.Commands
-					c.Commands = record
+				x := &tampering{}
+				x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
+					time.Sleep(stalls.before)
+					claim, err := x.Commands.Claim(ctx, &c)
+					time.Sleep(stalls.after)
+					return claim, err
 				}
-				inWorldOf(t, []wiring{stalled}, func(w *world) {
+				inWorldOf(t, between(x), func(w *world) {
 					w.Break(errUnavailable, "Time")
 					w.SetClock(-ahead)
 					called := time.Now().Add(-ahead)

@@ -54,33 +54,6 @@ func TestRejection_OfAnUnverifiedCommandLeavesTheOutcomeOpen(t *testing.T) {
 	}
 }
 
-func TestRejection_OfAnUnverifiedCommandIsSettledByALaterReport(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.mqtt.car = func(p publication) { w.answer(0, unit, rejection(p, telematics.BadSignature)) }
-		c, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.CommandRejected)
-		// Answers of other damaged copies, also in reports, where a correct unit does not repeat
-		// them.
-		for range 3 {
-			forgotten := telematics.Answer{Command: c.ID, State: telematics.Rejected, Reason: telematics.BadSignature, At: time.Now()}
-			w.answer(0, unit, forgotten)
-			w.brokers[0].Report(brokertest.Said(unit, reportWith(forgotten), false))
-			time.Sleep(time.Second)
-		}
-		w.wantOutcome(c.ID, telematics.MayHave)
-		refused := telematics.Answer{Command: c.ID, State: telematics.Rejected, Reason: telematics.OutOfOrder, At: time.Now()}
-		w.brokers[0].Report(brokertest.Said(unit, reportWith(refused), false))
-		time.Sleep(time.Second)
-		if got := w.record(c.ID); got.State != telematics.Rejected || got.Reason != telematics.OutOfOrder || !got.Late {
-			t.Errorf("recorded %+v, want a late rejection as out of order", got)
-		}
-		w.wantEntries(telematics.CommandRejected, telematics.CommandRejected)
-		if n := metric(t, w.brokers[0], "motorpool_answers_recalled_total"); n != 1 {
-			t.Errorf("%d results of reports were looked up, want only the new one", n)
-		}
-	})
-}
-
 func TestRejection_OfAnUnverifiedCommandStopsRetransmissionWhileTheRecordIsUnavailable(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.car = func(p publication) {

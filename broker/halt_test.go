@@ -78,17 +78,6 @@ func TestHalt_IsPublishedWhenItBeginsChangesAndEnds(t *testing.T) {
 	})
 }
 
-func TestHalt_StopsRetransmission(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		time.AfterFunc(time.Second, func() { w.Halt(telematics.Halt{Why: "recall"}) })
-		c, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.CommandTimeout) // it was published: its outcome is unknown
-		if c.Attempts != 1 || len(w.mqtt.published()) != 1 {
-			t.Errorf("%d attempts, %d messages; want one of each", c.Attempts, len(w.mqtt.published()))
-		}
-	})
-}
-
 func TestHalt_CommandNotYetPublishedIsNotExecuted(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.fail(nil, errUnavailable)

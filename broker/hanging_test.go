@@ -126,20 +126,6 @@ func TestAuditLog_WhatIsLostIsCounted(t *testing.T) {
 	}
 }
 
-// slowOutbox are commands of which an instance can settle none before a time: its statements of
-// thousands come first.
-type slowOutbox struct {
-	broker.Commands
-	until atomic.Int64
-}
-
-func (s *slowOutbox) Settle(ctx context.Context, finding delivery.Settlement) (*telematics.Command, bool, error) {
-	if time.Now().UnixNano() < s.until.Load() {
-		return nil, false, errUnavailable
-	}
-	return s.Commands.Settle(ctx, finding)
-}
-
 // After an outage of Postgres, an owner with a long outbox keeps its commands for as long as it
 // lives, and half a minute at most.
 func TestOverdue_IsLeftToAnOwnerThatLives(t *testing.T) {
@@ -154,11 +140,16 @@ func TestOverdue_IsLeftToAnOwnerThatLives(t *testing.T) {
 		"an owner that is dead":     {time.Hour, false, telematics.Unknown, 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			owner := &slowOutbox{}
-			inWorldOf(t, []wiring{func(_ *brokertest.Memory, config *broker.Config) {
-				owner.Commands = config.Commands
-				config.Commands = owner
-			}, func(_ *brokertest.Memory, config *broker.Config) {
+			owner := &tampering{}
+			// Until then it settles none: its statements of thousands come first.
+			var until atomic.Int64
+			owner.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
+				if time.Now().UnixNano() < until.Load() {
+					return nil, false, errUnavailable
+				}
+				return owner.Commands.Settle(ctx, s)
+			}
+			inWorldOf(t, []wiring{owner.wire, func(_ *brokertest.Memory, config *broker.Config) {
 				config.Lives = func(string) bool { return c.lives }
 			}}, func(w *world) {
 				w.mqtt.fail(nil, errUnavailable) // the owner knows that nothing was sent
@@ -166,7 +157,7 @@ func TestOverdue_IsLeftToAnOwnerThatLives(t *testing.T) {
 				command, err := w.send(telematics.Lock)
 				w.wantCode(err, telematics.TelematicsUnavailable)
 				time.Sleep(time.Minute)
-				owner.until.Store(time.Now().Add(c.takes).UnixNano())
+				until.Store(time.Now().Add(c.takes).UnixNano())
 				w.Break(nil, "Settle", "Overdue")
 				if !c.lives {
 					w.stops[0]()

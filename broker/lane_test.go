@@ -3,7 +3,6 @@ package broker_test
 import (
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,34 +33,6 @@ func TestLane_SecondCommandIsRefusedWhileTheFirstIsOpen(t *testing.T) {
 		assert.Equal(t, err.Command, occupant.ID, "the refusal names command")
 		_, after := w.sendVia(1, w.order(telematics.Unlock))
 		w.wantCode(after, "")
-	})
-}
-
-func TestLane_OfManyCallersExactlyOneIsSent(t *testing.T) {
-	inWorld(t, 2, func(w *world) {
-		w.answers(0, time.Second, telematics.Succeeded)
-		codes := make(chan telematics.Code, 100)
-		var callers sync.WaitGroup
-		for i := range 100 {
-			callers.Go(func() {
-				_, err := w.sendVia(i%2, w.order(telematics.Unlock))
-				if err == nil {
-					codes <- ""
-				} else {
-					codes <- err.Code
-				}
-			})
-		}
-		callers.Wait()
-		close(codes)
-		count := map[telematics.Code]int{}
-		for code := range codes {
-			count[code]++
-		}
-		if count[""] != 1 || count[telematics.CommandInProgress] != 99 || len(w.mqtt.published()) != 1 {
-			t.Errorf("outcomes %v with %d publications; want one success, 99 refusals, one publication", count, len(w.mqtt.published()))
-		}
-		assert.Equal(t, len(w.Entries()), 100, "entries in the audit log")
 	})
 }
 
@@ -104,19 +75,5 @@ func TestLane_OverdueOccupantIsSettledBeforeTheNextCommand(t *testing.T) {
 			t.Errorf("the order is refused because of an overdue command: %v", err)
 		}
 		assert.Equal(t, w.record(c.ID).State, telematics.Unknown, "the occupant")
-	})
-}
-
-func TestPendingTable_IsEmptyAfterwards(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.answers(0, time.Second, telematics.Succeeded)
-		_, err := w.send(telematics.Lock)
-		w.wantCode(err, "")
-		w.mqtt.car = nil
-		_, err = w.send(telematics.Lock)
-		w.wantCode(err, telematics.CommandTimeout)
-		time.Sleep(time.Second) // entries are removed in batches, a moment later
-		synctest.Wait()
-		assert.EqualSlices(t, w.Pending.InFlight(), nil, "the pending table still has")
 	})
 }

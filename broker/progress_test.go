@@ -75,18 +75,6 @@ func TestProgress_CommandAnsweredSoonIsStoredOnce(t *testing.T) {
 	})
 }
 
-func TestProgress_OnlyTheUnitOfACommandReceivesIt(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.answersAt("another", map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
-		c, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.CommandTimeout)
-		if got := w.record(c.ID); !got.ReceivedAt.IsZero() || len(w.mqtt.published()) < 3 {
-			t.Errorf("received at %v, published %d times; want not received, at least 3 times", got.ReceivedAt, len(w.mqtt.published()))
-		}
-		w.wantEvents("accepted", "sent", "unknown")
-	})
-}
-
 func TestProgress_NotStoredIsStoredWithTheResult(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Break(errUnavailable, "StoreProgress")

@@ -52,29 +52,6 @@ func TestRegister_NothingIsPublishedBefore(t *testing.T) {
 	})
 }
 
-func TestRegister_IsUndoneForARefusedCommand(t *testing.T) {
-	for name, slow := range map[string]time.Duration{"immediately": 0, "long after the refusal": time.Second} {
-		t.Run(name, func(t *testing.T) {
-			x := &tampering{}
-			inWorldOf(t, between(x), func(w *world) {
-				w.claimed(telematics.MaxBudget) // occupies the lane
-				x.register = func(p delivery.Pending) error {
-					time.Sleep(slow)
-					return x.PendingTable.Register(p)(context.Background())
-				}
-				before := len(w.Pending.InFlight())
-				_, err := w.send(telematics.Lock)
-				w.wantCode(err, telematics.CommandInProgress)
-				time.Sleep(slow + time.Second)
-				synctest.Wait()
-				if left := w.Pending.InFlight(); len(left) != before {
-					t.Errorf("%d commands are registered, want %d as before", len(left), before)
-				}
-			})
-		})
-	}
-}
-
 func TestRegister_IsUndoneForACommandThatCannotBeSigned(t *testing.T) {
 	x := &tampering{}
 	x.register = func(p delivery.Pending) error {

@@ -9,8 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"motorpool/broker"
-	"motorpool/broker/brokertest"
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/telematics"
@@ -56,22 +54,6 @@ func TestRepeat_ReturnsTheFirstCommand(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestRepeat_ReturnsALateAnswer(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		first, err := w.repeat(0, w.named(telematics.Lock, "k"))
-		w.wantCode(err, telematics.CommandTimeout)
-		_, err = w.repeat(0, w.named(telematics.Lock, "k"))
-		w.wantCode(err, telematics.CommandTimeout)
-		w.answer(0, unit, telematics.Answer{Command: first.Command.ID, State: telematics.Succeeded, At: time.Now()})
-		time.Sleep(time.Second)
-		again, err := w.repeat(0, w.named(telematics.Lock, "k"))
-		w.wantCode(err, "")
-		if !again.Command.Late {
-			t.Errorf("command %+v, want it late", again.Command)
-		}
-	})
 }
 
 func TestRepeat_ReturnsThatTheFirstOrderIsOpen(t *testing.T) {
@@ -121,50 +103,6 @@ func TestRepeat_KeyWithAnotherRequestIsRefused(t *testing.T) {
 	})
 }
 
-func TestRepeat_OfManyConcurrentOrdersOneIsPublished(t *testing.T) {
-	inWorld(t, 2, func(w *world) {
-		w.answers(0, 3*time.Second, telematics.Succeeded)
-		var mu sync.Mutex
-		codes := map[telematics.Code]int{}
-		var callers sync.WaitGroup
-		for i := range 20 {
-			callers.Go(func() {
-				_, err := w.repeat(i%2, w.named(telematics.Lock, "k"))
-				mu.Lock()
-				defer mu.Unlock()
-				if err == nil {
-					err = &telematics.Error{}
-				}
-				codes[err.Code]++
-			})
-		}
-		callers.Wait()
-		if codes[""] != 1 || codes[telematics.IdempotencyInProgress] != 19 || len(w.mqtt.published()) != 2 {
-			t.Errorf("codes %v, %d messages; want one success, 19 in progress, 2 messages", codes, len(w.mqtt.published()))
-		}
-	})
-}
-
-func TestRepeat_KeyOfADeadInstanceIsFound(t *testing.T) {
-	inWorld(t, 2, func(w *world) {
-		order := w.named(telematics.Lock, "k")
-		c := brokertest.NewCommand(car, telematics.Lock) // accepted by an instance that has died
-		c.Unit, c.Key, c.Requested = unit, order.Idempotency, time.Now()
-		c.Deadline = c.Requested.Add(telematics.DefaultBudget)
-		if _, err := w.Commands.Claim(w.Context(), &c); err != nil {
-			t.Fatal(err)
-		}
-		_, err := w.repeat(1, order)
-		w.wantCode(err, telematics.IdempotencyInProgress)
-		time.Sleep(telematics.DefaultBudget + 3*time.Second) // the sweeper settles it
-		_, err = w.repeat(1, order)
-		w.wantCode(err, telematics.CommandTimeout)
-		if err.Command != c.ID || len(w.mqtt.published()) != 0 {
-			t.Errorf("error %+v, %d messages; want the dead instance's command, none", err, len(w.mqtt.published()))
-		}
-	})
-}
-
 func TestStart_TheCommandRunsConcurrently(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 2*time.Second, telematics.Succeeded)
@@ -198,17 +136,6 @@ func TestDrain_EndsWithItsContext(t *testing.T) {
 			t.Error("Drain returned while a command was in flight")
 		}
 		assert.NoError(t, w.brokers[0].Drain(w.Context()))
-	})
-}
-
-func TestStart_RefusalIsInTheAuditLog(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.Halt(telematics.Halt{Why: "recall"})
-		time.Sleep(broker.HaltWithin)
-		_, err := w.brokers[0].Start(w.Context(), new(w.order(telematics.Lock)))
-		refused, _ := err.(*telematics.Error) //nolint:errorlint // the broker returns nothing else
-		w.wantCode(refused, telematics.CommandsHalted)
-		w.wantEntries(telematics.CommandsHalted)
 	})
 }
 

@@ -58,37 +58,6 @@ func TestReportedResult_SettlesAnUnknownCommand(t *testing.T) {
 	})
 }
 
-func TestReportedResult_OfAnotherUnitIsIgnored(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		c, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.CommandTimeout)
-		forged := reportWith(telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
-		w.brokers[0].Report(brokertest.Said("another-unit", forged, false))
-		time.Sleep(time.Second)
-		if c := w.record(c.ID); c.State != telematics.Unknown {
-			t.Errorf("recorded %+v, want unknown", c)
-		}
-		// From its own unit, the same report counts.
-		w.brokers[0].Report(brokertest.Said(unit, forged, false))
-		time.Sleep(time.Second)
-		if c := w.record(c.ID); c.State != telematics.Succeeded {
-			t.Errorf("recorded %+v, want succeeded", c)
-		}
-	})
-}
-
-func TestRefusal_IsInTheAuditLogOnceItIsAvailable(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.Break(errUnavailable, "Claim", "Add")
-		_, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.wantEntries()
-		w.Break(nil, "Claim", "Add")
-		time.Sleep(2 * time.Second)
-		w.wantEntries(telematics.TelematicsUnavailable)
-	})
-}
-
 func TestRefusal_IsInTheAuditLogBeforeTheInstanceStops(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Break(errUnavailable, "Twin", "Add")

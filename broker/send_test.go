@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"motorpool/internal/assert"
-	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -34,23 +31,6 @@ func TestSend_AnswerSettlesTheCommandAndWakesTheCaller(t *testing.T) {
 			t.Errorf("published %+v, want a signed lock on the unit's topic", p)
 		}
 		w.wantEntries("")
-	})
-}
-
-func TestSend_TheCallerReadsTheReportedStateImmediately(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.mqtt.car = func(p publication) {
-			w.answer(0, unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now(),
-				Report: &telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.IsLocked: true}}})
-		}
-		if _, err := w.send(telematics.Lock); err != nil {
-			t.Fatal(err)
-		}
-		twin, err := w.Twin(w.Context(), car)
-		require.NoError(t, err)
-		if locked := twin.Snapshot.Flag(telematics.IsLocked); locked == nil || !*locked {
-			t.Error("the snapshot does not show the lock that was just reported")
-		}
 	})
 }
 
@@ -101,20 +81,6 @@ func TestSend_ReceivedAnswerDelaysRetransmission(t *testing.T) {
 	})
 }
 
-func TestSend_LateAnswerSettlesAnUnknownCommand(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		c, err := w.send(telematics.Unlock)
-		w.wantCode(err, telematics.CommandTimeout)
-		time.Sleep(time.Hour)
-		w.answer(0, unit, telematics.Answer{Command: c.ID, State: telematics.Succeeded, At: time.Now()})
-		synctest.Wait()
-		if got := w.record(c.ID); got.State != telematics.Succeeded || !got.Late {
-			t.Errorf("the record says %s, late %v; want succeeded, late", got.State, got.Late)
-		}
-		w.wantEntries(telematics.CommandTimeout, "")
-	})
-}
-
 func TestSend_UnpublishedCommandExpiresAndIsNotExecuted(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.mqtt.fail(nil, errUnavailable) // the connection is lost after the check for it
@@ -124,6 +90,7 @@ func TestSend_UnpublishedCommandExpiresAndIsNotExecuted(t *testing.T) {
 			t.Errorf("state %s, error %+v; want expired, not executed, retryable", c.State, err)
 		}
 		w.wantEntries(telematics.TelematicsUnavailable)
+		w.wantEvents("accepted", "expired")
 	})
 }
 
@@ -282,32 +249,4 @@ func TestSend_UnavailableServerRefusesWithoutPublishing(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestSend_ReplyAgreesWithTheRecordThatWasUnavailableAtTheDeadline(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		time.AfterFunc(5*time.Second, func() { w.Break(errUnavailable, "Settle", "Updates") })
-		c, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.CommandTimeout)
-		assert.Equal(t, c.State, telematics.Unknown, "state")
-		w.Break(nil, "Settle", "Updates")
-		time.Sleep(3 * time.Second)
-		if got := w.record(c.ID); got.State != telematics.Unknown {
-			t.Errorf("the record says %s after it was available again, want unknown", got.State)
-		}
-	})
-}
-
-func TestSend_MessageHasSequenceNumberOfCommand(t *testing.T) {
-	inWorld(t, 2, func(w *world) {
-		for i, instance := range []int{0, 0, 1, 0, 1, 1, 0} {
-			w.answers(instance, 0, telematics.Succeeded)
-			c, err := w.sendVia(instance, w.order(telematics.Lock))
-			w.wantCode(err, "")
-			sent := w.mqtt.published()
-			if len(sent) != i+1 || sent[i].claims.Command != c.ID || sent[i].claims.Seq != c.Seq || c.Seq != int64(i+1) {
-				t.Errorf("command %d has the sequence number %d and was published as %+v", i+1, c.Seq, sent[len(sent)-1].claims)
-			}
-		}
-	})
 }

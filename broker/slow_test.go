@@ -96,18 +96,6 @@ func (w *world) wantOutcome(id telematics.CommandID, reply telematics.Outcome) {
 	}
 }
 
-func TestSlow_RecordAgreesWithTheReplyAfterAnOutageAtTheDeadline(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.mqtt.fail(nil, errUnavailable)
-		time.AfterFunc(9*time.Second, func() { w.Break(errUnavailable, "Settle", "Updates") })
-		time.AfterFunc(10500*time.Millisecond, func() { w.Break(nil, "Settle", "Updates") })
-		c, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.TelematicsUnavailable)
-		time.Sleep(5 * time.Second)
-		w.wantOutcome(c.ID, telematics.NotExecuted)
-	})
-}
-
 func TestSlow_ReceiptOfStartDoesNotChange(t *testing.T) {
 	away := &tampering{settle: func(context.Context, delivery.Settlement) (*telematics.Command, bool, error) {
 		return nil, false, errors.New("the record is unavailable")
@@ -119,76 +107,6 @@ func TestSlow_ReceiptOfStartDoesNotChange(t *testing.T) {
 		if r.Command.State != telematics.Accepted || !r.Command.Completed.IsZero() {
 			t.Errorf("the receipt has %+v, want the command as accepted", r.Command)
 		}
-	})
-}
-
-func TestSlow_SettlementIsNotOvertakenByTheSweeper(t *testing.T) {
-	x := &tampering{}
-	var once sync.Once
-	x.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
-		slow := false
-		if s.State == telematics.Expired {
-			once.Do(func() { slow = true })
-		}
-		if slow {
-			<-ctx.Done()
-			return nil, false, ctx.Err()
-		}
-		return x.Commands.Settle(ctx, s)
-	}
-	inWorldOf(t, between(x), func(w *world) {
-		w.mqtt.fail(nil, errUnavailable)
-		c, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.wantOutcome(c.ID, telematics.NotExecuted)
-	})
-}
-
-func TestSlow_ClaimWithALostResultIsUndone(t *testing.T) {
-	x := &tampering{}
-	var lost telematics.CommandID
-	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
-		claim, err := x.Commands.Claim(ctx, &c)
-		if lost == telematics.NoCommand {
-			lost = c.ID
-			return delivery.Claim{}, errors.New("connection reset")
-		}
-		return claim, err
-	}
-	inWorldOf(t, between(x), func(w *world) {
-		order := w.order(telematics.Lock)
-		order.Budget = telematics.MaxBudget
-		_, err := w.sendVia(0, order)
-		w.wantCode(err, telematics.TelematicsUnavailable)
-
-		w.answers(0, time.Second, telematics.Succeeded)
-		time.Sleep(err.RetryAfter)
-		_, again := w.sendVia(0, order)
-		w.wantCode(again, "")
-		w.wantOutcome(lost, telematics.NotExecuted)
-	})
-}
-
-func TestSlow_ClaimBeyondTheDeadlineIsNotSweptByItsInstance(t *testing.T) {
-	x := &tampering{}
-	var slow telematics.CommandID
-	x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
-		slow = c.ID
-		if _, err := x.Commands.Claim(ctx, &c); err != nil {
-			return delivery.Claim{}, err
-		}
-		<-ctx.Done()
-		return delivery.Claim{}, ctx.Err()
-	}
-	inWorldOf(t, between(x), func(w *world) {
-		// The sweep runs between the deadline and the end of the step.
-		time.Sleep(500 * time.Millisecond)
-		order := w.order(telematics.Lock)
-		order.Budget = telematics.MinBudget
-		_, err := w.sendVia(0, order)
-		w.wantCode(err, telematics.TelematicsUnavailable)
-		time.Sleep(2 * time.Second)
-		w.wantOutcome(slow, telematics.NotExecuted)
 	})
 }
 
@@ -358,24 +276,25 @@ func TestStop_SettlesReceivedAnswers(t *testing.T) {
 	stopping := &tampering{}
 	stopping.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
 		select {
-		case <-time.After(20 * time.Millisecond): // the time of a commit
+		case <-time.After(50 * time.Millisecond): // the time of a slow commit
 			return stopping.Commands.Settle(ctx, s)
 		case <-ctx.Done():
 			return nil, false, ctx.Err()
 		}
 	}
 	inWorldOf(t, between(&tampering{}, stopping), func(w *world) {
-		var caller sync.WaitGroup
-		caller.Go(func() {
-			if c, err := w.send(telematics.Lock); err != nil {
-				t.Errorf("the answer that a stopping instance had received was lost: %s %v", c.State, err)
+		begin := time.Now()
+		w.mqtt.car = func(p publication) {
+			if time.Since(begin) < time.Second { // else it is a repetition
+				time.Sleep(time.Until(begin.Add(5 * time.Second)))
+				w.answer(1, p.claims.Unit, telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()})
 			}
-		})
-		time.Sleep(9 * time.Second)
-		w.answer(1, unit, telematics.Answer{Command: w.mqtt.published()[0].claims.Command, State: telematics.Succeeded, At: time.Now()})
-		time.Sleep(5 * time.Millisecond)
-		w.stops[1]()
-		caller.Wait()
+		}
+		time.AfterFunc(5005*time.Millisecond, w.stops[1])
+		const n = 300 // more than one worker alone could settle in a step's time
+		if codes, _ := w.sendAll(w.others(n)); codes[""] != n {
+			t.Errorf("codes %v: answers that a stopping instance had received were lost", codes)
+		}
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/internal/assert"
 	"motorpool/telematics"
@@ -210,26 +209,17 @@ func TestSend_CachedVehicleThatIsGoneIsNotFound(t *testing.T) {
 	})
 }
 
-// restless is a record that changes before each claim.
-type restless struct {
-	broker.Commands
-	memory *brokertest.Memory
-	stale  *int // how often a claim was stale
-}
-
-func (r restless) Claim(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
-	r.memory.Change(car, func(twin *telematics.Twin) { twin.Contact.Session += "+" })
-	claim, err := r.Commands.Claim(ctx, c)
-	if claim.Stale {
-		*r.stale++
-	}
-	return claim, err
-}
-
 func TestSend_RecordThatChangesBeforeEachClaimIsReadOnceAgain(t *testing.T) {
-	var stale int
-	changing := func(m *brokertest.Memory, c *broker.Config) { c.Commands = restless{c.Commands, m, &stale} }
-	inWorldOf(t, []wiring{changing}, func(w *world) {
+	stale, x := 0, &tampering{}
+	inWorldOf(t, between(x), func(w *world) {
+		x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
+			w.Change(car, func(twin *telematics.Twin) { twin.Contact.Session += "+" })
+			claim, err := x.Commands.Claim(ctx, &c)
+			if claim.Stale {
+				stale++
+			}
+			return claim, err
+		}
 		w.answers(0, time.Second, telematics.Succeeded)
 		for range 3 {
 			w.cacheRecord()
@@ -257,20 +247,14 @@ func TestSend_UnavailableRecordIsNotCached(t *testing.T) {
 	})
 }
 
-// changesOnSettle is a record that changes while an overdue occupant of a lane is settled.
-type changesOnSettle struct {
-	broker.Commands
-	memory *brokertest.Memory
-}
-
-func (l changesOnSettle) Settle(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
-	l.memory.Change(car, func(twin *telematics.Twin) { twin.AgencyID = 2 })
-	return l.Commands.Settle(ctx, s)
-}
-
 func TestSend_RecordThatChangesWhileItsLaneIsFreedIsReadAgain(t *testing.T) {
-	changing := func(m *brokertest.Memory, c *broker.Config) { c.Commands = changesOnSettle{c.Commands, m} }
-	inWorldOf(t, []wiring{changing}, func(w *world) {
+	x := &tampering{}
+	inWorldOf(t, between(x), func(w *world) {
+		x.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
+			// While the occupant is settled.
+			w.Change(car, func(twin *telematics.Twin) { twin.AgencyID = 2 })
+			return x.Commands.Settle(ctx, s)
+		}
 		w.cacheRecord()
 		w.claimed(2 * time.Second)
 		time.Sleep(2*time.Second + time.Millisecond)
