@@ -12,9 +12,9 @@ import (
 	"motorpool/telematics/dialecttest"
 )
 
-// flag is a dialect of these tests only, with less than morse: answers name no command and share
-// their topic with reports, and there is no presence. The installation determines whether a report
-// confirms a command.
+// flag is a dialect of these tests only, with less than any of the product: no signature, no expiry
+// and no presence, and answers name no command and share their topic with reports. The installation
+// determines whether a report confirms a command.
 //
 //	flag/{unit}/data    from the unit: "answer done", "answer taken", "answer no", each with the action, or none;
 //	                    or "locked yes", "locked no",
@@ -23,6 +23,11 @@ import (
 type flag struct{}
 
 const flagRoot = "flag/"
+
+var (
+	errTopic   = errors.New("the topic is not of a unit")
+	errTooLong = errors.New("too long")
+)
 
 // withClock is an installation in which the unit dates its reports.
 var withClock = telematics.Installation{"contact": "dated"}

@@ -84,7 +84,7 @@ func TestSend_StaleRecordGivesTheSameResult(t *testing.T) {
 			change: func(t *telematics.Twin) { t.Unit = "" }, code: telematics.VehicleHasNoUnit,
 		},
 		"another protocol": {
-			change: func(t *telematics.Twin) { t.Protocol = "morse" }, unit: unit, agency: 1,
+			change: func(t *telematics.Twin) { t.Protocol = "flag" }, unit: unit, agency: 1,
 		},
 		"a protocol without a dialect": {
 			change: func(t *telematics.Twin) { t.Protocol = "semaphore" }, code: telematics.TelematicsUnavailable,
@@ -135,10 +135,9 @@ func TestSend_StaleRecordGivesTheSameResult(t *testing.T) {
 					w.mqtt.car = func(p publication) { // whichever unit gets the command
 						time.Sleep(time.Second)
 						twin, _ := w.Twin(w.Context(), car)
-						if twin.Protocol == "morse" {
+						if twin.Protocol == "flag" {
 							w.brokers[0].Answer(telematics.Message{
-								Dialect: morse{}, Unit: twin.Unit, Subject: "response/" + p.topic[len(p.topic)-36:],
-								Payload: []byte("done"),
+								Dialect: flag{}, Unit: twin.Unit, Subject: "data", Payload: []byte("answer done"),
 							})
 						} else {
 							w.answer(

@@ -216,7 +216,7 @@ func (a *publisher) Publish(t telematics.Transmission) error {
 		return a.refusing
 	}
 	p := publication{at: time.Now(), topic: t.Topic, message: bytes.Clone(t.Payload), qos: t.QoS}
-	if !strings.HasPrefix(t.Topic, morseRoot) && !strings.HasPrefix(t.Topic, flagRoot) {
+	if !strings.HasPrefix(t.Topic, vanTopic) && !strings.HasPrefix(t.Topic, flagRoot) {
 		claims, err := a.ring.Verify(t.Payload)
 		if err != nil {
 			return err
