@@ -1,9 +1,6 @@
 package link_test
 
 import (
-	"context"
-	"log/slog"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,8 +8,6 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
 	"motorpool/broker/link/linktest"
-	"motorpool/internal/assert"
-	"motorpool/mosquitto"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -20,18 +15,9 @@ import (
 // startInstance runs a link until stop is called. It returns when the link is ready.
 func startInstance(t *testing.T, url string, to link.Receiver) (stop func()) {
 	t.Helper()
-	l := link.New(link.Config{
-		Nodes: []string{url}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
-		Group: func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
-		Units: only("another", unit), CatchUpAfter: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	l, stop := startStoppable(t, url, to, func(c *link.Config) {
+		c.Units, c.CatchUpAfter = only("another", unit), 50*time.Millisecond
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		assert.NoError(t, l.Run(ctx, to), "Run")
-	})
-	stop = func() { cancel(); running.Wait() }
-	t.Cleanup(stop)
 	awaitReady(t, l)
 	return stop
 }

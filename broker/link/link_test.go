@@ -106,6 +106,13 @@ func startLink(t *testing.T, url string, to link.Receiver) *link.Link {
 
 func startLinkWith(t *testing.T, url string, to link.Receiver, change func(*link.Config)) *link.Link {
 	t.Helper()
+	l, _ := startStoppable(t, url, to, change)
+	return l
+}
+
+// startStoppable runs a link until the test ends, or until stop is called.
+func startStoppable(t *testing.T, url string, to link.Receiver, change func(*link.Config)) (l *link.Link, stop func()) {
+	t.Helper()
 	config := link.Config{
 		Nodes: []string{url}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
 		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
@@ -113,14 +120,15 @@ func startLinkWith(t *testing.T, url string, to link.Receiver, change func(*link
 		ConnectTimeout: 2 * time.Second, KeepAlive: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	change(&config)
-	link := link.New(config)
-	ctx, stop := context.WithCancel(t.Context())
+	l = link.New(config)
+	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		assert.NoError(t, link.Run(ctx, to), "Run")
+		assert.NoError(t, l.Run(ctx, to), "Run")
 	})
-	t.Cleanup(func() { stop(); running.Wait() })
-	return link
+	stop = func() { cancel(); running.Wait() }
+	t.Cleanup(stop)
+	return l, stop
 }
 
 // unitClient is a unit that counts the commands that it gets.

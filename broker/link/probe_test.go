@@ -1,7 +1,6 @@
 package link_test
 
 import (
-	"context"
 	"log/slog"
 	"strings"
 	"sync"
@@ -12,9 +11,7 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/broker/link"
 	"motorpool/broker/link/linktest"
-	"motorpool/internal/assert"
 	"motorpool/internal/require"
-	"motorpool/mosquitto"
 	"motorpool/simulator/devstack"
 )
 
@@ -27,17 +24,9 @@ func TestProbe_BrokerWithoutSharedSubscriptionsIsNotReady(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	var log brokertest.Log
-	link := link.New(link.Config{
-		Nodes: []string{server.ServiceURL()}, Username: mosquitto.ServiceUser, Password: linktest.ServicePassword,
-		Group:          func(context.Context) (string, error) { return "motorpool-0123456789abcdef", nil },
-		ConnectTimeout: 500 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	link := startLinkWith(t, server.ServiceURL(), &receiver{}, func(c *link.Config) {
+		c.ConnectTimeout, c.Logger = 500*time.Millisecond, slog.New(slog.NewTextHandler(&log, nil))
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() {
-		assert.NoError(t, link.Run(ctx, &receiver{}), "Run")
-	})
-	t.Cleanup(func() { stop(); running.Wait() })
 
 	cause := func(line string) int {
 		n := 0
