@@ -3,12 +3,10 @@ package broker_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"motorpool/broker/brokertest"
 	"motorpool/internal/assert"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -135,22 +133,6 @@ func TestAssign_LateAnswerSettlesNothingAndFreesTheUnit(t *testing.T) {
 		assert.Equal(t, w.count("motorpool_answers_to_none_total"), 2, "answers to none")
 		w.truckAnswers(0, time.Second, "answer done unlock")
 		_, err = w.sendToTruck(1, telematics.Unlock)
-		w.wantCode(err, "")
-	})
-}
-
-func TestAssign_UnpublishedCommandFreesItsLane(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.addTruck(nil)
-		w.mqtt.fail(nil, errRefused)
-		c, err := w.sendToTruck(0, telematics.Lock)
-		w.wantCode(err, telematics.TelematicsUnavailable)
-		if c.State != telematics.Expired {
-			t.Errorf("%+v, want expired", c)
-		}
-		w.mqtt.fail(nil, nil)
-		w.truckAnswers(0, time.Second, "answer done")
-		_, err = w.sendToTruck(0, telematics.Lock)
 		w.wantCode(err, "")
 	})
 }
@@ -325,33 +307,4 @@ func TestAssign_AnswerWhileTheRecordIsUnavailable(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAssign_AUnitOfProtocolV1IsNotAffected(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.brokers[0].Answer(
-			brokertest.Said(
-				unit,
-				[]byte(`{"v":1,"jti":"00000000-0000-0000-0000-000000000000","state":"succeeded","at":"2026-01-02T10:00:00.000Z"}`),
-				false,
-			),
-		)
-		lock := make(chan *telematics.Error)
-		w.answers(0, time.Second, telematics.Succeeded)
-		go func() { _, err := w.send(telematics.Lock); lock <- err }()
-		_, err := w.send(telematics.ReportState)
-		w.wantCode(err, "")
-		w.wantCode(<-lock, "")
-		if lanes := w.lanes(); !slices.Equal(lanes, []telematics.Lane{telematics.AccessLane, telematics.RefreshLane}) {
-			t.Errorf("lanes %v, want access and refresh", lanes)
-		}
-	})
-}
-
-func (w *world) lanes() (lanes []telematics.Lane) {
-	for _, p := range w.mqtt.published() {
-		lanes = append(lanes, p.claims.Lane)
-	}
-	slices.Sort(lanes)
-	return lanes
 }

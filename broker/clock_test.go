@@ -1,9 +1,7 @@
 package broker_test
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -214,9 +212,7 @@ func TestWhileClockRight_StopsAndRestartsTheFunction(t *testing.T) {
 
 func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
 	const text = "more than one unit rejects commands as dated ahead of its clock"
-	var log bytes.Buffer
-	logged := func(_ *brokertest.Memory, c *broker.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
-	inWorldOf(t, []wiring{logged}, func(w *world) {
+	inWorld(t, 1, func(w *world) {
 		other := healthy()
 		other.ID, other.Unit = 43, "358240051111128"
 		w.Put(other)
@@ -238,7 +234,7 @@ func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
 			time.Sleep(step.pause)
 			_, err := w.sendVia(0, delivery.Order{Vehicle: step.vehicle, Action: telematics.Lock, Actor: admin, RequestID: uuid.New()})
 			w.wantCode(err, telematics.CommandRejected)
-			if n := strings.Count(log.String(), text); n != step.alarms ||
+			if n := strings.Count(w.log.String(), text); n != step.alarms ||
 				metric(t, w.brokers[0], "motorpool_clock_alarms_total") != int64(step.alarms) {
 				t.Errorf("rejection %d: %d alarms logged, %d counted; want %d", i+1, n,
 					metric(t, w.brokers[0], "motorpool_clock_alarms_total"), step.alarms)

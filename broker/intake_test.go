@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -195,13 +194,10 @@ func TestFlood_RetainedPresenceIsNotLimited(t *testing.T) {
 
 func TestFlood_IsLoggedOncePerInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var log bytes.Buffer
+		var log brokertest.Log
 		c := brokertest.NewMemory().Config()
 		c.Publisher = &publisher{}
-		c.Logger = slog.New(
-			slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return log.Write(p) }), nil),
-		)
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		b := broker.New(c)
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -215,14 +211,8 @@ func TestFlood_IsLoggedOncePerInterval(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 		}
 		time.Sleep(time.Second)
-		mu.Lock()
-		defer mu.Unlock()
 		if n := strings.Count(log.String(), `msg="unit over its allowance, messages dropped" unit=flooding answers=`); n != 2 {
 			t.Errorf("%d warnings in 21 s, want 2:\n%s", n, log.String())
 		}
 	})
 }
-
-type writerFunc func([]byte) (int, error)
-
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

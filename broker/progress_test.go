@@ -75,21 +75,6 @@ func TestProgress_CommandAnsweredSoonIsStoredOnce(t *testing.T) {
 	})
 }
 
-func TestProgress_NotStoredIsStoredWithTheResult(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.Break(errUnavailable, "StoreProgress")
-		w.answersAt(unit, map[time.Duration]telematics.State{100 * time.Millisecond: telematics.Received})
-		c, err := w.send(telematics.Lock)
-		w.wantCode(err, telematics.CommandTimeout)
-		if got := w.record(c.ID); got.State != telematics.Unknown || got.ReceivedAt.IsZero() || got.Attempts != len(w.mqtt.published()) {
-			t.Errorf(
-				"recorded as %s, received at %v, %d attempts; want unknown, received, %d attempts", got.State,
-				got.ReceivedAt, got.Attempts, len(w.mqtt.published()),
-			)
-		}
-	})
-}
-
 func TestProgress_FailedStoreIsMadeUpByTheNext(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.Break(errUnavailable, "StoreProgress")

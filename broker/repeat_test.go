@@ -75,24 +75,6 @@ func TestRepeat_ReturnsThatTheFirstOrderIsOpen(t *testing.T) {
 	})
 }
 
-func TestRepeat_RefusalFreesTheKey(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.mqtt.fail(errUnavailable, nil)
-		_, err := w.repeat(0, w.named(telematics.Lock, "k"))
-		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.mqtt.fail(nil, errUnavailable) // accepted, and not published
-		_, err = w.repeat(0, w.named(telematics.Lock, "k"))
-		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.mqtt.fail(nil, nil)
-		w.answers(0, 0, telematics.Succeeded)
-		r, err := w.repeat(0, w.named(telematics.Lock, "k"))
-		w.wantCode(err, "")
-		if r.Replayed {
-			t.Error("the order returned an earlier result, want it published")
-		}
-	})
-}
-
 func TestRepeat_KeyWithAnotherRequestIsRefused(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.answers(0, 0, telematics.Succeeded)

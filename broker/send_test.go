@@ -95,19 +95,6 @@ func TestSend_UnpublishedCommandExpiresAndIsNotExecuted(t *testing.T) {
 	})
 }
 
-func TestSend_PublishesOnceAShortDisconnectionEnds(t *testing.T) {
-	inWorld(t, 1, func(w *world) {
-		w.answers(0, time.Second, telematics.Succeeded)
-		w.mqtt.fail(nil, errUnavailable)
-		time.AfterFunc(3*time.Second, func() { w.mqtt.fail(nil, nil) })
-		c, err := w.send(telematics.Lock)
-		w.wantCode(err, "")
-		if wait := c.SentAt.Sub(c.Requested); wait < 3*time.Second || wait > 3*time.Second+300*time.Millisecond {
-			t.Errorf("sent %v after the request, want as soon as the connection is back after 3 s", wait)
-		}
-	})
-}
-
 func TestSend_PublishesNothingInTheLastHalfSecondBeforeTheExpiry(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		order := w.order(telematics.Lock)

@@ -190,28 +190,3 @@ func TestFloor_TaughtOnlyByValidCommands(t *testing.T) {
 		})
 	}
 }
-
-// A service whose clock was ahead must not lock out a unit: not at all where the clock of the unit
-// is right, and for at most five minutes where it had the same error. [CMD-9]
-func TestFloor_ServiceThatWasAheadLocksOutNoUnit(t *testing.T) {
-	order := func(b *bench, ahead time.Duration) telematics.Answer {
-		t.Helper()
-		c := b.command(telematics.Lock)
-		c.IssuedAt, c.Expires = c.IssuedAt.Add(ahead), c.Expires.Add(ahead)
-		return b.order(c)
-	}
-	for _, ahead := range []time.Duration{31 * time.Second, 250 * time.Second, 300 * time.Second} {
-		b := newBench(t)
-		says(t, order(b, ahead), telematics.Rejected, telematics.ClockBehind, "")
-		says(t, order(b, 0), telematics.Succeeded, "", "")
-
-		b = newBench(t)
-		b.clock.Skew = ahead
-		says(t, order(b, ahead), telematics.Succeeded, "", "")
-		taught := b.now
-		b.clock.Skew = 0
-		says(t, order(b, 0), telematics.Rejected, telematics.TooLate, "")
-		b.now = taught.Add(floorFor)
-		says(t, order(b, 0), telematics.Succeeded, "", "")
-	}
-}
