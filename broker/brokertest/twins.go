@@ -37,9 +37,7 @@ type TwinRecord struct {
 func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 	for name, run := range map[string]func(*testing.T, TwinRecord){
 		"EveryFieldOfAReportIsStored":            everyFieldIsStored,
-		"OlderReportOverwritesNothing":           olderReportOverwritesNothing,
 		"VehicleWithoutValuesHasNoSnapshot":      noReportNoSnapshot,
-		"NullClearsTheValue":                     nullClearsValue,
 		"PresenceChangesTheContact":              presenceChangesContact,
 		"ReconnectIsReturnedToOneInstance":       reconnectIsReturnedOnce,
 		"PresenceOfAFormerSessionIsIgnored":      formerSessionIsIgnored,
@@ -48,7 +46,6 @@ func TwinsContract(t *testing.T, open func(*testing.T) TwinRecord) {
 		"UnknownUnitsAreReturnedOnce":            unknownUnitsAreReturned,
 		"OrderOfReportsDoesNotChangeTheSnapshot": orderDoesNotMatter,
 		"RepeatedReportsDoNotChangeTheSnapshot":  deliveryDoesNotMatter,
-		"BatchMayHaveManyReportsOfAUnit":         unitManyTimes,
 		"OnlyNewValuesAreChanges":                onlyNewValuesAreChanges,
 		"EveryAlarmIsAChange":                    eachAlarmIsAChange,
 		"MessageInAnotherProtocolIsIgnored":      otherProtocolIsIgnored,
@@ -139,14 +136,6 @@ func eachAlarmIsAChange(t *testing.T, r TwinRecord) {
 	}
 }
 
-func olderReportOverwritesNothing(t *testing.T, r TwinRecord) {
-	id, unit := r.Vehicle()
-	newer, older := instant.Truncate(time.Millisecond), instant.Truncate(time.Millisecond).Add(-time.Millisecond)
-	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Report: speedReport(newer, 50.0)})
-	observe(t, r.There, delivery.Observation{Unit: unit, At: instant.Add(time.Second), Report: speedReport(older, 30.0)})
-	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 50.0, At: newer}})
-}
-
 // formerSessionIsIgnored: a unit's clock goes back with each session. Another instance observes
 // messages of the former sessions late [PRE-1].
 func formerSessionIsIgnored(t *testing.T, r TwinRecord) {
@@ -208,14 +197,6 @@ func noReportNoSnapshot(t *testing.T, r TwinRecord) {
 	if snapshot := r.Twin(id).Snapshot; snapshot != nil {
 		t.Errorf("snapshot %v, want none", snapshot)
 	}
-}
-
-func nullClearsValue(t *testing.T, r TwinRecord) {
-	id, unit := r.Vehicle()
-	at := instant.Truncate(time.Millisecond)
-	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Report: speedReport(at, 50.0)})
-	observe(t, r.Here, delivery.Observation{Unit: unit, At: instant, Report: speedReport(at.Add(time.Second), nil)})
-	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {At: at.Add(time.Second), Once: true}})
 }
 
 func presenceChangesContact(t *testing.T, r TwinRecord) {
@@ -293,20 +274,6 @@ func unknownUnitsAreReturned(t *testing.T, r TwinRecord) {
 	if seen, err := r.Here.Observe(t.Context(), nil); err != nil || len(seen.Unknown)+len(seen.Changes) > 0 {
 		t.Errorf("Observe of nothing = %+v, %v", seen, err)
 	}
-}
-
-func unitManyTimes(t *testing.T, r TwinRecord) {
-	id, unit := r.Vehicle()
-	at := instant.Truncate(time.Millisecond)
-	var seen []delivery.Observation
-	for i := range 10 {
-		seen = append(seen, delivery.Observation{
-			Unit: unit, At: instant.Add(time.Duration(i) * time.Second),
-			Report: speedReport(at.Add(time.Duration(i)*time.Second), float64(i)),
-		})
-	}
-	observe(t, r.Here, seen...)
-	wantSnapshot(t, r.Twin(id).Snapshot, telematics.Snapshot{telematics.SpeedKmh: {Value: 9.0, At: at.Add(9 * time.Second)}})
 }
 
 func onlyNewValuesAreChanges(t *testing.T, r TwinRecord) {
