@@ -245,9 +245,13 @@ func (d *desk) showsWhatOthersDo(t *testing.T) {
 	mine.Open("#/vehicles/7") // a car with a slow radio
 	theirs.Open("#/vehicles/7")
 	mine.See(`[data-action="lock"][aria-disabled="false"]`)
+	mine.Resize(narrow, 780)
+	const tops = `[...document.querySelectorAll('[data-action]')].map((e) => e.getBoundingClientRect().top).join()`
+	before := consoletest.Value[string](mine, tops)
 	command := order(mine, func() { theirs.Click(`[data-action="lock"]`) })
 	mine.See(command, "by operator")
 	mine.See(".why", "A command to this vehicle is running, requested by operator.")
+	assert.Equal(t, consoletest.Value[string](mine, tops), before, "the buttons have not moved under a pointer; their tops")
 	mine.See(command + `[data-state="succeeded"]`)
 	mine.See(`[data-action="lock"][aria-disabled="false"]`)
 }

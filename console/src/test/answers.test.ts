@@ -201,6 +201,7 @@ it('reads a vehicle again that could not be read at first', async () => {
 
 it.each([
   ['agencies', '#/agencies?agency_id=1', '[data-agency]'],
+  ['agencies', '#/charges', 'select[aria-label="Agency"] option:nth-child(2)'],
   ['stations', '#/agencies?agency_id=1', '[data-station]'],
   ['agencies/1/keys', '#/agencies?agency_id=1', '[data-key]'],
   ['agencies/1/alert-rules', '#/agencies?agency_id=1', '[data-rule]'],
