@@ -61,7 +61,6 @@ func CommandsContract(t *testing.T, open func(*testing.T) CommandRecord) {
 		"OneOfConcurrentClaimsWithAKeyWins":            oneOfManyRepetitionsWins,
 		"ClaimWithCurrentVersionSucceeds":              currentClaimSucceeds,
 		"ClaimWithOutdatedVersionWritesNothing":        staleClaimWritesNothing,
-		"ChangeThatNoOrderDependsOnKeepsTheVersion":    otherChangesKeepTheVersion,
 		"StaleClaimOfOccupiedLaneIsAcceptedAgain":      staleClaimOfOccupiedLane,
 		"StaleClaimFailsNoConcurrentClaim":             staleClaimFailsNoOther,
 		"AssuranceIsStored":                            assuranceIsStored,

@@ -76,9 +76,15 @@ func currentClaimSucceeds(t *testing.T, r CommandRecord) {
 		c.Version = 0
 		wantCommand(t, r.open(t, c.ID), c)
 	}
+	r.Fleet.Change(twin.ID, func(t *telematics.Twin) { // of nothing that an order depends on
+		t.Contact.LastSeen, t.Contact.SaidAt = instant.Add(time.Hour), instant.Add(time.Hour)
+		t.Contact.Gap, t.Contact.Firmware = time.Minute, "4.2.1"
+		t.Status, t.Plate = telematics.InUse, "M-IM 2"
+	})
 	if again := r.Fleet.record(t, twin.ID); again.Version != twin.Version {
-		t.Errorf("version %d, and then %d without a change", twin.Version, again.Version)
+		t.Errorf("version %d, and then %d", twin.Version, again.Version)
 	}
+	r.claim(t, madeFrom(twin, telematics.AttentionSignal))
 }
 
 // wantStale claims a command with an outdated version of its vehicle, and fails unless the claim is
@@ -127,16 +133,6 @@ func staleClaimWritesNothing(t *testing.T, r CommandRecord) {
 			r.claim(t, c) // without a version, the record is not checked
 		})
 	}
-}
-
-func otherChangesKeepTheVersion(t *testing.T, r CommandRecord) {
-	twin := r.onlineVehicle(t)
-	r.Fleet.Change(twin.ID, func(t *telematics.Twin) {
-		t.Contact.LastSeen, t.Contact.SaidAt = instant.Add(time.Hour), instant.Add(time.Hour)
-		t.Contact.Gap, t.Contact.Firmware = time.Minute, "4.2.1"
-		t.Status, t.Plate = telematics.InUse, "M-IM 2"
-	})
-	r.claim(t, madeFrom(twin, telematics.Lock))
 }
 
 func staleClaimOfOccupiedLane(t *testing.T, r CommandRecord) {
