@@ -68,9 +68,10 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Stop stops the server that the package's tests share, when no test runs any more.
+// Stop stops the servers that the package's tests share, when no test runs any more.
 func Stop() {
 	shared.server.stop()
+	stopRedis()
 	if ownFolder != "" {
 		_ = os.RemoveAll(ownFolder)
 	}
@@ -160,12 +161,14 @@ var original = sync.OnceValues(func() (string, error) {
 })
 
 func migrate(address string) error {
-	db, err := pg.New(pg.Config{URL: address})
+	db, err := pg.New(pg.Config{URL: address, Timeout: time.Minute})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	_, err = db.Migrate(context.Background())
+	if _, err = db.Migrate(context.Background()); err == nil {
+		_, err = db.Pool.Exec(remember)
+	}
 	return err
 }
 
@@ -229,20 +232,28 @@ func Drop(tb testing.TB, address string) {
 // NewDatabase returns the address of a separate database with the schema.
 func NewDatabase(tb testing.TB) string {
 	tb.Helper()
-	return newDatabase(tb, Template)
+	p, name := Server(tb), takeUnused()
+	if name == "" {
+		name = p.newDatabase(tb, Template)
+	}
+	tb.Cleanup(func() { p.empty(name) })
+	return p.Database(name)
 }
 
 // NewEmptyDatabase returns the address of a separate database without the schema.
 func NewEmptyDatabase(tb testing.TB) string {
 	tb.Helper()
-	return newDatabase(tb, "template0")
+	p := Server(tb)
+	return p.Database(p.newDatabase(tb, "template0"))
 }
 
-func newDatabase(tb testing.TB, template string) string {
+func nextName() string { return fmt.Sprintf("test_%d", shared.next.Add(1)) }
+
+func (p Postgres) newDatabase(tb testing.TB, template string) (name string) {
 	tb.Helper()
-	p, name := Server(tb), fmt.Sprintf("test_%d", shared.next.Add(1))
+	name = nextName()
 	require.NoError(tb, p.create(name, template))
-	return p.Database(name)
+	return name
 }
 
 // Open connects an instance of Motorpool to a database, until the test ends. Its timeout is 10 s.
