@@ -10,7 +10,7 @@ import (
 
 func TestLease_HeldByOneInstanceUntilItExpires(t *testing.T) {
 	t.Parallel()
-	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
+	for name, address := range storetest.BothRedis(t) {
 		t.Run(name, func(t *testing.T) {
 			here, there := open(t, address), open(t, address)
 			lease := func(db *DB, instance string, keep time.Duration) bool {

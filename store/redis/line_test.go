@@ -9,7 +9,7 @@ import (
 
 func TestSwap_StoresALineOnlyInsteadOfTheExpectedOne(t *testing.T) {
 	t.Parallel()
-	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
+	for name, address := range storetest.BothRedis(t) {
 		db := open(t, address)
 		// Fields without a signature, as earlier versions wrote them, are none.
 		require.NoError(t, db.Client.HSet(t.Context(), lineKey, "system", "7712584607280830095", "timeline", 999).Err())

@@ -35,14 +35,14 @@ func TestPendingTable_KeepsItsContractOverMiniredis(t *testing.T) {
 
 func TestPendingTable_KeepsItsContractOverRedis(t *testing.T) {
 	t.Parallel()
-	pendingTableContract(t, storetest.StartRedis(t).URL())
+	pendingTableContract(t, storetest.Redis(t))
 }
 
 func pendingTableContract(t *testing.T, address string) {
 	here, there := openTable(t, address), openTable(t, address)
 	brokertest.PendingTableContract(t, func(t *testing.T) brokertest.PendingTables {
 		flush := func() {
-			require.NoError(t, here.db.Client.FlushAll(t.Context()).Err())
+			require.NoError(t, here.db.Client.FlushDB(t.Context()).Err())
 		}
 		flush()
 		return brokertest.PendingTables{Here: here, There: there, Flush: flush}

@@ -13,7 +13,7 @@ import (
 
 func TestPlace_LetsNothingThroughUntilItIsAdmitted(t *testing.T) {
 	t.Parallel()
-	for name, url := range map[string]string{"embedded": storetest.StartMiniredis(t).URL(), "real": storetest.StartRedis(t).URL()} {
+	for name, url := range storetest.BothRedis(t) {
 		t.Run(name, func(t *testing.T) {
 			open := func() (*DB, *Place) {
 				db, err := New(Config{URL: url})

@@ -12,7 +12,7 @@ import (
 
 func TestSessions_AreSharedByAllInstances(t *testing.T) {
 	t.Parallel()
-	for name, address := range map[string]string{"miniredis": miniredis(t), "redis": storetest.StartRedis(t).URL()} {
+	for name, address := range storetest.BothRedis(t) {
 		t.Run(name, func(t *testing.T) {
 			here, there := NewSessions(open(t, address)), NewSessions(open(t, address))
 			get := func(key string) string {
@@ -63,9 +63,7 @@ func TestSessions_AreSharedByAllInstances(t *testing.T) {
 
 func TestSessions_AreUnavailableWithoutRedis(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
-	sessions := NewSessions(open(t, server.URL()))
-	require.NoError(t, server.Kill())
+	sessions := NewSessions(open(t, storetest.NoRedis))
 	if _, err := sessions.Get(t.Context(), "a"); !unavailable.Is(err) {
 		t.Errorf("Get = %v, want unavailable", err)
 	}
