@@ -21,6 +21,7 @@ import (
 type dueTwins struct {
 	*testing.T
 	instances []*Twins
+	add       func() (telematics.VehicleID, telematics.Unit)
 	id        telematics.VehicleID
 	unit      telematics.Unit
 	start     time.Time
@@ -28,13 +29,21 @@ type dueTwins struct {
 
 func newDueTwins(t *testing.T, instances int, interval time.Duration) *dueTwins {
 	t.Helper()
-	database, redis := storetest.NewDatabase(t), storetest.StartRedis(t).URL()
+	database, redis := storetest.NewDatabase(t), storetest.Redis(t)
 	d := &dueTwins{T: t, start: time.Now().Add(-time.Hour).Truncate(time.Millisecond)}
 	for range instances {
 		d.instances = append(d.instances, withInterval(open(t, database), openRedis(t, redis), interval))
 	}
-	d.id, d.unit = storetest.AddVehicle(t, d.instances[0].stored.DB, 1)
-	return d
+	d.add = storetest.Vehicles(t, d.instances[0].stored.DB)
+	return d.with(t)
+}
+
+// with returns the instances with another vehicle, for a part of the test.
+func (d *dueTwins) with(t *testing.T) *dueTwins {
+	part := *d
+	part.T = t
+	part.id, part.unit = d.add()
+	return &part
 }
 
 func (d *dueTwins) report(twins *Twins, n int, more ...telematics.Field) {
@@ -91,6 +100,7 @@ func TestWriteDue_WritesAReportAfterTheInterval(t *testing.T) {
 
 // A tow must not wait for the interval, and a drive may.
 func TestWriteDue_IsSoonerForAMoveWithTheIgnitionOff(t *testing.T) {
+	all := newDueTwins(t, 1, time.Minute)
 	for name, c := range map[string]struct {
 		ignition string
 		north    float64
@@ -101,8 +111,7 @@ func TestWriteDue_IsSoonerForAMoveWithTheIgnitionOff(t *testing.T) {
 		"ignition on":          {"on", 48.001, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newDueTwins(t, 1, time.Minute)
+			d := all.with(t)
 			twins := d.instances[0]
 			var began time.Time // of the last report
 			for i, north := range []float64{48, c.north} {
@@ -147,6 +156,7 @@ func TestWriteDue_IsSoonerForUrgentReports(t *testing.T) {
 		}
 	}
 	const interval = time.Minute
+	all := newDueTwins(t, 2, interval)
 	for name, test := range map[string]struct {
 		before func(d *dueTwins, twins *Twins)
 		fields []telematics.Field
@@ -164,12 +174,11 @@ func TestWriteDue_IsSoonerForUrgentReports(t *testing.T) {
 			require.NoError(d, twins.redis.db.Client.HSet(d.Context(), stateKey(d.id), "seen", long).Err())
 		}},
 		"redis emptied, postgres up to date": {before: func(d *dueTwins, twins *Twins) {
-			require.NoError(d, twins.redis.db.Client.FlushAll(d.Context()).Err())
+			require.NoError(d, twins.redis.db.Client.FlushDB(d.Context()).Err())
 		}, within: interval},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newDueTwins(t, 2, interval)
+			d := all.with(t)
 			d.report(d.instances[0], 1, telematics.IsLocked)
 			d.writeDue(d.instances[0])
 			presence(telematics.Online)(d, d.instances[0])
@@ -283,11 +292,10 @@ func TestWriteDue_IsRepeatedWhenPostgresIsAvailableAgain(t *testing.T) {
 }
 
 func TestObserve_GoesToPostgresWhileRedisIsUnavailable(t *testing.T) {
-	server, postgres := storetest.StartRedis(t), open(t, storetest.NewDatabase(t))
-	twins := withInterval(postgres, openRedis(t, server.URL()), time.Minute)
+	postgres := open(t, storetest.NewDatabase(t))
+	twins := withInterval(postgres, openRedis(t, storetest.NoRedis), time.Minute)
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
-	require.NoError(t, server.Kill())
 	for n := range 3 {
 		observed(t, twins, unit, statusAt(time.Now().Add(-time.Minute).Truncate(time.Millisecond), n))
 		storetest.Eventually(t, "postgres has the report", func() bool {
@@ -303,11 +311,11 @@ func TestWriteDue_LosesNoConcurrentWrites(t *testing.T) {
 	fields := []telematics.Field{
 		telematics.MileageKm, telematics.SpeedKmh, telematics.OnboardV, telematics.ServiceDueKm, telematics.Latitude,
 	}
+	all := newDueTwins(t, 3, time.Millisecond)
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 1))
-			d := newDueTwins(t, 3, time.Millisecond)
+			d := all.with(t)
 			var want, before telematics.Snapshot
 			for n := range 60 {
 				twins := d.instances[random.IntN(len(d.instances))]
@@ -395,7 +403,7 @@ func TestTwins_ListTellsWhatPostgresDoesNotHave(t *testing.T) {
 		t.Errorf("the status is %v, unstored %t; want it stored", twin.Snapshot, twin.Unstored)
 	}
 	d.wantListed("after the status was read", here, 2, false)
-	require.NoError(t, here.redis.db.Client.FlushAll(t.Context()).Err())
+	require.NoError(t, here.redis.db.Client.FlushDB(t.Context()).Err())
 	d.wantListed("without Redis, at an instance that has just started", started, 2, false)
 }
 

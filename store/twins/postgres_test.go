@@ -106,14 +106,14 @@ func TestObserve_ReportChangesOnlyLastSeenOfTheContact(t *testing.T) {
 	}
 }
 
-func TestForgetContacts_KeepsOnlyWhatUnitsDeclared(t *testing.T) {
+func TestForgetContacts_KeepsWhatUnitsDeclaredAndPublishesThemAsAbsent(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, unit := storetest.AddVehicle(t, p.DB, 1)
 	presence := telematics.Presence{
-		Status: telematics.Online, Session: "s", At: morning, Firmware: "4.2", Actions: []telematics.Action{},
+		Status: telematics.Online, Session: "s", At: time.Now(), Firmware: "4.2", Actions: []telematics.Action{},
 		Keys: []string{},
 	}
-	_, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: morning, Presence: &presence}})
+	_, err := p.Observe(t.Context(), []delivery.Observation{{Unit: unit, At: presence.At, Presence: &presence}})
 	require.NoError(t, err)
 	require.NoError(t, p.ForgetContacts(t.Context()))
 	twin, err := p.Twin(t.Context(), id)
@@ -121,16 +121,6 @@ func TestForgetContacts_KeepsOnlyWhatUnitsDeclared(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(twin.Contact, declared) {
 		t.Errorf("contact %+v, %v; want only the declared parts", twin.Contact, err)
 	}
-}
-
-func TestForgetContacts_IsPublishedAsAbsent(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	id, unit := storetest.AddVehicle(t, p.DB, 1)
-	_, err := p.Observe(t.Context(),
-		[]delivery.Observation{{Unit: unit, At: time.Now(),
-			Presence: &telematics.Presence{Status: telematics.Online, At: time.Now()}}})
-	require.NoError(t, err)
-	require.NoError(t, p.ForgetContacts(t.Context()))
 	aged, err := p.Aged(t.Context())
 	if err != nil || len(aged) != 1 || aged[0].Vehicle != id || aged[0].Presence != telematics.Absent || !aged[0].LastSeen.IsZero() {
 		t.Errorf("published %+v, %v; want the vehicle as absent", aged, err)

@@ -66,7 +66,7 @@ func (h *afterUpdate) ProcessPipelineHook(next goredis.ProcessPipelineHook) gore
 
 func TestFlushRedis_PublishesAStoredChangeWhoseReplyWasLost(t *testing.T) {
 	t.Parallel()
-	for name, redis := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
+	for name, redis := range storetest.BothRedis(t) {
 		t.Run(name, func(t *testing.T) {
 			twins, id, unit := withoutRun(t, redis)
 			var published publishedChanges
@@ -119,7 +119,7 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenCompletely(t *testing.T) {
 		twins.flushRedis(t.Context(), nil)
 	}
 	// As after an hour without reports.
-	require.NoError(t, twins.redis.db.Client.FlushAll(t.Context()).Err())
+	require.NoError(t, twins.redis.db.Client.FlushDB(t.Context()).Err())
 	for range 3 {
 		_, err := twins.Twin(t.Context(), id)
 		require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestFlushRedis_StateLostInPartIsWrittenCompletely(t *testing.T) {
 		observed(t, here, unit, statusAt(start, n))
 		here.flushRedis(t.Context(), nil)
 	}
-	require.NoError(t, here.redis.db.Client.FlushAll(t.Context()).Err())
+	require.NoError(t, here.redis.db.Client.FlushDB(t.Context()).Err())
 	for n, twins := range []*Twins{there, here} {
 		km := map[telematics.Field]any{telematics.MileageKm: float64(5 + n)}
 		observed(t, twins, unit, &telematics.Report{At: start.Add(time.Duration(n+1) * time.Minute), Values: km})
@@ -268,7 +268,7 @@ func TestFlushRedis_StateLostByRedisIsNotPublishedAgain(t *testing.T) {
 	flushedToPostgres(t.Context(), here)
 	here.flushRedis(t.Context(), nil)
 	// As after an hour without reports.
-	require.NoError(t, here.redis.db.Client.FlushAll(t.Context()).Err())
+	require.NoError(t, here.redis.db.Client.FlushDB(t.Context()).Err())
 	there := newTwins(&record{here.vehicles, here.stored}, openRedis(t, redis), 0)
 	observed(t, there, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
 	var published publishedChanges
@@ -392,7 +392,7 @@ func TestFlushRedis_KeepsTheTimeOfAValueThatIsRepeatedWithoutOne(t *testing.T) {
 // Instances that record the same state as stored twice, or one from before Redis was emptied, must
 // not prevent it from being recorded again.
 func TestSetStored_CountOfReportsIsNeverNegative(t *testing.T) {
-	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
+	for name, address := range storetest.BothRedis(t) {
 		ctx, r := t.Context(), newStates(openRedis(t, address), nil)
 		for _, held := range []string{"3", "-5"} {
 			require.NoError(t, r.db.Client.HSet(ctx, stateKey(1), "unit", "u", "reports", held).Err())

@@ -55,8 +55,8 @@ func TestTwins_KeepTheContract(t *testing.T) {
 		stored bool // read what the state interval has brought into Postgres, and nothing else
 	}{
 		"miniredis":             {redis: storetest.StartMiniredis(t).URL()},
-		"redis":                 {redis: storetest.StartRedis(t).URL()},
-		"redis, after flushing": {storetest.StartRedis(t).URL(), true},
+		"redis":                 {redis: storetest.Redis(t)},
+		"redis, after flushing": {storetest.Redis(t), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,16 +125,15 @@ func mileage(t *testing.T, twin telematics.Twin, err error) float64 {
 
 func TestTwins_EmptiedRedisLosesNoReport(t *testing.T) {
 	t.Parallel()
-	server := storetest.StartRedis(t)
-	database := storetest.NewDatabase(t)
-	here, there := twinsAt(t, database, server.URL()), twinsAt(t, database, server.URL())
+	database, redis := storetest.NewDatabase(t), storetest.Redis(t)
+	here, there := twinsAt(t, database, redis), twinsAt(t, database, redis)
 	id, unit := storetest.AddVehicle(t, here.stored.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for n := range 20 {
 		twins := []*Twins{here, there}[n%2]
 		observed(t, twins, unit, statusAt(start, n))
 		if n%5 == 4 {
-			require.NoError(t, twins.redis.db.Client.FlushAll(t.Context()).Err())
+			require.NoError(t, twins.redis.db.Client.FlushDB(t.Context()).Err())
 		}
 		twin, err := twins.Twin(t.Context(), id)
 		if got := mileage(t, twin, err); got != float64(n) {
@@ -298,12 +297,10 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 
 func TestReport_IsInPostgresWhileRedisIsUnavailable(t *testing.T) {
 	postgres := open(t, storetest.NewDatabase(t))
-	server := storetest.StartRedis(t)
-	twins := newTwins(postgres, openRedis(t, server.URL()), time.Hour)
+	twins := newTwins(postgres, openRedis(t, storetest.NoRedis), time.Hour)
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-	require.NoError(t, server.Kill())
 	for n := range 5 {
 		_, err := awaited(t, twins, unit, statusAt(start, n))
 		require.NoError(t, err)
@@ -316,7 +313,7 @@ func TestReport_IsInPostgresWhileRedisIsUnavailable(t *testing.T) {
 
 func TestReport_IsInPostgresWhereRedisRefusesIt(t *testing.T) {
 	postgres := open(t, storetest.NewDatabase(t))
-	redis := openRedis(t, storetest.StartRedis(t).URL())
+	redis := openRedis(t, storetest.Redis(t))
 	twins := newTwins(postgres, redis, time.Hour)
 	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
 	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
@@ -329,56 +326,47 @@ func TestReport_IsInPostgresWhereRedisRefusesIt(t *testing.T) {
 	}
 }
 
-// The owner of the unit is not cached, and cannot be looked up.
-func TestReport_OfUnitThatCannotBeLookedUpIsWrittenLater(t *testing.T) {
+func TestReport_IsWrittenLaterWherePostgresIsUnavailable(t *testing.T) {
 	server, postgres := ownServer(t, time.Second)
-	twins := newTwins(postgres, openRedis(t, storetest.StartMiniredis(t).URL()), 50*time.Millisecond)
-	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
-	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
-	require.NoError(t, server.Kill())
-	if _, err := awaited(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 2)); !unavailable.Is(err) {
-		t.Errorf("the caller got %v, want the error of an unavailable server", err)
-	}
-	require.NoError(t, server.Restart())
-	storetest.Eventually(t, "postgres has the report", func() bool {
-		twin, err := postgres.Twin(t.Context(), id)
-		return err == nil && mileage(t, twin, err) == 2
-	})
-}
-
-func TestReport_IsWrittenLaterWhereRedisAndPostgresAreUnavailable(t *testing.T) {
-	server, postgres := ownServer(t, time.Second)
-	redis := storetest.StartRedis(t)
-	twins := newTwins(postgres, openRedis(t, redis.URL()), 50*time.Millisecond)
-	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
-	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
+	add := storetest.Vehicles(t, postgres.DB)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-	observed(t, twins, unit, statusAt(start, 1))
-	require.NoError(t, errors.Join(server.Kill(), redis.Kill()))
-	_, err := awaited(t, twins, unit, statusAt(start, 2))
-	if !unavailable.Is(err) {
-		t.Errorf("the caller got %v, want the error of an unavailable server", err)
+	for name, c := range map[string]struct {
+		redis  string
+		cached bool // the owner of the unit, which cannot be looked up
+	}{
+		"the unit is uncached":      {redis: storetest.StartMiniredis(t).URL()},
+		"Redis is unavailable, too": {redis: storetest.NoRedis, cached: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			twins := newTwins(postgres, openRedis(t, c.redis), 50*time.Millisecond)
+			storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
+			id, unit := add()
+			if c.cached {
+				observed(t, twins, unit, statusAt(start, 1))
+			}
+			require.NoError(t, server.Kill())
+			if _, err := awaited(t, twins, unit, statusAt(start, 2)); !unavailable.Is(err) {
+				t.Errorf("the caller got %v, want the error of an unavailable server", err)
+			}
+			require.NoError(t, server.Restart())
+			storetest.Eventually(t, "postgres has the report", func() bool {
+				twin, err := postgres.Twin(t.Context(), id)
+				return err == nil && mileage(t, twin, err) == 2
+			})
+		})
 	}
-	require.NoError(t, server.Restart())
-	storetest.Eventually(t, "postgres has the report", func() bool {
-		twin, err := postgres.Twin(t.Context(), id)
-		return err == nil && mileage(t, twin, err) == 2
-	})
 }
 
 func TestRun_FlushesAllReportsAtItsEnd(t *testing.T) {
-	t.Run("to Redis", func(t *testing.T) { endsWithReports(t, false) })
-	t.Run("to Postgres where there is no Redis", func(t *testing.T) { endsWithReports(t, true) })
+	t.Run("to Redis", func(t *testing.T) { endsWithReports(t, storetest.Redis(t)) })
+	t.Run("to Postgres where there is no Redis", func(t *testing.T) { endsWithReports(t, storetest.NoRedis) })
 }
 
-func endsWithReports(t *testing.T, redisIsDown bool) {
-	postgres, server := open(t, storetest.NewDatabase(t)), storetest.StartRedis(t)
+func endsWithReports(t *testing.T, redis string) {
+	postgres := open(t, storetest.NewDatabase(t))
 	add := storetest.Vehicles(t, postgres.DB)
-	twins := newTwins(postgres, openRedis(t, server.URL()), time.Hour)
+	twins := newTwins(postgres, openRedis(t, redis), time.Hour)
 	ctx, stop := context.WithCancel(t.Context())
-	if redisIsDown {
-		require.NoError(t, server.Kill())
-	}
 	var observations []delivery.Observation
 	var ids []telematics.VehicleID
 	for range 20 {
@@ -394,8 +382,8 @@ func endsWithReports(t *testing.T, redisIsDown bool) {
 	assert.Equal(t, twins.queue.size(), len(ids), "unwritten")
 	stop()
 	require.NoError(t, twins.Run(ctx, nil))
-	read := newTwins(postgres, openRedis(t, server.URL()), time.Hour).Twin
-	if redisIsDown {
+	read := newTwins(postgres, openRedis(t, redis), time.Hour).Twin
+	if redis == storetest.NoRedis {
 		read = postgres.Twin
 	}
 	for _, id := range ids {
