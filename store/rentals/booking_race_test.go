@@ -33,9 +33,12 @@ func TestBook_OneOfManyConcurrentOverlappingBookingsSucceeds(t *testing.T) {
 	for vehicle := telematics.VehicleID(1); vehicle <= 4; vehicle++ {
 		won := 0
 		errs := w.together(24, func(i int, p *fixture) error {
-			d := draft(vehicle, 1+float64(i%3), 4+float64(i%2)) // all times overlap
+			d, by := draft(vehicle, 1+float64(i%3), 4+float64(i%2)), operator // all times overlap
 			d.Client = []string{"anna", "ben"}[i/2%2]
-			_, _, err := p.OpenBooking(t.Context(), d, asks(operator, rental.BookingCreate, 0, noon))
+			if d.Self = vehicle%2 == 0; d.Self {
+				by = telematics.Actor{Subject: d.Client, Role: telematics.Client, Agency: 1}
+			}
+			_, _, err := p.OpenBooking(t.Context(), d, asks(by, rental.BookingCreate, 0, noon))
 			return err
 		})
 		for _, err := range errs {
@@ -50,31 +53,10 @@ func TestBook_OneOfManyConcurrentOverlappingBookingsSucceeds(t *testing.T) {
 			t.Errorf("vehicle %d: %d calls succeeded, %d bookings are stored; want 1 and 1", vehicle, won, live)
 		}
 	}
-	if n := w.count(`select last from booking_numbers where year = 2026`); n != 4 {
-		t.Errorf("the last number is %d, want 4: a refused booking uses none", n)
+	if n, entries := w.count(`select last from booking_numbers where year = 2026`),
+		w.count(`select count(*) from activity where action = 'booking.create'`); n != 4 || entries != 4 {
+		t.Errorf("the last number is %d, with %d audit log entries; want 4: a refused booking uses none", n, entries)
 	}
-}
-
-func TestBook_AdjacentBookingsDoNotOverlap(t *testing.T) {
-	w := newRentalWorld(t)
-	errs := w.together(6, func(i int, p *fixture) error {
-		_, _, err := p.OpenBooking(t.Context(), draft(1, float64(i), float64(i)+1), asks(operator, rental.BookingCreate, 0, noon))
-		return err
-	})
-	for i, err := range errs {
-		assert.NoError(t, err, "booking from %d to %d", i, i+1)
-	}
-	if _, _, err := w.here.OpenBooking(t.Context(), draft(1, 2.5, 2.6),
-		asks(operator, rental.BookingCreate, 0, noon)); codeOf(err) != rental.VehicleNotAvailable {
-		t.Errorf("a booking across two others: %v, want not available", err)
-	}
-}
-
-func TestBook_TimeOfACancelledBookingIsFree(t *testing.T) {
-	w := newRentalWorld(t)
-	first := w.book(draft(1, 4, 6))
-	w.amend(rental.BookingCancel, first.ID, noon, cancelAt(noon))
-	w.book(draft(1, 4, 6))
 }
 
 func TestAmend_OneActiveBookingPerVehicle(t *testing.T) {

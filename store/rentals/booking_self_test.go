@@ -94,33 +94,3 @@ func TestReserve_CountsWhatItsClientHasOpen(t *testing.T) {
 		}
 	}
 }
-
-func TestReserve_OneOfTwoClientsHasTheVehicle(t *testing.T) {
-	w := newRentalWorld(t)
-	for round := range 200 {
-		now := noon.Add(time.Duration(round) * time.Hour)
-		clients := []string{"anna", "ben"}
-		errs := w.together(2, func(i int, p *fixture) error {
-			d := ownDraft(1, 0, 1)
-			d.Client, d.Start, d.End = clients[i], now, now.Add(30*time.Minute)
-			_, _, err := p.OpenBooking(t.Context(), d, asks(
-				telematics.Actor{Subject: clients[i], Role: telematics.Client, Agency: 1}, rental.BookingCreate, 0, now))
-			return err
-		})
-		won := 0
-		for _, err := range errs {
-			if err == nil {
-				won++
-			} else if codeOf(err) != rental.VehicleNotAvailable {
-				t.Errorf("round %d: %v, want %s", round, err, rental.VehicleNotAvailable)
-			}
-		}
-		if live := w.count(`select count(*) from bookings where vehicle_id = 1 and start_at = $1`, now); won != 1 || live != 1 {
-			t.Fatalf("round %d: %d requests succeeded, %d bookings are stored; want 1 and 1", round, won, live)
-		}
-	}
-	if n, lines := w.count(`select last from booking_numbers where year = 2026`), w.count(
-		`select count(*) from activity where action = 'booking.create'`); n != 200 || lines != 200 {
-		t.Errorf("%d references and %d audit log entries, want 200 of each", n, lines)
-	}
-}

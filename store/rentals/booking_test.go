@@ -56,7 +56,9 @@ func TestBook_StoresAllDetails(t *testing.T) {
 			t.Errorf("%s: card, charges or next booking of %+v", name, d)
 		}
 	}
-	assert.Equal(t, w.book(draft(1, 12, 13)).Reference, "BK-2026-00002", "the second reference")
+	if _, err := w.here.BookingDetails(t.Context(), 99); codeOf(err) != rental.BookingNotFound {
+		t.Errorf("an unknown booking: %v, want %s", err, rental.BookingNotFound)
+	}
 	lines := w.lines(made.ID)
 	if len(lines) != 1 || lines[0].Action != rental.BookingCreate || lines[0].Agency != 1 || lines[0].Vehicle != 1 ||
 		lines[0].Outcome != telematics.Executed || lines[0].Actor != operator || lines[0].Details["client"] != "anna" {
@@ -76,13 +78,6 @@ func TestBook_ReferencesRestartEachYear(t *testing.T) {
 		if err != nil || made.Reference != want {
 			t.Errorf("reference %s, %v; want %s", made.Reference, err, want)
 		}
-	}
-}
-
-func TestBookingDetails_UnknownBookingIsNotFound(t *testing.T) {
-	w := newRentalWorld(t)
-	if _, err := w.here.BookingDetails(t.Context(), 99); codeOf(err) != rental.BookingNotFound {
-		t.Errorf("BookingDetails = %v, want not found", err)
 	}
 }
 

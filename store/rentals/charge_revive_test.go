@@ -27,6 +27,13 @@ func newOwing(t *testing.T, p *fixture, vehicle telematics.VehicleID) *owing {
 	return &owing{cardholder: c, booking: bookWith(t, p, vehicle, c.client.ID, 0, rental.Active)}
 }
 
+// newOwingAlone returns the only client of a database.
+func newOwingAlone(t *testing.T) *owing {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.Vehicles(t, p.DB)()
+	return newOwing(t, p, vehicle)
+}
+
 // fee inserts a fee for which a card was tried.
 func (o *owing) fee(set string, tried rental.MethodID) uuid.UUID {
 	o.number++
@@ -122,12 +129,10 @@ func TestDefault_NewOneIsTriedImmediatelyForUnpaidCharges(t *testing.T) {
 }
 
 func TestDefault_DepositToBeReleasedIsNotRetried(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	vehicle, _ := storetest.Vehicles(t, p.DB)()
-	o := newOwing(t, p, vehicle)
+	o := newOwingAlone(t)
 	first, second := o.add(false), o.add(false)
 	deposit := owe(
-		t, p, o.booking, rental.DepositCharge, 1,
+		t, o.fixture, o.booking, rental.DepositCharge, 1,
 		fmt.Sprintf(`state = 'declined', goal = 'release', payment_method_id = %d`, first.ID),
 	)
 	require.NoError(t, o.makeDefault(second.ID))
@@ -135,9 +140,7 @@ func TestDefault_DepositToBeReleasedIsNotRetried(t *testing.T) {
 }
 
 func TestDefault_OtherCardCausesNoRetry(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	vehicle, _ := storetest.Vehicles(t, p.DB)()
-	o := newOwing(t, p, vehicle)
+	o := newOwingAlone(t)
 	first := o.add(false)
 	fee := o.fee(declined, first.ID)
 	o.add(false)
@@ -148,9 +151,7 @@ func TestDefault_OtherCardCausesNoRetry(t *testing.T) {
 
 // A client may have no other card, and would owe for ever.
 func TestDefault_TheSameCardIsTriedAgainOnceNoAttemptIsDue(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	vehicle, _ := storetest.Vehicles(t, p.DB)()
-	o := newOwing(t, p, vehicle)
+	o := newOwingAlone(t)
 	only := o.add(false)
 	failed := `state = 'failed', declines = 5, decline_code = 'insufficient_funds'`
 	soft, hard := o.fee(failed, only.ID), o.fee(`state = 'failed', hard = true`, only.ID)
@@ -164,9 +165,7 @@ func TestDefault_TheSameCardIsTriedAgainOnceNoAttemptIsDue(t *testing.T) {
 }
 
 func TestDefault_RenewedCardIsRetriedUnlessBarred(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	vehicle, _ := storetest.Vehicles(t, p.DB)()
-	o := newOwing(t, p, vehicle)
+	o := newOwingAlone(t)
 	first := o.add(false)
 	soft, hard := o.fee(declined, first.ID), o.fee(`state = 'failed', hard = true`, first.ID)
 	renewed := first.Card
@@ -180,14 +179,12 @@ func TestDefault_RenewedCardIsRetriedUnlessBarred(t *testing.T) {
 // The bank refused the card permanently for this charge. Neither another card in between nor a new
 // id of the same card lifts that.
 func TestDefault_BarredCardIsNeverRetried(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	vehicle, _ := storetest.Vehicles(t, p.DB)()
-	o := newOwing(t, p, vehicle)
+	o := newOwingAlone(t)
 	stolen, second := o.add(false), o.add(false)
 	fee := o.fee(`state = 'failed', hard = true`, stolen.ID)
 	decline := func() {
 		t.Helper()
-		storetest.Exec(t, p.Pool, `update charges set state = 'declined', declines = 1, next_attempt_at = now() + interval '1 day',
+		storetest.Exec(t, o.Pool, `update charges set state = 'declined', declines = 1, next_attempt_at = now() + interval '1 day',
 			woken_at = null where id = $1`, fee)
 	}
 	require.NoError(t, o.makeDefault(second.ID))
@@ -208,9 +205,7 @@ func TestDefault_BarredCardIsNeverRetried(t *testing.T) {
 }
 
 func TestDefault_BarredCardStaysBarredAfterItsRemoval(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	vehicle, _ := storetest.Vehicles(t, p.DB)()
-	o := newOwing(t, p, vehicle)
+	o := newOwingAlone(t)
 	first, stolen := o.add(false), o.add(false)
 	fee := o.fee(`state = 'failed', hard = true`, stolen.ID) // the booking named this card
 	require.NoError(t, o.remove(stolen.ID))
@@ -225,16 +220,14 @@ func TestDefault_BarredCardStaysBarredAfterItsRemoval(t *testing.T) {
 
 // A worker records that a charge is paid while another card is chosen for it.
 func TestDefault_WaitsForTheWorkerOfACharge(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	vehicle, _ := storetest.Vehicles(t, p.DB)()
-	o := newOwing(t, p, vehicle)
+	o := newOwingAlone(t)
 	first, second := o.add(false), o.add(false)
 	paid, owed := o.fee(declined, first.ID), o.fee(declined, first.ID)
-	worker := storetest.Begin(t, p.Pool)
+	worker := storetest.Begin(t, o.Pool)
 	storetest.Exec(t, worker, `update charges set state = 'paid', next_attempt_at = null where id = $1`, paid)
 	done := make(chan error, 1)
 	go func() { done <- o.makeDefault(second.ID) }()
-	storetest.WaitForLock(t, p.DB)
+	storetest.WaitForLock(t, o.DB)
 	require.NoError(t, worker.Commit())
 	select {
 	case err := <-done:

@@ -103,62 +103,85 @@ func TestFindOffers_PagesFollowEachOther(t *testing.T) {
 }
 
 func TestFindOffers_LeavesOutWhatCannotBeRented(t *testing.T) {
-	for what, change := range map[string]func(*rentalWorld){
-		"offline": func(w *rentalWorld) {
-			w.exec(`update units set status = 'offline', changed_at = $1 where vehicle_id = 1`, noon)
-		},
-		"silent for long": func(w *rentalWorld) {
-			w.exec(`update units set last_seen = $1 where vehicle_id = 1`, noon.Add(-time.Hour))
-		},
-		"without a unit":   func(w *rentalWorld) { w.exec(`update units set vehicle_id = null where vehicle_id = 1`) },
-		"in maintenance":   func(w *rentalWorld) { w.exec(`update vehicles set status = 'maintenance' where id = 1`) },
-		"inactive":         func(w *rentalWorld) { w.exec(`update vehicles set status = 'inactive' where id = 1`) },
-		"another agency's": func(w *rentalWorld) { w.exec(`update vehicles set agency_id = 2 where id = 1`) },
-		"not for rent":     func(w *rentalWorld) { w.exec(`update vehicles set hourly_rate = null where id = 1`) },
-		"low":              func(w *rentalWorld) { w.report(1, `{"telemetry.battery_level_percent": {"v": 9.5}}`) },
-		"with a critical lamp": func(w *rentalWorld) {
-			w.report(1, `{"diagnostics.warning_lamps": {"v": ["service_due", "oil_pressure"]}}`)
-		},
-		"without a position":    func(w *rentalWorld) { w.exec(`delete from positions where vehicle_id = 1`) },
-		"in use":                func(w *rentalWorld) { w.amend(rental.BookingStart, w.book(draft(1, 0, 1)).ID, noon, beginAt(noon)) },
-		"booked before the end": func(w *rentalWorld) { w.book(draft(1, 0.2, 1)) },
-		"its unit opens it late": func(w *rentalWorld) {
-			w.exec(`update units set protocol = 'ovms', installation = '{"type": "NL", "pin": "4711"}' where vehicle_id = 1`)
-		},
-		"it cannot be returned": func(w *rentalWorld) {
-			w.exec(`update vehicles set capabilities = array_remove(capabilities, 'lock-and-disable-driving') where id = 1`)
-		},
-		"its unit declares that it cannot be handed over": func(w *rentalWorld) {
-			w.exec(`update units set actions = '{lock,unlock,lock-and-disable-driving}' where vehicle_id = 1`)
-		},
-	} {
-		w := newOfferWorld(t)
-		w.exec(`update agencies set best_effort_unlock = false`)
-		change(w)
-		w.offers(what, []telematics.VehicleID{2, 3, 4})
+	w := newOfferWorld(t)
+	w.exec(`update agencies set best_effort_unlock = false`)
+	sql := func(statement string) func(telematics.VehicleID) {
+		return func(id telematics.VehicleID) { w.exec(statement, id) }
 	}
-	for what, change := range map[string]func(*rentalWorld){
-		"another lamp":   func(w *rentalWorld) { w.report(1, `{"diagnostics.warning_lamps": {"v": ["service_due"]}}`) },
-		"a trouble code": func(w *rentalWorld) { w.report(1, `{"diagnostics.dtcs": {"v": ["P0420"]}}`) },
-		"energy not reported": func(w *rentalWorld) {
-			w.exec(`update snapshots set fields = fields - 'telemetry.battery_level_percent'`)
-		},
-		"booked after the end":  func(w *rentalWorld) { w.book(draft(1, 0.25, 1)) },
-		"its booking cancelled": func(w *rentalWorld) { w.amend(rental.BookingCancel, w.book(draft(1, 3, 4)).ID, noon, cancelAt(noon)) },
-		"its booking is over": func(w *rentalWorld) {
-			w.book(draft(1, 0, 1))
-			w.exec(`update bookings set start_at = start_at - interval '1 day', end_at = end_at - interval '1 day'`)
-		},
-		"what its record lacks, its unit declares": func(w *rentalWorld) {
-			w.exec(`update vehicles set capabilities = '{}' where id = 1`)
-			w.exec(`update units set actions = '{unlock-and-enable-driving,lock-and-disable-driving}' where vehicle_id = 1`)
-		},
-		"a report without place": func(w *rentalWorld) { w.report(1, `{"location.latitude": {"v": "north"}}`) },
-	} {
-		w := newOfferWorld(t)
-		change(w)
-		w.offers(what, []telematics.VehicleID{1, 2, 3, 4})
+	reports := func(fields string) func(telematics.VehicleID) {
+		return func(id telematics.VehicleID) { w.report(id, fields) }
 	}
+	without := map[string]func(telematics.VehicleID){
+		"offline":              sql(`update units set status = 'offline', changed_at = '2026-03-04 12:00Z' where vehicle_id = $1`),
+		"silent for long":      sql(`update units set last_seen = '2026-03-04 11:00Z' where vehicle_id = $1`),
+		"without a unit":       sql(`update units set vehicle_id = null where vehicle_id = $1`),
+		"in maintenance":       sql(`update vehicles set status = 'maintenance' where id = $1`),
+		"inactive":             sql(`update vehicles set status = 'inactive' where id = $1`),
+		"another agency's":     sql(`update vehicles set agency_id = 2 where id = $1`),
+		"not for rent":         sql(`update vehicles set hourly_rate = null where id = $1`),
+		"low":                  reports(`{"telemetry.battery_level_percent": {"v": 9.5}}`),
+		"with a critical lamp": reports(`{"diagnostics.warning_lamps": {"v": ["service_due", "oil_pressure"]}}`),
+		"without a position":   sql(`delete from positions where vehicle_id = $1`),
+		"in use": func(id telematics.VehicleID) {
+			w.amend(rental.BookingStart, w.book(draft(id, 0, 1)).ID, noon, beginAt(noon))
+		},
+		"booked before the end":  func(id telematics.VehicleID) { w.book(draft(id, 0.2, 1)) },
+		"its unit opens it late": sql(`update units set protocol = 'ovms', installation = '{"type": "NL", "pin": "4711"}' where vehicle_id = $1`),
+		"it cannot be returned": sql(
+			`update vehicles set capabilities = array_remove(capabilities, 'lock-and-disable-driving') where id = $1`),
+		"its unit declares that it cannot be handed over": sql(
+			`update units set actions = '{lock,unlock,lock-and-disable-driving}' where vehicle_id = $1`),
+	}
+	with := map[string]func(telematics.VehicleID){
+		"another lamp":         reports(`{"diagnostics.warning_lamps": {"v": ["service_due"]}}`),
+		"a trouble code":       reports(`{"diagnostics.dtcs": {"v": ["P0420"]}}`),
+		"energy not reported":  sql(`update snapshots set fields = fields - 'telemetry.battery_level_percent' where vehicle_id = $1`),
+		"booked after the end": func(id telematics.VehicleID) { w.book(draft(id, 0.25, 1)) },
+		"its booking cancelled": func(id telematics.VehicleID) {
+			w.amend(rental.BookingCancel, w.book(draft(id, 3, 4)).ID, noon, cancelAt(noon))
+		},
+		"its booking is over": func(id telematics.VehicleID) {
+			booked := w.book(draft(id, 0, 1)).ID
+			w.exec(`update bookings set start_at = start_at - interval '1 day', end_at = end_at - interval '1 day' where id = $1`, booked)
+		},
+		"what its record lacks, its unit declares": func(id telematics.VehicleID) {
+			w.exec(`update vehicles set capabilities = '{}' where id = $1`, id)
+			w.exec(`update units set actions = '{unlock-and-enable-driving,lock-and-disable-driving}' where vehicle_id = $1`, id)
+		},
+		"a report without place": reports(`{"location.latitude": {"v": "north"}}`),
+	}
+	wants := map[telematics.VehicleID]string{}
+	for what, change := range without {
+		id := w.anotherOffered()
+		change(id)
+		wants[id] = what
+	}
+	for what, change := range with {
+		id := w.anotherOffered()
+		change(id)
+		wants[id] = what
+	}
+	offered := w.offered(func(q *rental.OfferQuery) { q.Limit = 100 })
+	for id, what := range wants {
+		if _, want := with[what]; slices.Contains(offered, id) != want {
+			t.Errorf("%s: offered %v, want %v", what, !want, want)
+		}
+	}
+}
+
+// anotherOffered adds a vehicle like the first one of an offer world.
+func (w *rentalWorld) anotherOffered() (id telematics.VehicleID) {
+	w.t.Helper()
+	require.NoError(w.t, w.here.Pool.Get(&id, `
+		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
+			capabilities, hourly_rate, deposit)
+		select (select max(id) + 1 from vehicles), agency_id, status, powertrain, plate_number, brand, model, year, color, category, image,
+			features, capabilities, hourly_rate, deposit from vehicles where id = 1 returning id`))
+	w.exec(`insert into units (serial, vehicle_id, status, last_seen, changed_at) values ('another-' || $1::bigint, $1, 'online', $2, $2)`,
+		id, noon)
+	w.places(id, middle.Latitude+0.001, middle.Longitude)
+	w.report(id, `{"telemetry.battery_level_percent": {"v": 80}, "telemetry.remaining_range_km": {"v": 200}}`)
+	return id
 }
 
 func TestFindOffers_AnOverdueVehicleIsNotOfferedNow(t *testing.T) {
@@ -257,15 +280,14 @@ func TestFreeTimes_AreThoseWithoutABooking(t *testing.T) {
 	if _, err := w.here.FreeTimes(t.Context(), 2, 1, within, noon); codeOf(err) != telematics.VehicleNotFound {
 		t.Errorf("another agency's vehicle: %v, want %s", err, telematics.VehicleNotFound)
 	}
-	for what, change := range map[string]string{
-		"withdrawn":               `update vehicles set status = 'inactive'`,
-		"that cannot be returned": `update vehicles set capabilities = '{unlock-and-enable-driving}'`,
-		"without a unit":          `update units set vehicle_id = null`,
+	for id, change := range map[telematics.VehicleID]string{
+		2: `update vehicles set status = 'inactive' where id = 2`,
+		3: `update vehicles set capabilities = '{unlock-and-enable-driving}' where id = 3`,
+		4: `update units set vehicle_id = null where vehicle_id = 4`,
 	} {
-		w := newRentalWorld(t)
 		w.exec(change)
-		if free, err := w.here.FreeTimes(t.Context(), 1, 1, within, noon); err != nil || len(free) != 0 {
-			t.Errorf("a vehicle %s: free %v, %v; want never", what, free, err)
+		if free, err := w.here.FreeTimes(t.Context(), 1, id, within, noon); err != nil || len(free) != 0 {
+			t.Errorf("after %s: free %v, %v; want never", change, free, err)
 		}
 	}
 }

@@ -87,27 +87,30 @@ func TestQuote_IsOfItsClientVehicleAndTime(t *testing.T) {
 
 // What a quote has agreed does not make a booking that is not possible.
 func TestQuote_OfWhatHasChangedSince(t *testing.T) {
-	for what, c := range map[string]struct {
-		change func(*rentalWorld)
-		want   telematics.Code
+	w := newRentalWorld(t)
+	w.exec(`insert into rental_rules (agency_id, rules) values (1, '{"max_open_bookings": 0}')`)
+	for i, c := range []struct {
+		what    string
+		vehicle telematics.VehicleID
+		change  func(*rentalWorld)
+		want    telematics.Code
 	}{
-		"nothing": {func(*rentalWorld) {}, ""},
-		"the card was removed": {func(w *rentalWorld) {
+		{"nothing", 1, func(*rentalWorld) {}, ""},
+		{"the vehicle is withdrawn", 2, func(w *rentalWorld) { w.exec(`update vehicles set status = 'inactive' where id = 2`) },
+			rental.VehicleNotAvailable},
+		{"the vehicle has moved", 3, func(w *rentalWorld) { w.exec(`update vehicles set agency_id = 2 where id = 3`) },
+			telematics.VehicleNotFound},
+		{"the vehicle is booked", 4, func(w *rentalWorld) { w.book(draft(4, 9.5, 10)) }, rental.VehicleNotAvailable},
+		{"another currency is in force", 1, func(w *rentalWorld) { w.exec(`update agencies set currency = 'CHF'`) }, rental.QuoteExpired},
+		{"the card was removed", 1, func(w *rentalWorld) {
 			w.exec(`with cleared as (update clients set default_payment_method_id = null) delete from payment_methods`)
 		}, rental.MethodRequired},
-		"the vehicle is withdrawn": {
-			func(w *rentalWorld) { w.exec(`update vehicles set status = 'inactive'`) }, rental.VehicleNotAvailable,
-		},
-		"the vehicle has moved":        {func(w *rentalWorld) { w.exec(`update vehicles set agency_id = 2`) }, telematics.VehicleNotFound},
-		"the vehicle is booked":        {func(w *rentalWorld) { w.book(draft(1, 0.5, 1)) }, rental.VehicleNotAvailable},
-		"another currency is in force": {func(w *rentalWorld) { w.exec(`update agencies set currency = 'CHF'`) }, rental.QuoteExpired},
 	} {
-		w := newRentalWorld(t)
-		q, err := w.quote(1, 0, 2)
-		require.NoError(t, err)
+		q, err := w.quote(c.vehicle, float64(3*i), float64(3*i+2))
+		require.NoError(t, err, "%s", c.what)
 		c.change(w)
 		if _, err := w.reserve(byQuote(q), noon.Add(10*time.Minute-time.Millisecond)); codeOf(err) != c.want || c.want == "" && err != nil {
-			t.Errorf("%s: %v, want %q", what, err, c.want)
+			t.Errorf("%s: %v, want %q", c.what, err, c.want)
 		}
 		if _, err := w.reserve(byQuote(q), noon); c.want == "" && codeOf(err) != rental.VehicleNotAvailable {
 			t.Errorf("used twice: %v, want %s", err, rental.VehicleNotAvailable)

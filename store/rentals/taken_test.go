@@ -1,6 +1,7 @@
 package rentals
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -14,18 +15,26 @@ import (
 // What is offered, free, quoted and booked is the same.
 func TestTaken_IsTheSameWhateverReadsIt(t *testing.T) {
 	late := noon.Add(2 * time.Hour)
-	booked := func(from, to float64) func(*rentalWorld) { return func(w *rentalWorld) { w.book(draft(1, from, to)) } }
-	cancelled := func(w *rentalWorld) { w.amend(rental.BookingCancel, w.book(draft(1, 3, 4)).ID, noon, cancelAt(noon)) }
-	opened := func(w *rentalWorld) { w.opens(w.book(draft(1, 0, 1)).ID, rental.StartRental, noon) }
-	overdue := func(w *rentalWorld) { w.amend(rental.BookingStart, w.book(draft(1, 0, 1)).ID, noon, beginAt(noon)) }
+	w := newOfferWorld(t)
+	w.exec(`update rental_rules set rules = rules || '{"min_length_minutes": 1, "max_open_bookings": 0}'`)
+	booked := func(from, to float64) func(telematics.VehicleID) {
+		return func(id telematics.VehicleID) { w.book(draft(id, from, to)) }
+	}
+	cancelled := func(id telematics.VehicleID) {
+		w.amend(rental.BookingCancel, w.book(draft(id, 3, 4)).ID, noon, cancelAt(noon))
+	}
+	opened := func(id telematics.VehicleID) { w.opens(w.book(draft(id, 0, 1)).ID, rental.StartRental, noon) }
+	overdue := func(id telematics.VehicleID) {
+		w.amend(rental.BookingStart, w.book(draft(id, 0, 1)).ID, noon, beginAt(noon))
+	}
 	// The client is allowed to start it already, and its vehicle is being opened.
-	starting := func(w *rentalWorld) { w.opens(w.book(draft(1, 2.2, 3)).ID, rental.StartRental, late) }
+	starting := func(id telematics.VehicleID) { w.opens(w.book(draft(id, 2.2, 3)).ID, rental.StartRental, late) }
 	for what, c := range map[string]struct {
-		before   func(*rentalWorld)
+		before   func(telematics.VehicleID)
 		from, to float64 // hours after noon
 		taken    bool
 	}{
-		"without bookings":              {func(*rentalWorld) {}, 2, 3, false},
+		"without bookings":              {func(telematics.VehicleID) {}, 2, 3, false},
 		"another booking":               {booked(2.5, 3), 2, 2.6, true},
 		"another one after it":          {booked(2.5, 3), 2, 2.5, false},
 		"another one before it":         {booked(2, 2.5), 2.5, 3, false},
@@ -37,20 +46,17 @@ func TestTaken_IsTheSameWhateverReadsIt(t *testing.T) {
 		"after that":                    {starting, 3, 4, false},
 		"a start that is open, overdue": {opened, 2, 3, true},
 	} {
-		w := newOfferWorld(t)
+		id := w.anotherOffered()
 		w.exec(`update units set last_seen = $1`, late)
-		w.exec(`update rental_rules set rules = rules || '{"min_length_minutes": 1}'`)
-		c.before(w)
-		d := ownDraft(1, c.from, c.to)
+		c.before(id)
+		d := ownDraft(id, c.from, c.to)
 		d.Client = "ben"
-		offers, _, err := w.here.FindOffers(t.Context(), rental.OfferQuery{
-			Agency: 1, Near: middle, HasNear: true, Radius: 150, Limit: 10, Now: late, From: d.Start, To: d.End,
-		})
-		if err != nil || (len(offers) == 0) != c.taken {
-			t.Errorf("%s: %d offers, %v; want it taken: %v", what, len(offers), err, c.taken)
+		offered := w.offered(func(q *rental.OfferQuery) { q.Limit, q.Now, q.From, q.To = 100, late, d.Start, d.End })
+		if slices.Contains(offered, id) == c.taken {
+			t.Errorf("%s: offered %v; want it taken: %v", what, !c.taken, c.taken)
 		}
 		span := rental.Span{From: d.Start, To: d.End}
-		free, err := w.here.FreeTimes(t.Context(), 1, 1, span, late)
+		free, err := w.here.FreeTimes(t.Context(), 1, id, span, late)
 		if err != nil || (len(free) != 1 || free[0] != span) != c.taken {
 			t.Errorf("%s: free %v, %v; want it taken: %v", what, free, err, c.taken)
 		}
@@ -59,7 +65,7 @@ func TestTaken_IsTheSameWhateverReadsIt(t *testing.T) {
 				t.Errorf("%s: %v; want it taken: %v", what, err, c.taken)
 			}
 		}
-		_, err = w.here.Quote(t.Context(), rental.QuoteRequest{Agency: 1, Client: "ben", Vehicle: 1, Start: d.Start, End: d.End, Now: late})
+		_, err = w.here.Quote(t.Context(), rental.QuoteRequest{Agency: 1, Client: "ben", Vehicle: id, Start: d.Start, End: d.End, Now: late})
 		wants(err)
 		_, err = w.reserve(d, late)
 		wants(err)

@@ -797,6 +797,9 @@ func TestTransitions_AVehicleThatIsNotFreeOnceItIsPaidDoesNotOpen(t *testing.T) 
 	t.Parallel()
 	for name, change := range map[string]func(*drive){
 		"withdrawn": func(d *drive) { d.exec(`update vehicles set status = 'maintenance' where id = 1`) },
+		"withdrawn before its command leaves": func(d *drive) {
+			d.cars.delay = func() { d.exec(`update vehicles set status = 'maintenance' where id = 1`) }
+		},
 		"another booking's start": func(d *drive) {
 			later := d.bookAt(time.Now().Add(240 * time.Hour))
 			d.exec(`
@@ -847,16 +850,6 @@ func TestTransitions_AnOrderWhoseLeaseIsLostIsNotPublished(t *testing.T) {
 	d.wantsActions()
 }
 
-// A vehicle that is withdrawn once its start is paid does not open, until the command leaves.
-func TestTransitions_AVehicleThatIsWithdrawnBeforeItsCommandLeavesDoesNotOpen(t *testing.T) {
-	t.Parallel()
-	d := newDrive(t, sandbox.Behaviour{})
-	d.cars.delay = func() { d.exec(`update vehicles set status = 'maintenance' where id = 1`) }
-	d.wantsFailed(d.do(rental.StartRental), rental.VehicleNotAvailable)
-	d.wants(rental.Upcoming, 0, 0)
-	d.wantsActions()
-}
-
 // The vehicle that was checked is the one that opens: its client stands there.
 func TestTransitions_ABookingThatMovesMeanwhileOpensNoVehicle(t *testing.T) {
 	t.Parallel()
@@ -871,23 +864,6 @@ func TestTransitions_ABookingThatMovesMeanwhileOpensNoVehicle(t *testing.T) {
 	d.wants(rental.Upcoming, 0, 0)
 	assert.Equal(t, len(d.details().Charges), 0, "charges")
 	d.wantsActions()
-}
-
-func TestTransitions_StaffEndWhatWaits(t *testing.T) {
-	t.Parallel()
-	d := newDrive(t, sandbox.Behaviour{})
-	d.do(rental.StartRental)
-	d.cars.script(unknownTo(telematics.LockAndDisableDriving))
-	end, err := d.ask(rental.EndRental, "")
-	require.NoError(t, err)
-	storetest.Eventually(t, "a person is called", func() bool { return d.details().Transition.NeedsStaff })
-	_, err = d.ask(rental.EndRental, "towed to the yard")
-	require.NoError(t, err)
-	ended := d.await(end)
-	if ended.State != rental.TransitionDone || ended.Override != "towed to the yard" || !d.shows(ended, "failed") {
-		t.Errorf("end %+v", ended)
-	}
-	d.wants(rental.Completed, 3300, 0)
 }
 
 func TestTransitions_StartThatWouldBeRefusedChargesNothing(t *testing.T) {

@@ -132,13 +132,18 @@ func TestTransitions_AnOverrideHasItsEntry(t *testing.T) {
 	d.cars.script(unknownTo(telematics.LockAndDisableDriving))
 	end, _, err := d.request(anna, rental.EndRental, "end", "", nil)
 	require.NoError(t, err)
+	storetest.Eventually(t, "a person is called", func() bool { return d.details().Transition.NeedsStaff })
 	for i, want := range []bool{false, true} {
 		joined, replayed, err := d.request(operator, rental.EndRental, "end", "towed to the yard", nil)
 		if err != nil || replayed != want || joined.ID != end.ID {
 			t.Errorf("override %d: %s, replayed %v, %v; want %s, %v", i, joined.ID, replayed, err, end.ID, want)
 		}
 	}
-	d.await(end)
+	is := d.await(end)
+	if is.State != rental.TransitionDone || is.Override != "towed to the yard" || !d.shows(is, "failed") {
+		t.Errorf("end %+v", is)
+	}
+	d.wants(rental.Completed, 3300, 0)
 	made := d.entries(rental.TransitionOverride)
 	if len(made) != 1 || made[0].Actor != operator || made[0].Note != "towed to the yard" || made[0].Agency != 1 || made[0].Vehicle != 1 {
 		t.Errorf("entries %+v, want one of the operator, with the reason", made)

@@ -73,10 +73,10 @@ func TestWallets_OverPostgresHaveOneDefaultAndTheProcessorsCards(t *testing.T) {
 	}
 	count(rental.MethodAdd, add(wallets[0], false))
 	var work sync.WaitGroup
-	for hand := range 12 {
+	for hand := range 8 {
 		w := wallets[hand%2]
 		work.Go(func() {
-			for n := range 40 {
+			for n := range 20 {
 				methods := list(w)
 				if len(methods) == 0 {
 					return
