@@ -132,14 +132,17 @@ func TestPrimary_ACommitThatOnlyThePrimaryHasFails(t *testing.T) {
 			assert.NoError(t, db.Ping(t.Context()), "the next statement")
 		})
 	}
+	t.Run("the end of a context does not cancel the wait", func(t *testing.T) { p.waitsOn(db) })
 }
 
-func TestPrimary_TheEndOfAContextDoesNotCancelTheWaitForTheStandby(t *testing.T) {
-	t.Parallel()
-	p := startPair(t, true)
-	p.admin.MustExec(`create table numbers (n int)`)
-	db := storetest.Open(t, p.primary.Database(storetest.Template))
-	p.must(p.standby.Kill())
+// waitsOn ends the context of a commit that waits for the standby. It goes on to wait.
+func (p *pair) waitsOn(db *pg.DB) {
+	t := p.T
+	visible := func() (n int) {
+		p.must(p.admin.Get(&n, `select count(*) from numbers`))
+		return n
+	}
+	before := visible()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -153,16 +156,11 @@ func TestPrimary_TheEndOfAContextDoesNotCancelTheWaitForTheStandby(t *testing.T)
 		t.Errorf("the statement ended with its context: %v", err)
 	case <-time.After(500 * time.Millisecond):
 	}
-	var visible int
-	p.must(p.admin.Get(&visible, `select count(*) from numbers`))
-	if visible != 0 || len(p.awaiting()) != 1 {
-		t.Errorf("%d rows are visible, and %d commits wait, before any standby has the row", visible, len(p.awaiting()))
+	if n := visible() - before; n != 0 || len(p.awaiting()) != 1 {
+		t.Errorf("%d rows are visible, and %d commits wait, before any standby has the row", n, len(p.awaiting()))
 	}
 	p.goOnAlone()
-	p.eventually("the row is there", func() bool {
-		p.must(p.admin.Get(&visible, `select count(*) from numbers`))
-		return visible == 1
-	})
+	p.eventually("the row is there", func() bool { return visible() == before+1 })
 }
 
 // A commit that waits for the standby does not notice that its client has left.
