@@ -14,7 +14,7 @@ import (
 // Whatever is reported, and however sweeps of two instances coincide, there is at most one open
 // alert of a rule and a vehicle, and each alert opens once and is cleared once.
 func TestSweep_NoSequenceOfReportsGivesTwoOpenAlerts(t *testing.T) {
-	const cars, steps = 5, 40
+	const cars, steps = 5, 24
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

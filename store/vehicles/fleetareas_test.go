@@ -72,17 +72,6 @@ func TestFleetFile_SetsAreas(t *testing.T) {
 	}
 }
 
-func TestFleetFile_CountsAreas(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	plan, err := tryPlan(p, t, withAreas(`{"centre": {"kind": "operating", "geometry": `+triangle+`}}`))
-	require.NoError(t, err)
-	for _, want := range []Imported{{Agencies: 1, Areas: 1}, {}} {
-		if got, err := p.Apply(t.Context(), plan, telematics.OperatorAt("eva")); err != nil || got != want {
-			t.Errorf("imported %+v, %v, want %+v", got, err, want)
-		}
-	}
-}
-
 func TestFleetFile_NamesEachProblemOfAnArea(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	refused(t, p, withAreas(`[]`), "agencies[0].areas: []: want an object of areas by their names")

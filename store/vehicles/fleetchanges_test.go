@@ -545,8 +545,8 @@ func TestReadFleetFile_Syntax(t *testing.T) {
 			t.Errorf("%q: %v, want %s", c.text, err, c.want)
 		}
 	}
-	for _, text := range []string{"", "{", vehicle(`"\ud800"`)} {
-		if _, err := ReadFleetFile(strings.NewReader(text)); err == nil {
+	for _, text := range []string{"", "{", "null", `{"agencies": {}}`, vehicle(`"\ud800"`)} {
+		if _, err := ParseFleetFile(strings.NewReader(text)); err == nil {
 			t.Errorf("%q is read, want an error", text)
 		}
 	}
