@@ -28,23 +28,16 @@ func openTable(t testing.TB, address string) *PendingTable {
 
 func miniredis(t *testing.T) string { return storetest.StartMiniredis(t).URL() }
 
-func TestPendingTable_KeepsItsContractOverMiniredis(t *testing.T) {
+func TestPendingTable_KeepsItsContract(t *testing.T) {
 	t.Parallel()
-	pendingTableContract(t, miniredis(t))
-}
-
-func TestPendingTable_KeepsItsContractOverRedis(t *testing.T) {
-	t.Parallel()
-	pendingTableContract(t, storetest.Redis(t))
-}
-
-func pendingTableContract(t *testing.T, address string) {
-	here, there := openTable(t, address), openTable(t, address)
-	brokertest.PendingTableContract(t, func(t *testing.T) brokertest.PendingTables {
-		flush := func() {
-			require.NoError(t, here.db.Client.FlushDB(t.Context()).Err())
-		}
-		flush()
-		return brokertest.PendingTables{Here: here, There: there, Flush: flush}
-	})
+	for name, address := range storetest.BothRedis(t) {
+		t.Run(name, func(t *testing.T) {
+			here, there := openTable(t, address), openTable(t, address)
+			brokertest.PendingTableContract(t, func(t *testing.T) brokertest.PendingTables {
+				flush := func() { require.NoError(t, here.db.Client.FlushDB(t.Context()).Err()) }
+				flush()
+				return brokertest.PendingTables{Here: here, There: there, Flush: flush}
+			})
+		})
+	}
 }

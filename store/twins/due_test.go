@@ -273,24 +273,6 @@ func TestWriteDue_WritesWhatIsDueLaterThanItCanBe(t *testing.T) {
 	}
 }
 
-func TestWriteDue_IsRepeatedWhenPostgresIsAvailableAgain(t *testing.T) {
-	server, postgres := ownServer(t, time.Second)
-	twins := withInterval(postgres, openRedis(t, storetest.StartMiniredis(t).URL()), 100*time.Millisecond)
-	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
-	observed(t, twins, unit, statusAt(time.Now().Add(-time.Minute).Truncate(time.Millisecond), 1))
-	twins.flushRedis(t.Context(), nil)
-	require.NoError(t, server.Kill())
-	if err := twins.writeDue(t.Context(), 0); err == nil {
-		t.Error("a write succeeded while postgres was down")
-	}
-	require.NoError(t, server.Restart())
-	storetest.Eventually(t, "postgres has the report", func() bool {
-		_ = twins.writeDue(t.Context(), 0)
-		twin, err := postgres.Twin(t.Context(), id)
-		return err == nil && mileage(t, twin, err) == 1
-	})
-}
-
 func TestObserve_GoesToPostgresWhileRedisIsUnavailable(t *testing.T) {
 	postgres := open(t, storetest.NewDatabase(t))
 	twins := withInterval(postgres, openRedis(t, storetest.NoRedis), time.Minute)

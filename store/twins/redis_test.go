@@ -180,7 +180,7 @@ func TestFlushRedis_PublishesToThePresentAgency(t *testing.T) {
 func TestFlushRedis_RetriesWhereRedisIsUnavailable(t *testing.T) {
 	t.Parallel()
 	server := storetest.StartRedis(t)
-	twins, _, first := withoutRun(t, server.URL())
+	twins, id, first := withoutRun(t, server.URL())
 	units := []telematics.Unit{first}
 	for id := range telematics.VehicleID(2) {
 		_, unit := storetest.AddVehicle(t, twins.stored.DB, id+2)
@@ -198,6 +198,8 @@ func TestFlushRedis_RetriesWhereRedisIsUnavailable(t *testing.T) {
 		if twins.flushRedis(t.Context(), published.publish) {
 			t.Error("a flush succeeded while redis was down")
 		}
+		twin, err := twins.Twin(t.Context(), id)
+		assert.Equal(t, mileage(t, twin, err), float64(n), "while redis is unavailable, the mileage reads")
 	}
 	require.NoError(t, server.Restart())
 	storetest.Eventually(t, "redis is available", func() bool { return twins.redis.db.Ready(t.Context()) == nil })
@@ -205,6 +207,9 @@ func TestFlushRedis_RetriesWhereRedisIsUnavailable(t *testing.T) {
 		t.Error("the flush failed although redis is available")
 	}
 	assert.Equal(t, len(published.take()), len(units), "vehicles were published")
+	held, err := twins.redis.read(t.Context(), []telematics.VehicleID{id})
+	require.NoError(t, err)
+	assert.Equal(t, *held[id].snapshot.Number(telematics.MileageKm), 1, "the mileage that redis has")
 }
 
 func TestFlushRedis_PublishesAChangeThatPostgresHasAlready(t *testing.T) {

@@ -198,7 +198,7 @@ func writeContacts(ctx context.Context, tx pg.Tx, rows []unitRow) error {
 			serial text, status text, session text, former_sessions text[], said_at timestamptz, changed_at timestamptz,
 			last_seen timestamptz, actions text[], keys text[], firmware text, gap_ms bigint, announced text)
 		where u.serial = n.serial and u.serial = any ($2)`,
-		pg.JSONRecords(rows), pq.Array(serials))
+		pg.JSON(rows), pq.Array(serials))
 	return err
 }
 

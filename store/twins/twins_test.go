@@ -151,29 +151,6 @@ func TestTwins_EmptiedRedisLosesNoReport(t *testing.T) {
 	storetest.Eventually(t, "all states are flushed", func() bool { return here.unwritten()+there.unwritten() == 0 })
 }
 
-func TestTwins_RestartedRedisIsFilledAgain(t *testing.T) {
-	t.Parallel()
-	server := storetest.StartRedis(t)
-	twins := twinsAt(t, storetest.NewDatabase(t), server.URL())
-	id, unit := storetest.AddVehicle(t, twins.stored.DB, 1)
-	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-	observed(t, twins, unit, statusAt(start, 1))
-	for _, step := range []func() error{server.Kill, nil, server.Restart} {
-		if step == nil { // while Redis is unavailable
-			observed(t, twins, unit, statusAt(start, 2))
-			twin, err := twins.Twin(t.Context(), id)
-			assert.Equal(t, mileage(t, twin, err), 2, "while redis is unavailable, the mileage reads")
-			continue
-		}
-		require.NoError(t, step())
-	}
-	storetest.Eventually(t, "redis has the report of while it was unavailable", func() bool {
-		held, err := twins.redis.read(t.Context(), []telematics.VehicleID{id})
-		km := held[id].snapshot.Number(telematics.MileageKm)
-		return err == nil && km != nil && *km == 2
-	})
-}
-
 func TestObserve_IsWrittenWhenPostgresIsAvailableAgain(t *testing.T) {
 	server, postgres := ownServer(t, time.Second)
 	twins := newTwins(postgres, openRedis(t, storetest.StartMiniredis(t).URL()), 50*time.Millisecond)
@@ -292,22 +269,6 @@ func TestReport_IsWrittenToPostgresWhereRedisDoesNotHaveItInTime(t *testing.T) {
 				synctest.Wait()
 			})
 		})
-	}
-}
-
-func TestReport_IsInPostgresWhileRedisIsUnavailable(t *testing.T) {
-	postgres := open(t, storetest.NewDatabase(t))
-	twins := newTwins(postgres, openRedis(t, storetest.NoRedis), time.Hour)
-	storetest.Run(t, func(ctx context.Context) error { return twins.Run(ctx, nil) })
-	id, unit := storetest.AddVehicle(t, postgres.DB, 1)
-	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-	for n := range 5 {
-		_, err := awaited(t, twins, unit, statusAt(start, n))
-		require.NoError(t, err)
-		twin, err := postgres.Twin(t.Context(), id)
-		if got := mileage(t, twin, err); got != float64(n) {
-			t.Fatalf("postgres has %v, want %d", got, n)
-		}
 	}
 }
 
