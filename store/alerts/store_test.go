@@ -137,15 +137,6 @@ func TestAcknowledge_TheFirstOneStays(t *testing.T) {
 	}
 }
 
-func TestAcknowledge_ClearsAnAlarmOfAUnit(t *testing.T) {
-	w := newWorld(t)
-	a, err := w.store.Acknowledge(t.Context(), w.add(alerts.UnitAlarm, 1, 7, ""), 0, "", by("eva"))
-	if err != nil || a.Cleared.IsZero() {
-		t.Fatalf("acknowledged: %+v, %v", a, err)
-	}
-	assert.DeepEqual(t, w.takeEvents(), []string{"acknowledged unit_alarm 7", "cleared unit_alarm 7"}, "events")
-}
-
 func isNotFound(err error) bool {
 	var e *telematics.Error
 	return errors.As(err, &e) && e.Code == alerts.NotFound

@@ -262,7 +262,6 @@ func TestRules_OpenStayAndAreCleared(t *testing.T) {
 	}
 }
 
-// withPlaces has the store know areas.
 func TestSweep_BetweenFullOnesReadsTheLatestCommandsAndThoseOfOpenAlerts(t *testing.T) {
 	w := newWorld(t)
 	for id := 7; id <= 9; id++ {
@@ -295,6 +294,7 @@ func TestSweep_BetweenFullOnesReadsTheLatestCommandsAndThoseOfOpenAlerts(t *test
 	w.wants()
 }
 
+// withPlaces has the store know areas.
 func (w *world) withPlaces() {
 	w.places = areasAt(func(at telematics.Position) ([]rental.Area, rental.AreaKind) {
 		var in []rental.Area
@@ -341,15 +341,18 @@ func TestServiceDue_IsOneAlertByDistanceAndLamp(t *testing.T) {
 	w.finds("lamp info")
 }
 
+// voltsAfter sweeps when a time has passed and vehicle 7 reports its voltage.
+func (w *world) voltsAfter(by time.Duration, volts float64, want ...string) {
+	w.Helper()
+	w.advance(by)
+	w.report(7, telematics.OnboardV, volts)
+	w.finds(want...)
+}
+
 func TestSweep_SeverityRisesAfterItsTimeAndTheVoltageMustRecover(t *testing.T) {
 	w := newWorld(t)
 	w.addCar(7, telematics.OnboardV, 12.1)
-	later := func(by time.Duration, volts float64, want ...string) {
-		t.Helper()
-		w.advance(by)
-		w.report(7, telematics.OnboardV, volts)
-		w.finds(want...)
-	}
+	later := w.voltsAfter
 	later(0, 12.1)
 	later(10*time.Minute, 12.1, "battery_12v_low warning")
 	later(time.Minute, 11.7, "battery_12v_low warning") // once may be a measurement under load
@@ -377,12 +380,7 @@ func TestSweep_SeverityRisesAfterItsTimeAndTheVoltageMustRecover(t *testing.T) {
 func TestSweep_AClockThatWasAheadDelaysNoAlert(t *testing.T) {
 	w := newWorld(t)
 	w.addCar(7, telematics.OnboardV, 12.1)
-	later := func(by time.Duration, volts float64, want ...string) {
-		t.Helper()
-		w.advance(by)
-		w.report(7, telematics.OnboardV, volts)
-		w.finds(want...)
-	}
+	later := w.voltsAfter
 	later(24*time.Hour, 12.1)
 	later(-24*time.Hour, 12.1)
 	later(10*time.Minute, 12.1, "battery_12v_low warning")
@@ -749,8 +747,9 @@ func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {
 	if len(found) != 1 || fmt.Sprint(found[0].Facts["kinds"]) != "[jamming towing]" {
 		t.Fatalf("found %+v", found)
 	}
-	_, err := w.store.Acknowledge(t.Context(), found[0].ID, 0, "", by("eva"))
-	require.NoError(t, err)
+	if a, err := w.store.Acknowledge(t.Context(), found[0].ID, 0, "", by("eva")); err != nil || a.Cleared.IsZero() {
+		t.Errorf("acknowledged: %+v, %v; want it cleared", a, err)
+	}
 	write("towing") // the message again
 	w.wants()
 	w.advance(2 * time.Minute)
