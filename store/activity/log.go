@@ -139,7 +139,7 @@ func Insert(ctx context.Context, db pg.Execer, lines ...telematics.Activity) err
 			at timestamptz, actor_subject text, actor_role text, actor_agency_id bigint, agency_id bigint,
 			vehicle_id bigint, booking_id bigint, action text, parameters jsonb, outcome text, code text, command_id uuid,
 			request_id uuid, latency_us bigint, late boolean, note text)`,
-		pg.JSONRecords(pg.Map(lines, newRow)))
+		pg.JSON(pg.Map(lines, newRow)))
 	return err
 }
 

@@ -50,7 +50,7 @@ func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool,
 		select key_agency_id, key_subject, key, decode(key_fingerprint, 'hex'), id
 		from bulk join opened using (id)
 		where key is not null`,
-		pg.JSONRecords(row), pq.Array(b.Vehicles))
+		pg.JSON(row), pq.Array(b.Vehicles))
 	if isKeyTaken(err) {
 		return true, nil
 	}
@@ -76,7 +76,7 @@ func (s *Store) RefuseBulk(ctx context.Context, id telematics.BulkID, items []te
 		insert into bulk_refusals (bulk_id, vehicle_id, error)
 		select $1, vehicle_id, error from json_to_recordset($2) as refusal (vehicle_id bigint, error jsonb)
 		on conflict do nothing`,
-		id, pg.JSONRecords(rows))
+		id, pg.JSON(rows))
 	return unavailable.Wrap("note the refusals of a bulk", err)
 }
 

@@ -93,6 +93,6 @@ func (s *Store) note(ctx context.Context, notes []delivery.Note) (locked []telem
 		)
 		select c.id from (select unnest($2::uuid[]) as id except select id from locked) as other join commands c using (id)
 			where c.id = any ($2)`,
-		pg.JSONRecords(rows), pq.Array(ids))
+		pg.JSON(rows), pq.Array(ids))
 	return locked, err
 }

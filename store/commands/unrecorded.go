@@ -96,7 +96,7 @@ func (s *Store) noteUnrecorded(ctx context.Context, answers []delivery.Unrecorde
 		)
 		select unknown.unit, unknown.command_id, unknown.vehicle_id, noted.unit is not null as noted
 		from unknown left join noted using (unit, command_id)`,
-		pg.JSONRecords(rows), delivery.MaxUnrecorded)
+		pg.JSON(rows), delivery.MaxUnrecorded)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func (g RowSet) Many() string {
 		strings.Join(names, ", ") + `, place))`
 }
 
-// Columns are columns of a table that a statement writes. Rows for them, as [JSONRecords], are read
+// Columns are columns of a table that a statement writes. Rows for them, as [JSON], are read
 // with their types by json_populate_recordset(null::table, $1).
 type Columns []string
 

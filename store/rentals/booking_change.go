@@ -201,7 +201,7 @@ func insertCharges(ctx context.Context, tx *sqlx.Tx, by telematics.Actor, of ren
 	}
 	_, err := tx.ExecContext(ctx, `
 		insert into charges (`+newCharges.String()+`) select `+newCharges.String()+` from json_populate_recordset(null::charges, $1)`,
-		pg.JSONRecords(rows))
+		pg.JSON(rows))
 	return err
 }
 

@@ -88,7 +88,7 @@ func importVehicles(
 	err := tx.SelectContext(ctx, &changed, `
 		select f.id from (`+fileVehicles+`) f left join vehicles v on v.id = f.id
 		where v.id is null or (`+vehicleColumns.Of("v")+`) is distinct from (`+vehicleColumns.Of("f")+`)`,
-		pg.JSONRecords(rows))
+		pg.JSON(rows))
 	if err != nil || len(changed) == 0 {
 		return 0, err
 	}
@@ -188,7 +188,7 @@ func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (c
 			rows[i].Installation = telematics.Installation{}
 		}
 	}
-	records := pg.JSONRecords(rows)
+	records := pg.JSON(rows)
 	const (
 		file = `with f as materialized (
 				select * from json_to_recordset($1) as f (serial text, vehicle_id bigint, protocol text, installation jsonb)

@@ -149,7 +149,7 @@ func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 	fields, err := EncodeSnapshot(telematics.Merge(nil, report))
 	require.NoError(tb, err)
 	storetest.Exec(tb, p.Pool, `insert into snapshots (vehicle_id, fields) select id, $1::jsonb
-		from vehicles`, pg.JSONRecords(fields))
+		from vehicles`, pg.JSON(fields))
 	storetest.Exec(tb, p.Pool, `analyse`)
 }
 

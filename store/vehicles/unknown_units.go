@@ -47,7 +47,7 @@ func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.Unknow
 			returning xmax = 0 as added
 		)
 		select count(*) from noted where added`,
-		pg.JSONRecords(rows))
+		pg.JSON(rows))
 	if err == nil && added > 0 {
 		_, err = f.db.Pool.ExecContext(ctx, `
 			delete from `+table+` where serial in (
