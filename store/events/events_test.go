@@ -23,14 +23,11 @@ var _ broker.Events = (*Log)(nil)
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-func TestEvents_ContractOverMiniredis(t *testing.T) {
+func TestEvents_KeepTheContract(t *testing.T) {
 	t.Parallel()
-	eventsContract(t, storetest.StartMiniredis(t).URL())
-}
-
-func TestEvents_ContractOverRedis(t *testing.T) {
-	t.Parallel()
-	eventsContract(t, storetest.StartRedis(t).URL())
+	for name, address := range map[string]string{"miniredis": storetest.StartMiniredis(t).URL(), "redis": storetest.StartRedis(t).URL()} {
+		t.Run(name, func(t *testing.T) { eventsContract(t, address) })
+	}
 }
 
 func TestEvents_ContractOverARedisCluster(t *testing.T) {

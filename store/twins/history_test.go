@@ -110,8 +110,9 @@ var notices = map[string]func(*recordedFleet) error{
 }
 
 // A unit stores reports that it cannot send. Those of before its vehicle came to another agency
-// belong to the former agency.
-func TestHistory_ReportOlderThanTheMoveOfItsVehicleIsDropped(t *testing.T) {
+// belong to the former agency; those of before it came to the vehicle to the former vehicle, also
+// where it was without a vehicle for a time.
+func TestHistory_ReportOlderThanTheMoveIsDropped(t *testing.T) {
 	for name, notice := range notices {
 		t.Run(name, func(t *testing.T) {
 			f, now := newRecordedFleet(t), time.Now()
@@ -123,27 +124,17 @@ func TestHistory_ReportOlderThanTheMoveOfItsVehicleIsDropped(t *testing.T) {
 			f.report(time.Now())
 			f.want(1, 2, 1, 1)
 			f.want(1, 1, 1, 1)
-		})
-	}
-}
 
-// Reports of before the unit came to the vehicle belong to another vehicle, also where the unit was
-// without a vehicle for a time.
-func TestHistory_ReportOlderThanTheMoveOfItsUnitIsDropped(t *testing.T) {
-	for name, notice := range notices {
-		t.Run(name, func(t *testing.T) {
-			f, now := newRecordedFleet(t), time.Now()
-			f.report(now.Add(-3 * time.Hour))
 			f.exec(`update units set vehicle_id = null where vehicle_id = 1`)
 			between := time.Now()
 			f.exec(`update units set vehicle_id = 2 where vehicle_id is null`)
 			require.NoError(t, notice(f))
 			f.report(now.Add(-2 * time.Hour))
 			f.report(between)
-			f.want(2, 0, 0, 2)
+			f.want(2, 0, 0, 3)
 			f.report(time.Now())
-			f.want(2, 0, 1, 2)
-			f.want(1, 0, 1, 2)
+			f.want(2, 0, 1, 3)
+			f.want(1, 0, 2, 3)
 		})
 	}
 }
