@@ -312,9 +312,9 @@ func Deref[T any](v *T) T {
 	return *v
 }
 
-// JSON encodes a value that consists of strings, numbers and checked values only, such as rows as one
-// parameter for json_to_recordset: its columns are matched by name, may be null and may be lists.
-// It panics for others.
+// JSON encodes a value that consists of strings, numbers and checked values only, such as rows as
+// one parameter for json_to_recordset: its columns are matched by name, may be null and may be
+// lists. It panics for others.
 func JSON(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

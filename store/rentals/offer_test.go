@@ -125,8 +125,9 @@ func TestFindOffers_LeavesOutWhatCannotBeRented(t *testing.T) {
 		"in use": func(id telematics.VehicleID) {
 			w.amend(rental.BookingStart, w.book(draft(id, 0, 1)).ID, noon, beginAt(noon))
 		},
-		"booked before the end":  func(id telematics.VehicleID) { w.book(draft(id, 0.2, 1)) },
-		"its unit opens it late": sql(`update units set protocol = 'ovms', installation = '{"type": "NL", "pin": "4711"}' where vehicle_id = $1`),
+		"booked before the end": func(id telematics.VehicleID) { w.book(draft(id, 0.2, 1)) },
+		"its unit opens it late": sql(
+			`update units set protocol = 'ovms', installation = '{"type": "NL", "pin": "4711"}' where vehicle_id = $1`),
 		"it cannot be returned": sql(
 			`update vehicles set capabilities = array_remove(capabilities, 'lock-and-disable-driving') where id = $1`),
 		"its unit declares that it cannot be handed over": sql(

@@ -65,7 +65,9 @@ func TestTaken_IsTheSameWhateverReadsIt(t *testing.T) {
 				t.Errorf("%s: %v; want it taken: %v", what, err, c.taken)
 			}
 		}
-		_, err = w.here.Quote(t.Context(), rental.QuoteRequest{Agency: 1, Client: "ben", Vehicle: id, Start: d.Start, End: d.End, Now: late})
+		_, err = w.here.Quote(t.Context(), rental.QuoteRequest{
+			Agency: 1, Client: "ben", Vehicle: id, Start: d.Start, End: d.End, Now: late,
+		})
 		wants(err)
 		_, err = w.reserve(d, late)
 		wants(err)
