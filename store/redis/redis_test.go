@@ -2,6 +2,8 @@ package redis
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"reflect"
 	"strings"
 	"sync"
@@ -133,16 +135,27 @@ func TestListen_EndsWhileRedisIsUnavailable(t *testing.T) {
 	}
 }
 
+// Sentinels and clusters name servers that the URL does not, so no server is verified by the URL's
+// name.
 func TestClient_KindOfRedisByTheAddress(t *testing.T) {
-	for address, want := range map[string]redis.UniversalClient{
-		"redis://h:1/2":                               &redis.Client{},
-		"redis://h:1?addr=i:2&addr=j:3":               &redis.ClusterClient{},
-		"redis://h:1?master_name=m&addr=i:2&addr=j:3": &redis.Client{},
+	roots := x509.NewCertPool()
+	for address, wantCluster := range map[string]bool{
+		"redis://h:1/2": false, "redis://h:1?addr=i:2&addr=j:3": true, "redis://h:1?master_name=m&addr=i:2&addr=j:3": false,
+		"rediss://h:1/2": false, "rediss://h:1?addr=i:2": true, "rediss://h:1?master_name=m": false,
 	} {
-		client, err := Config{URL: address, Timeout: time.Second}.client()
-		if err != nil || reflect.TypeOf(client) != reflect.TypeOf(want) {
-			t.Errorf("%s is a %T, %v; want a %T", address, client, err, want)
-			continue
+		client, err := Config{URL: address, Timeout: time.Second, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}.client()
+		require.NoError(t, err, "%s", address)
+		var used *tls.Config
+		cluster, isCluster := client.(*redis.ClusterClient)
+		if isCluster {
+			used = cluster.Options().TLSConfig
+		} else {
+			used = client.(*redis.Client).Options().TLSConfig // also with Sentinels
+		}
+		secured := strings.HasPrefix(address, "rediss")
+		if isCluster != wantCluster || (used != nil) != secured ||
+			secured && (used.RootCAs != roots || used.ServerName != "" || used.InsecureSkipVerify) {
+			t.Errorf("%s is a %T with the TLS configuration %+v; want a cluster %v", address, client, used, wantCluster)
 		}
 		assert.NoError(t, client.Close())
 	}

@@ -2,48 +2,13 @@ package redis
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"path/filepath"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
 
 	"motorpool/internal/require"
 	"motorpool/simulator/devstack"
 	"motorpool/store/storetest"
 )
-
-// Sentinels and clusters name servers that the URL does not, so no server is verified by the URL's
-// name.
-func TestClient_EachKindOfRedisIsSecured(t *testing.T) {
-	t.Parallel()
-	roots := x509.NewCertPool()
-	for url, secured := range map[string]bool{
-		"redis://a:6379":                 false,
-		"rediss://a:6379":                true,
-		"redis://a:6379?addr=b:6379":     false,
-		"rediss://a:6379?addr=b:6379":    true,
-		"redis://a:26379?master_name=m":  false,
-		"rediss://a:26379?master_name=m": true,
-	} {
-		client, err := Config{URL: url, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}.client()
-		require.NoError(t, err, "%s", url)
-		var used *tls.Config
-		switch client := client.(type) {
-		case *redis.Client: // also with Sentinels
-			used = client.Options().TLSConfig
-		case *redis.ClusterClient:
-			used = client.Options().TLSConfig
-		}
-		switch {
-		case (used != nil) != secured:
-			t.Errorf("%s: secured %v, want the opposite", url, used != nil)
-		case secured && (used.RootCAs != roots || used.ServerName != "" || used.InsecureSkipVerify):
-			t.Errorf("%s: TLS configuration %+v", url, used)
-		}
-		_ = client.Close()
-	}
-}
 
 // The same authority and certificate secure the Sentinels, the master that they name, and each node
 // of a cluster.

@@ -73,19 +73,6 @@ func TestAmend_WritesBookingChargesAndAuditEntry(t *testing.T) {
 	}
 }
 
-func TestAmend_CaptureSetsTheGoalOfTheDeposit(t *testing.T) {
-	w := newRentalWorld(t)
-	booking := w.book(draft(1, 0, 8))
-	w.amend(rental.BookingStart, booking.ID, noon, beginAt(noon))
-	w.exec(`update charges set state = 'authorized', settled = amount, next_attempt_at = null where kind = 'deposit'`)
-	d := w.amend(rental.BookingCapture, booking.ID, noon, func(d rental.BookingDetails) (rental.Change, error) {
-		return d.CaptureDeposit(noon, 15_000, "scratch")
-	})
-	if c := d.Charges[1]; c.Goal != rental.Capture || c.CaptureAmount != 15_000 || c.Reason != "scratch" || !c.NextAttempt.Equal(noon) {
-		t.Errorf("deposit %+v, want its capture due now", c)
-	}
-}
-
 // everything returns all rows that a change could touch.
 func (w *rentalWorld) everything() (rows [5]string) {
 	w.t.Helper()

@@ -21,10 +21,13 @@ func TestFindCharges_FiltersAndNamesTheActor(t *testing.T) {
 	zoe := operator
 	zoe.Subject = "zoe"
 	capture := asks(zoe, rental.BookingCapture, first.ID, noon.Add(2*time.Minute))
-	_, _, err := w.here.Amend(t.Context(), capture, func(d rental.BookingDetails) (rental.Change, error) {
+	captured, _, err := w.here.Amend(t.Context(), capture, func(d rental.BookingDetails) (rental.Change, error) {
 		return d.CaptureDeposit(capture.Now, 1_000, "scratch")
 	})
 	require.NoError(t, err)
+	if c := captured.Charges[1]; c.Goal != rental.Capture || c.CaptureAmount != 1_000 || !c.NextAttempt.Equal(capture.Now) {
+		t.Errorf("deposit %+v, want its capture due now", c)
+	}
 	w.amend(rental.BookingEnd, first.ID, noon.Add(3*time.Hour), finishAt(noon.Add(3*time.Hour)))
 	w.amend(rental.BookingStart, second.ID, noon.Add(4*time.Hour), beginAt(noon.Add(4*time.Hour)))
 
