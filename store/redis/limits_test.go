@@ -117,7 +117,7 @@ func TestTake_RetryAfterTheNamedTimePasses(t *testing.T) {
 				t.Fatalf("request %d of %+v: %+v", i+1, rate, q)
 			}
 		}
-		one := rate.Per / time.Duration(rate.Limit) // for as long as this each request uses the limit up
+		one := rate.Per / time.Duration(rate.Limit) // after which one request is restored
 		for range 20 {
 			if q := take(0); !q.Over || q.Reset != one {
 				t.Fatalf("over %+v: %+v, want a refusal for %v", rate, q, one)
