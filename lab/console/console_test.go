@@ -64,6 +64,7 @@ func TestConsole(t *testing.T) {
 			"an interrupted network":               d.saysThatItIsNotLive,
 			"a browser without WebGL":              d.worksWithoutWebGL,
 			"an area that is drawn":                d.drawsAnArea,
+			"the map style of the operator":        d.drawsTheMapStyleOfTheOperator,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -554,10 +555,10 @@ var pages = []struct {
 	{"bulk", "#/bulk/{bulk}", `tr[data-kind="refused"]`, nil},
 	{"tour", "#/tour", `[data-step="7"]`, nil},
 	{"no page", "#/nowhere", `h1`, func(p *consoletest.Page) { p.See("h1", "There is no page at this address") }},
-	{"menu", "#/activity", `td`, func(p *consoletest.Page) { p.Click("header button[popovertarget]"); p.See("[popover]", "Sign out") }},
-	{"help", "#/activity", `td`, func(p *consoletest.Page) { p.Press("?"); p.See("dialog[open]") }},
-	{"halt", "#/activity", `td`, func(p *consoletest.Page) { p.Press("h"); p.See("dialog[open]") }},
-	{"palette", "#/activity", `td`, func(p *consoletest.Page) { p.Press("Control+k"); p.Type("lock 21"); p.See("dialog[open]") }},
+	{"menu", "#/nowhere", `h1`, func(p *consoletest.Page) { p.Click("header button[popovertarget]"); p.See("[popover]", "Sign out") }},
+	{"help", "#/nowhere", `h1`, func(p *consoletest.Page) { p.Press("?"); p.See("dialog[open]") }},
+	{"halt", "#/nowhere", `h1`, func(p *consoletest.Page) { p.Press("h"); p.See("dialog[open]") }},
+	{"palette", "#/nowhere", `h1`, func(p *consoletest.Page) { p.Press("Control+k"); p.Type("lock 21"); p.See("dialog[open]") }},
 	{"fleet with its map", "#/", `tr[data-vehicle="12"]`, func(p *consoletest.Page) {
 		p.Click("button", "Show map")
 		p.See(`[data-map="drawn"]`)

@@ -54,10 +54,7 @@ var largeFleetStatements = []string{
 var fleetFilters = []struct{ query, where string }{
 	{"", "true"},
 	{"status=in_use", "v.status = 'in_use'"},
-	{"contact=standby", "contact = 'standby'"},
 	{"contact=unknown&agency=7", "contact = 'unknown' and v.agency_id = 7"},
-	{"lock=unlocked&status=available", "locked = 'false' and v.status = 'available'"},
-	{"energy=low", "energy::numeric < 20"},
 	{"q=m-lf 12 golf", "words like '%m-lf%' and words like '%12%' and words like '%golf%'"},
 	{"q=lf-77", "words like '%lf-77%' or v.plate_number like '%LF 77%'"},
 	{"q=mlf77", "v.plate_number like '%LF 77%'"},

@@ -49,13 +49,12 @@ func mapServer(t *testing.T) (style string, broken *atomic.Bool) {
 	return server.URL + "/style.json", broken
 }
 
-func TestConsole_DrawsTheMapStyleOfTheOperator(t *testing.T) {
-	t.Parallel()
-	browser := consoletest.Open(t)
+// The installation is another one.
+func (d *desk) drawsTheMapStyleOfTheOperator(t *testing.T) {
 	style, broken := mapServer(t)
 	world := begin(t, "--map-style", style)
 	base := belowAPrefix(t, world.env["BASE_URL"])
-	p := browser.Page(t, base)
+	p := d.browser.Page(t, base)
 	p.Expect("the page requests " + strings.TrimSuffix(style, "style.json"))
 	p.Load(base + strings.TrimPrefix(world.env["CONSOLE_URL"], world.env["BASE_URL"]))
 	p.See(".numbers")

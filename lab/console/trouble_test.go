@@ -78,14 +78,16 @@ func (d *desk) leavesAPageThatReads(t *testing.T) {
 func (d *desk) saysThatItIsNotLive(t *testing.T) {
 	p := d.page(t, d.admin)
 	p.Expect("ERR_INTERNET_DISCONNECTED")
-	p.Open("#/")
+	const slow = "#/vehicles/8" // its car answers after 20 s
+	p.Open(slow)
 	p.See("header", "Live")
-	p.See(`tr[data-vehicle="12"]`)
+	command := order(p, func() { p.Click(`[data-action="lock"]`) })
 	p.Offline(true)
 	p.See(`[role="alert"]`, "Not live since")
 	p.See(`[role="alert"]`, "The service cannot be reached.")
 	p.See("header", "Not live")
 	p.See("body[data-stale]")
+	p.See(command + hatched) // its outcome is not known
 	p.Open("#/units")
 	p.See("h1", "This page could not be loaded")
 	p.Offline(false)
@@ -94,10 +96,16 @@ func (d *desk) saysThatItIsNotLive(t *testing.T) {
 	p.See("header", "Live")
 	p.Gone(`[role="alert"]`)
 	p.Gone("body[data-stale]")
+	p.Open(slow)
+	p.See(command + `[data-state="succeeded"]`)
 }
 
 func (d *desk) worksWithoutWebGL(t *testing.T) {
-	p := consoletest.Open(t, "disable-gpu", "disable-3d-apis").Page(t, d.env["BASE_URL"], d.admin...)
+	p := d.browser.Page(t, d.env["BASE_URL"], d.admin...)
+	p.Before(`{ const real = HTMLCanvasElement.prototype.getContext;
+		HTMLCanvasElement.prototype.getContext = function (kind, ...more) {
+			return kind.startsWith('webgl') ? null : real.call(this, kind, ...more);
+		}; }`)
 	p.Open("#/")
 	p.See(`[role="alert"]`, "There is no map, since this browser has no WebGL")
 	p.See(`tr[data-vehicle="12"]`)

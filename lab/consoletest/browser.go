@@ -32,9 +32,8 @@ import (
 // Browser is a running Chromium. It is safe for concurrent use; its pages are not.
 type Browser struct{ ctx context.Context }
 
-// Open starts a browser, which ends with the test. flags are additional ones of Chromium, without
-// dashes and value.
-func Open(t *testing.T, flags ...string) *Browser {
+// Open starts a browser, which ends with the test.
+func Open(t *testing.T) *Browser {
 	t.Helper()
 	devstack.NeedServer(t, devstack.Browser)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(devstack.Browser),
@@ -47,9 +46,6 @@ func Open(t *testing.T, flags ...string) *Browser {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
 	options = append(options, chromedp.Env("TMPDIR="+temp))
-	for _, flag := range flags {
-		options = append(options, chromedp.Flag(flag, true))
-	}
 	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
