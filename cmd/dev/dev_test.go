@@ -214,6 +214,7 @@ func TestDemo_VehiclesBehaveAsDocumented(t *testing.T) {
 		t.Error("the van was locked, and its status does not say so")
 	}
 	t.Run("every action", func(t *testing.T) { l.in(t).teachesEveryAction() })
+	t.Run("keys", func(t *testing.T) { l.in(t).rotatesKeysWhileRunning() })
 }
 
 // in returns the world for a subtest.

@@ -15,22 +15,20 @@ import (
 	"motorpool/telematics/signing"
 )
 
-func TestProvision_KeysAreRotatedWhileRunning(t *testing.T) {
-	t.Parallel()
-	l := begin(t, t.TempDir(), onSharedPostgres(t))
+func (l *live) rotatesKeysWhileRunning() {
 	file := l.env["MOTORPOOL_SIGNING_KEYS"]
 	edit := func(change func(signing.Keychain) (signing.Keychain, error)) {
-		t.Helper()
-		require.NoError(t, keyfile.Edit(t.Context(), file, change))
+		l.Helper()
+		require.NoError(l, keyfile.Edit(l.Context(), file, change))
 	}
 	lock := func() {
-		t.Helper()
+		l.Helper()
 		if r := l.call(http.MethodPost, "vehicles/1/control/lock", "ADMIN_TOKEN"); r.status != 200 {
-			t.Errorf("lock: %d %+v", r.status, r.Error)
+			l.Errorf("lock: %d %+v", r.status, r.Error)
 		}
 	}
 	key, err := signing.NewKey()
-	require.NoError(t, err)
+	require.NoError(l, err)
 	var old string
 	edit(func(c signing.Keychain) (signing.Keychain, error) {
 		old = c.Active().ID

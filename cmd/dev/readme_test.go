@@ -7,8 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,17 +85,11 @@ set +u
 	return answers
 }
 
-// buildSigner builds the program at the place where README.md builds it, with the flags of this
-// test, so that cached packages are used.
+// buildSigner builds the program at the place where README.md builds it.
 func (l *live) buildSigner() {
 	l.Helper()
-	args := []string{"build", "-o", filepath.Join(l.dir, "bin", "motorpool")}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race")
-	}
-	if out, err := exec.Command("go", append(args, "../motorpool")...).CombinedOutput(); err != nil {
-		l.Fatalf("build: %v\n%s", err, out)
-	}
+	out, err := exec.Command("go", "build", "-o", filepath.Join(l.dir, "bin", "motorpool"), "../motorpool").CombinedOutput()
+	require.NoError(l, err, "build: %s", out)
 }
 
 // The commands of README.md that rent a car work in their order: they are the first that a

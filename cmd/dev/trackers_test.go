@@ -41,7 +41,7 @@ func (l *live) reportsTheTeltonikaUnit() {
 	case *at.Locked,
 		at.Speed == nil, at.Mileage == nil, at.Ignition == nil || *at.Ignition != "off", at.Fuel == nil,
 		at.Voltage == nil || *at.Voltage < 10, at.Doors["trunk"] == nil || *at.Doors["trunk"] != "closed",
-		s.Location.Latitude == nil || s.Location.Heading == nil, time.Since(s.Location.Timestamp) > time.Minute,
+		s.Location.Latitude == nil || s.Location.Heading == nil, time.Since(s.Location.Timestamp) > 5*time.Minute, // it reports every four
 		s.Diagnostics.DTCs == nil,
 		s.OEM["gsm_signal"] != 4.0:
 		l.Errorf("the status is %+v", s)
