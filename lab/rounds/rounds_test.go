@@ -52,7 +52,7 @@ func TestRentals_EachIsChargedOnceAndItsCarObeys(t *testing.T) {
 func TestFailover_ForgetsNothingThatWasExecuted(t *testing.T) {
 	t.Parallel()
 	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer)
-	result, logs := run(t, plain.Failover, runner.Config{Seed: 3, Vehicles: 20})
+	result, logs := run(t, plain.Failover, runner.Config{Seed: 3, Vehicles: 10})
 	valid(t, result)
 	if !slices.ContainsFunc(logs, func(log string) bool { return strings.Contains(log, "unrecorded command") }) {
 		t.Error("want a log entry about an unrecorded command")
@@ -63,7 +63,7 @@ func TestFailover_ForgetsNothingThatWasExecuted(t *testing.T) {
 func TestShards_CommandsGoOnWhereOneIsKilled(t *testing.T) {
 	t.Parallel()
 	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer, devstack.HAProxyServer)
-	result, _ := run(t, plain.Shards, runner.Config{Seed: 3, Vehicles: 30, Commands: 500})
+	result, _ := run(t, plain.Shards, runner.Config{Seed: 3, Vehicles: 30, Commands: 250})
 	valid(t, result)
 }
 
