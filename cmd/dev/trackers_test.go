@@ -37,11 +37,11 @@ func (l *live) van() (s vanStatus) {
 func (l *live) reportsTheTeltonikaUnit() {
 	l.eventually("the van reports", func() bool { return l.van().Telemetry.Locked != nil })
 	s := l.van()
-	switch at := s.Telemetry; {
+	switch at := s.Telemetry; { // parked, it reports every four minutes
 	case *at.Locked,
 		at.Speed == nil, at.Mileage == nil, at.Ignition == nil || *at.Ignition != "off", at.Fuel == nil,
 		at.Voltage == nil || *at.Voltage < 10, at.Doors["trunk"] == nil || *at.Doors["trunk"] != "closed",
-		s.Location.Latitude == nil || s.Location.Heading == nil, time.Since(s.Location.Timestamp) > 5*time.Minute, // it reports every four
+		s.Location.Latitude == nil || s.Location.Heading == nil, time.Since(s.Location.Timestamp) > 5*time.Minute,
 		s.Diagnostics.DTCs == nil,
 		s.OEM["gsm_signal"] != 4.0:
 		l.Errorf("the status is %+v", s)
