@@ -14,37 +14,37 @@ import (
 
 // tariff answers GET /admin/agencies/{agency}/tariffs/{category}.
 func (f fleetEdits) tariff(c *request.Call) error {
-	plans, currency, err := f.tariffs(c.Ctx(), c)
+	plans, terms, err := f.terms(c.Ctx(), c)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(plans, func(p rental.Plan) bool { return resource.NewTariff(p, currency).Category == category(c) })
+	i := slices.IndexFunc(plans, func(p rental.Plan) bool { return resource.NewTariff(p, terms.Currency).Category == category(c) })
 	if i < 0 {
 		return noSuchTariff(c)
 	}
-	return c.Answer("The tariff was read.", resource.NewTariff(plans[i], currency))
+	return c.Answer("The tariff was read.", resource.NewTariff(plans[i], terms.Currency))
 }
 
 // tariffList answers GET /admin/agencies/{agency}/tariffs.
 func (f fleetEdits) tariffList(c *request.Call) error {
-	plans, currency, err := f.tariffs(c.Ctx(), c)
+	plans, terms, err := f.terms(c.Ctx(), c)
 	if err != nil {
 		return err
 	}
 	return c.Answer(request.Plural(len(plans), "tariff"), resource.List(plans, func(p rental.Plan) resource.Tariff {
-		return resource.NewTariff(p, currency)
+		return resource.NewTariff(p, terms.Currency)
 	}))
 }
 
 // setTariff answers PUT /admin/agencies/{agency}/tariffs/{category}.
 func (f fleetEdits) setTariff(c *request.Call) error {
 	return f.editTariff(c, object(c.Body), func(ctx context.Context, done telematics.FleetEdited) error {
-		plans, currency, err := f.tariffs(ctx, c)
+		plans, terms, err := f.terms(ctx, c)
 		if err != nil {
 			return err
 		}
 		for _, p := range plans {
-			if body := resource.NewTariff(p, currency); body.Category == category(c) {
+			if body := resource.NewTariff(p, terms.Currency); body.Category == category(c) {
 				return answerEdit(c, false, "", done, body)
 			}
 		}
@@ -72,22 +72,22 @@ func (f fleetEdits) editTariff(c *request.Call, tariff json.RawMessage, answer f
 
 // rentalRules answers GET /admin/agencies/{agency}/rental-rules.
 func (f fleetEdits) rentalRules(c *request.Call) error {
-	rules, err := f.rules(c.Ctx(), c)
+	_, terms, err := f.terms(c.Ctx(), c)
 	if err != nil {
 		return err
 	}
-	return c.Answer("The rental rules were read.", rules)
+	return c.Answer("The rental rules were read.", resource.NewRentalRules(terms.Rules))
 }
 
 // setRentalRules answers PUT /admin/agencies/{agency}/rental-rules.
 func (f fleetEdits) setRentalRules(c *request.Call) error {
 	return f.editAgency(c, rental.RulesChange, map[string]any{"rental_rules": object(c.Body)},
 		func(ctx context.Context, done telematics.FleetEdited) error {
-			rules, err := f.rules(ctx, c)
+			_, terms, err := f.terms(ctx, c)
 			if err != nil {
 				return err
 			}
-			return answerEdit(c, false, "", done, rules)
+			return answerEdit(c, false, "", done, resource.NewRentalRules(terms.Rules))
 		})
 }
 
@@ -108,22 +108,13 @@ func (f fleetEdits) editAgency(
 	return f.edit(c, e, answer)
 }
 
-func (f fleetEdits) tariffs(ctx context.Context, c *request.Call) ([]rental.Plan, rental.Currency, error) {
+// terms returns the tariffs of the agency that the path names, and its terms.
+func (f fleetEdits) terms(ctx context.Context, c *request.Call) ([]rental.Plan, rental.Terms, error) {
 	agency, err := pathAgency(c)
 	if err != nil {
-		return nil, "", err
+		return nil, rental.Terms{}, err
 	}
-	plans, terms, err := f.editor.RentalTerms(ctx, agency)
-	return plans, terms.Currency, err
-}
-
-func (f fleetEdits) rules(ctx context.Context, c *request.Call) (resource.RentalRules, error) {
-	agency, err := pathAgency(c)
-	if err != nil {
-		return resource.RentalRules{}, err
-	}
-	_, terms, err := f.editor.RentalTerms(ctx, agency)
-	return resource.NewRentalRules(terms.Rules), err
+	return f.editor.RentalTerms(ctx, agency)
 }
 
 // category returns the category that the path names, as it is stored.
