@@ -104,6 +104,7 @@ type device struct {
 type simulated interface {
 	Run(context.Context) error
 	Connected() bool
+	Phase(context.Context) simulator.Phase
 	Do(context.Context, func(*simulator.Body, *simulator.DeviceFaults))
 	Cut(context.Context)
 	Restart(context.Context)
@@ -217,10 +218,8 @@ func (r *round) dayOf(car int) *simulator.Day {
 
 // inGarage reports whether a car stands in a garage without network, by its day.
 func inGarage(c unit) bool {
-	garaged, ok := c.(interface {
-		Phase(context.Context) simulator.Phase
-	})
-	return ok && garaged.Phase(context.Background()) == simulator.Away
+	d, ok := c.(device)
+	return ok && d.Phase(context.Background()) == simulator.Away
 }
 
 // keyEvery is the mean interval at which some car is locked or unlocked with its key; keysOfADay is

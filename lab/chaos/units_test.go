@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"testing"
 
+	"motorpool/simulator"
 	"motorpool/telematics"
 	"motorpool/telematics/dialects"
 	"motorpool/telematics/ovms"
@@ -41,6 +43,22 @@ func TestMakeup_OtherUnitsAreOfAllKinds(t *testing.T) {
 					t.Errorf("%d vehicles of protocol %s, lock confirmed %t, unlock allowed %t", n, p, confirmed, may)
 				}
 			}
+		}
+	}
+}
+
+// atPhase is a unit whose car is in a phase of its day.
+type atPhase struct {
+	simulated
+	phase simulator.Phase
+}
+
+func (a atPhase) Phase(context.Context) simulator.Phase { return a.phase }
+
+func TestInGarage_ByTheDayOfTheCar(t *testing.T) {
+	for _, phase := range simulator.Phases {
+		if in := inGarage(device{simulated: atPhase{phase: phase}}); in != (phase == simulator.Away) {
+			t.Errorf("%s: in the garage %t", phase, in)
 		}
 	}
 }
