@@ -1,6 +1,7 @@
 package rentals
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"motorpool/internal/assert"
 	"motorpool/rental"
+	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
@@ -56,6 +58,38 @@ func TestBook_OneOfManyConcurrentOverlappingBookingsSucceeds(t *testing.T) {
 	if n, entries := w.count(`select last from booking_numbers where year = 2026`),
 		w.count(`select count(*) from activity where action = 'booking.create'`); n != 4 || entries != 4 {
 		t.Errorf("the last number is %d, with %d audit log entries; want 4: a refused booking uses none", n, entries)
+	}
+}
+
+// That a start takes the vehicle before its booking begins is nothing that the schema compares.
+func TestTaken_WaitsForAStartThatTakesTheVehicleEarlier(t *testing.T) {
+	w := newRentalWorld(t)
+	ben := func(vehicle telematics.VehicleID) rental.Draft {
+		d := draft(vehicle, 0, 0.2)
+		d.Client = "ben"
+		return d
+	}
+	other := w.book(ben(3))
+	for vehicle, take := range map[telematics.VehicleID]func() error{
+		1: func() error {
+			_, _, err := w.there.OpenBooking(context.Background(), ben(1), asks(operator, rental.BookingCreate, 0, noon))
+			return err
+		},
+		2: func() error {
+			r := asks(operator, rental.BookingMove, other.ID, noon)
+			r.MoveTo = 2
+			_, _, err := w.there.Amend(context.Background(), r, rental.Move)
+			return err
+		},
+	} {
+		refused := make(chan error, 1)
+		w.opens(w.book(draft(vehicle, 0.2, 1)).ID, rental.StartRental, noon, func() {
+			go func() { refused <- take() }()
+			storetest.WaitForLock(t, w.there.DB)
+		})
+		if err := <-refused; codeOf(err) != rental.VehicleNotAvailable {
+			t.Errorf("vehicle %d, until the start of a booking that has just been started: %v, want not available", vehicle, err)
+		}
 	}
 }
 

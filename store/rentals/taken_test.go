@@ -74,8 +74,9 @@ func TestTaken_IsTheSameWhateverReadsIt(t *testing.T) {
 	}
 }
 
-// opens opens a transition of a booking, which is carried on by nothing.
-func (w *rentalWorld) opens(id rental.BookingID, kind rental.TransitionKind, now time.Time) {
+// opens opens a transition of a booking, which is carried on by nothing. It calls functions in the
+// transaction, once that has its locks.
+func (w *rentalWorld) opens(id rental.BookingID, kind rental.TransitionKind, now time.Time, meanwhile ...func()) {
 	w.t.Helper()
 	r := asks(operator, rental.TransitionActivity(kind), id, now)
 	opened := rental.Transition{
@@ -83,6 +84,11 @@ func (w *rentalWorld) opens(id rental.BookingID, kind rental.TransitionKind, now
 		Lease: uuid.New(),
 	}
 	_, err := Transitions{w.here.DB}.OpenTransition(w.t.Context(), r, opened, time.Minute,
-		func(d rental.BookingDetails) (rental.Change, error) { return d.Open(now, kind, telematics.Admin) })
+		func(d rental.BookingDetails) (rental.Change, error) {
+			for _, do := range meanwhile {
+				do()
+			}
+			return d.Open(now, kind, telematics.Admin)
+		})
 	require.NoError(w.t, err)
 }
