@@ -235,31 +235,35 @@ func TestAssign_RepeatedAnswerAndLaterCommands(t *testing.T) {
 	}
 }
 
-// The row of a command is stored, and the reply of its claim lost: it is not published.
-func TestAssign_RepeatedAnswerIsNotThatOfAnUnpublishedCommand(t *testing.T) {
-	x := &tampering{}
-	inWorldOf(t, []wiring{x.wire}, func(w *world) {
-		w.addTruck(nil)
-		w.truckAnswers(0, time.Second, "answer done lock")
-		_, err := w.sendToTruck(0, telematics.Lock)
-		w.wantCode(err, "")
-		var lost telematics.CommandID
-		x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
-			lost = c.ID
-			_, err := x.Commands.Claim(ctx, &c)
-			return delivery.Claim{}, errors.Join(errRefused, err)
-		}
-		w.Break(errRefused, "Settle")
-		_, err = w.sendToTruck(0, telematics.Lock)
-		w.wantCode(err, telematics.TelematicsUnavailable)
-		w.truckSays(0, "answer done lock")
-		synctest.Wait()
-		w.Break(nil, "Settle")
-		time.Sleep(time.Minute)
-		if c := w.record(lost); c.State != telematics.Expired || w.count("motorpool_answers_to_none_total") != 1 {
-			t.Errorf("%+v, %v answers to none; want expired, and one answer to none", c, w.count("motorpool_answers_to_none_total"))
-		}
-	})
+// The row of a command is stored, and the reply of its claim lost: it is not published. The answer
+// is that to the command before it, or to a message of another sender.
+func TestAssign_AnswerIsNotThatToAnUnpublishedCommand(t *testing.T) {
+	for _, before := range []telematics.Action{telematics.Lock, telematics.Unlock} {
+		x := &tampering{}
+		inWorldOf(t, []wiring{x.wire}, func(w *world) {
+			w.addTruck(nil)
+			w.truckAnswers(0, time.Second, "answer done "+string(before))
+			_, err := w.sendToTruck(0, before)
+			w.wantCode(err, "")
+			var lost telematics.CommandID
+			x.claim = func(ctx context.Context, c telematics.Command) (delivery.Claim, error) {
+				lost = c.ID
+				_, err := x.Commands.Claim(ctx, &c)
+				return delivery.Claim{}, errors.Join(errRefused, err)
+			}
+			w.Break(errRefused, "Settle")
+			_, err = w.sendToTruck(0, telematics.Lock)
+			w.wantCode(err, telematics.TelematicsUnavailable)
+			w.truckSays(0, "answer done lock")
+			synctest.Wait()
+			w.Break(nil, "Settle")
+			time.Sleep(time.Minute)
+			if c := w.record(lost); c.State != telematics.Expired || w.count("motorpool_answers_to_none_total") != 1 {
+				t.Errorf("after %s: %+v, %v answers to none; want expired, and one answer to none", before, c,
+					w.count("motorpool_answers_to_none_total"))
+			}
+		})
+	}
 }
 
 func TestAssign_RedeliveredAnswerSettlesNothing(t *testing.T) {

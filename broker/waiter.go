@@ -315,12 +315,15 @@ func (b *Broker) release(ctx context.Context, c *telematics.Command) {
 	b.waiters.remove(c.ID)
 }
 
-// isUnpublished reports whether a command is known here not to be published: it is not yet, or, as
-// the reply to its claim was lost, it never will be.
+// isUnpublished reports whether a command that waits here is not published yet.
 func (b *Broker) isUnpublished(id telematics.CommandID) bool {
-	if w := b.waiters.find(id); w != nil {
-		return w.progress().Attempts == 0
-	}
+	w := b.waiters.find(id)
+	return w != nil && w.progress().Attempts == 0
+}
+
+// wasNeverSent reports whether this process has ended a command without sending it, which may not
+// be on record yet.
+func (b *Broker) wasNeverSent(id telematics.CommandID) bool {
 	finding, known := b.outbox.settlement(id)
 	return known && finding.State == telematics.Expired
 }

@@ -41,6 +41,8 @@ func (h *Handler) Assign(ctx context.Context, a Answer) (telematics.Answer, bool
 			return a.Answer, false, nil
 		}
 		why = "it is late"
+	case h.WasNeverSent(c.ID):
+		why = "the open command was never sent"
 	case h.IsUnpublished(c.ID) && h.mayRepeat(reading, &c, a):
 		why = "it is a repetition, and the open command is not published"
 	default:

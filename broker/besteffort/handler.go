@@ -70,9 +70,11 @@ type Config struct {
 	Changed func(telematics.Event)
 	// MayPublish reports whether a message to an agency's vehicle may be published now.
 	MayPublish func(telematics.AgencyID) bool
-	// IsUnpublished reports whether a command is known here not to be published.
+	// IsUnpublished reports whether a command is not published yet, as far as is known here.
 	IsUnpublished func(telematics.CommandID) bool
-	Now           func() time.Time // dates what is stored
+	// WasNeverSent reports whether this process has ended a command without sending it.
+	WasNeverSent func(telematics.CommandID) bool
+	Now          func() time.Time // dates what is stored
 
 	StepTimeout time.Duration // of one call of a port
 	Logger      *slog.Logger
