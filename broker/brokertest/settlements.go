@@ -72,7 +72,7 @@ func progressMovesNothingBack(t *testing.T, r CommandRecord) {
 func settlementStoresProgress(t *testing.T, r CommandRecord) {
 	for _, known := range []bool{false, true} {
 		fresh, noted := r.claimLock(t), r.claimLock(t)
-		first := delivery.Progress{SentAt: instant.Add(time.Second), Attempts: 1, ReceivedAt: instant.Add(2 * time.Second)}
+		first := delivery.Progress{SentAt: instant.Add(time.Second), Attempts: 4, ReceivedAt: instant.Add(2 * time.Second)}
 		r.note(t, first, noted.ID)
 		for _, c := range []telematics.Command{fresh, noted} {
 			s := settlement(c, telematics.Succeeded)
@@ -83,7 +83,7 @@ func settlementStoresProgress(t *testing.T, r CommandRecord) {
 			}
 			want := s.Progress
 			if c.ID == noted.ID {
-				want.SentAt, want.ReceivedAt = first.SentAt, first.ReceivedAt
+				want.SentAt, want.Attempts, want.ReceivedAt = first.SentAt, first.Attempts, first.ReceivedAt
 			}
 			if known {
 				s.Known = &c
@@ -146,27 +146,29 @@ func lifecycleIsKept(t *testing.T, r CommandRecord) {
 
 func knownCommandIsReturnedAsItIsRead(t *testing.T, r CommandRecord) {
 	report := &telematics.Report{At: instant.Truncate(time.Millisecond), Values: map[telematics.Field]any{telematics.IsLocked: true}}
-	for i, state := range telematics.States {
-		for j, next := range telematics.States {
-			c := r.commandIn(t, state)
-			c.Protocol, c.Version = telematics.DefaultProtocol, 1 // as they were claimed
-			s := settlement(c, next)
-			s.At = s.At.Add(time.Second)
-			s.Known, s.Reported, s.SentAt, s.Attempts = &c, []*telematics.Report{nil, report}[(i+j)%2], instant, 2
-			got, ok, err := r.Here.Settle(t.Context(), s)
-			if err != nil || ok != state.MayBecome(next) {
-				t.Errorf("%s to %s: %v, %v; want %v", state, next, ok, err, state.MayBecome(next))
-				continue
+	for _, state := range telematics.States {
+		for _, next := range telematics.States {
+			for _, reported := range []*telematics.Report{nil, report} {
+				c := r.commandIn(t, state)
+				c.Protocol, c.Version = telematics.DefaultProtocol, 1 // as they were claimed
+				s := settlement(c, next)
+				s.At = s.At.Add(time.Second)
+				s.Known, s.Reported, s.SentAt, s.Attempts = &c, reported, instant, 2
+				got, ok, err := r.Here.Settle(t.Context(), s)
+				if err != nil || ok != state.MayBecome(next) {
+					t.Errorf("%s to %s: %v, %v; want %v", state, next, ok, err, state.MayBecome(next))
+					continue
+				}
+				if !ok || next == telematics.Sent {
+					continue
+				}
+				read, err := r.There.Updates(t.Context(), []telematics.CommandID{c.ID}, nil)
+				if err != nil || len(read) != 1 {
+					t.Fatalf("Updates: %v, %v", read, err)
+				}
+				got.Reported, read[0].Reported = values(got.Reported), values(read[0].Reported)
+				wantCommand(t, *got, read[0])
 			}
-			if !ok || next == telematics.Sent {
-				continue
-			}
-			read, err := r.There.Updates(t.Context(), []telematics.CommandID{c.ID}, nil)
-			if err != nil || len(read) != 1 {
-				t.Fatalf("Updates: %v, %v", read, err)
-			}
-			got.Reported, read[0].Reported = values(got.Reported), values(read[0].Reported)
-			wantCommand(t, *got, read[0])
 		}
 	}
 }
