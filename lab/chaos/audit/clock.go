@@ -136,6 +136,7 @@ func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telemat
 			}
 			*t = t.Add(-writtenAhead(faults, calls, *t))
 		}
+		row.latest = row.Completed
 		row.Completed = row.Completed.Add(-writtenAhead(all, calls, row.Completed))
 	}
 	for i := range entries {

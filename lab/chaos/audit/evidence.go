@@ -115,6 +115,7 @@ type Row struct {
 	SentAt     time.Time // zero: never
 	ReceivedAt time.Time
 	Completed  time.Time
+	latest     time.Time // when it was completed, if no clock that was ahead has written Completed
 	Deadline   time.Time
 	// A report after the deadline contradicts an execution of the command.
 	Contradicted bool

@@ -171,7 +171,8 @@ const attributable = telematics.AnswerWithin + time.Minute
 
 // attribute assigns a command to each message that names none, and to the events that it caused:
 // the last one with the same payload that was published before. A unit whose messages name no
-// command has one command at a time.
+// command has one command at a time. What an intruder may have caused is not that of a command of
+// which neither its row nor the MQTT broker has a message.
 func (f *foreign) attribute(e *Evidence) {
 	rows, _, _ := e.corrected()
 	byUnit := groupBy(rows, func(r *Row) telematics.Unit { return r.Unit })
@@ -192,11 +193,13 @@ func (f *foreign) attribute(e *Evidence) {
 			payloads[r.ID] = string(out.Payload)
 		}
 	}
-	find := func(unit telematics.Unit, payload string, at time.Time) telematics.CommandID {
+	seen := map[telematics.CommandID]bool{} // at the MQTT broker
+	find := func(unit telematics.Unit, payload string, at time.Time, intruded bool) telematics.CommandID {
 		var found, early *Row // early: the clock of its record is inaccurate, if it is the one
 		for _, r := range byUnit[unit] {
 			left := r.left()
 			switch {
+			case intruded && r.SentAt.IsZero() && !seen[r.ID]:
 			case payloads[r.ID] != payload || left.IsZero() || left.After(at.Add(clockTolerance)) || at.Sub(left) > attributable:
 			case left.After(at):
 				if early == nil || left.Before(early.left()) {
@@ -214,7 +217,8 @@ func (f *foreign) attribute(e *Evidence) {
 	e.Published = slices.Clone(e.Published)
 	for i := range e.Published {
 		if m := &e.Published[i]; m.Command == telematics.NoCommand {
-			m.Command = find(m.Unit, m.Payload, m.At)
+			m.Command = find(m.Unit, m.Payload, m.At, false)
+			seen[m.Command] = true
 		}
 	}
 	e.Flights = slices.Clone(e.Flights)
@@ -230,7 +234,7 @@ func (f *foreign) attribute(e *Evidence) {
 			commands[event.Unit] = known
 		}
 		if event.Kind == simulator.CommandReceived {
-			known[event.Seq] = find(event.Unit, sent(event.Detail), event.True)
+			known[event.Seq] = find(event.Unit, sent(event.Detail), event.True, f.intruded(event.Unit, event.True, event.True))
 		}
 		event.Command = known[event.Seq]
 	}

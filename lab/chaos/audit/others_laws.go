@@ -54,16 +54,16 @@ func succeededHappened(chk *checker, f *foreign) {
 		for field, want := range confirmation {
 			locked, ok := want.(bool)
 			chk.must(ok && field == telematics.IsLocked, command(r.ID), "the flight recorder does not know %s", field)
-			was := f.wasLocked(r.Unit, locked, r.since().Add(-clockReading), r.Completed.Add(clockReading))
+			was := f.wasLocked(r.Unit, locked, r.since().Add(-clockReading), r.latest.Add(clockReading))
 			chk.must(
 				was, command(r.ID), "told succeeded, but the vehicle was never so between %s and %s", clock(r.since()),
-				clock(r.Completed),
+				clock(r.latest),
 			)
 		}
 		if len(confirmation) == 0 {
 			said := f.answered(r.ID)
 			chk.must(
-				f.excused(r, said != nil && !said.True.After(r.Completed.Add(clockTolerance))), command(r.ID),
+				f.excused(r, said != nil && !said.True.After(r.latest.Add(clockTolerance))), command(r.ID),
 				"told succeeded, but unit %s did not answer so", r.Unit,
 			)
 		}

@@ -274,16 +274,47 @@ func TestOthers_IntrudersAndRepeatedAnswersAreNoViolation(t *testing.T) {
 	again.Seq, again.True = 21, noon.Add(10*time.Minute) // replayed long afterwards
 	forged := *w.of("van", simulator.CommandStarted)
 	forged.Seq, forged.True, forged.Action = 21, noon.Add(10*time.Minute), telematics.Unlock
-	w.Flights = append(w.Flights, again, forged)
+	w.Flights = append(w.Flights, again)
 	w.Intrusions = []Intrusion{{"leaf", noon.Add(10*time.Minute - time.Second)}, {"van", noon.Add(10*time.Minute - time.Second)}}
+	// A command was not sent, and the caller has got that answer; Postgres has not.
+	w.add(10, van, telematics.Unlock, noon.Add(9*time.Minute), telematics.Unknown)
+	w.row(10).SentAt, w.row(10).Attempts = time.Time{}, 0
+	w.Calls[len(w.Calls)-1].Outcome, w.Calls[len(w.Calls)-1].Status = telematics.NotExecuted, 503
+	w.Published = w.Published[:len(w.Published)-1]
+	w.Flights = append(w.Flights, simulator.Event{
+		Kind: simulator.CommandReceived, Unit: "van", Seq: 21, Detail: "setdigout ?1 ? 1", True: forged.True, Clock: forged.True,
+	}, forged)
 	// A repeated answer is assigned to a lost command.
-	w.add(10, van, telematics.DisableDriving, noon.Add(13*time.Minute), telematics.Unknown)
-	w.row(10).ReceivedAt = w.row(10).Requested.Add(time.Second)
-	w.Redelivered = []Interval{{From: w.row(10).Requested.Add(-time.Second), To: w.row(10).Requested.Add(time.Minute)}}
+	w.add(11, van, telematics.DisableDriving, noon.Add(13*time.Minute), telematics.Unknown)
+	w.row(11).ReceivedAt = w.row(11).Requested.Add(time.Second)
+	w.Redelivered = []Interval{{From: w.row(11).Requested.Add(-time.Second), To: w.row(11).Requested.Add(time.Minute)}}
 	for _, v := range Check(w.Evidence).Violations {
 		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
 	}
 	assert.Equal(t, Tallies(w.Evidence)[1].Exempt, 1, "exemptions")
+}
+
+// Two instances may have written when a command succeeded. The vehicle was locked before by the
+// clock of only one of them.
+func TestOthers_LateReportIsSettledWhileAnotherClockIsAhead(t *testing.T) {
+	w := &others{Evidence: othersWorld(), heard: map[telematics.Unit]int64{}}
+	lock := w.row(4)
+	for i := range w.Flights {
+		if e := &w.Flights[i]; e.Unit == "van" && e.Kind == simulator.Turned && e.Detail == simulator.TurnedLocked {
+			e.True = lock.Requested.Add(40 * time.Second)
+		}
+	}
+	lock.Completed, lock.Late = lock.Requested.Add(41*time.Second), true
+	ahead := ClockFault{From: lock.Requested.Add(5 * time.Second), To: lock.Requested.Add(15 * time.Second), Ahead: 30 * time.Second}
+	w.Clocks = map[int][]ClockFault{2: {ahead}}
+	const law = "teltonika: told succeeded: it happened"
+	for _, v := range Check(w.Evidence).Of(law) {
+		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
+	}
+	lock.Completed = lock.Requested.Add(39 * time.Second)
+	if len(Check(w.Evidence).Of(law)) == 0 {
+		t.Errorf("%q allows a vehicle that is locked after its command succeeded by every clock", law)
+	}
 }
 
 // An instance whose clock is ahead dates a late answer with it. A time that another instance may
