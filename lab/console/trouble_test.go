@@ -82,6 +82,7 @@ func (d *desk) saysThatItIsNotLive(t *testing.T) {
 	p.Open(slow)
 	p.See("header", "Live")
 	command := order(p, func() { p.Click(`[data-action="lock"]`) })
+	p.See(command + `[data-state="sent"]`)
 	p.Offline(true)
 	p.See(`[role="alert"]`, "Not live since")
 	p.See(`[role="alert"]`, "The service cannot be reached.")
