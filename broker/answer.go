@@ -233,8 +233,9 @@ func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
 	reported(ctx)
 }
 
-// answerAgain handles an answer once more that Postgres has not taken, for as long as its unit gets
-// no other command: a unit repeats no answer that names no command.
+// answerAgain handles an answer once more that Postgres has not taken, or whose command may not
+// have been sent, for as long as its unit gets no other command: a unit repeats no answer that
+// names no command.
 func (b *Broker) answerAgain(a *queuedAnswer, because error) {
 	if a.answer.Command != telematics.NoCommand || b.now().Sub(a.at) > telematics.AnswerWithin {
 		b.loseAnswer(a.unit, a.answer, because)
@@ -246,9 +247,13 @@ func (b *Broker) answerAgain(a *queuedAnswer, because error) {
 	})
 }
 
-// isPending reports whether a caller may wait for the answer at another instance. The pending table
-// may have lost the entry, so after false the answer is still handled, in the slower queue.
+// isPending reports whether a caller may wait for the answer, here or at another instance. The
+// pending table may have lost the entry, so after false the answer is still handled, in the slower
+// queue or a second later.
 func (b *Broker) isPending(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
+	if b.waiters.find(id) != nil {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	_, found, err := b.config.Pending.Lookup(ctx, unit, id)

@@ -238,9 +238,9 @@ func TestAssign_RepeatedAnswerAndLaterCommands(t *testing.T) {
 // The row of a command is stored, and the reply of its claim lost: it is not published. The answer
 // is that to the command before it, or to a message of another sender.
 func TestAssign_AnswerIsNotThatToAnUnpublishedCommand(t *testing.T) {
-	for _, before := range []telematics.Action{telematics.Lock, telematics.Unlock} {
-		x := &tampering{}
-		inWorldOf(t, []wiring{x.wire}, func(w *world) {
+	for i, before := range []telematics.Action{telematics.Lock, telematics.Unlock, telematics.Lock, telematics.Unlock} {
+		x, at := &tampering{}, i/2 // the instance with the answer
+		inWorldOf(t, []wiring{x.wire, nil}, func(w *world) {
 			w.addTruck(nil)
 			w.truckAnswers(0, time.Second, "answer done "+string(before))
 			_, err := w.sendToTruck(0, before)
@@ -254,12 +254,12 @@ func TestAssign_AnswerIsNotThatToAnUnpublishedCommand(t *testing.T) {
 			w.Break(errRefused, "Settle")
 			_, err = w.sendToTruck(0, telematics.Lock)
 			w.wantCode(err, telematics.TelematicsUnavailable)
-			w.truckSays(0, "answer done lock")
+			w.truckSays(at, "answer done lock")
 			synctest.Wait()
 			w.Break(nil, "Settle")
 			time.Sleep(time.Minute)
 			if c := w.record(lost); c.State != telematics.Expired || w.count("motorpool_answers_to_none_total") != 1 {
-				t.Errorf("after %s: %+v, %v answers to none; want expired, and one answer to none", before, c,
+				t.Errorf("after %s, instance %d: %+v, %v answers to none; want expired, and one answer to none", before, at, c,
 					w.count("motorpool_answers_to_none_total"))
 			}
 		})

@@ -2,6 +2,7 @@ package besteffort
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -17,10 +18,15 @@ type Answer struct {
 	Redelivered bool      // the MQTT broker may have delivered it before
 }
 
+// errNotPending: a command is neither pending, nor on record as sent. Its instance may have ended
+// it, or Redis lost it.
+var errNotPending = errors.New("the open command is not pending, and was not sent as far as is known")
+
 // Assign returns the answer as that to the command of its unit which awaits one; false: it is to no
 // command. It reads Postgres, since memory and Redis could have an older command: Claim claims no
 // other for the unit while an answer to the last one may come. An answer that matches a settled
-// command ends the wait for it. The rule is in docs/promises.md. Its error is that of the read.
+// command ends the wait for it. The rule is in docs/promises.md. Its error is that of the read, or
+// that it is not known yet whether the command was sent.
 func (h *Handler) Assign(ctx context.Context, a Answer) (telematics.Answer, bool, error) {
 	reading, cancel := h.step(ctx)
 	defer cancel()
@@ -43,6 +49,8 @@ func (h *Handler) Assign(ctx context.Context, a Answer) (telematics.Answer, bool
 		why = "it is late"
 	case h.WasNeverSent(c.ID):
 		why = "the open command was never sent"
+	case c.State == telematics.Accepted && !h.IsPending(reading, c.Unit, c.ID):
+		return a.Answer, false, errNotPending
 	case h.IsUnpublished(c.ID) && h.mayRepeat(reading, &c, a):
 		why = "it is a repetition, and the open command is not published"
 	default:

@@ -74,7 +74,9 @@ type Config struct {
 	IsUnpublished func(telematics.CommandID) bool
 	// WasNeverSent reports whether this process has ended a command without sending it.
 	WasNeverSent func(telematics.CommandID) bool
-	Now          func() time.Time // dates what is stored
+	// IsPending reports whether a command waits at an instance, or that cannot be found out.
+	IsPending func(context.Context, telematics.Unit, telematics.CommandID) bool
+	Now       func() time.Time // dates what is stored
 
 	StepTimeout time.Duration // of one call of a port
 	Logger      *slog.Logger
