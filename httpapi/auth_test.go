@@ -57,24 +57,6 @@ func TestTokens_TypeIsPinned(t *testing.T) {
 	}
 }
 
-func TestTokens_AgencyNarrowsAllAgencies(t *testing.T) {
-	a := newAPI(t)
-	for _, c := range []struct {
-		change map[string]any
-		agency telematics.AgencyID
-	}{
-		{map[string]any{"scope": "openid all_agencies profile"}, 0},
-		{map[string]any{"scope": []string{"openid", "all_agencies"}}, 0},
-		{map[string]any{"scope": "all_agencies", "agency_id": 3}, 3},
-		{map[string]any{"scope": nil, "agency_id": 3}, 3},
-		{map[string]any{"scope": nil, "agency_id": "3"}, 3},
-		{map[string]any{"scope": nil, "agency_id": []int{3}}, 3},
-	} {
-		a.post(lock, claiming(c.change)).wants(200, "")
-		same(t, a.controller.last().Actor.Agency, c.agency, "%v: agency", c.change)
-	}
-}
-
 const sayWhichAgency = "The access token of an administrator must have agency_id, the id of its agency; " +
 	"or, to see all agencies, all_agencies in scope."
 
@@ -221,15 +203,6 @@ func TestTokens_MissingOneGetsAChallengeWithoutError(t *testing.T) {
 	}
 	// Two headers with a token.
 	newAPI(t).post(lock, withHeader("Authorization", "Bearer a.b.c")).wants(401, "unauthenticated")
-}
-
-func TestAuth_RefusedRoleIsRecordedForControlAndStatus(t *testing.T) {
-	a := newAPI(t)
-	a.post(lock, byClient).wants(403, "forbidden")
-	a.get("/api/v1/admin/vehicles", byClient).wants(403, "forbidden")
-	a.wantsEntries(logged{
-		Action: "command.lock", Code: "forbidden", Actor: telematics.Actor{Role: telematics.Client}, Vehicle: 42,
-	})
 }
 
 func TestAuth_CallerWithoutARoleAddsNoEntry(t *testing.T) {

@@ -65,21 +65,6 @@ func TestClientControl_NeedsAnActiveBookingOfTheClient(t *testing.T) {
 	}
 }
 
-func TestClientControl_UnlockNeedsTimeAndPayment(t *testing.T) {
-	for code, change := range map[string]func(*rental.BookingDetails){
-		"booking_overdue":  func(d *rental.BookingDetails) { d.End = now },
-		"payment_required": func(d *rental.BookingDetails) { d.Charges[0].State = rental.Declined },
-		"payment_pending":  func(d *rental.BookingDetails) { d.Charges[0].State = rental.Unknown },
-	} {
-		a := newBookingAPI(t)
-		a.set(42, change)
-		if r := a.asClient(http.MethodPost, ownBooking+"/control/unlock").wants(409, code); *r.body.Error.Outcome != "not_executed" {
-			t.Error(r.text)
-		}
-		a.asClient(http.MethodPost, ownBooking+"/control/lock").wants(200, "")
-	}
-}
-
 func TestClientControl_ReasonOfAHaltIsForAdministrators(t *testing.T) {
 	a := newBookingAPI(t)
 	for _, halted := range []error{telematics.Halted(telematics.Halt{Why: "incident 7"}),

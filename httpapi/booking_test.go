@@ -55,8 +55,11 @@ func TestBooking_HasAllFieldsOfTheInterface(t *testing.T) {
 	r.says("The booking BK-2026-00042 is active.")
 
 	a := newBookingAPI(t)
-	a.set(42, func(d *rental.BookingDetails) { d.PausedSince = d.ActualStart.Add(time.Minute) })
-	a.asClient(http.MethodGet, ownBooking).wants(200, "").says("The booking BK-2026-00042 is paused.")
+	a.set(42, func(d *rental.BookingDetails) {
+		d.PausedSince, d.ReservedUntil = d.ActualStart.Add(time.Minute), time.Date(2026, 1, 2, 10, 15, 0, 0, time.UTC)
+	})
+	a.asClient(http.MethodGet, ownBooking).wants(200, "").says("The booking BK-2026-00042 is paused.").
+		has("reserved_until", "2026-01-02T10:15:00.000Z")
 }
 
 func TestBooking_ByATariffHasItsLines(t *testing.T) {

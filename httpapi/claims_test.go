@@ -54,7 +54,7 @@ var issuerTokens = map[string]struct {
 	},
 	"Auth0, one agency": {
 		claims: auth.Claims{Role: "https://example.com/roles", Agency: "https://example.com/agency"}, typ: "at+jwt",
-		token: `{"sub":"auth0|7","scope":"openid","https://example.com/roles":["admin"],"https://example.com/agency":3}`,
+		token: `{"sub":"auth0|7","scope":"openid","https://example.com/roles":["admin"],"https://example.com/agency":"3"}`,
 		role:  telematics.Admin, agency: 3, status: 200,
 	},
 	"Auth0, all agencies, as a permission": {

@@ -38,15 +38,6 @@ func TestClientBooking_IsMade(t *testing.T) {
 	same(t, len(a.told), 3, "bookings that were published, without the repetition")
 }
 
-func TestClientBooking_SaysUntilWhenItIsReserved(t *testing.T) {
-	a := newBookingAPI(t)
-	a.asClient(http.MethodGet, ownBooking).wants(200, "").has("reserved_until", nil)
-	d := a.bookings.byID[42]
-	d.ReservedUntil = time.Date(2026, 1, 2, 10, 15, 0, 0, time.UTC)
-	a.bookings.byID[42] = d
-	a.asClient(http.MethodGet, ownBooking).wants(200, "").has("reserved_until", "2026-01-02T10:15:00.000Z")
-}
-
 func TestClientBooking_InvalidOneIsNotMade(t *testing.T) {
 	a := newBookingAPI(t)
 	for _, field := range []string{"vehicle_id", "start_date", "end_date"} {

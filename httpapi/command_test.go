@@ -25,19 +25,6 @@ func TestCommand_IsReadByID(t *testing.T) {
 	a.get("/api/v1/admin/commands/"+uuid.NewString()).wants(404, "command_not_found")
 }
 
-func TestCommand_OpenOneHasNoOutcome(t *testing.T) {
-	a := newAPI(t)
-	open := telematics.Command{
-		ID: uuid.New(), Vehicle: 42, Agency: 1, Action: telematics.Lock, State: telematics.Accepted, Requested: now,
-		Deadline: now.Add(time.Second),
-	}
-	a.fleet.commands = []telematics.Command{open}
-	r := a.get("/api/v1/admin/commands/" + open.ID.String())
-	for _, name := range []string{"outcome", "sent_at", "received_at", "completed_at", "latency_ms", "reported", "reason"} {
-		same[any](t, r.at(name), nil, "%s", name)
-	}
-}
-
 func TestCommands_OfAVehicleAreListedNewestFirst(t *testing.T) {
 	a := newAPI(t)
 	for seq := range int64(5) {

@@ -3,7 +3,6 @@ package httpapi_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -164,13 +163,6 @@ func TestLimit_RefreshesOfAVehicle(t *testing.T) {
 	a.get("/api/v1/admin/vehicles/9/status?refresh=true", ofAgency(2)).wantsQuota("2", "1", "6")
 	if a.controller.count() == 0 {
 		t.Error("no order reached the controller")
-	}
-}
-
-func TestRefresh_HEADDoesNotRefresh(t *testing.T) {
-	a := newAPI(t)
-	if r := a.do(http.MethodHead, refresh42); r.status != 200 || a.controller.count() != 0 {
-		t.Errorf("%d, %d orders", r.status, a.controller.count())
 	}
 }
 

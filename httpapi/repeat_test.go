@@ -87,7 +87,7 @@ func TestPrefer_RespondAsyncDoesNotWait(t *testing.T) {
 	r := a.post(lock, withHeader("Prefer", "respond-async, wait=20")).wants(202, "")
 	id, _ := r.at("id").(string)
 	r.heads("Location", "/api/v1/admin/commands/"+id, "Preference-Applied", "respond-async, wait=20")
-	r.has("state", "accepted", "outcome", nil)
+	r.has("state", "accepted", "outcome", nil, "sent_at", nil, "completed_at", nil, "latency_ms", nil, "reported", nil, "reason", nil)
 	like(t, a.controller.last(), delivery.Order{Budget: 20 * time.Second}, "a.controller.last()")
 	a.controller.start = func(_ context.Context, o delivery.Order) (delivery.Receipt, error) {
 		return delivery.Receipt{Command: new(settled(o, telematics.Succeeded)), Replayed: true}, nil

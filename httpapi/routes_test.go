@@ -117,10 +117,11 @@ func TestDocs_NeedNoOtherServer(t *testing.T) {
 
 func TestHEAD_IsServedLikeGET(t *testing.T) {
 	a := newAPI(t)
-	for _, target := range []string{"/api/v1/admin/vehicles", status42, "/openapi.json", "/docs"} {
+	for _, target := range []string{"/api/v1/admin/vehicles", refresh42, "/openapi.json", "/docs"} {
 		a.do(http.MethodHead, target).answers(200)
 	}
 	same(t, len(a.history.all()), 2, "a read by HEAD was not recorded")
+	same(t, a.controller.count(), 0, "refreshes by HEAD")
 }
 
 func TestDocs_KeepAuthorizationFilterAndPresetNothing(t *testing.T) {

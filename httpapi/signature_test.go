@@ -159,17 +159,6 @@ func TestSignature_IsValidForOneChange(t *testing.T) {
 	}
 }
 
-// A repeated read changes nothing, and needs the token, too.
-func TestSignature_OfAReadIsNotStored(t *testing.T) {
-	a := probedAPI(t)
-	again := signedBy(func(s *signature) { s.nonce = "abcdefghijklmnop" })
-	for range 2 {
-		a.asClient(http.MethodGet, probe, again).wants(200, "")
-		a.asClient(http.MethodHead, probe, again).answers(200)
-	}
-	same(t, a.signatures.count(), 0, "signatures of reads were stored")
-}
-
 func TestSignature_OverTheLimitIsNotStored(t *testing.T) {
 	l := &limiter{}
 	a := probedAPI(t, limitedBy(l, request.Rates{Client: 2, Card: 5}))

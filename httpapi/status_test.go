@@ -162,6 +162,7 @@ func TestStatus_EachReadIsRecorded(t *testing.T) {
 	a.get("/api/v1/admin/vehicles/9/status", ofAgency(1)).wants(404, "vehicle_not_found")
 	a.get("/api/v1/admin/vehicles/abc/status").wants(422, "validation_failed")
 	a.get(status42, byClient).wants(403, "forbidden")
+	a.get("/api/v1/admin/vehicles", byClient).wants(403, "forbidden") // which has no entry
 	a.get(status42, anonymous).wants(401, "unauthenticated")
 	is := func(vehicle telematics.VehicleID, by telematics.Actor, code telematics.Code, outcome telematics.Outcome) logged {
 		return logged{

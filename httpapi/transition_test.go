@@ -48,6 +48,8 @@ func TestTransition_IsReadWhileItIsOpen(t *testing.T) {
 	a.asClient(http.MethodGet, place).wants(200, "").has("state", "open")
 	a.asClient(http.MethodPost, ownBooking+"/start", withHeader("Prefer", "wait=20"), keyed("k")).wants(202, "").
 		heads("Idempotency-Replayed", "true", "Preference-Applied", "wait=20")
+	want := logged{Action: "rental.start", Code: telematics.IdempotencyReplayed, Booking: 42, Agency: 1, Vehicle: 42}
+	like(t, a.lastEntry(), want, "entry")
 	same(t, a.rentals.wait, 20*time.Second, "wait")
 	a.asClient(http.MethodPost, ownBooking+"/end", keyed("k")).wants(422, "idempotency_mismatch")
 	a.get(strings.Replace(place, "client", "admin", 1)).wants(200, "").has("state", "open")
@@ -84,16 +86,6 @@ func TestTransition_CancelCanBeRepeated(t *testing.T) {
 	a.asClient(http.MethodPost, ownBooking+"/transitions/"+rental.TransitionID{1}.String()+"/cancel").wants(404, "transition_not_found")
 	theirs := strings.Replace(place, ownBooking, "/api/v1/client/bookings/44", 1)
 	a.asClient(http.MethodPost, theirs+"/cancel").wants(404, "booking_not_found")
-}
-
-func TestTransition_ARepetitionIsRecorded(t *testing.T) {
-	a := newBookingAPI(t)
-	a.rentals.result = done
-	for range 2 {
-		a.asClient(http.MethodPost, ownBooking+"/pause", keyed("k")).wants(200, "")
-	}
-	want := logged{Action: "rental.pause", Code: telematics.IdempotencyReplayed, Booking: 42, Agency: 1, Vehicle: 42}
-	like(t, a.lastEntry(), want, "entry")
 }
 
 // Staff's words, and the unit's, are not for the client.
@@ -153,10 +145,15 @@ func TestTransition_BodiesAreAsTheContractSays(t *testing.T) {
 		admin(kind, override).invalid("override", "reason")
 	}
 	for _, kind := range []string{"start", "end"} {
-		admin(kind, override).wants(200, "")
+		admin(kind, override).wants(200, "").has("transition.override", "towed", "client", "client-1")
+		same(t, a.rentals.asked.Override, "towed", "override")
 		admin(kind, place).invalid("latitude", "longitude")
 		admin(kind, `{"reason":"towed"}`).invalid("reason")
 		admin(kind, `{"override":false,"reason":"towed"}`).invalid("reason")
+		admin(kind, `{"override":true}`).invalid("reason")
+		admin(kind, `{"override":true,"reason":" "}`).invalid("reason")
+		admin(kind, `{}`).wants(200, "")
+		same(t, a.rentals.asked.Override, "", "override")
 		admin(kind, `[{"override":true}]`).invalid("body")
 	}
 	client("start", override).invalid("override", "reason")
@@ -191,16 +188,4 @@ func TestTransition_FailureIsAnError(t *testing.T) {
 	like(t, a.lastEntry(), want, "entry")
 	a.rentals.refuse = &rental.FieldError{Field: "latitude", Message: "is required"}
 	a.asClient(http.MethodPost, ownBooking+"/start").invalid("latitude")
-}
-
-func TestTransition_StaffOverrideTheReturnCheckWithAReason(t *testing.T) {
-	a := newBookingAPI(t)
-	a.rentals.result = done
-	path := "/api/v1/admin/bookings/42/rental/end"
-	a.post(path, withJSON(`{"override":true}`)).invalid("reason")
-	a.post(path, withJSON(`{"override":true,"reason":" "}`)).invalid("reason")
-	a.post(path).wants(200, "")
-	same(t, a.rentals.asked.Override, "", "override")
-	a.post(path, withJSON(`{"override":true,"reason":"towed"}`)).wants(200, "").has("transition.override", "towed", "client", "client-1")
-	same(t, a.rentals.asked.Override, "towed", "override")
 }

@@ -28,10 +28,6 @@ func TestUnknownUnits_AreListedNewestFirst(t *testing.T) {
 	a.get(unknownUnits+"?limit=0").wants(422, "validation_failed")
 	a.fleet.unknown = nil
 	a.get(unknownUnits).wants(200, "").has("", any([]any{}))
-}
-
-func TestUnknownUnits_NeedAnAdministratorOfAllAgencies(t *testing.T) {
-	a := newAPI(t)
 	a.get(unknownUnits, ofAgency(1)).wants(403, "forbidden").
 		says("This requires the access token of an administrator of all agencies; yours is for agency 1.")
 }
