@@ -2,6 +2,7 @@ package twins
 
 import (
 	"context"
+	goflag "flag"
 	"testing"
 	"time"
 
@@ -23,7 +24,12 @@ var (
 	_ ingest.Twins    = (*Twins)(nil)
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) {
+	if require.Race { // the contract's property goes through Redis and Postgres, three times over
+		_ = goflag.Set("rapid.checks", "20")
+	}
+	storetest.Main(m)
+}
 
 var morning = time.Date(2026, 1, 2, 10, 0, 0, 123456000, time.UTC)
 

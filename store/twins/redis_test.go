@@ -212,19 +212,6 @@ func TestFlushRedis_RetriesWhereRedisIsUnavailable(t *testing.T) {
 	assert.Equal(t, *held[id].snapshot.Number(telematics.MileageKm), 1, "the mileage that redis has")
 }
 
-func TestFlushRedis_PublishesAChangeThatPostgresHasAlready(t *testing.T) {
-	t.Parallel()
-	twins, id, unit := withoutRun(t, storetest.StartMiniredis(t).URL())
-	var published publishedChanges
-	observed(t, twins, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
-	flushedToPostgres(t.Context(), twins)
-	twins.flushRedis(t.Context(), published.publish)
-	if changes := published.take(); len(changes) != 1 || changes[0].Vehicle != id ||
-		changes[0].Fields.Of(telematics.MileageKm).Value != 7.0 {
-		t.Errorf("published %+v, want the vehicle's mileage", changes)
-	}
-}
-
 func TestFlushRedis_OneOfTwoInstancesPublishesAChangeThatPostgresHasAlready(t *testing.T) {
 	start := time.Now().Add(-time.Minute).Truncate(time.Millisecond)
 	for name, test := range map[string]struct {
