@@ -283,25 +283,6 @@ func TestRetryTransaction_RepeatsAfterDeadlockOrSerializationFailure(t *testing.
 	assert.Equal(t, attempts, 1, "attempts after an error that stays")
 }
 
-func TestAmend_DeadlockIsRepeated(t *testing.T) {
-	w := newRentalWorld(t)
-	booking := w.book(draft(1, 0, 1))
-	tx := storetest.Begin(t, w.there.Pool)
-	storetest.Exec(t, tx, `select from vehicles where id = 1 for update`)
-	done := make(chan error, 1)
-	go func() {
-		_, _, err := w.here.Amend(context.Background(), asks(operator, rental.BookingStart, booking.ID, noon), beginAt(noon))
-		done <- err
-	}()
-	storetest.WaitForLock(t, w.there.DB)
-	// Postgres aborts one of the two transactions.
-	_, _ = tx.Exec(`select from clients where subject = 'anna' for update`)
-	_ = tx.Rollback()
-	if err := <-done; err != nil && !unavailable.Is(err) {
-		t.Error(err)
-	}
-}
-
 // move moves a booking to a vehicle by an administrator.
 func (w *rentalWorld) move(id rental.BookingID, to telematics.VehicleID, now time.Time) (rental.BookingDetails, error) {
 	r := asks(operator, rental.BookingMove, id, now)

@@ -32,9 +32,9 @@ func (w *rentalWorld) together(n int, run func(i int, p *fixture) error) []error
 
 func TestBook_OneOfManyConcurrentOverlappingBookingsSucceeds(t *testing.T) {
 	w := newRentalWorld(t)
-	for vehicle := telematics.VehicleID(1); vehicle <= 4; vehicle++ {
+	for vehicle := telematics.VehicleID(1); vehicle <= 2; vehicle++ {
 		won := 0
-		errs := w.together(24, func(i int, p *fixture) error {
+		errs := w.together(12, func(i int, p *fixture) error {
 			d, by := draft(vehicle, 1+float64(i%3), 4+float64(i%2)), operator // all times overlap
 			d.Client = []string{"anna", "ben"}[i/2%2]
 			if d.Self = vehicle%2 == 0; d.Self {
@@ -56,8 +56,8 @@ func TestBook_OneOfManyConcurrentOverlappingBookingsSucceeds(t *testing.T) {
 		}
 	}
 	if n, entries := w.count(`select last from booking_numbers where year = 2026`),
-		w.count(`select count(*) from activity where action = 'booking.create'`); n != 4 || entries != 4 {
-		t.Errorf("the last number is %d, with %d audit log entries; want 4: a refused booking uses none", n, entries)
+		w.count(`select count(*) from activity where action = 'booking.create'`); n != 2 || entries != 2 {
+		t.Errorf("the last number is %d, with %d audit log entries; want 2: a refused booking uses none", n, entries)
 	}
 }
 
@@ -111,22 +111,16 @@ func TestAmend_OneActiveBookingPerVehicle(t *testing.T) {
 		forced); codeOf(err) != rental.VehicleNotAvailable {
 		t.Errorf("a second active booking: %v, want not available", err)
 	}
-	w.amend(rental.BookingEnd, first.ID, overdue, finishAt(overdue))
-	w.amend(rental.BookingStart, second.ID, overdue, beginAt(overdue))
-}
-
-func TestAmend_SchemaRefusesAnExtensionIntoAnotherBooking(t *testing.T) {
-	w := newRentalWorld(t)
-	first := w.book(draft(1, 0, 1))
-	w.book(draft(1, 2, 3))
-	forced := func(d rental.BookingDetails) (rental.Change, error) {
-		d.End = noon.Add(150 * time.Minute)
-		return rental.Change{Booking: d.Booking}, nil
-	}
-	_, _, err := w.here.Amend(t.Context(), asks(anna, rental.BookingExtend, first.ID, noon), forced)
+	_, _, err = w.here.Amend(t.Context(), asks(anna, rental.BookingExtend, first.ID, noon),
+		func(d rental.BookingDetails) (rental.Change, error) {
+			d.End = overdue
+			return rental.Change{Booking: d.Booking}, nil
+		})
 	if codeOf(err) != rental.VehicleNotAvailable || !strings.Contains(err.Error(), "has another booking") {
 		t.Errorf("extension into another booking: %v, want not available", err)
 	}
+	w.amend(rental.BookingEnd, first.ID, overdue, finishAt(overdue))
+	w.amend(rental.BookingStart, second.ID, overdue, beginAt(overdue))
 }
 
 func TestAmend_ConcurrentFeesHaveConsecutiveNumbers(t *testing.T) {
@@ -178,7 +172,7 @@ func TestBook_ConcurrentRequestsWithOneKeyAreOne(t *testing.T) {
 
 func TestBook_OneKeyForTwoConcurrentClientsMakesOneBooking(t *testing.T) {
 	w := newRentalWorld(t)
-	for round := range 5 {
+	for round := range 2 {
 		key := string(rune('a' + round))
 		won, mismatched := 0, 0
 		for _, err := range w.together(8, func(i int, p *fixture) error {

@@ -157,7 +157,7 @@ func TestTakeCharges_ConcurrentWorkersTakeEachOnce(t *testing.T) {
 	p := open(t, address)
 	m := newMarket(t, p)
 	client := m.client()
-	const charges, workers = 80, 8
+	const charges, workers = 24, 8
 	booking := m.booking(client)
 	for n := range charges {
 		m.add(

@@ -31,7 +31,7 @@ func TestCollectors_OverPostgresChargeOnce(t *testing.T) {
 		assert.NoError(t, here.Keep(context.Background(), n))
 	})
 	var charges []rental.Charge
-	for range 8 {
+	for range 4 {
 		client := m.client()
 		m.giveCard(client, bank.Issue(rentaltest.NewCard(), rentaltest.CustomerOf(client), sandbox.Behaviour{}))
 		booking := m.booking(client)
@@ -61,7 +61,7 @@ func TestCollectors_OverPostgresChargeOnce(t *testing.T) {
 	}
 	stopFirst, stopSecond := run(here), run(there)
 	defer stopSecond()
-	storetest.Eventually(t, "the work has begun", func() bool { return len(bank.Calls()) > 20 })
+	storetest.Eventually(t, "the work has begun", func() bool { return len(bank.Calls()) > 10 })
 	stopFirst()
 	defer run(here)()
 

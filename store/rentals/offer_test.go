@@ -125,7 +125,6 @@ func TestFindOffers_LeavesOutWhatCannotBeRented(t *testing.T) {
 		"in use": func(id telematics.VehicleID) {
 			w.amend(rental.BookingStart, w.book(draft(id, 0, 1)).ID, noon, beginAt(noon))
 		},
-		"booked before the end": func(id telematics.VehicleID) { w.book(draft(id, 0.2, 1)) },
 		"its unit opens it late": sql(
 			`update units set protocol = 'ovms', installation = '{"type": "NL", "pin": "4711"}' where vehicle_id = $1`),
 		"it cannot be returned": sql(
@@ -134,17 +133,9 @@ func TestFindOffers_LeavesOutWhatCannotBeRented(t *testing.T) {
 			`update units set actions = '{lock,unlock,lock-and-disable-driving}' where vehicle_id = $1`),
 	}
 	with := map[string]func(telematics.VehicleID){
-		"another lamp":         reports(`{"diagnostics.warning_lamps": {"v": ["service_due"]}}`),
-		"a trouble code":       reports(`{"diagnostics.dtcs": {"v": ["P0420"]}}`),
-		"energy not reported":  sql(`update snapshots set fields = fields - 'telemetry.battery_level_percent' where vehicle_id = $1`),
-		"booked after the end": func(id telematics.VehicleID) { w.book(draft(id, 0.25, 1)) },
-		"its booking cancelled": func(id telematics.VehicleID) {
-			w.amend(rental.BookingCancel, w.book(draft(id, 3, 4)).ID, noon, cancelAt(noon))
-		},
-		"its booking is over": func(id telematics.VehicleID) {
-			booked := w.book(draft(id, 0, 1)).ID
-			w.exec(`update bookings set start_at = start_at - interval '1 day', end_at = end_at - interval '1 day' where id = $1`, booked)
-		},
+		"another lamp":        reports(`{"diagnostics.warning_lamps": {"v": ["service_due"]}}`),
+		"a trouble code":      reports(`{"diagnostics.dtcs": {"v": ["P0420"]}}`),
+		"energy not reported": sql(`update snapshots set fields = fields - 'telemetry.battery_level_percent' where vehicle_id = $1`),
 		"what its record lacks, its unit declares": func(id telematics.VehicleID) {
 			w.exec(`update vehicles set capabilities = '{}' where id = $1`, id)
 			w.exec(`update units set actions = '{unlock-and-enable-driving,lock-and-disable-driving}' where vehicle_id = $1`, id)
@@ -183,15 +174,6 @@ func (w *rentalWorld) anotherOffered() (id telematics.VehicleID) {
 	w.places(id, middle.Latitude+0.001, middle.Longitude)
 	w.report(id, `{"telemetry.battery_level_percent": {"v": 80}, "telemetry.remaining_range_km": {"v": 200}}`)
 	return id
-}
-
-func TestFindOffers_AnOverdueVehicleIsNotOfferedNow(t *testing.T) {
-	w := newOfferWorld(t)
-	w.amend(rental.BookingStart, w.book(draft(1, 0, 1)).ID, noon, beginAt(noon))
-	late := noon.Add(2 * time.Hour)
-	w.exec(`update units set last_seen = $1`, late)
-	w.offers("now", []telematics.VehicleID{2, 3, 4}, func(q *rental.OfferQuery) { q.Now = late })
-	w.offers("tomorrow", []telematics.VehicleID{1, 2, 3, 4}, func(q *rental.OfferQuery) { q.Now, q.From = late, late.Add(24*time.Hour) })
 }
 
 func TestFindOffers_ByWhatTheClientWants(t *testing.T) {
