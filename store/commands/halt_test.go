@@ -24,8 +24,16 @@ func TestHalt_IsActiveUntilItIsResumed(t *testing.T) {
 		return halts
 	}
 	all := telematics.Halt{Why: "recall", By: "eva"}
-	agency := telematics.Halt{Agency: 1, Why: "strike", By: "tom"}
-	for _, h := range []telematics.Halt{agency, all, all} {
+	by := telematics.Author{Actor: telematics.Actor{Subject: "tom", Role: telematics.Admin, Agency: 1}, RequestID: uuid.New()}
+	strike, done, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "strike"}, by)
+	if !done || err != nil || strike.By != "tom" || strike.Why != "strike" || strike.Agency != 1 || strike.Since.IsZero() {
+		t.Fatalf("Halt = %+v, %v, %v", strike, done, err)
+	}
+	again, _, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "strike"}, telematics.OperatorAt("eva"))
+	if err != nil || again != strike {
+		t.Errorf("Halt repeated = %+v, %v; want %+v", again, err, strike)
+	}
+	for _, h := range []telematics.Halt{all, all} {
 		if _, done, err := p.Halt(t.Context(), h, telematics.OperatorAt(h.By)); !done || err != nil {
 			t.Fatalf("Halt(%+v) = %v, %v", h, done, err)
 		}
@@ -55,8 +63,13 @@ func TestHalt_IsActiveUntilItIsResumed(t *testing.T) {
 		l.Note != "doors are repaired" {
 		t.Errorf("entry %+v, want a resume by eva with its reason", l)
 	}
-	if l := lines[2]; l.Action != telematics.CommandsHalt || l.Agency != 1 || l.Note != "strike" {
-		t.Errorf("entry %+v, want a halt of agency 1", l)
+	if l := lines[2]; l.Action != telematics.CommandsHalt || l.Agency != 1 || l.Note != "strike" || l.Actor != by.Actor ||
+		l.RequestID != by.RequestID {
+		t.Errorf("entry %+v, want a halt of agency 1, with the caller's actor and request ID", l)
+	}
+	other, _, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "theft"}, telematics.OperatorAt("eva"))
+	if err != nil || other.Why != "theft" || other.By != "eva" || !other.Since.After(strike.Since) {
+		t.Errorf("Halt for another reason = %+v, %v", other, err)
 	}
 }
 
@@ -86,30 +99,5 @@ func TestEffects_CountVehiclesAndOpenCommands(t *testing.T) {
 	all := telematics.HaltEffect{Vehicles: 6, Withheld: 2, InFlight: 3}
 	if want := []telematics.HaltEffect{{}, all, all}; err != nil || !slices.Equal(effects, want) {
 		t.Errorf("effects %+v, %v; want %+v", effects, err, want)
-	}
-}
-
-func TestHalt_EntryNamesTheCallerOfTheService(t *testing.T) {
-	p := open(t, storetest.NewDatabase(t))
-	storetest.Vehicles(t, p.DB)()
-	by := telematics.Author{Actor: telematics.Actor{Subject: "eva", Role: telematics.Admin, Agency: 1}, RequestID: uuid.New()}
-	first, done, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "recall"}, by)
-	if !done || err != nil || first.By != "eva" || first.Why != "recall" || first.Agency != 1 || first.Since.IsZero() {
-		t.Fatalf("Halt = %+v, %v, %v", first, done, err)
-	}
-	again, _, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "recall"}, telematics.OperatorAt("tom"))
-	if err != nil || again != first {
-		t.Errorf("Halt repeated = %+v, %v; want %+v", again, err, first)
-	}
-	other, _, err := p.Halt(t.Context(), telematics.Halt{Agency: 1, Why: "theft"}, telematics.OperatorAt("tom"))
-	if err != nil || other.Why != "theft" || other.By != "tom" || !other.Since.After(first.Since) {
-		t.Errorf("Halt for another reason = %+v, %v", other, err)
-	}
-	lines, err := p.Activities(t.Context(), telematics.ActivityQuery{})
-	if err != nil || len(lines) != 2 {
-		t.Fatalf("%d entries, %v; want 2", len(lines), err)
-	}
-	if l := lines[1]; l.Actor != by.Actor || l.RequestID != by.RequestID || l.Agency != 1 || l.Note != "recall" {
-		t.Errorf("entry %+v, want the caller's actor and request ID", l)
 	}
 }

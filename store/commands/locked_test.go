@@ -27,7 +27,6 @@ import (
 
 // foreignLocks are open transactions, as of an operator, that hold rows of the odd vehicles.
 var foreignLocks = map[string]string{
-	"one vehicle":                `select from vehicles where id = 1 for update`,
 	"vehicles of an agency":      `update vehicles set color = 'red' where id % 2 = 1`,
 	"open commands of an agency": `update commands set detail = '' where vehicle_id % 2 = 1`,
 	"vehicles and their commands": `with v as (select from vehicles where id % 2 = 1 for update) select from commands

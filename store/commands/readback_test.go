@@ -17,14 +17,14 @@ import (
 // Postgres may return a stored value in many more bytes than it was sent in. What was accepted
 // must be readable, and must not spoil rows that are read with it.
 func TestSettle_AcceptedReportCanBeReadBack(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	add := storetest.Vehicles(t, p.DB)
 	for name, oem := range map[string]string{
 		"long numbers": `[` + strings.Repeat("1e300,", 299) + `1]`,
 		"many commas":  `[` + strings.Repeat("1,", 24_999) + `1]`,
 		"escapes":      `"` + strings.Repeat("<", 10_000) + `"`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := open(t, storetest.NewDatabase(t))
-			add := storetest.Vehicles(t, p.DB)
 			vehicle, unit := add()
 			large, small := brokertest.NewCommand(vehicle, telematics.Lock), brokertest.NewCommand(vehicle, telematics.OpenTopCase)
 			large.Unit, small.Unit = unit, unit

@@ -59,8 +59,7 @@ func TestCommandNumbers_GrowAfterTheServerLostSome(t *testing.T) {
 	last := claimSettled(t, p, 1)
 	// The second value is that of a clock which was ahead: the sequence is ahead of the present
 	// time, and is still raised.
-	for _, lost := range []string{`setval('commands_seq', 1)`, `setval('commands_seq', 4000000000000000)`, `setval('commands_seq',
-		last_value - 1000) from commands_seq`} {
+	for _, lost := range []string{`setval('commands_seq', 1)`, `setval('commands_seq', 4000000000000000)`} {
 		storetest.Exec(t, p.Pool, `select `+lost)
 		restart(t, p, server.Postgres)
 		seq := claimSettled(t, p, 1)
