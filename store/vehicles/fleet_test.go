@@ -128,7 +128,7 @@ func TestTwins_FiltersCombineAndPagesAreComplete(t *testing.T) {
 
 func TestTwins_PagesAreStableWhileTheFleetChanges(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
-	fleet := randomFleet(t, p, 200)
+	fleet := randomFleet(t, p, 60)
 	last := fleet[0].ID
 	got := pagesOf(t, p, telematics.VehicleQuery{}, 7, func() {
 		last++

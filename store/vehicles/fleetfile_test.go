@@ -123,6 +123,7 @@ func TestParseFleetFile_NamesInvalidAmounts(t *testing.T) {
 		{`, "cancel_cutoff_minutes": -1`, ``, `agencies[0].cancel_cutoff_minutes: -1: want 0 to 527040`},
 		{`, "buffer_minutes": 527041`, ``, `agencies[0].buffer_minutes: 527041: want 0 to 527040`},
 		{`, "buffer_minutes": 0.5`, ``, `agencies[0].buffer_minutes: 0.5: want a whole number`},
+		{`, "best_effort_unlock": "yes"`, ``, `agencies[0].best_effort_unlock: "yes": want one of [deny allow]`},
 		{``, `, "hourly_rate": 1.505`, `vehicles[0].hourly_rate: 1.505: must have at most 2 decimals`},
 		{
 			`, "currency": "JPY"`, `, "hourly_rate": 1500, "deposit": 0.5`,
@@ -203,18 +204,7 @@ func TestParseFleetFile_NamesAllProblems(t *testing.T) {
 	}
 }
 
-func TestFleetFile_MinimalVehicle(t *testing.T) {
-	file, err := ParseFleetFile(strings.NewReader(`{"agencies": [{"id": 1, "code": "MUC", "name": "Isar"}],
-		"vehicles": [{"id": 1, "agency_id": 1, "powertrain": "electric", "plate_number": "M 1", "capabilities": ["lock"],
-		"image": null}]}`))
-	require.NoError(t, err)
-	v := file.Vehicles[0]
-	if v.Status != telematics.Available || v.Unit != "" || v.Features == nil || len(v.Features) != 0 {
-		t.Errorf("vehicle %+v, want available, without a unit and features", v)
-	}
-}
-
-func TestFleetFile_BestEffortUnlockIsDeniedUnlessAllowed(t *testing.T) {
+func TestFleetFile_WhatIsLeftOutHasADefault(t *testing.T) {
 	for said, want := range map[string]bool{
 		``: false, `, "best_effort_unlock": null`: false, `, "best_effort_unlock": "deny"`: false, `, "best_effort_unlock": "allow"`: true,
 	} {
@@ -222,10 +212,9 @@ func TestFleetFile_BestEffortUnlockIsDeniedUnlessAllowed(t *testing.T) {
 		if err != nil || file.Agencies[0].BestEffortUnlock != want {
 			t.Errorf("%s: %+v, %v; want %t", said, file.Agencies, err, want)
 		}
-	}
-	_, err := ParseFleetFile(strings.NewReader(withAgency(`, "best_effort_unlock": "yes"`, "")))
-	if want := `agencies[0].best_effort_unlock: "yes": want one of [deny allow]`; err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
+		if v := file.Vehicles[0]; v.Status != telematics.Available || v.Unit != "" || v.Features == nil || len(v.Features) != 0 {
+			t.Errorf("vehicle %+v, want available, without a unit and features", v)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -91,6 +92,15 @@ func TestImport_SetsTermsAndRates(t *testing.T) {
 		1: {Currency: rental.DefaultCurrency, Rules: rules}, 2: {Currency: rental.DefaultCurrency, Rules: rental.DefaultRules},
 	}, map[telematics.VehicleID]rental.Rate{}
 	check(Imported{Agencies: 2, Tariffs: 1, Vehicles: 11})
+	file.Agencies[1].Name, file.Stations[0].Address, file.Vehicles[4].Color = "Spree", "Elsewhere", "pink"
+	check(Imported{Agencies: 1, Stations: 1, Vehicles: 1})
+	stations, err := p.ListStations(t.Context(), telematics.AgencyQuery{})
+	require.NoError(t, err)
+	slices.Reverse(stations)
+	assert.DeepEqual(t, stations, file.Stations, "stations")
+	if got, err := p.Import(t.Context(), FleetFile{}); err != nil || got != (Imported{}) {
+		t.Errorf("Import of an empty file = %+v, %v; want no change", got, err)
+	}
 	file.Terms = nil // an import without terms changes nothing
 	if got, err := p.Import(t.Context(), file); err != nil || got != (Imported{}) {
 		t.Errorf("Import = %+v, %v; want no change", got, err)

@@ -233,7 +233,7 @@ func TestListUnits_Filters(t *testing.T) {
 }
 
 func TestStoreHealth_OfTheSameUnitsConcurrently(t *testing.T) {
-	const instances, rounds, n = 4, 10, 50
+	const instances, rounds, n = 4, 5, 20
 	p := newUnits(t, n)
 	var found []telematics.UnitHealth
 	now := time.Now()
