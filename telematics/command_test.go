@@ -31,17 +31,6 @@ func TestExpires_IsTheDeadlineRoundedUpToASecond(t *testing.T) {
 	}
 }
 
-func TestExpires_IsLessThanASecondAfterTheDeadline(t *testing.T) {
-	start := time.Now() // with a monotonic reading, as in production
-	for i := range 2000 {
-		c := Command{Deadline: start.Add(time.Duration(i) * 1_234_567 * time.Nanosecond)}
-		late := c.Expires().Sub(c.Deadline.Round(0))
-		if late < 0 || late >= time.Second || c.Expires().Nanosecond() != 0 {
-			t.Fatalf("deadline %v, expires %v; want the next full second", c.Deadline, c.Expires())
-		}
-	}
-}
-
 func TestClaims_LongestBudgetIsWithinTheUnitsLimit(t *testing.T) {
 	const unitsLimit = 35 * time.Second // [CMD-4]
 	for _, offset := range []time.Duration{0, time.Nanosecond, 999 * time.Millisecond} {

@@ -142,45 +142,31 @@ func TestApply_RepeatedLastWillDoesNotOverrideALaterMessage(t *testing.T) {
 	assert.Equal(t, c.At(now.Add(2*minute)), Online, "connectivity")
 }
 
-// [PRE-3]
-func TestApply_CapabilitiesAndFirmwareAreReplacedOnlyIfGiven(t *testing.T) {
+// [PRE-3] [PRE-4]
+func TestApply_CapabilitiesFirmwareAndKeysAreReplacedOnlyIfGiven(t *testing.T) {
 	p := said(Online, "a", now)
-	p.Actions, p.Firmware = []Action{Lock}, "4.2.1"
+	p.Actions, p.Firmware, p.Keys = []Action{Lock}, "4.2.1", []string{"k1", "k2"}
 	c, _ := Contact{}.Apply(p, now, false)
-	c, _ = c.Apply(said(Standby, "a", now.Add(second)), now.Add(second), false)
-	if !reflect.DeepEqual(c.Actions, []Action{Lock}) || c.Firmware != "4.2.1" {
-		t.Errorf("removed by a presence without them: %+v", c)
+	kept := func(what string) {
+		t.Helper()
+		if !reflect.DeepEqual(c.Actions, []Action{Lock}) || c.Firmware != "4.2.1" || !reflect.DeepEqual(c.Keys, []string{"k1", "k2"}) {
+			t.Errorf("%s: %+v", what, c)
+		}
 	}
+	c, _ = c.Apply(said(Standby, "a", now.Add(second)), now.Add(second), false)
+	kept("removed by a presence without them")
+	ghost := said(Standby, "older", now.Add(-minute))
+	ghost.Keys = []string{"k0"}
+	c, counted := c.Apply(ghost, now, true)
+	assert.Equal(t, counted, false, "a presence of an older session is applied")
+	kept("taken from a presence that is not applied")
 	p = said(Offline, "a", time.Time{})
 	p.Actions, p.Firmware = []Action{}, "0"
 	c, _ = c.Apply(p, now.Add(2*second), false)
-	if !reflect.DeepEqual(c.Actions, []Action{Lock}) || c.Firmware != "4.2.1" {
-		t.Errorf("taken from a last will: %+v", c)
-	}
+	kept("taken from a last will")
 	p = said(Online, "b", now.Add(minute))
-	p.Actions = []Action{}
-	if c, _ = c.Apply(p, now.Add(minute), false); c.Actions == nil || len(c.Actions) != 0 {
-		t.Errorf("an empty list was not applied: %+v", c)
-	}
-}
-
-// [PRE-4]
-func TestApply_KeysAreReplacedOnlyIfGiven(t *testing.T) {
-	p := said(Online, "a", now)
-	p.Keys = []string{"k1", "k2"}
-	c, _ := Contact{}.Apply(p, now, false)
-	c, _ = c.Apply(said(Standby, "a", now.Add(second)), now.Add(second), false)
-	if !reflect.DeepEqual(c.Keys, p.Keys) {
-		t.Errorf("removed by a presence without them: %+v", c)
-	}
-	ghost := said(Standby, "older", now.Add(-minute))
-	ghost.Keys = []string{"k0"}
-	if c, counted := c.Apply(ghost, now, true); counted || !reflect.DeepEqual(c.Keys, p.Keys) {
-		t.Errorf("taken from a presence that is not applied: %+v", c)
-	}
-	p = said(Online, "a", now.Add(2*second))
-	p.Keys = []string{}
-	if c, _ = c.Apply(p, now.Add(2*second), false); c.Keys == nil || len(c.Keys) != 0 {
+	p.Actions, p.Keys = []Action{}, []string{}
+	if c, _ = c.Apply(p, now.Add(minute), false); c.Actions == nil || len(c.Actions) != 0 || c.Keys == nil || len(c.Keys) != 0 {
 		t.Errorf("an empty list was not applied: %+v", c)
 	}
 }

@@ -35,8 +35,6 @@ func TestNested_OmitsRawFields(t *testing.T) {
 	}
 }
 
-// decoded reads a report of now with more members, which begin with a comma.
-
 // [TEL-2]
 func TestBound_ReportAndItsPositionAreDatedNoLaterThanTheirArrival(t *testing.T) {
 	received := time.Date(2026, 1, 2, 10, 0, 0, 123456789, time.UTC)
