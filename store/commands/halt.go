@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
@@ -15,24 +14,12 @@ import (
 	"motorpool/telematics"
 )
 
-// haltRow is a halt as it is stored.
-type haltRow struct {
-	AgencyID int64     `db:"agency_id"`
-	Why      string    `db:"why"`
-	By       string    `db:"by"`
-	Since    time.Time `db:"since"`
-}
-
-func (r haltRow) halt() telematics.Halt {
-	return telematics.Halt{Agency: telematics.AgencyID(r.AgencyID), Why: r.Why, By: r.By, Since: r.Since.UTC()}
-}
-
 // HaltStore stores the halts of agencies in Postgres. It is safe for concurrent use.
 type HaltStore struct{ DB *pg.DB }
 
 // Halts returns the halts in force, that of all agencies first.
-func (k HaltStore) Halts(ctx context.Context) (telematics.Halts, error) {
-	halts, err := pg.List(ctx, k.DB.Pool, haltRow.halt, `select agency_id, why, by, since from halts order by agency_id`)
+func (k HaltStore) Halts(ctx context.Context) (halts telematics.Halts, err error) {
+	err = k.DB.Pool.SelectContext(ctx, &halts, `select agency_id as agency, why, by, since from halts order by agency_id`)
 	return halts, unavailable.Wrap("read halts", err)
 }
 
@@ -40,7 +27,7 @@ func (k HaltStore) Halts(ctx context.Context) (telematics.Halts, error) {
 // in force already for the same reason is not changed, and adds no entry; another reason replaces
 // the former one. It reports false where there is no such agency.
 func (k HaltStore) Halt(ctx context.Context, h telematics.Halt, by telematics.Author) (telematics.Halt, bool, error) {
-	row, done, err := k.changeHalts(ctx, `
+	made, done, err := k.changeHalts(ctx, `
 		with changed as (
 			insert into halts (agency_id, why, by)
 			select $1::bigint, $2::text, $3::text where $1::bigint = 0 or exists (select from agencies where id = $1::bigint)
@@ -49,21 +36,16 @@ func (k HaltStore) Halt(ctx context.Context, h telematics.Halt, by telematics.Au
 				since = case when halts.why = excluded.why then halts.since else excluded.since end
 			returning agency_id, why, by, since, since >= statement_timestamp() as is_new
 		)`, telematics.CommandsHalt, h, by)
-	return row.halt(), done, unavailable.Wrap("halt commands", err)
+	return made, done, unavailable.Wrap("halt commands", err)
 }
 
 // Effects counts the vehicles and open commands that each of the halts concerns now, in their
 // order.
-func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) ([]telematics.HaltEffect, error) {
+func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) (effects []telematics.HaltEffect, err error) {
 	if len(halts) == 0 {
 		return nil, nil
 	}
-	type row struct {
-		Vehicles int `db:"vehicles"`
-		Withheld int `db:"withheld"`
-		InFlight int `db:"in_flight"`
-	}
-	effects, err := pg.List(ctx, k.DB.Lists, func(r row) telematics.HaltEffect { return telematics.HaltEffect(r) }, `
+	err = k.DB.Lists.SelectContext(ctx, &effects, `
 		with open as (
 			select agency_id, count(*) filter (where state = 'accepted') as withheld,
 				count(*) filter (where state <> 'accepted') as in_flight
@@ -73,7 +55,7 @@ func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) ([]telem
 		)
 		select coalesce((select sum(vehicles) from fleets where of in (0, agency_id)), 0) as vehicles,
 			coalesce((select sum(withheld) from open where of in (0, agency_id)), 0) as withheld,
-			coalesce((select sum(in_flight) from open where of in (0, agency_id)), 0) as in_flight
+			coalesce((select sum(in_flight) from open where of in (0, agency_id)), 0) as inflight
 		from unnest($1::bigint[]) with ordinality as halt (of, number) order by number`,
 		pq.Array(pg.Map(halts, func(h telematics.Halt) telematics.AgencyID { return h.Agency })))
 	return effects, unavailable.Wrap("count what halts stop", err)
@@ -92,8 +74,7 @@ func (k HaltStore) Resume(ctx context.Context, agency telematics.AgencyID, why s
 // transaction.
 func (k HaltStore) changeHalts(
 	ctx context.Context, change, activity string, h telematics.Halt, by telematics.Author,
-) (haltRow, bool, error) {
-	var row haltRow
+) (halt telematics.Halt, done bool, err error) {
 	statement := change + `, recorded as (
 			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id,
 				latency_us, late, note)
@@ -101,14 +82,14 @@ func (k HaltStore) changeHalts(
 				false, $2::text
 			from changed where is_new
 		)
-		select agency_id, why, by, since from changed`
-	err := k.DB.Within(ctx, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &row, statement, h.Agency, h.Why, by.Subject, activity, by.Role, by.Agency, requestOf(by))
+		select agency_id as agency, why, by, since from changed`
+	err = k.DB.Within(ctx, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &halt, statement, h.Agency, h.Why, by.Subject, activity, by.Role, by.Agency, requestOf(by))
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		return haltRow{}, false, nil
+		return telematics.Halt{}, false, nil
 	}
-	return row, err == nil, err
+	return halt, err == nil, err
 }
 
 // requestOf returns nil where there was no request.

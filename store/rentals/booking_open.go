@@ -239,19 +239,18 @@ func readTaken(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, now time.Ti
 
 // readStationsAndCards reads the stations of a draft, and the payment methods of its client.
 func readStationsAndCards(ctx context.Context, tx *sqlx.Tx, draft rental.Draft, facts *rental.Facts) error {
-	var stations []vehicles.StationRow
+	var stations []telematics.Station
 	err := tx.SelectContext(ctx, &stations, `
-		select id, agency_id, name, address, latitude, longitude from stations where id in ($1, $2)`, draft.Pickup, draft.Dropoff)
+		select `+vehicles.StationColumns+` from stations where id in ($1, $2)`, draft.Pickup, draft.Dropoff)
 	if err != nil {
 		return err
 	}
-	for _, row := range stations {
-		station := telematics.Station(row)
-		if row.ID == draft.Pickup {
-			facts.Pickup = &station
+	for _, s := range stations {
+		if s.ID == draft.Pickup {
+			facts.Pickup = &s
 		}
-		if row.ID == draft.Dropoff {
-			facts.Dropoff = &station
+		if s.ID == draft.Dropoff {
+			facts.Dropoff = &s
 		}
 	}
 	return tx.SelectContext(ctx, &facts.Methods, `select id from payment_methods where client_id = $1`, facts.Client)

@@ -3,7 +3,6 @@ package rentals
 import (
 	"context"
 
-	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
@@ -16,24 +15,9 @@ import (
 // Cards stores clients with their payment methods. It is safe for concurrent use.
 type Cards struct{ DB *pg.DB }
 
-// clientRow is a row of clients.
-type clientRow struct {
-	ID       int64     `db:"id"`
-	AgencyID int64     `db:"agency_id"`
-	Subject  string    `db:"subject"`
-	Customer *string   `db:"customer"`
-	Key      uuid.UUID `db:"customer_key"`
-	Default  *int64    `db:"default_payment_method_id"`
-}
-
-const clientColumns = `id, agency_id, subject, customer, customer_key, default_payment_method_id`
-
-func (r clientRow) client() rental.Client {
-	return rental.Client{
-		ID: rental.ClientID(r.ID), Agency: telematics.AgencyID(r.AgencyID), Subject: r.Subject,
-		Customer: pg.Deref(r.Customer), Key: r.Key.String(), Default: rental.MethodID(pg.Deref(r.Default)),
-	}
-}
+// clientColumns are the fields of a rental.Client.
+const clientColumns = `id, agency_id as agency, subject, coalesce(customer, '') as customer, customer_key as key,
+	coalesce(default_payment_method_id, 0) as "default"`
 
 // Client returns the client, and creates it at first use.
 func (p Cards) Client(ctx context.Context, agency telematics.AgencyID, subject string) (rental.Client, error) {
@@ -42,9 +26,10 @@ func (p Cards) Client(ctx context.Context, agency telematics.AgencyID, subject s
 }
 
 func (p Cards) client(ctx context.Context, agency telematics.AgencyID, subject string) (rental.Client, error) {
-	read := func() ([]rental.Client, error) {
-		return pg.List(ctx, p.DB.Pool, clientRow.client, `select `+clientColumns+` from clients where agency_id = $1 and subject = $2`,
+	read := func() (found []rental.Client, err error) {
+		err = p.DB.Pool.SelectContext(ctx, &found, `select `+clientColumns+` from clients where agency_id = $1 and subject = $2`,
 			agency, subject)
+		return found, err
 	}
 	found, err := read()
 	if err == nil && len(found) == 0 {
@@ -71,7 +56,8 @@ func (p Bookings) FindClients(ctx context.Context, agency telematics.AgencyID, t
 	if !pg.Searchable(text) {
 		return nil, nil
 	}
-	clients, err := pg.List(ctx, p.DB.Lists, clientRow.client, `select `+clientColumns+` from clients
+	var clients []rental.Client
+	err := p.DB.Lists.SelectContext(ctx, &clients, `select `+clientColumns+` from clients
 		where ($1::bigint = 0 or agency_id = $1) and position(lower($2) in lower(subject)) > 0
 		order by lower(subject), agency_id limit $3`, agency, text, limit)
 	return clients, unavailable.Wrap("find clients", err)
@@ -79,17 +65,15 @@ func (p Bookings) FindClients(ctx context.Context, agency telematics.AgencyID, t
 
 // lockClient locks and returns the client. Until the transaction ends, no other one changes its
 // payment methods.
-func lockClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) (rental.Client, error) {
-	var row clientRow
-	err := tx.GetContext(ctx, &row, `select `+clientColumns+` from clients where id = $1 for update`, id)
-	return row.client(), err
+func lockClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) (c rental.Client, err error) {
+	err = tx.GetContext(ctx, &c, `select `+clientColumns+` from clients where id = $1 for update`, id)
+	return c, err
 }
 
 // SetCustomer stores the processor's id of a client, unless there is one already, and returns the
 // stored client.
-func (p Cards) SetCustomer(ctx context.Context, id rental.ClientID, customer string) (rental.Client, error) {
-	var row clientRow
-	err := p.DB.Pool.GetContext(ctx, &row, `
+func (p Cards) SetCustomer(ctx context.Context, id rental.ClientID, customer string) (c rental.Client, err error) {
+	err = p.DB.Pool.GetContext(ctx, &c, `
 		update clients set customer = coalesce(customer, $2) where id = $1 returning `+clientColumns, id, customer)
-	return row.client(), unavailable.Wrap("store a customer", err)
+	return c, unavailable.Wrap("store a customer", err)
 }

@@ -53,20 +53,15 @@ func (p Cards) TakeDetachments(ctx context.Context, limit int, again time.Durati
 			and d.due_at <= now()`); err != nil {
 			return err
 		}
-		type row struct {
-			Client   rental.ClientID `db:"client_id"`
-			Customer string          `db:"customer"`
-			Token    string          `db:"token"`
-		}
-		due, err = pg.List(ctx, tx, func(r row) rental.Detachment { return rental.Detachment(r) }, `
+		due = nil
+		return tx.SelectContext(ctx, &due, `
 			with due as (
 				select token from detachments where due_at <= now() order by due_at limit $1 for update skip locked
 			)
 			update detachments d set due_at = clock_timestamp() + $2 * interval '1 microsecond'
 			from due, clients c
 			where d.token = due.token and c.id = d.client_id
-			returning d.client_id, coalesce(c.customer, '') as customer, d.token`, limit, again.Microseconds())
-		return err
+			returning d.client_id as client, coalesce(c.customer, '') as customer, d.token`, limit, again.Microseconds())
 	})
 	return due, unavailable.Wrap("take cards to detach", err)
 }

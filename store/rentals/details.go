@@ -49,8 +49,8 @@ type detailsRow struct {
 	Terms      vehicles.TermsRow   `db:"terms"`
 	Vehicle    vehicles.Row        `db:"vehicle"`
 	UnitSince  *time.Time          `db:"unit_since"`
-	Pickup     vehicles.StationRow `db:"pickup"`
-	Dropoff    vehicles.StationRow `db:"dropoff"`
+	Pickup     telematics.Station  `db:"pickup"`
+	Dropoff    telematics.Station  `db:"dropoff"`
 	Card       cardRow             `db:"card"`
 
 	Charges []byte     `db:"charges"`    // JSON; null: none
@@ -102,9 +102,9 @@ const selectDetailsOf = `
 		` + vehicleColumns + `,
 		v.capabilities as "vehicle.capabilities", u.serial as "vehicle.serial", u.protocol as "vehicle.protocol",
 		u.moved_at as unit_since,
-		p.id as "pickup.id", p.agency_id as "pickup.agency_id", p.name as "pickup.name", p.address as "pickup.address",
+		p.id as "pickup.id", p.agency_id as "pickup.agencyid", p.name as "pickup.name", p.address as "pickup.address",
 		p.latitude as "pickup.latitude", p.longitude as "pickup.longitude",
-		d.id as "dropoff.id", d.agency_id as "dropoff.agency_id", d.name as "dropoff.name", d.address as "dropoff.address",
+		d.id as "dropoff.id", d.agency_id as "dropoff.agencyid", d.name as "dropoff.name", d.address as "dropoff.address",
 		d.latitude as "dropoff.latitude", d.longitude as "dropoff.longitude",
 		m.token as "card.token", m.brand as "card.brand", m.last_four as "card.last_four", m.exp_month as "card.exp_month",
 		m.exp_year as "card.exp_year", m.fingerprint as "card.fingerprint",
@@ -152,7 +152,7 @@ func (r detailsRow) details() (_ rental.BookingDetails, err error) {
 	}
 	d := rental.BookingDetails{
 		Booking: r.booking(), AgencyCode: r.AgencyCode, Terms: terms, Subject: r.Subject,
-		Vehicle: r.Vehicle.Vehicle(), Pickup: telematics.Station(r.Pickup), Dropoff: telematics.Station(r.Dropoff),
+		Vehicle: r.Vehicle.Vehicle(), Pickup: r.Pickup, Dropoff: r.Dropoff,
 		UnitSince: pg.FromTimestamp(r.UnitSince), Next: pg.FromTimestamp(r.Next), InOther: r.InOther, Before: r.Before,
 	}
 	if r.Plan != nil {

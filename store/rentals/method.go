@@ -2,7 +2,6 @@ package rentals
 
 import (
 	"context"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -15,38 +14,16 @@ import (
 	"motorpool/telematics"
 )
 
-// methodRow is a row of payment_methods.
-type methodRow struct {
-	ID          int64     `db:"id"`
-	ClientID    int64     `db:"client_id"`
-	Token       string    `db:"token"`
-	Brand       string    `db:"brand"`
-	LastFour    string    `db:"last_four"`
-	ExpMonth    int       `db:"exp_month"`
-	ExpYear     int       `db:"exp_year"`
-	Fingerprint *string   `db:"fingerprint"`
-	Default     bool      `db:"is_default"`
-	CreatedAt   time.Time `db:"created_at"`
-}
-
 // methodsWhere returns payment methods m of clients c that meet a condition, each with whether it
 // is the client's default.
-func methodsWhere(ctx context.Context, db pg.Querier, where string, args ...any) ([]rental.Method, error) {
-	return pg.List(ctx, db, methodRow.method, `
-		select m.id, m.client_id, m.token, m.brand, m.last_four, m.exp_month, m.exp_year, m.fingerprint, m.created_at,
-			m.id is not distinct from c.default_payment_method_id as is_default
+func methodsWhere(ctx context.Context, db pg.Querier, where string, args ...any) (methods []rental.Method, err error) {
+	err = db.SelectContext(ctx, &methods, `
+		select m.id, m.client_id as client, m.token, m.brand, m.last_four as lastfour, m.exp_month as expmonth, m.exp_year as expyear,
+			coalesce(m.fingerprint, '') as fingerprint, m.created_at as created,
+			m.id is not distinct from c.default_payment_method_id as "default"
 		from payment_methods m join clients c on c.id = m.client_id
 		where `+where, args...)
-}
-
-func (r methodRow) method() rental.Method {
-	return rental.Method{
-		ID: rental.MethodID(r.ID), Client: rental.ClientID(r.ClientID), Default: r.Default, Created: r.CreatedAt.UTC(),
-		Card: rental.Card{
-			Token: r.Token, Brand: r.Brand, LastFour: r.LastFour, ExpMonth: r.ExpMonth, ExpYear: r.ExpYear,
-			Fingerprint: pg.Deref(r.Fingerprint),
-		},
-	}
+	return methods, err
 }
 
 // Methods returns the client's payment methods, newest first.

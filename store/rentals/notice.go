@@ -24,23 +24,9 @@ func (p Notices) Keep(ctx context.Context, n rental.Notice) error {
 	return unavailable.Wrap("keep a notice of the payment processor", err)
 }
 
-// noticeRow is a row of processor_notices.
-type noticeRow struct {
-	ID       string `db:"id"`
-	Type     string `db:"type"`
-	Object   string `db:"object"`
-	Kind     string `db:"kind"`
-	Live     bool   `db:"live"`
-	Attempts int    `db:"attempts"`
-}
-
-func (r noticeRow) notice() rental.Notice {
-	return rental.Notice{ID: r.ID, Type: r.Type, Object: r.Object, Kind: rental.NoticeKind(r.Kind), Live: r.Live, Attempts: r.Attempts}
-}
-
 // TakeNotices leases up to limit due notices, by Postgres's clock.
-func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]rental.Notice, error) {
-	notices, err := pg.List(ctx, p.DB.Pool, noticeRow.notice, `
+func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration) (notices []rental.Notice, err error) {
+	err = p.DB.Pool.SelectContext(ctx, &notices, `
 		with due as (
 			select id from processor_notices
 			where due_at <= now()

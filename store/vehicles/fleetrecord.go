@@ -53,24 +53,21 @@ func numbers(parts []*part) []int64 { return pg.Map(parts, func(p *part) int64 {
 
 func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.AgencyID]agency, error) {
 	var rows []struct {
-		agencyRow
-		Terms      TermsRow `db:"terms"`
-		BestEffort bool     `db:"best_effort_unlock"`
+		telematics.Agency
+		Terms TermsRow `db:"terms"`
 	}
 	err := sqlx.SelectContext(ctx, db, &rows, `
-		select id, code, name, best_effort_unlock, `+TermsColumns+` from agencies a where id = any ($1)`, pq.Array(ids))
+		select id, code, name, best_effort_unlock as besteffortunlock, `+TermsColumns+` from agencies a where id = any ($1)`, pq.Array(ids))
 	if err != nil {
 		return nil, err
 	}
 	found := map[telematics.AgencyID]agency{}
 	for _, r := range rows {
-		a := r.agency().Agency
-		a.BestEffortUnlock = r.BestEffort
 		terms, err := r.Terms.Terms()
 		if err != nil {
 			return nil, fmt.Errorf("agency %d: %w", r.ID, err)
 		}
-		found[r.ID] = agency{a, terms, map[string]rental.Plan{}}
+		found[r.ID] = agency{r.Agency, terms, map[string]rental.Plan{}}
 	}
 	tariffs, err := readTariffs(ctx, db, ids)
 	if err != nil {
@@ -94,7 +91,7 @@ func readCodes(ctx context.Context, db sqlx.QueryerContext, named []*part) (map[
 			codes = append(codes, code)
 		}
 	}
-	var rows []agencyRow
+	var rows []telematics.Agency
 	err := sqlx.SelectContext(ctx, db, &rows, `select id, code from agencies where code = any ($1)`, pq.Array(codes))
 	found := map[string]telematics.AgencyID{}
 	for _, r := range rows {
@@ -104,14 +101,11 @@ func readCodes(ctx context.Context, db sqlx.QueryerContext, named []*part) (map[
 }
 
 func readStations(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.StationID]telematics.Station, error) {
-	var rows []StationRow
-	err := sqlx.SelectContext(
-		ctx, db, &rows, `select id, agency_id, name, address, latitude, longitude from stations where id = any ($1)`,
-		pq.Array(ids),
-	)
+	var stations []telematics.Station
+	err := sqlx.SelectContext(ctx, db, &stations, `select `+StationColumns+` from stations where id = any ($1)`, pq.Array(ids))
 	found := map[telematics.StationID]telematics.Station{}
-	for _, r := range rows {
-		found[r.ID] = r.station()
+	for _, s := range stations {
+		found[s.ID] = s
 	}
 	return found, err
 }

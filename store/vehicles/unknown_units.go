@@ -15,17 +15,10 @@ import (
 const table = `strangers`
 
 type unknownUnitRow struct {
-	No        int64     `db:"no" json:"-"`
-	Serial    string    `db:"serial" json:"serial"`
-	FirstSeen time.Time `db:"first_seen" json:"first_seen"`
-	LastSeen  time.Time `db:"last_seen" json:"last_seen"`
-	Messages  int64     `db:"messages" json:"messages"`
-}
-
-func (r unknownUnitRow) unit() telematics.UnknownUnit {
-	return telematics.UnknownUnit{
-		No: r.No, Unit: telematics.Unit(r.Serial), FirstSeen: r.FirstSeen.UTC(), LastSeen: r.LastSeen.UTC(), Messages: r.Messages,
-	}
+	Serial    string    `json:"serial"`
+	FirstSeen time.Time `json:"first_seen"`
+	LastSeen  time.Time `json:"last_seen"`
+	Messages  int64     `json:"messages"`
 }
 
 // StoreUnknownUnits inserts units without a vehicle, or adds to their rows. Of more than
@@ -59,9 +52,9 @@ func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.Unknow
 
 // UnknownUnits returns units that send messages and belong to no vehicle, by falling No, which is
 // also the position in the page: one that sends more keeps its place.
-func (f *Fleet) UnknownUnits(ctx context.Context, page telematics.Page) ([]telematics.UnknownUnit, error) {
-	units, err := pg.List(ctx, f.db.Lists, unknownUnitRow.unit, `
-		select no, serial, first_seen, last_seen, messages
+func (f *Fleet) UnknownUnits(ctx context.Context, page telematics.Page) (units []telematics.UnknownUnit, err error) {
+	err = f.db.Lists.SelectContext(ctx, &units, `
+		select no, serial as unit, first_seen as firstseen, last_seen as lastseen, messages
 		from `+table+` s
 		where ($1::bigint = 0 or no < $1) and not exists (select from units u where u.serial = s.serial and u.vehicle_id is not null)
 		order by no desc

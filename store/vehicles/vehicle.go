@@ -348,14 +348,5 @@ func foundIn(text, part string) string {
 	return `strpos(` + text + `, nullif(` + part + `::text, '')) > 0`
 }
 
-// StationRow is a row of stations.
-type StationRow struct {
-	ID        telematics.StationID `db:"id"`
-	AgencyID  telematics.AgencyID  `db:"agency_id"`
-	Name      string               `db:"name"`
-	Address   string               `db:"address"`
-	Latitude  float64              `db:"latitude"`
-	Longitude float64              `db:"longitude"`
-}
-
-func (r StationRow) station() telematics.Station { return telematics.Station(r) }
+// StationColumns are the fields of a telematics.Station.
+const StationColumns = `id, agency_id as agencyid, name, address, latitude, longitude`
