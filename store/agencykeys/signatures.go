@@ -30,8 +30,7 @@ const (
 	forgottenAfter = "600"
 )
 
-// Use marks a signature as used, by Postgres's clock alone. The mark is committed when it returns.
-// On an error the signature may or may not be used.
+// Use implements auth.SignatureUses, by Postgres's clock alone.
 func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.UseResult, error) {
 	var rows []struct {
 		Fresh bool `db:"fresh"`

@@ -13,11 +13,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Acknowledge notes that a member of staff has seen an alert, with its audit log entry, and returns
-// the alert. The first acknowledgement stays: a repetition changes nothing. It fails with a
-// *telematics.Error where no alert of the agency (zero: of any) has this id.
-//
-// Units report no end of their alarms: to acknowledge one clears it.
+// Acknowledge implements httpapi.Alerts. Units report no end of their alarms: to acknowledge one
+// clears it.
 func (s *Store) Acknowledge(
 	ctx context.Context, id uuid.UUID, agency telematics.AgencyID, note string, by telematics.Author,
 ) (a alerts.Alert, err error) {

@@ -45,8 +45,7 @@ func (r settingRow) setting() alerts.Setting {
 	return s
 }
 
-// Settings returns the settings of an agency for all rules, or fails with a *telematics.Error where
-// there is no such agency.
+// Settings implements httpapi.Alerts.
 func (s *Store) Settings(ctx context.Context, agency telematics.AgencyID) ([]alerts.Setting, error) {
 	all, err := readSettings(ctx, s.DB.Pool, `where a.id = $1`, agency)
 	if set, found := all[agency]; found || err != nil {
@@ -76,9 +75,7 @@ func readSettings(
 	return all, err
 }
 
-// SetSettings replaces the settings of an agency, with an audit log entry: rules that are not named
-// have their defaults. The caller has checked them (alerts.Check). It fails with a
-// *telematics.Error where there is no such agency.
+// SetSettings implements httpapi.Alerts.
 func (s *Store) SetSettings(ctx context.Context, agency telematics.AgencyID, settings []alerts.Setting, by telematics.Author) error {
 	text := pg.JSON(pg.Map(settings, newSettingRow))
 	err := s.DB.Within(ctx, func(tx *sqlx.Tx) error {

@@ -31,8 +31,7 @@ func decodeBestEffort(column *int16, answerBy time.Time) telematics.BestEffort {
 	return telematics.BestEffort{AnswerBy: answerBy, ByReport: has(0), ReportedBefore: has(1), Contradicted: has(2)}
 }
 
-// AwaitingAnswer returns the command to a unit that awaits its answer. A unit whose answers name
-// no command has one at most, since Claim claims no other for it meanwhile.
+// AwaitingAnswer implements besteffort.Commands.
 func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telematics.Command, bool, error) {
 	found, err := selectCommands(
 		ctx, s.db.Prepared, `select `+commandColumns+` from commands where id = command_awaiting_answer($1)`,
@@ -44,8 +43,7 @@ func (s *Store) AwaitingAnswer(ctx context.Context, unit telematics.Unit) (telem
 	return found[0], true, nil
 }
 
-// AnsweredBefore returns the last answered commands before the given one, to a unit whose answers
-// name no command, the latest first; no more than limit.
+// AnsweredBefore implements besteffort.Commands.
 func (s *Store) AnsweredBefore(ctx context.Context, c telematics.Command, limit int) ([]telematics.Command, error) {
 	found, err := selectCommands(ctx, s.db.Prepared, `
 		select `+commandColumns+` from commands
@@ -63,9 +61,7 @@ const unconfirmed = `c.state = 'unknown' and c.assurance & 224 = 32
 	and c.sent_at is not null
 	and not exists (select from commands later where later.vehicle_id = c.vehicle_id and later.lane = c.lane and later.seq > c.seq)`
 
-// Unconfirmed returns up to limit commands with a deadline after since that ended as unknown, and
-// that a report can still settle or contradict. They are ordered by deadline and id, and come after
-// the given one.
+// Unconfirmed implements besteffort.Commands.
 func (s *Store) Unconfirmed(ctx context.Context, since time.Time, behind telematics.Command, limit int) ([]telematics.Command, error) {
 	if behind.Deadline.Before(since) {
 		behind.Deadline, behind.ID = since, uuid.Max
@@ -79,10 +75,8 @@ func (s *Store) Unconfirmed(ctx context.Context, since time.Time, behind telemat
 	return commands, unavailable.Wrap("read unconfirmed commands", err)
 }
 
-// Conclude applies to an unconfirmed command what a report has shown: Succeeded settles it as a
-// late answer does, and Unknown records that the report contradicts it. It reports false, without a
-// command, where the command is not unconfirmed any more. The report must have been read before the
-// call: then the absence of a later command shows that none has caused it.
+// Conclude implements besteffort.Commands. The report must have been read before the call: then the
+// absence of a later command shows that none has caused it.
 func (s *Store) Conclude(ctx context.Context, finding delivery.Settlement) (*telematics.Command, bool, error) {
 	query := `select ` + commandColumns + ` from commands c where id = $1 and ` + unconfirmed
 	if finding.State == telematics.Unknown {

@@ -16,8 +16,7 @@ import (
 	"motorpool/telematics"
 )
 
-// OpenBulk stores an order to many vehicles, with its idempotency key, before its first command.
-// Where the key is in use it reports true and stores nothing.
+// OpenBulk implements broker.Bulks.
 func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool, err error) {
 	row := struct {
 		ID           uuid.UUID           `json:"id"`
@@ -80,8 +79,7 @@ func (s *Store) RefuseBulk(ctx context.Context, id telematics.BulkID, items []te
 	return unavailable.Wrap("note the refusals of a bulk", err)
 }
 
-// Bulk returns an order to many vehicles with the command or the refusal of each, or a
-// *telematics.Error with BulkNotFound.
+// Bulk implements broker.Bulks and httpapi.Bulks.
 func (s *Store) Bulk(ctx context.Context, id telematics.BulkID) (telematics.Bulk, error) {
 	b, found, err := s.bulk(ctx, id)
 	switch {
@@ -165,8 +163,7 @@ func (s *Store) bulkOrder(ctx context.Context, id telematics.BulkID) (b telemati
 	return b, rows[0].Now, true, err
 }
 
-// Bulks returns orders to many vehicles by descending id, which is the position of a page: ids grow
-// with time.
+// Bulks implements httpapi.Bulks: ids grow with time.
 func (s *Store) Bulks(ctx context.Context, q telematics.BulkQuery) ([]telematics.CountedBulk, error) {
 	bulks, err := s.bulks(ctx, q)
 	return bulks, unavailable.Wrap("list bulks", err)

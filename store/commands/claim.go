@@ -66,10 +66,8 @@ const claimAttempts = 64
 
 var errLaneFlaps = fmt.Errorf("no lane after %d attempts: other commands keep taking it", claimAttempts)
 
-// Claim writes the row of an accepted command with its idempotency key, and takes its lane, in
-// one step. The row is on disk when it returns [LAW-1]. If the order was accepted by an outdated
-// cached vehicle, the claim is stale, and that vehicle is removed from the cache. If the context
-// ends before Claim returns, the command may be open.
+// Claim implements broker.Commands. A vehicle by which a stale claim was accepted is removed from
+// the cache. If the context ends before Claim returns, the command may be open.
 func (s *Store) Claim(ctx context.Context, c *telematics.Command) (delivery.Claim, error) {
 	claim, err := s.claimVersion(ctx, c)
 	switch {

@@ -167,8 +167,7 @@ func (s *Store) command(ctx context.Context, query string, id telematics.Command
 	return found[0], nil
 }
 
-// VehicleCommands returns the commands of a vehicle by descending Seq, which is also
-// the position in the page.
+// VehicleCommands implements httpapi.Fleet.
 func (s *Store) VehicleCommands(
 	ctx context.Context, vehicle telematics.VehicleID, agency telematics.AgencyID, page telematics.Page,
 ) ([]telematics.Command, error) {
@@ -181,8 +180,7 @@ func (s *Store) VehicleCommands(
 	return commands, unavailable.Wrap("read the vehicle's commands", err)
 }
 
-// Updates returns the given commands that are settled, and of the unanswered ones also those that
-// their units have received. All of them are durable.
+// Updates implements broker.Commands. All of them are durable.
 func (s *Store) Updates(ctx context.Context, unanswered, received []telematics.CommandID) ([]telematics.Command, error) {
 	if len(unanswered)+len(received) == 0 {
 		return nil, nil
@@ -195,9 +193,9 @@ func (s *Store) Updates(ctx context.Context, unanswered, received []telematics.C
 	return commands, unavailable.Wrap("read updates of commands", err)
 }
 
-// Overdue returns up to limit open commands whose deadline is before the given time and before
-// Postgres's time, the longest overdue first: a process whose clock is ahead must not settle
-// commands that others still wait for. Deadlines farther ahead than there can be come last.
+// Overdue implements broker.Commands: a process whose clock is ahead must not settle commands that
+// others still wait for. The longest overdue are first, deadlines farther ahead than there can be
+// last.
 func (s *Store) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
 	commands, err := selectCommands(ctx, s.db.Pool, `
 		(select `+commandColumns+` from commands

@@ -39,8 +39,7 @@ func (k HaltStore) Halt(ctx context.Context, h telematics.Halt, by telematics.Au
 	return made, done, unavailable.Wrap("halt commands", err)
 }
 
-// Effects counts the vehicles and open commands that each of the halts concerns now, in their
-// order.
+// Effects implements httpapi.Halts.
 func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) (effects []telematics.HaltEffect, err error) {
 	if len(halts) == 0 {
 		return nil, nil
@@ -61,8 +60,7 @@ func (k HaltStore) Effects(ctx context.Context, halts telematics.Halts) (effects
 	return effects, unavailable.Wrap("count what halts stop", err)
 }
 
-// Resume lifts a halt, with an audit log entry that has why, which may be empty. It reports false
-// where there was none.
+// Resume implements httpapi.Halts, with an audit log entry that has why, which may be empty.
 func (k HaltStore) Resume(ctx context.Context, agency telematics.AgencyID, why string, by telematics.Author) (bool, error) {
 	_, done, err := k.changeHalts(ctx, `
 		with changed as (delete from halts where agency_id = $1::bigint returning agency_id, why, by, since, true as is_new)`,

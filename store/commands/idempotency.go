@@ -38,9 +38,7 @@ func newKeyRow(k *telematics.IdempotencyKey) *keyRow {
 	return &keyRow{AgencyID: int64(k.Agency), Subject: k.Subject, Key: k.Key, Fingerprint: hex.EncodeToString(k.Fingerprint[:])}
 }
 
-// FindByKey returns the command or the bulk that was made under an idempotency key, in its present
-// state, which is durable. It finds none where the command was not executed and never will be, or
-// after telematics.KeptFor.
+// FindByKey implements broker.Commands. The state is durable.
 func (s *Store) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
 	made, found, err := s.selectByKey(ctx, k)
 	return made, found, unavailable.Wrap("look for an idempotency key", err)

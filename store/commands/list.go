@@ -15,8 +15,7 @@ import (
 	"motorpool/telematics"
 )
 
-// List returns the commands of a query, newest first. The ids of commands are the cursor of the
-// pages.
+// List implements httpapi.Fleet.
 func (s *Store) List(ctx context.Context, q telematics.CommandQuery) ([]telematics.Command, error) {
 	if !pg.Searchable(q.Actor) {
 		return nil, nil

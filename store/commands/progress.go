@@ -35,10 +35,8 @@ type noteRow struct {
 	progressRow
 }
 
-// StoreProgress stores when commands were sent and received, and their attempts. It moves an open
-// command to sent or received, and never back. A time that is stored already is kept, and so is a
-// higher number of attempts. It fails where another transaction has locked a command; the others
-// are stored.
+// StoreProgress implements broker.Commands. It fails where another transaction has locked a
+// command; the others are stored.
 func (s *Store) StoreProgress(ctx context.Context, notes []delivery.Note) error {
 	var failed error
 	for batch := range slices.Chunk(notes, s.db.MaxBatch()) {

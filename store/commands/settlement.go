@@ -17,10 +17,8 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// Settle applies a settlement, where the lifecycle allows it, and adds its audit log entry, in
-// one step [LAW-3] [LAW-9]. It reports false, without a command, where the command does not
-// exist, was sent to another unit, or may not enter the state any more. A settlement that was
-// applied before is returned again, without an entry: a driver retries one whose reply was lost.
+// Settle implements broker.Commands [LAW-3] [LAW-9]. A settlement that was applied before is
+// returned again, without an entry: a driver retries one whose reply was lost.
 func (s *Store) Settle(ctx context.Context, settlement delivery.Settlement) (*telematics.Command, bool, error) {
 	done, err := s.settlements.Do(ctx, &settlement)
 	for retries := s.db.NewRetries(); err == nil && done.locked; done, err = s.settlements.Do(ctx, &settlement) {

@@ -75,8 +75,7 @@ func New(db *redis.DB) *Log {
 // streamOf returns the stream of an event.
 func (l *Log) streamOf(e *telematics.Event) int { return int(uint64(e.Vehicle) % uint64(len(l.keys))) }
 
-// Publish appends events, those of one vehicle in their order. It returns those that were not
-// appended, with the error: all events of a stream, or none of them.
+// Publish implements broker.Events: missing are all events of a stream, or none of them.
 func (l *Log) Publish(ctx context.Context, events []telematics.Event) ([]telematics.Event, error) {
 	rows := make([][][]byte, len(l.keys))
 	for i := range events {
@@ -187,12 +186,8 @@ func (l *Log) After(ctx context.Context, id, until string, limit int) ([]telemat
 // errLost means that the entry that was read last is not in its stream any more.
 var errLost = errors.New("the place in the log of events is lost")
 
-// Follow calls begin with the latest events, at least one and up to recent, and then next with all
-// later events, without a gap. It blocks until the context ends, and returns nil. It also calls
-// next with no events, at least once a second, while Redis replies (in a cluster, all masters).
-// Where the log has lost the place, it calls begin again. The calls are not concurrent. While Redis
-// is unavailable it retries; where some masters of a cluster are, it continues with the events of
-// the others.
+// Follow implements stream.Log. In a cluster, "the whole log" is all masters: while some of them
+// are unavailable, it continues with the events of the others.
 func (l *Log) Follow(ctx context.Context, recent int, begin, next func([]telematics.Event)) error {
 	l.db.Retry(ctx, notRead, func(ctx context.Context, answered func()) error {
 		for {

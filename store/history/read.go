@@ -19,8 +19,8 @@ type Reader struct {
 // TelemetryDays returns for how many days samples are kept; 0: there is no history.
 func (r Reader) TelemetryDays() int { return r.Days }
 
-// Telemetry returns the buckets that have samples, the oldest first. Samples that are older than
-// Days, and not removed yet, are left out.
+// Telemetry implements httpapi.Telemetry. Samples that are older than Days, and not removed yet,
+// are left out.
 func (r Reader) Telemetry(ctx context.Context, q samples.Query) ([]samples.Bucket, error) {
 	buckets, err := pg.List(ctx, r.DB.Lists, func(row bucketRow) samples.Bucket { return row.bucket(q) }, `
 		select least(floor(extract(epoch from at + after * interval '1 s' - $3) / $5)::integer, $6 - 1) as place,

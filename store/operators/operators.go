@@ -45,24 +45,23 @@ func (r row) operator() operators.Operator {
 
 const columns = `id, name, role, agency_id, scopes, password, epoch, link_until, created_at`
 
-// ByName returns the operator with a name; false: there is none.
+// ByName implements signin.Operators.
 func (s Store) ByName(ctx context.Context, name string) (operators.Operator, bool, error) {
 	return s.one(ctx, "read operator", `select `+columns+` from operators where name = $1`, name)
 }
 
-// OfSession returns the operator of a session, or false if the session has ended: the operator was
-// removed, or has another password since.
+// OfSession implements signin.Operators: a session ends when its operator is removed, or gets
+// another password.
 func (s Store) OfSession(ctx context.Context, id, epoch int64) (operators.Operator, bool, error) {
 	return s.one(ctx, "read operator of session", `select `+columns+` from operators where id = $1 and epoch = $2`, id, epoch)
 }
 
-// ByLink returns the operator who may set a password with a link's code, of which it has the
-// digest; false: the link was used, or has ended.
+// ByLink implements signin.Operators.
 func (s Store) ByLink(ctx context.Context, digest []byte) (operators.Operator, bool, error) {
 	return s.one(ctx, "read operator of link", `select `+columns+` from operators where link = $1 and link_until > now()`, digest)
 }
 
-// Any reports whether there is an operator.
+// Any implements signin.Operators.
 func (s Store) Any(ctx context.Context) (any bool, err error) {
 	err = s.DB.Pool.GetContext(ctx, &any, `select exists (select from operators)`)
 	return any, unavailable.Wrap("look for operators", err)
@@ -121,8 +120,7 @@ func (s Store) Remove(ctx context.Context, name string, by telematics.Author) (o
 	return s.change(ctx, "remove operator", telematics.OperatorRemove, by, `delete from operators where name = $1`, name)
 }
 
-// SetPassword sets the password of the operator who has a link, and uses the link up: of concurrent
-// calls one gets the operator, the others false. Earlier sessions end.
+// SetPassword implements signin.Operators. Earlier sessions end.
 func (s Store) SetPassword(ctx context.Context, digest []byte, password string, by telematics.Author) (operators.Operator, bool, error) {
 	return s.change(ctx, "set password", telematics.OperatorPassword, by, `
 		update operators set password = $2, epoch = epoch + 1, link = null, link_until = null where link = $1 and link_until > now()`,

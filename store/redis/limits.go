@@ -90,11 +90,9 @@ end
 return requests
 `)
 
-// Take takes from limits in their order, and stops at the first that has too little left, from
-// which it takes nothing. It returns the quotas of the limits up to that one. An unused limit
-// refills at its rate, up to its maximum. On an error not all limits were counted; Take blocks for
-// ReadTimeout at most. It is one round trip to Redis, in a cluster one for each limit: their
-// entries may be on different masters.
+// Take implements request.Limiter. An unused limit refills at its rate, up to its maximum. It is
+// one round trip to Redis, in a cluster one for each limit: their entries may be on different
+// masters.
 func (l *Limits) Take(ctx context.Context, limits ...telematics.Limit) ([]telematics.Quota, error) {
 	if !l.breaker.Allow() {
 		return nil, errNotCounted

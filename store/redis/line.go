@@ -26,8 +26,7 @@ return stored
 // Line stores the newest history of Postgres. It is safe for concurrent use.
 type Line struct{ DB *DB }
 
-// Swap stores a text where the expected one is stored, and returns what is stored then. No text is
-// the empty one, which is not stored.
+// Swap implements pg.SharedLine.
 func (l Line) Swap(ctx context.Context, expected, text string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, tripTimeout)
 	defer cancel()

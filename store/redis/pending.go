@@ -69,9 +69,7 @@ func NewPendingTable(db *DB) *PendingTable {
 	return t
 }
 
-// Register begins to add an entry, and does not block. The function that it returns blocks until
-// the entry is added, or the context ends; call it once at most. The entry expires a minute after
-// its deadline.
+// Register implements broker.PendingTable. The entry expires a minute after its deadline.
 func (t *PendingTable) Register(p delivery.Pending) (added func(context.Context) error) {
 	registrations := t.registrations[0]
 	if t.db.isCluster() {
@@ -156,8 +154,7 @@ func (t *PendingTable) Wake(ctx context.Context, instance string, id telematics.
 	return unavailable.Wrap("wake instance", t.db.Client.Publish(ctx, wakeChannel(instance), id.String()).Err())
 }
 
-// Listen calls wake for each hint to an instance, one after another, until the context ends. Hints
-// that come while Redis is unavailable are lost.
+// Listen implements broker.PendingTable. Hints that come while Redis is unavailable are lost.
 func (t *PendingTable) Listen(ctx context.Context, instance string, wake func(telematics.CommandID)) error {
 	t.db.Retry(ctx, "redis subscription lost", func(ctx context.Context, subscribed func()) error {
 		return t.listenOnce(ctx, instance, subscribed, wake)

@@ -25,8 +25,7 @@ func (s Sessions) Put(ctx context.Context, key string, value []byte, keep time.D
 	return unavailable.Wrap("store session", s.db.Client.Set(ctx, sessionKey(key), value, keep).Err())
 }
 
-// PutNew stores a value where there is none under the key. It reports whether the value is now this
-// one, as it is, too, where the driver repeats a command whose reply was lost.
+// PutNew implements signin.Store.
 func (s Sessions) PutNew(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error) {
 	err := s.db.Client.SetArgs(ctx, sessionKey(key), value, redis.SetArgs{Mode: "NX", TTL: keep}).Err()
 	if errors.Is(err, redis.Nil) {
@@ -59,8 +58,7 @@ elseif now ~= ARGV[2] then
 end
 return 1`)
 
-// Swap replaces a value that is still the old one; a nil value deletes it. It reports whether the
-// value is now the new one.
+// Swap implements signin.Store.
 func (s Sessions) Swap(ctx context.Context, key string, old, value []byte, keep time.Duration) (bool, error) {
 	swapped, err := swapScript.Run(ctx, s.db.Client, []string{sessionKey(key)}, old, value, max(keep.Milliseconds(), 1)).Bool()
 	return swapped, unavailable.Wrap("swap session", err)

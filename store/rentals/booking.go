@@ -28,8 +28,7 @@ import (
 // Bookings stores bookings with their charges. It is safe for concurrent use.
 type Bookings struct{ DB *pg.DB }
 
-// BookingDetails returns a booking with all that belongs to it, or a *telematics.Error with
-// rental.BookingNotFound.
+// BookingDetails implements httpapi.Bookings.
 func (p Bookings) BookingDetails(ctx context.Context, id rental.BookingID) (rental.BookingDetails, error) {
 	d, err := readDetails(ctx, p.DB.Clients, id, time.Now())
 	return d, unavailable.Wrap("read booking", err)

@@ -17,12 +17,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Amend locks a booking, calls decide, and writes the change in one transaction. It returns the
-// changed booking. It reports true, and changes nothing, where an earlier request with the same
-// idempotency key has changed it. decide may be called more than once.
-//
-// It fails with rental.BookingNotFound for a booking that does not exist, or is hidden from the
-// actor, and with the errors of decide.
+// Amend implements httpapi.Bookings, in one transaction. It may call decide more than once.
 func (p Bookings) Amend(ctx context.Context, r rental.Request, decide rental.Decision) (rental.BookingDetails, bool, error) {
 	var after rental.BookingDetails
 	var replayed bool

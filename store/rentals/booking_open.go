@@ -24,11 +24,8 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// OpenBooking creates a booking, at the present terms and price. It reports true, and creates
-// nothing, where an earlier request with the same idempotency key has created it.
-//
-// It fails as rental.Draft.Book does, and with rental.VehicleNotAvailable where the vehicle has
-// another booking in that time.
+// OpenBooking implements httpapi.Bookings, at the present terms and price. It fails as
+// rental.Draft.Book does.
 func (p Bookings) OpenBooking(ctx context.Context, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {
 	var made rental.BookingDetails
 	installation, err := settings.Installation(ctx, p.DB)

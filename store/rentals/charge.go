@@ -81,9 +81,7 @@ func (h heldCharge) changed(job rental.Job) bool {
 	return h.Woken || rental.Goal(pg.Deref(h.Goal)) != job.Goal
 }
 
-// WriteCharge stores an intermediate result, and extends the lease. It reports false, and stores
-// nothing, where the lease was lost, or the charge was changed meanwhile; in the latter case it
-// releases the lease, and the charge is due again.
+// WriteCharge implements rental.Ledger.
 func (p Charges) WriteCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
 	err = pg.WithinLocks(ctx, p.DB, func(tx *sqlx.Tx) error {
 		if r.Card != nil {
@@ -157,8 +155,7 @@ func oneIf(b bool) int {
 	return 0
 }
 
-// SettleCharge stores the result of a job, and what follows from it for its booking, and releases
-// the lease. It reports false, and stores nothing, where the lease was lost.
+// SettleCharge implements rental.Ledger. It also stores what follows for the booking.
 func (p Charges) SettleCharge(ctx context.Context, job rental.Job, r rental.Result) (ok bool, err error) {
 	err = pg.WithinLocks(ctx, p.DB, func(tx *sqlx.Tx) error {
 		// The client's row is locked first, in the order of all transactions: of this and a
@@ -331,8 +328,7 @@ func isOver(k rental.ChargeKind, s rental.ChargeState) bool {
 	return s.IsFinal() && k != rental.RefundCharge
 }
 
-// Dispute writes an audit log entry about the charge of a processor's object, which it adds, unless
-// there is one of the same notice (notice_id). It reports false where there is no charge.
+// Dispute implements rental.Ledger.
 func (p Charges) Dispute(ctx context.Context, object string, entry telematics.Activity) (known bool, err error) {
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		var of []jobRow
@@ -360,9 +356,7 @@ func (p Charges) Dispute(ctx context.Context, object string, entry telematics.Ac
 	return known, unavailable.Wrap("write the dispute of a charge", err)
 }
 
-// WakeCharge makes the charge of a processor's object due, unless no notice can change it any more.
-// It returns the charge's state, and whether it was made due; both zero where there is no such
-// charge.
+// WakeCharge implements rental.Ledger.
 func (p Charges) WakeCharge(ctx context.Context, object string) (state rental.ChargeState, woken bool, err error) {
 	if object == "" || !pg.Searchable(object) {
 		return "", false, nil

@@ -29,8 +29,7 @@ func (r bookedChargeRow) charge() rental.BookedCharge {
 	}
 }
 
-// FindCharges returns charges by descending id, which is also the cursor of the pages: ids grow
-// with time.
+// FindCharges implements httpapi.Bookings. Ids grow with time.
 func (p Bookings) FindCharges(ctx context.Context, q rental.ChargeQuery) ([]rental.BookedCharge, error) {
 	states := pg.Map(q.States, func(s rental.ChargeState) string { return string(s) })
 	if !pg.Searchable(append(states, q.Client)...) {

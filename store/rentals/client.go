@@ -19,7 +19,7 @@ type Cards struct{ DB *pg.DB }
 const clientColumns = `id, agency_id as agency, subject, coalesce(customer, '') as customer, customer_key as key,
 	coalesce(default_payment_method_id, 0) as "default"`
 
-// Client returns the client, and creates it at first use.
+// Client implements rental.Cards.
 func (p Cards) Client(ctx context.Context, agency telematics.AgencyID, subject string) (rental.Client, error) {
 	c, err := p.client(ctx, agency, subject)
 	return c, unavailable.Wrap("read client", err)
@@ -50,8 +50,7 @@ func (p Cards) client(ctx context.Context, agency telematics.AgencyID, subject s
 	return found[0], nil // clients are never removed
 }
 
-// FindClients returns clients of an agency (zero: of all) whose subject has a text in it, in upper
-// or lower case, by their subjects; at most limit.
+// FindClients implements httpapi.Bookings. It takes upper and lower case for the same.
 func (p Bookings) FindClients(ctx context.Context, agency telematics.AgencyID, text string, limit int) ([]rental.Client, error) {
 	if !pg.Searchable(text) {
 		return nil, nil
@@ -70,8 +69,7 @@ func lockClient(ctx context.Context, tx *sqlx.Tx, id rental.ClientID) (c rental.
 	return c, err
 }
 
-// SetCustomer stores the processor's id of a client, unless there is one already, and returns the
-// stored client.
+// SetCustomer implements rental.Cards.
 func (p Cards) SetCustomer(ctx context.Context, id rental.ClientID, customer string) (c rental.Client, err error) {
 	err = p.DB.Pool.GetContext(ctx, &c, `
 		update clients set customer = coalesce(customer, $2) where id = $1 returning `+clientColumns, id, customer)

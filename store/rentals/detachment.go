@@ -16,8 +16,7 @@ import (
 // stays attached for longer after a crash.
 const detachSoon = time.Minute
 
-// DetachLater stores that a card of a client is to be detached at the processor after a time,
-// unless it is a payment method then.
+// DetachLater implements rental.Cards.
 func (p Cards) DetachLater(ctx context.Context, client rental.ClientID, token string, after time.Duration) error {
 	if !pg.Searchable(token) {
 		return nil // the processor knows no such card
@@ -45,8 +44,7 @@ func keepAttached(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, adde
 	return detachLater(ctx, tx, client, added.Unused, detachSoon)
 }
 
-// TakeDetachments returns up to limit cards that are to be detached now, and are due again after a
-// time unless Detached is called.
+// TakeDetachments implements rental.Cards.
 func (p Cards) TakeDetachments(ctx context.Context, limit int, again time.Duration) (due []rental.Detachment, err error) {
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		if _, err := tx.ExecContext(ctx, `delete from detachments d using payment_methods m where m.token = d.token
@@ -66,7 +64,7 @@ func (p Cards) TakeDetachments(ctx context.Context, limit int, again time.Durati
 	return due, unavailable.Wrap("take cards to detach", err)
 }
 
-// Detached stores that a card needs no detaching any more.
+// Detached implements rental.Cards.
 func (p Cards) Detached(ctx context.Context, token string) error {
 	_, err := p.DB.Pool.ExecContext(ctx, `delete from detachments where token = $1`, token)
 	return unavailable.Wrap("store that a card is detached", err)

@@ -44,14 +44,14 @@ type detailsRow struct {
 	ReservedUntil *time.Time `db:"reserved_until"`
 	FreeSince     *time.Time `db:"free_since"`
 
-	AgencyCode string              `db:"agency_code"`
-	Subject    string              `db:"subject"`
-	Terms      vehicles.TermsRow   `db:"terms"`
-	Vehicle    vehicles.Row        `db:"vehicle"`
-	UnitSince  *time.Time          `db:"unit_since"`
-	Pickup     telematics.Station  `db:"pickup"`
-	Dropoff    telematics.Station  `db:"dropoff"`
-	Card       cardRow             `db:"card"`
+	AgencyCode string             `db:"agency_code"`
+	Subject    string             `db:"subject"`
+	Terms      vehicles.TermsRow  `db:"terms"`
+	Vehicle    vehicles.Row       `db:"vehicle"`
+	UnitSince  *time.Time         `db:"unit_since"`
+	Pickup     telematics.Station `db:"pickup"`
+	Dropoff    telematics.Station `db:"dropoff"`
+	Card       cardRow            `db:"card"`
 
 	Charges []byte     `db:"charges"`    // JSON; null: none
 	Latest  []byte     `db:"transition"` // JSON; null: none

@@ -26,14 +26,13 @@ func methodsWhere(ctx context.Context, db pg.Querier, where string, args ...any)
 	return methods, err
 }
 
-// Methods returns the client's payment methods, newest first.
+// Methods implements rental.Cards.
 func (p Cards) Methods(ctx context.Context, id rental.ClientID) ([]rental.Method, error) {
 	methods, err := methodsWhere(ctx, p.DB.Pool, `m.client_id = $1 order by m.id desc`, id)
 	return methods, unavailable.Wrap("read payment methods", err)
 }
 
-// ClientMethods returns the payment methods of a client of an agency, newest first; a client that
-// is not on record has none.
+// ClientMethods implements httpapi.Bookings.
 func (p Bookings) ClientMethods(ctx context.Context, agency telematics.AgencyID, subject string) ([]rental.Method, error) {
 	if !pg.Searchable(subject) {
 		return nil, nil
@@ -54,8 +53,7 @@ func methodNow(ctx context.Context, db pg.Querier, client rental.ClientID, id re
 	return found[0], nil
 }
 
-// RemoveMethod removes a payment method, and returns it. It fails with rental.NoSuchMethod,
-// rental.IsDefault or rental.InUse.
+// RemoveMethod implements rental.Cards.
 func (p Cards) RemoveMethod(
 	ctx context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity,
 ) (rental.Method, error) {
@@ -119,8 +117,7 @@ func deleteMethod(ctx context.Context, tx *sqlx.Tx, m rental.Method, entry telem
 	return addMethodEntry(ctx, tx, entry, m)
 }
 
-// SetDefault makes a payment method the client's default, and makes unpaid charges due with it. It
-// reports true, and changes nothing, where an earlier request with the same key did.
+// SetDefault implements rental.Cards.
 func (p Cards) SetDefault(
 	ctx context.Context, id rental.ClientID, method rental.MethodID, entry telematics.Activity, key *telematics.IdempotencyKey,
 ) (rental.Method, bool, error) {
@@ -172,7 +169,7 @@ func makeDefault(ctx context.Context, tx *sqlx.Tx, m *rental.Method, renewed boo
 	return reviveCharges(ctx, tx, m.Client, m.ID, renewed)
 }
 
-// DropCard removes the payment method with a token that the processor no longer holds.
+// DropCard implements rental.Cards.
 func (p Cards) DropCard(ctx context.Context, token string, entry telematics.Activity) error {
 	err := p.withCard(ctx, token, func(tx *sqlx.Tx, client rental.Client, m rental.Method) error {
 		entry.Agency = client.Agency
@@ -200,7 +197,7 @@ func passDefault(ctx context.Context, tx *sqlx.Tx, m rental.Method) error {
 	return makeDefault(ctx, tx, &others[0], false)
 }
 
-// RefreshCard stores the data of a card that the processor has changed.
+// RefreshCard implements rental.Cards.
 func (p Cards) RefreshCard(ctx context.Context, card rental.Card) error {
 	err := p.withCard(ctx, card.Token, func(tx *sqlx.Tx, _ rental.Client, m rental.Method) error {
 		_, err := tx.ExecContext(ctx, `

@@ -12,8 +12,7 @@ import (
 	"motorpool/telematics"
 )
 
-// AddedUnder returns the present result of an earlier addition under an idempotency key; false:
-// there was none. The addition may have been refused: then it returns that refusal.
+// AddedUnder implements rental.Cards.
 func (p Cards) AddedUnder(ctx context.Context, id rental.ClientID, key telematics.IdempotencyKey) (rental.Added, bool, error) {
 	earlier, err := idempotency.Find(ctx, p.DB.Pool, &key)
 	if err != nil || earlier == nil {
@@ -35,8 +34,7 @@ func addedBefore(ctx context.Context, db pg.Querier, id rental.ClientID, earlier
 	return added, err
 }
 
-// KeepDecline stores under an idempotency key, unless it is in use, that the card was
-// declined.
+// KeepDecline implements rental.Cards.
 func (p Cards) KeepDecline(ctx context.Context, key telematics.IdempotencyKey, decline *telematics.Error) error {
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) error {
 		_, err := idempotency.Take(ctx, tx, &key, idempotency.Names{Refusal: decline})
@@ -45,8 +43,7 @@ func (p Cards) KeepDecline(ctx context.Context, key telematics.IdempotencyKey, d
 	return unavailable.Wrap("keep a decline", err)
 }
 
-// AddMethod stores a card, or finds the payment method that the client has for it already, whose
-// token and expiry it updates where the card was renewed.
+// AddMethod implements rental.Cards.
 func (p Cards) AddMethod(ctx context.Context, a rental.Addition) (rental.Added, error) {
 	var added rental.Added
 	err := retryTransaction(ctx, p.DB, func(tx *sqlx.Tx) (err error) {

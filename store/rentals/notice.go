@@ -15,7 +15,7 @@ const noticesKept = 30 * 24 * time.Hour
 // Notices stores the notices of the payment processor. It is safe for concurrent use.
 type Notices struct{ DB *pg.DB }
 
-// Keep stores a notice, once: a repetition changes nothing.
+// Keep implements rental.Notices.
 func (p Notices) Keep(ctx context.Context, n rental.Notice) error {
 	err := p.DB.Exec(ctx, `
 		insert into processor_notices (id, type, object, kind, live) values ($1, $2, $3, $4, $5)
@@ -24,7 +24,7 @@ func (p Notices) Keep(ctx context.Context, n rental.Notice) error {
 	return unavailable.Wrap("keep a notice of the payment processor", err)
 }
 
-// TakeNotices leases up to limit due notices, by Postgres's clock.
+// TakeNotices implements rental.Notices, by Postgres's clock.
 func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration) (notices []rental.Notice, err error) {
 	err = p.DB.Pool.SelectContext(ctx, &notices, `
 		with due as (
@@ -40,8 +40,7 @@ func (p Notices) TakeNotices(ctx context.Context, limit int, lease time.Duration
 	return notices, unavailable.Wrap("take notices of the payment processor", err)
 }
 
-// Handled marks a notice as handled, or, for a time that is not zero, makes it due again then. A
-// handled notice is not changed.
+// Handled implements rental.Notices. A notice that is handled stays so.
 func (p Notices) Handled(ctx context.Context, id string, again time.Time) error {
 	err := p.DB.Exec(ctx, `update processor_notices set due_at = $2 where id = $1 and due_at is not null`, id, pg.Timestamp(again))
 	return unavailable.Wrap("give a notice of the payment processor back", err)

@@ -18,12 +18,8 @@ import (
 
 const metresPerDegree = 111_195 // of latitude
 
-// FindOffers returns the offers for a client, by their distance and then id. There may be fewer
-// than the limit although there are more, if many of the nearest vehicles are not offered: then it
-// returns the mark from which to go on; else a zero one.
-//
-// It fails with a *rental.FieldError for a time or a station that is not valid. Positions and
-// states are those in Postgres, which may not have the latest reported ones yet.
+// FindOffers implements httpapi.Offers. Positions and states are those in Postgres, which may not
+// have the latest reported ones yet.
 func (p Bookings) FindOffers(ctx context.Context, q rental.OfferQuery) ([]rental.Offer, rental.OfferMark, error) {
 	found, next, err := p.findOffers(ctx, q, "from", "to")
 	return found, next, unavailable.Wrap("find vehicles", err)
@@ -253,9 +249,7 @@ func isLacking(r *vehicles.Row) bool {
 	return slices.ContainsFunc(rental.Needs, func(a telematics.Action) bool { return !dialects.Spoken.CanOrder(t, a) })
 }
 
-// FreeTimes returns the parts of a time in which a vehicle has no booking; none for one that
-// clients cannot book at all. It fails with telematics.VehicleNotFound for a vehicle that is not
-// the agency's.
+// FreeTimes implements httpapi.Offers: none for a vehicle that clients cannot book at all.
 func (p Bookings) FreeTimes(
 	ctx context.Context, agency telematics.AgencyID, id telematics.VehicleID, within rental.Span, now time.Time,
 ) ([]rental.Span, error) {

@@ -77,8 +77,7 @@ func makeQuote(ctx context.Context, tx *sqlx.Tx, r rental.QuoteRequest) (rental.
 	return q, err
 }
 
-// FindFree returns the bookings for a time that staff can make, one of each vehicle of an
-// agency (zero: of all), with their prices.
+// FindFree implements httpapi.Bookings.
 func (p Bookings) FindFree(ctx context.Context, agency telematics.AgencyID, at rental.Span, now time.Time) ([]rental.Booking, error) {
 	var rows []pricedRow
 	err := p.DB.Lists.SelectContext(ctx, &rows, selectPriced+`

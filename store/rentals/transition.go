@@ -64,7 +64,7 @@ func (r transitionRow) transition() (rental.Transition, error) {
 // booking. It is safe for concurrent use.
 type Transitions struct{ DB *pg.DB }
 
-// Transition returns a transition, or a *telematics.Error with rental.TransitionNotFound.
+// Transition implements transitions.Store.
 func (p Transitions) Transition(ctx context.Context, id rental.TransitionID) (rental.Transition, error) {
 	found, err := p.find(ctx, `x.id = $1`, id)
 	if err == nil && len(found) == 0 {
@@ -76,7 +76,7 @@ func (p Transitions) Transition(ctx context.Context, id rental.TransitionID) (re
 	return found[0], nil
 }
 
-// OfBooking returns the transitions of a booking, the newest first.
+// OfBooking implements httpapi.Rentals.
 func (p Transitions) OfBooking(ctx context.Context, id rental.BookingID) ([]rental.Transition, error) {
 	found, err := p.find(ctx, `x.booking_id = $1`, id)
 	return found, unavailable.Wrap("read transitions", err)
@@ -87,8 +87,7 @@ func (p Transitions) find(ctx context.Context, where string, args ...any) ([]ren
 		select `+transitionColumns+` from transitions x where `+where+` order by x.requested_at desc, x.id desc`, args...)
 }
 
-// RequestedWith returns the transition that an earlier request with an idempotency key began or
-// joined; false: there was none. It fails with IdempotencyMismatch.
+// RequestedWith implements transitions.Store.
 func (p Transitions) RequestedWith(ctx context.Context, key *telematics.IdempotencyKey) (rental.Transition, bool, error) {
 	made, err := idempotency.Find(ctx, p.DB.Pool, key)
 	if err != nil || made == nil || made.Transition == nil {
@@ -98,14 +97,9 @@ func (p Transitions) RequestedWith(ctx context.Context, key *telematics.Idempote
 	return t, err == nil, err
 }
 
-// OpenTransition locks the booking, calls decide, and writes the transition with the change, in one
-// transaction: a booking has at most one open transition, and decide refuses another. An override
-// has an audit log entry in it. The caller has the transition's lease. It reports true, and changes
-// nothing, where an earlier request with the same idempotency key has opened one. Where the
-// connection ends before the answer of the commit, it looks whether the transition is there.
-//
-// It fails with rental.BookingNotFound for a booking that does not exist, or is hidden from the
-// actor, and with the errors of decide.
+// OpenTransition implements transitions.Store: a booking has at most one open transition, and
+// decide refuses another. An override has an audit log entry in it. Where the connection ends
+// before the answer of the commit, it looks whether the transition is there.
 func (p Transitions) OpenTransition(
 	ctx context.Context, r rental.Request, t rental.Transition, lease time.Duration, decide rental.Decision,
 ) (replayed bool, err error) {
@@ -164,7 +158,7 @@ func lockedDetails(ctx context.Context, tx *sqlx.Tx, r rental.Request) (rental.B
 	return d, err
 }
 
-// TakeTransitions leases up to limit due transitions, each to one worker, by Postgres's clock.
+// TakeTransitions implements transitions.Store, by Postgres's clock.
 func (p Transitions) TakeTransitions(ctx context.Context, limit int, lease time.Duration) ([]rental.Transition, error) {
 	taken, err := pg.Select(ctx, p.DB.Pool, transitionRow.transition, `
 		with due as (
@@ -180,8 +174,7 @@ func (p Transitions) TakeTransitions(ctx context.Context, limit int, lease time.
 	return taken, unavailable.Wrap("take transitions", err)
 }
 
-// WriteTransition writes a transition, and extends its lease; or, if it waits, ends the lease until
-// it is due. It reports false, and writes nothing, where the lease was lost.
+// WriteTransition implements transitions.Store.
 func (p Transitions) WriteTransition(ctx context.Context, t rental.Transition, lease, wait time.Duration) (bool, error) {
 	written, err := writeTransition(ctx, p.DB.Clients, t, lease, wait)
 	return written, unavailable.Wrap("write transition", err)
@@ -206,12 +199,9 @@ func writeTransition(
 	return n == 1, err
 }
 
-// SettleTransition writes a transition with the change of its booking and an audit log entry, in
-// one transaction. It reports false, and writes nothing, where the lease was lost. decide may
-// change the transition, and be called more than once. The lease ends with the write, which shows
-// that it is done where the connection ends before the answer of the commit.
-//
-// It fails with the errors of decide.
+// SettleTransition implements transitions.Store. decide may change the transition, and be called
+// more than once. The lease ends with the write, which shows that it is done where the connection
+// ends before the answer of the commit.
 func (p Transitions) SettleTransition(
 	ctx context.Context, t *rental.Transition, lease time.Duration, decide func(rental.BookingDetails) (rental.Settlement, error),
 ) (bool, error) {
@@ -235,13 +225,8 @@ func (p Transitions) SettleTransition(
 	return written && err == nil, unavailable.Wrap("settle transition", err)
 }
 
-// Wish calls decide with a transition of the request's booking, whose row is locked. It writes what
-// decide wants of it, the audit log entry with the activity that decide returns, and the
-// idempotency key, in one transaction. The transition is due then, and its worker, if there is one,
-// loses its lease; with an empty activity only the key is written. It reports true, and changes
-// nothing, where an earlier request had the same idempotency key.
-//
-// It fails with rental.TransitionNotFound, and with the errors of decide.
+// Wish implements transitions.Store, in one transaction. A worker of the transition loses its
+// lease. With an empty activity only the key is written.
 func (p Transitions) Wish(
 	ctx context.Context, r rental.Request, id rental.TransitionID, decide func(*rental.Transition) (activity string, err error),
 ) (t rental.Transition, replayed bool, err error) {

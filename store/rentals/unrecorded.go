@@ -20,12 +20,12 @@ import (
 // rental.PaymentRecord.
 type Payments struct{ DB *pg.DB }
 
-// Installation returns the id of the installation.
+// Installation implements rental.PaymentRecord.
 func (p Payments) Installation(ctx context.Context) (string, error) {
 	return settings.Installation(ctx, p.DB)
 }
 
-// WithoutCharge returns those of the identities that no charge has.
+// WithoutCharge implements rental.PaymentRecord.
 func (p Payments) WithoutCharge(ctx context.Context, payments []uuid.UUID) (without []uuid.UUID, err error) {
 	err = p.DB.Pool.SelectContext(ctx, &without, `
 		select p.id from unnest($1::uuid[]) as p (id)
@@ -33,8 +33,7 @@ func (p Payments) WithoutCharge(ctx context.Context, payments []uuid.UUID) (with
 	return without, unavailable.Wrap("find payments without a charge", err)
 }
 
-// RefundedLess returns the payments, by identity, that have less refunded on record than the given
-// amounts, each with the amount on record. Of deposits the processor counts what it released.
+// RefundedLess implements rental.PaymentRecord. Of deposits the processor counts what it released.
 func (p Payments) RefundedLess(ctx context.Context, refunded map[uuid.UUID]rental.Minor) (map[uuid.UUID]rental.Minor, error) {
 	if len(refunded) == 0 {
 		return nil, nil
@@ -63,8 +62,7 @@ func (p Payments) RefundedLess(ctx context.Context, refunded map[uuid.UUID]renta
 	return less, unavailable.Wrap("compare refunds", err)
 }
 
-// ListUnrecorded replaces the listed payments that were created at a time or later, and returns
-// those that were not listed before.
+// ListUnrecorded implements rental.PaymentRecord.
 func (p Payments) ListUnrecorded(
 	ctx context.Context, since time.Time, found []rental.ListedIntent,
 ) (added []rental.ListedIntent, err error) {
@@ -96,7 +94,7 @@ func (p Payments) ListUnrecorded(
 	return added, unavailable.Wrap("list payments without a charge", err)
 }
 
-// OldestUnrecorded returns when the oldest listed payment was created; zero: none is listed.
+// OldestUnrecorded implements rental.PaymentRecord.
 func (p Payments) OldestUnrecorded(ctx context.Context) (time.Time, error) {
 	var oldest *time.Time
 	err := p.DB.Pool.GetContext(ctx, &oldest, `select min(created_at) from unrecorded_payments`)

@@ -10,9 +10,8 @@ import (
 	"motorpool/telematics"
 )
 
-// Utilisation returns for how long each vehicle of an agency (zero: of all) that is in service now
-// was rented within a time. Rentals by another agency, from which a vehicle has moved, do not
-// count.
+// Utilisation implements httpapi.Bookings. Rentals by another agency, from which a vehicle has
+// moved, do not count.
 func (p Bookings) Utilisation(ctx context.Context, agency telematics.AgencyID, from, to time.Time) ([]rental.Use, error) {
 	var found []rental.Use
 	err := p.DB.Lists.SelectContext(ctx, &found, `

@@ -31,9 +31,7 @@ func (t *Twins) cacheRecord(twin *telematics.Twin) {
 	t.records.Add(twin.ID, &record)
 }
 
-// Resolve returns what an order depends on: the vehicle's agency, its unit, and what the unit can
-// do; or a *telematics.Error with VehicleNotFound. The result may come from the cache and be out of
-// date, which a claim detects. Callers must not modify it.
+// Resolve implements broker.Vehicles.
 func (t *Twins) Resolve(ctx context.Context, id telematics.VehicleID) (*telematics.Twin, error) {
 	if twin, cached := t.records.Get(id); cached && twin.Version != 0 {
 		return twin, nil
@@ -41,9 +39,8 @@ func (t *Twins) Resolve(ctx context.Context, id telematics.VehicleID) (*telemati
 	return t.readRecord(ctx, id)
 }
 
-// Belongs reports whether a vehicle belongs to an agency. It reads Postgres only where the cached
-// vehicle does not belong to it: after a vehicle moved to another agency, it may still report true
-// for the former one, until a claim has checked the vehicle.
+// Belongs implements request.Vehicles. It reads Postgres only where the cached vehicle does not
+// belong to the agency.
 func (t *Twins) Belongs(ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID) (bool, error) {
 	if twin, cached := t.records.Get(id); cached && twin.AgencyID == agency {
 		return true, nil

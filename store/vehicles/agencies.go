@@ -7,7 +7,7 @@ import (
 	"motorpool/telematics"
 )
 
-// Agencies returns agencies by descending id, which is the position of a page.
+// Agencies implements httpapi.Agencies.
 func (f *Fleet) Agencies(ctx context.Context, q telematics.AgencyQuery) (found []telematics.ListedAgency, err error) {
 	err = f.db.Lists.SelectContext(ctx, &found, `
 		select id, code, name,
@@ -20,7 +20,7 @@ func (f *Fleet) Agencies(ctx context.Context, q telematics.AgencyQuery) (found [
 	return found, unavailable.Wrap("read agencies", err)
 }
 
-// ListStations returns stations by descending id, which is the position of a page.
+// ListStations implements httpapi.Agencies.
 func (f *Fleet) ListStations(ctx context.Context, q telematics.AgencyQuery) (found []telematics.Station, err error) {
 	err = f.db.Lists.SelectContext(ctx, &found, `
 		select `+StationColumns+` from stations

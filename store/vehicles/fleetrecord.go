@@ -129,8 +129,7 @@ func readVehicles(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 	return found, err
 }
 
-// Rate returns what a vehicle costs, and in which currency; nil: it is not for rent. Its error is a
-// *telematics.Error with VehicleNotFound where there is no such vehicle.
+// Rate implements httpapi.FleetEditor.
 func (f *Fleet) Rate(ctx context.Context, id telematics.VehicleID) (*rental.Rate, rental.Currency, error) {
 	var rows []struct {
 		rateRow

@@ -40,8 +40,7 @@ var (
 		on conflict (unit, hour, kind) do update set count = c.count + excluded.count, last_at = greatest(c.last_at, excluded.last_at)`
 )
 
-// StoreHealth adds clock readings, rejects and reconnects to the rows of units. It ignores units
-// that no vehicle has.
+// StoreHealth implements ingest.Health.
 func (f *Fleet) StoreHealth(ctx context.Context, units []telematics.UnitHealth) error {
 	var clocks, counts [][]any
 	count := func(unit telematics.Unit, kind string, t telematics.Tally) {

@@ -9,7 +9,7 @@ import (
 	"motorpool/telematics"
 )
 
-// KeyHolders counts the units of vehicles by whether they hold a key. It reads all units.
+// KeyHolders implements httpapi.Units. It reads all units.
 func (f *Fleet) KeyHolders(ctx context.Context, key string) (telematics.KeyHolders, error) {
 	var row struct {
 		Holding      int            `db:"holding"`

@@ -34,9 +34,8 @@ var markerStatement = `
 			end)
 	order by v.id`
 
-// Markers calls each with the marker of a vehicle, by ascending id. It reads Postgres
-// alone, which may not have the latest reported state yet. It holds one vehicle at a time in
-// memory. It stops at the first error of each, and returns it.
+// Markers implements httpapi.Fleet. It reads Postgres alone, which may not have the latest reported
+// state yet, and holds one vehicle at a time in memory.
 func (f *Fleet) Markers(ctx context.Context, q telematics.MarkerQuery, each func(telematics.Marker) error) error {
 	box, bounded := pg.Deref(q.Box), q.Box != nil
 	rows, err := f.db.Lists.QueryContext(ctx, markerStatement, q.Agency, time.Now(), int64(telematics.OnlineFor.Seconds()),

@@ -189,8 +189,7 @@ func unitsStatement(wanted telematics.UnitProblem) string {
 	order by v.id desc`, agencyParameter, connectivityParameter, textParameter, beforeParameter, limitParameter, plainParameter)
 }
 
-// ListUnits returns units of vehicles by descending id of the vehicle, which is the cursor of the
-// pages. It reads the reported state from Postgres alone.
+// ListUnits implements httpapi.Units. It reads the reported state from Postgres alone.
 func (f *Fleet) ListUnits(ctx context.Context, q telematics.UnitQuery) ([]telematics.ListedUnit, error) {
 	return f.unitsAt(ctx, q, time.Now())
 }

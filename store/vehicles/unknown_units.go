@@ -50,8 +50,7 @@ func (f *Fleet) StoreUnknownUnits(ctx context.Context, heard []telematics.Unknow
 	return unavailable.Wrap("note units without a vehicle", err)
 }
 
-// UnknownUnits returns units that send messages and belong to no vehicle, by falling No, which is
-// also the position in the page: one that sends more keeps its place.
+// UnknownUnits implements httpapi.Units.
 func (f *Fleet) UnknownUnits(ctx context.Context, page telematics.Page) (units []telematics.UnknownUnit, err error) {
 	err = f.db.Lists.SelectContext(ctx, &units, `
 		select no, serial as unit, first_seen as firstseen, last_seen as lastseen, messages

@@ -277,8 +277,7 @@ func (f *Fleet) Twins(ctx context.Context, q telematics.VehicleQuery) ([]telemat
 	return f.twinsAt(ctx, q, time.Now())
 }
 
-// CountVehicles returns the number of vehicles of an agency (zero: of all). For a vehicle other
-// than zero it returns 1 where that is one of them, else 0.
+// CountVehicles implements httpapi.Fleet.
 func (f *Fleet) CountVehicles(ctx context.Context, agency telematics.AgencyID, vehicle telematics.VehicleID) (int, error) {
 	var n int
 	err := f.db.Lists.GetContext(
