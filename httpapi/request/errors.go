@@ -35,7 +35,7 @@ type ErrorBody struct {
 	Detail     *string             `json:"detail"`
 	DocURL     string              `json:"doc_url"`
 	// Only of a return that is not possible.
-	Checks []resource.ReturnCheck `json:"checks,omitempty"`
+	Checks []rental.Check `json:"checks,omitempty"`
 }
 
 // NewErrorBody returns the body of an error.
@@ -83,7 +83,7 @@ func (p *Pipeline) fail(c *Call, err error) {
 		e.Errors = fields.Messages()
 	}
 	if errors.As(err, &refused) {
-		e.Error.Checks = resource.List(refused.Checks, resource.NewReturnCheck)
+		e.Error.Checks = refused.Checks
 	}
 	if err := c.write(status, e); err != nil {
 		p.Log.WarnContext(c.Ctx(), "answer not written", "request_id", c.ID, "err", err)

@@ -17,7 +17,7 @@ type Transition struct {
 	Next        []rental.NextAction    `json:"next"`
 	NeedsStaff  bool                   `json:"needs_staff"`
 	Error       *TransitionError       `json:"error"`
-	Checks      []ReturnCheck          `json:"checks"`
+	Checks      []rental.Check         `json:"checks"`
 	CommandID   *string                `json:"command_id"`
 	RequestedAt string                 `json:"requested_at"`
 	RequestedBy *string                `json:"requested_by"`
@@ -41,17 +41,6 @@ type TransitionError struct {
 	Reason    *string `json:"reason"`
 }
 
-// ReturnCheck is a condition of a return.
-type ReturnCheck struct {
-	Name     rental.CheckName `json:"name"`
-	OK       bool             `json:"ok"`
-	Expected string           `json:"expected"`
-	Reported string           `json:"reported"`
-}
-
-// NewReturnCheck returns a condition of a return.
-func NewReturnCheck(c rental.Check) ReturnCheck { return ReturnCheck(c) }
-
 // NewClientTransition returns a transition as its client sees it: without who of the staff did
 // something with it, and why, and without what is of the vehicle's unit.
 func NewClientTransition(d rental.BookingDetails, t rental.Transition) *Transition {
@@ -67,7 +56,7 @@ func NewClientTransition(d rental.BookingDetails, t rental.Transition) *Transiti
 func NewTransition(d rental.BookingDetails, t rental.Transition) *Transition {
 	body := &Transition{
 		ID: t.ID.String(), BookingID: int64(t.Booking), Kind: t.Kind, State: t.State, NeedsStaff: t.NeedsStaff,
-		Next: append([]rental.NextAction{}, t.Next(d)...), Checks: List(t.Checks, NewReturnCheck),
+		Next: append([]rental.NextAction{}, t.Next(d)...), Checks: append([]rental.Check{}, t.Checks...),
 		RequestedAt: Timestamp(t.Requested), RequestedBy: &t.By.Subject, Override: OrNull(t.Override), EndedAt: TimestampOrNull(t.Ended),
 	}
 	if t.State == rental.TransitionOpen {
