@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"motorpool/internal/keyfile"
 )
@@ -92,36 +93,18 @@ func (c *certificate) report(err error) {
 	}
 }
 
-// certificates exports metrics of the certificates in use.
-type certificates []*certificate
-
-var (
-	certificateLabels = []string{"setting", "file"}
-	certificateExpiry = prometheus.NewDesc(
-		"motorpool_certificate_expiry_timestamp_seconds", "When the certificate in use expires, in seconds since 1970.",
-		certificateLabels, nil,
-	)
-	certificateFailing = prometheus.NewDesc(
-		"motorpool_certificate_reload_failing", "1 while the files of the certificate cannot be used; else 0.",
-		certificateLabels, nil,
-	)
-)
-
-// Describe implements prometheus.Collector.
-func (cs certificates) Describe(to chan<- *prometheus.Desc) {
-	to <- certificateExpiry
-	to <- certificateFailing
-}
-
-// Collect implements prometheus.Collector.
-func (cs certificates) Collect(to chan<- prometheus.Metric) {
-	for _, c := range cs {
-		failing := 0.0
+// register exports metrics of the certificate in use.
+func (c *certificate) register(at prometheus.Registerer) {
+	create := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"setting": c.setting, "file": c.file}, at))
+	create.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "motorpool_certificate_expiry_timestamp_seconds", Help: "When the certificate in use expires, in seconds since 1970.",
+	}, func() float64 { return float64(c.current.Load().Leaf.NotAfter.Unix()) })
+	create.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "motorpool_certificate_reload_failing", Help: "1 while the files of the certificate cannot be used; else 0.",
+	}, func() float64 {
 		if c.failing.Load() {
-			failing = 1
+			return 1
 		}
-		to <- prometheus.MustNewConstMetric(certificateExpiry, prometheus.GaugeValue, float64(c.current.Load().Leaf.NotAfter.Unix()),
-			c.setting, c.file)
-		to <- prometheus.MustNewConstMetric(certificateFailing, prometheus.GaugeValue, failing, c.setting, c.file)
-	}
+		return 0
+	})
 }

@@ -22,9 +22,12 @@ import (
 
 // newRegistry returns a registry with the metrics of the Go runtime, the process, the log, the
 // signing key and the certificates.
-func (c Config) newRegistry(signing *signingKeys, inUse certificates) *prometheus.Registry {
+func (c Config) newRegistry(signing *signingKeys, inUse []*certificate) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), signing, inUse)
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), signing)
+	for _, certificate := range inUse {
+		certificate.register(registry)
+	}
 	if c.LogDropped != nil {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "motorpool_log_lines_dropped_total",

@@ -21,7 +21,7 @@ type secured struct {
 	public *tls.Config // nil: the public listener speaks plain HTTP
 	mqtt   *tls.Config // nil: the defaults of crypto/tls, where the URL asks for TLS
 	redis  *tls.Config // likewise
-	inUse  certificates
+	inUse  []*certificate
 	panics *guard.Guard
 }
 
