@@ -138,7 +138,7 @@ func readTerms(ctx context.Context, tx *sqlx.Tx, agency telematics.AgencyID) (re
 	if err != nil {
 		return rental.Terms{}, err
 	}
-	return row.Terms.Terms()
+	return row.Terms.Decode()
 }
 
 // readOwn reads what a client's own booking needs in addition: how many bookings and payments the

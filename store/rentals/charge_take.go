@@ -30,10 +30,10 @@ type jobRow struct {
 	MendBy  *time.Time     `db:"mend_by"`
 	MendFor *time.Duration `db:"mend_for"`
 
-	Card          cardRow    `db:"card"` // to try now
-	CardID        *int64     `db:"card_id"`
-	CardDefault   *bool      `db:"card_default"`
-	CardCreatedAt *time.Time `db:"card_created_at"`
+	Card          rental.Card `db:"card"`    // to try now
+	CardID        *int64      `db:"card_id"` // null: there is none
+	CardDefault   *bool       `db:"card_default"`
+	CardCreatedAt *time.Time  `db:"card_created_at"`
 }
 
 func (r jobRow) job() rental.Job {
@@ -44,10 +44,10 @@ func (r jobRow) job() rental.Job {
 		Agency: telematics.AgencyID(r.AgencyID), Vehicle: telematics.VehicleID(r.VehicleID),
 		MendBy: pg.FromTimestamp(r.MendBy), MendFor: r.MendFor,
 	}
-	if card := r.Card.card(); card != nil {
+	if r.CardID != nil {
 		j.Card = &rental.Method{
 			ID: rental.MethodID(*r.CardID), Client: j.Client, Default: pg.Deref(r.CardDefault),
-			Created: pg.FromTimestamp(r.CardCreatedAt), Card: *card,
+			Created: pg.FromTimestamp(r.CardCreatedAt), Card: r.Card,
 		}
 	}
 	return j
@@ -81,8 +81,7 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 				where later.booking_id = c.booking_id and later.kind = 'extension' and later.number > c.number and later.state <> 'released'
 			) then c.mend_by end as mend_by,
 			case when c.added_ms > 0 and b.state = 'active' then extract(epoch from a.payment_wait) * 1000000000 end::bigint as mend_for,
-			card.token as "card.token", card.brand as "card.brand", card.last_four as "card.last_four",
-			card.exp_month as "card.exp_month", card.exp_year as "card.exp_year", card.fingerprint as "card.fingerprint",
+			`+cardColumns+`,
 			card.id as card_id, card.id = cl.default_payment_method_id as card_default, card.created_at as card_created_at
 		from c
 			join bookings b on b.id = c.booking_id

@@ -51,7 +51,7 @@ type detailsRow struct {
 	UnitSince  *time.Time         `db:"unit_since"`
 	Pickup     telematics.Station `db:"pickup"`
 	Dropoff    telematics.Station `db:"dropoff"`
-	Card       cardRow            `db:"card"`
+	Card       rental.Card        `db:"card"` // zero: none
 
 	Charges []byte     `db:"charges"`    // JSON; null: none
 	Latest  []byte     `db:"transition"` // JSON; null: none
@@ -60,26 +60,10 @@ type detailsRow struct {
 	Before  bool       `db:"before"`
 }
 
-// cardRow is a payment method that may be absent.
-type cardRow struct {
-	Token       *string `db:"token"` // null: there is none
-	Brand       *string `db:"brand"`
-	LastFour    *string `db:"last_four"`
-	ExpMonth    *int    `db:"exp_month"`
-	ExpYear     *int    `db:"exp_year"`
-	Fingerprint *string `db:"fingerprint"`
-}
-
-// card returns nil where there is none.
-func (r cardRow) card() *rental.Card {
-	if r.Token == nil {
-		return nil
-	}
-	return &rental.Card{
-		Token: *r.Token, Brand: pg.Deref(r.Brand), LastFour: pg.Deref(r.LastFour),
-		ExpMonth: pg.Deref(r.ExpMonth), ExpYear: pg.Deref(r.ExpYear), Fingerprint: pg.Deref(r.Fingerprint),
-	}
-}
+// cardColumns are those of the payment method card, which may be absent.
+const cardColumns = `coalesce(card.token, '') as "card.token", coalesce(card.brand, '') as "card.brand",
+	coalesce(card.last_four, '') as "card.lastfour", coalesce(card.exp_month, 0) as "card.expmonth",
+	coalesce(card.exp_year, 0) as "card.expyear", coalesce(card.fingerprint, '') as "card.fingerprint"`
 
 // vehicleColumns describe the vehicle v of a booking.
 const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id", v.status as "vehicle.status",
@@ -106,8 +90,7 @@ const selectDetailsOf = `
 		p.latitude as "pickup.latitude", p.longitude as "pickup.longitude",
 		d.id as "dropoff.id", d.agency_id as "dropoff.agencyid", d.name as "dropoff.name", d.address as "dropoff.address",
 		d.latitude as "dropoff.latitude", d.longitude as "dropoff.longitude",
-		m.token as "card.token", m.brand as "card.brand", m.last_four as "card.last_four", m.exp_month as "card.exp_month",
-		m.exp_year as "card.exp_year", m.fingerprint as "card.fingerprint",
+		` + cardColumns + `,
 		(
 			select json_agg(x order by x.created_at, x.id)
 			from (select ` + chargeColumns + ` from charges c where c.booking_id = b.id) x
@@ -128,7 +111,7 @@ const selectDetailsOf = `
 		left join units u on u.vehicle_id = v.id
 		join stations p on p.id = b.pickup_station_id
 		join stations d on d.id = b.dropoff_station_id
-		left join payment_methods m on m.id = coalesce(b.payment_method_id, c.default_payment_method_id)
+		left join payment_methods card on card.id = coalesce(b.payment_method_id, c.default_payment_method_id)
 		cross join lateral (
 			select min(o.start_at) filter (where o.start_at > b.start_at) as next_start,
 				bool_or(o.state = 'active' or exists (
@@ -146,7 +129,7 @@ func (r detailsRow) details() (_ rental.BookingDetails, err error) {
 			err = fmt.Errorf("booking %d: %w", r.ID, err)
 		}
 	}()
-	terms, err := r.Terms.Terms()
+	terms, err := r.Terms.Decode()
 	if err != nil {
 		return rental.BookingDetails{}, err
 	}
@@ -217,5 +200,8 @@ func (r detailsRow) card(charges []rental.Charge) *rental.Card {
 			return &rental.Card{Brand: c.Brand, LastFour: c.LastFour}
 		}
 	}
-	return r.Card.card()
+	if r.Card.Token == "" {
+		return nil
+	}
+	return &r.Card
 }

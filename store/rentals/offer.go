@@ -121,7 +121,7 @@ func (p Bookings) readAgencyOffer(ctx context.Context, agency telematics.AgencyI
 	}
 	row := rows[0]
 	m := agencyOffer{bestEffort: row.BestEffort}
-	if m.terms, err = row.Terms.Terms(); err != nil {
+	if m.terms, err = row.Terms.Decode(); err != nil {
 		return agencyOffer{}, err
 	}
 	if row.Plans != nil {

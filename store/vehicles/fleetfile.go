@@ -228,17 +228,12 @@ func (c FleetChanges) only(part FleetFile) FleetChanges {
 }
 
 // pick returns the parts of some objects.
-func pick[T any](parts []*part, objects []T, number func(T) int64) (picked []*part) {
+func pick[T any](parts []*part, objects []T, number func(T) int64) []*part {
 	named := map[int64]bool{}
 	for _, o := range objects {
 		named[number(o)] = true
 	}
-	for _, p := range parts {
-		if named[p.number] {
-			picked = append(picked, p)
-		}
-	}
-	return picked
+	return slices.DeleteFunc(slices.Clone(parts), func(p *part) bool { return !named[p.number] })
 }
 
 // over returns all fields of what the changes name. The error names every problem, one a line.

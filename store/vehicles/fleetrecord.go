@@ -63,7 +63,7 @@ func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 	}
 	found := map[telematics.AgencyID]agency{}
 	for _, r := range rows {
-		terms, err := r.Terms.Terms()
+		terms, err := r.Terms.Decode()
 		if err != nil {
 			return nil, fmt.Errorf("agency %d: %w", r.ID, err)
 		}

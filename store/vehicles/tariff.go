@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -327,35 +326,25 @@ func importRules(ctx context.Context, tx *sqlx.Tx, file FleetFile, _ string) (in
 
 // TermsRow is the part of a row of agencies that bookings use.
 type TermsRow struct {
-	Currency rental.Currency `db:"currency"`
-	Tax      rental.TaxRate  `db:"tax_ppm"`
-	CutoffUS int64           `db:"cutoff_us"`
-	BufferUS int64           `db:"buffer_us"`
-	GraceUS  int64           `db:"grace_us"`
-	WaitUS   int64           `db:"wait_us"`
-	FeeLimit *rental.Minor   `db:"fee_limit"`
-	Rules    []byte          `db:"rules"` // JSON; null: the defaults
+	rental.Terms
+	Stored []byte `db:"stored_rules"` // JSON; null: the defaults
 }
 
 // TermsColumns are those of a TermsRow under the name terms, of agencies a.
-const TermsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax_ppm",
-	(extract(epoch from a.cancel_cutoff) * 1000000)::bigint as "terms.cutoff_us",
-	(extract(epoch from a.buffer) * 1000000)::bigint as "terms.buffer_us",
-	(extract(epoch from a.unlock_grace) * 1000000)::bigint as "terms.grace_us", a.fee_limit as "terms.fee_limit",
-	(extract(epoch from a.payment_wait) * 1000000)::bigint as "terms.wait_us",
-	(select rules from rental_rules r where r.agency_id = a.id) as "terms.rules"`
+const TermsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax", coalesce(a.fee_limit, 0) as "terms.feelimit",
+	(extract(epoch from a.cancel_cutoff) * 1000000000)::bigint as "terms.cancelcutoff",
+	(extract(epoch from a.buffer) * 1000000000)::bigint as "terms.buffer",
+	(extract(epoch from a.unlock_grace) * 1000000000)::bigint as "terms.unlockgrace",
+	(extract(epoch from a.payment_wait) * 1000000000)::bigint as "terms.paymentwait",
+	(select rules from rental_rules r where r.agency_id = a.id) as "terms.stored_rules"`
 
-// Terms returns the terms. It fails where the rules are no JSON of rules.
-func (r TermsRow) Terms() (rental.Terms, error) {
-	rules, err := decodeRules(r.Rules)
-	if err != nil {
+// Decode returns the terms. It fails where the rules are no JSON of rules.
+func (r TermsRow) Decode() (terms rental.Terms, err error) {
+	terms = r.Terms
+	if terms.Rules, err = decodeRules(r.Stored); err != nil {
 		return rental.Terms{}, fmt.Errorf("decode rental rules: %w", err)
 	}
-	return rental.Terms{
-		Currency: r.Currency, Tax: r.Tax, FeeLimit: pg.Deref(r.FeeLimit), Rules: rules,
-		CancelCutoff: time.Duration(r.CutoffUS) * time.Microsecond, Buffer: time.Duration(r.BufferUS) * time.Microsecond,
-		UnlockGrace: time.Duration(r.GraceUS) * time.Microsecond, PaymentWait: time.Duration(r.WaitUS) * time.Microsecond,
-	}, nil
+	return terms, nil
 }
 
 // decodeRules decodes the rules of a row; null: it has none.
