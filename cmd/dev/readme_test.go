@@ -88,7 +88,8 @@ set +u
 // buildSigner builds the program at the place where README.md builds it.
 func (l *live) buildSigner() {
 	l.Helper()
-	out, err := exec.Command("go", "build", "-o", filepath.Join(l.dir, "bin", "motorpool"), "../motorpool").CombinedOutput()
+	to := filepath.Join(l.dir, "bin", "motorpool")
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", to, "../motorpool").CombinedOutput()
 	require.NoError(l, err, "build: %s", out)
 }
 

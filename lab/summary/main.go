@@ -1,7 +1,7 @@
-// Command summary runs "go test -json …" and prints a readable account: a line for each package
-// that is done, the last lines of each failing test, and at the end how long it took, which tests
-// failed, what did not run, and go test's own line of each package, after the last ones of what
-// failed in it.
+// Command summary runs "go test -json …", or several of them concurrently, of different packages,
+// with "--" between them. It prints a readable account: a line for each package that is done, the
+// last lines of each failing test, and at the end how long it took, which tests failed, what did
+// not run, and go test's own line of each package, after the last ones of what failed in it.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"motorpool/internal/require"
@@ -44,6 +45,7 @@ func (t test) String() string { return strings.TrimSpace(t.Package + " " + t.Tes
 // account is what is known of a run.
 type account struct {
 	to     io.Writer
+	mu     sync.Mutex        // guards what follows, and the writer
 	output map[test][]string // last lines
 	// Leaves: tests without a failed subtest, and packages that failed without one.
 	failed []test
@@ -57,16 +59,22 @@ type line struct{ Package, Text string }
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: summary go test -json …")
+		fmt.Fprintln(os.Stderr, "usage: summary go test -json … [-- go test -json …]")
 		os.Exit(2)
 	}
 	begin := time.Now()
 	a := newAccount(os.Stdout)
-	err := a.run(os.Args[1:])
-	if again := a.repetition(os.Args[1:]); err != nil && again != nil {
-		fmt.Printf("\nrepeated alone: %s\n", strings.Join(again, " "))
+	commands := split(os.Args[1:])
+	errs := a.run(commands)
+	err := errors.Join(errs...)
+	if again := a.repetitions(commands, errs); again != nil {
 		alone := newAccount(os.Stdout)
-		if err = alone.run(again); err == nil {
+		err = nil
+		for _, command := range again {
+			fmt.Printf("\nrepeated alone: %s\n", strings.Join(command, " "))
+			err = errors.Join(err, alone.execute(command))
+		}
+		if err == nil {
 			a.replace(alone)
 		}
 	}
@@ -80,8 +88,26 @@ func main() {
 	}
 }
 
-// run executes a go test.
-func (a *account) run(args []string) error {
+// split returns the commands between which there is "--".
+func split(args []string) (commands [][]string) {
+	for at := slices.Index(args, "--"); at >= 0; at = slices.Index(args, "--") {
+		commands, args = append(commands, args[:at]), args[at+1:]
+	}
+	return append(commands, args)
+}
+
+// run executes commands concurrently, and returns the error of each.
+func (a *account) run(commands [][]string) []error {
+	errs := make([]error, len(commands))
+	var running sync.WaitGroup
+	for i, args := range commands {
+		running.Go(func() { errs[i] = a.execute(args) })
+	}
+	running.Wait()
+	return errs
+}
+
+func (a *account) execute(args []string) error {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
@@ -95,22 +121,41 @@ func (a *account) run(args []string) error {
 	return command.Wait()
 }
 
-// repetition returns the command that runs again what was late, one test at a time; nil: something
-// failed for another reason, or too much.
-func (a *account) repetition(args []string) []string {
+// isPackage reports whether an argument of go test names packages.
+func isPackage(arg string) bool {
+	return strings.HasPrefix(arg, "./") || arg == "motorpool" || strings.HasPrefix(arg, "motorpool/")
+}
+
+// repetitions returns the commands that run again what was late, one test at a time, each with the
+// flags with which it was run; nil: something failed for another reason, or too much, or a command
+// failed without a test.
+func (a *account) repetitions(commands [][]string, errs []error) (again [][]string) {
 	if len(a.failed) == 0 || len(a.failed) > mostLate || a.wrong {
 		return nil
 	}
-	isPackage := func(arg string) bool { return strings.HasPrefix(arg, "./") }
-	again := append(slices.DeleteFunc(slices.Clone(args), isPackage), "-p", "1", "-parallel", "1")
-	var tests, packages []string
-	for _, t := range a.failed {
-		top, _, _ := strings.Cut(t.Test, "/")
-		tests, packages = append(tests, top), append(packages, t.Package)
+	for i, command := range commands {
+		var tests, packages []string
+		for _, t := range a.failed {
+			// The last command is the one of all packages that no other names.
+			named := func(c []string) bool { return slices.Contains(c, t.Package) }
+			if by := slices.IndexFunc(commands, named); by != i && (by >= 0 || i < len(commands)-1) {
+				continue
+			}
+			top, _, _ := strings.Cut(t.Test, "/")
+			tests, packages = append(tests, top), append(packages, t.Package)
+		}
+		if tests == nil && errs[i] != nil {
+			return nil
+		}
+		if tests == nil {
+			continue
+		}
+		flags := slices.DeleteFunc(slices.Clone(command), isPackage)
+		slices.Sort(packages)
+		alone := append(flags, "-p", "1", "-parallel", "1", "-run", "^("+strings.Join(tests, "|")+")$")
+		again = append(again, append(alone, slices.Compact(packages)...))
 	}
-	again = append(again, "-run", "^("+strings.Join(tests, "|")+")$")
-	slices.Sort(packages)
-	return append(again, slices.Compact(packages)...)
+	return again
 }
 
 // replace replaces what was late by its repetition.
@@ -133,17 +178,23 @@ func (a *account) read(from io.Reader) {
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadString('\n')
-		var e event
-		switch {
-		case line == "":
-		case json.Unmarshal([]byte(line), &e) != nil:
-			fmt.Fprint(a.to, line) // not of test2json
-		default:
-			a.note(e)
-		}
+		a.take(line)
 		if err != nil {
 			return
 		}
+	}
+}
+
+func (a *account) take(line string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var e event
+	switch {
+	case line == "":
+	case json.Unmarshal([]byte(line), &e) != nil:
+		fmt.Fprint(a.to, line) // not of test2json
+	default:
+		a.note(e)
 	}
 }
 

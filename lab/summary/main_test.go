@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -87,7 +88,7 @@ func TestSummary_PrintsHowAPackageCrashed(t *testing.T) {
 func TestSummary_RepeatsOnlyWhatWasLate(t *testing.T) {
 	const waited = "    a_test.go:7: after 1m0s not: see header\n"
 	const attribute = "=== ATTR  TestA late true\n    a_test.go:9: 0 rows\n"
-	args := []string{"go", "test", "-json", "-p", "2", "./lab/a", "./..."}
+	commands := split([]string{"go", "test", "-json", "-p", "2", "motorpool/b", "--", "go", "test", "-race", "./lab/a", "motorpool/a"})
 	for name, c := range map[string]struct {
 		failed map[string]string // test: its output
 		want   string            // arguments of the repetition; empty: none
@@ -116,9 +117,14 @@ func TestSummary_RepeatsOnlyWhatWasLate(t *testing.T) {
 			}
 			a.note(event{Action: "fail", Package: "motorpool/a", Test: test})
 		}
-		if got := strings.Join(a.repetition(args), " "); c.want == "" && got != "" ||
-			c.want != "" && got != "go test -json -p 2 -p 1 -parallel 1 "+c.want {
-			t.Errorf("%s: repeats with %q, want %q", name, got, c.want)
+		var want [][]string
+		if c.want != "" {
+			want = [][]string{strings.Fields("go test -race -p 1 -parallel 1 " + c.want)}
+		}
+		exited := errors.New("exit status 1")
+		assert.Equal(t, fmt.Sprint(a.repetitions(commands, []error{nil, exited})), fmt.Sprint(want), "%s", name)
+		if again := a.repetitions(commands, []error{exited, exited}); again != nil {
+			t.Errorf("%s: repeats %v, although the other command failed, too", name, again)
 		}
 	}
 }

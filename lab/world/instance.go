@@ -186,7 +186,7 @@ func BuildProgram(ctx context.Context, named, dir string, race bool, tags ...str
 		return filepath.Abs(named)
 	}
 	binary := filepath.Join(dir, "motorpool")
-	args := []string{"build", "-o", binary, "-tags", strings.Join(tags, ",")}
+	args := []string{"build", "-ldflags=-s -w", "-o", binary, "-tags", strings.Join(tags, ",")}
 	if race {
 		args = append(args, "-race")
 	}

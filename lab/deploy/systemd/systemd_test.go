@@ -89,7 +89,7 @@ func TestExample_IsAcceptedWithEveryLineEnabled(t *testing.T) {
 		command.Dir, command.Env = dir, append([]string{"HOME=" + dir}, env...)
 		return command
 	}
-	if out, err := exec.Command("go", "build", "-o", dir, "motorpool/cmd/motorpool").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "motorpool/cmd/motorpool").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	keys, err := run(t.Context(), nil, "keys", "new").Output()
