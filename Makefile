@@ -21,7 +21,7 @@ test: go ## run all tests, with the race detector, 10 to 30 minutes (installs se
 	@.ci/node || true
 	@.ci/npm -o console
 	@.ci/npm -o clients/typescript build
-	@.ci/test $(ARGS) ./lab/service ./lab/... ./simulator/... ./store/... ./...
+	@.ci/test $(ARGS) ./lab/service ./lab/... ./simulator/... ./cmd/dev ./store/... ./...
 
 chaos: go ## break everything and check every law, five minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print; a day of bought units, 24 minutes: ARGS=--day; money: ARGS="--bookings 2000"; rentals: ARGS="--rentals 2000"; one fault: ARGS=--fault=postgres-async; before a release each that is in no other round, 15 minutes: ARGS=--fault=all; rolling restart: ARGS=--rollout; shards: ARGS=--shards; maintenance: ARGS=--maintenance)
 	@.ci/servers
