@@ -23,8 +23,6 @@ type DeviceFaults struct {
 	Drop, DropAnswer, Duplicate float64
 	// No network.
 	Offline bool
-	// The device reads nothing from the vehicle's bus, and repeats old values.
-	Deaf bool
 	// No satellites.
 	NoFix bool
 	// The outputs of a Teltonika unit are disabled in its configuration.
@@ -163,7 +161,7 @@ func (d *Device) in(p Phase) bool { return d.day != nil && d.day.Phase() == p }
 func (d *Device) NoNetwork() bool { return d.Faults.Offline || d.in(Away) }
 
 // Deaf reports whether the device reads nothing from its vehicle, and keeps old values.
-func (d *Device) Deaf() bool { return d.Faults.Deaf || d.in(Stale) }
+func (d *Device) Deaf() bool { return d.in(Stale) }
 
 // Blind reports whether there are no satellites: in a garage, or because the receiver sleeps.
 func (d *Device) Blind() bool { return d.Faults.NoFix || d.in(Away) || d.in(Asleep) }

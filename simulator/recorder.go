@@ -53,8 +53,7 @@ type Event struct {
 // does not depend on what the service believes. The zero value keeps everything in memory; nil
 // records nothing. Safe for concurrent use.
 type Recorder struct {
-	Out   io.Writer // gets each event as a line of JSON. Defaults to none
-	Limit int       // latest events to keep in memory; negative: none. Defaults to all
+	Out io.Writer // gets each event as a line of JSON, instead of memory
 
 	mu     sync.Mutex // guards what follows, and Out
 	events []Event
@@ -68,15 +67,12 @@ func (r *Recorder) Record(events ...Event) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.Limit >= 0 {
+	if r.Out == nil {
 		r.events = append(r.events, events...)
-	}
-	// Cut at twice the limit, so that the copy is paid once per Limit events.
-	if r.Limit > 0 && len(r.events) >= 2*r.Limit {
-		r.events = slices.Clone(r.events[len(r.events)-r.Limit:])
+		return
 	}
 	for _, e := range events {
-		if r.Out != nil && r.err == nil {
+		if r.err == nil {
 			r.err = r.write(e)
 		}
 	}
@@ -104,37 +100,10 @@ func (r *Recorder) Err() error {
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.Limit < 0 {
-		return nil
-	}
-	if r.Limit > 0 && len(r.events) > r.Limit {
-		return slices.Clone(r.events[len(r.events)-r.Limit:])
-	}
 	return slices.Clone(r.events)
 }
 
 // Of returns the events of one command.
 func (r *Recorder) Of(id telematics.CommandID) []Event {
 	return slices.DeleteFunc(r.Events(), func(e Event) bool { return e.Command != id })
-}
-
-// Late returns the commands that started more than the allowed clock error after their expiry, by
-// true time. Commands without an expiry are never late.
-func (r *Recorder) Late(allowed time.Duration) []Event {
-	return slices.DeleteFunc(r.Events(), func(e Event) bool {
-		return e.Kind != CommandStarted || e.Expires.IsZero() || !e.True.After(e.Expires.Add(allowed))
-	})
-}
-
-// Repeated returns the starts of commands that had started before.
-func (r *Recorder) Repeated() []Event {
-	started := map[telematics.CommandID]bool{}
-	return slices.DeleteFunc(r.Events(), func(e Event) bool {
-		if e.Kind != CommandStarted {
-			return true
-		}
-		again := started[e.Command]
-		started[e.Command] = true
-		return !again
-	})
 }

@@ -97,7 +97,7 @@ func (o options) recorder() (*simulator.Recorder, func() error, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open flight recorder: %w", err)
 	}
-	r := &simulator.Recorder{Out: file, Limit: -1}
+	r := &simulator.Recorder{Out: file}
 	return r, func() error { return errors.Join(r.Err(), file.Close()) }, nil
 }
 

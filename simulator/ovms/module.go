@@ -88,7 +88,6 @@ type Module struct {
 	lastSent int
 	clients  map[string]int    // when the leases end
 	locked   bool              // v.e.locked, which the module may believe wrongly
-	limitKmh int               // of a Twizy; 0: none
 	told     map[string]string // the metrics of happenings, when they were looked at last
 
 	// A tick after the login the module subscribes, and sends all metrics again (Ticker1).
@@ -160,12 +159,6 @@ func (m *Module) Do(ctx context.Context, change func(*simulator.Body, *Faults)) 
 			m.retry = 1
 		}
 	})
-}
-
-// LimitKmh returns the speed to which a Twizy is limited; 0: it is not.
-func (m *Module) LimitKmh(ctx context.Context) (kmh int) {
-	m.Ask(ctx, func() { kmh = m.limitKmh })
-	return kmh
 }
 
 // Restart is a reboot of the module: what it was about to execute is lost.

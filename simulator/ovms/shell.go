@@ -177,11 +177,11 @@ func (m *Module) limit(l line, locked bool, pin string) bool {
 	kmh, err := strconv.Atoi(pin)
 	switch {
 	case !locked:
-		m.limitKmh, m.locked = 0, false
+		m.locked = false
 	case err != nil || kmh > twizyMaxKmh:
 		return false
 	default:
-		m.limitKmh, m.locked = kmh, true
+		m.locked = true
 		m.Car.SpeedKmh = min(m.Car.SpeedKmh, float64(kmh))
 		m.record(simulator.Harmed, l, "speed limited to "+pin+" km/h")
 	}
