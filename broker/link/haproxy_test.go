@@ -66,7 +66,7 @@ func startBalanced(t *testing.T, units []telematics.Unit, to link.Receiver) *bal
 		addresses = append(addresses, strings.TrimPrefix(b.shards[i].UnitsURL(), "ssl://"))
 		nodes = append(nodes, []string{b.shards[i].ServiceURL()})
 	}
-	balancer, err := devstack.StartMQTTBalancer(devstack.MQTTBalancerConfig{
+	balancer, err := devstack.StartHAProxy(devstack.HAProxyConfig{
 		Dir: filepath.Join(dir, "haproxy"), Public: pair, CAFile: authority.CAFile, Shards: addresses,
 	})
 	b.must(err)

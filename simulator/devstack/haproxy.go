@@ -20,12 +20,13 @@ type Backend struct {
 	Health string // URL of its /readyz
 }
 
-// HAProxyConfig configures a load balancer in front of instances.
+// HAProxyConfig configures a load balancer in front of instances, or of MQTT brokers, the shards.
 type HAProxyConfig struct {
-	Dir      string  // where its configuration lies; created if need be
-	Public   KeyPair // that it shows to callers
-	CAFile   string  // authorities that sign the certificates of the backends
-	Backends []Backend
+	Dir      string    // where its configuration lies; created if need be
+	Public   KeyPair   // that it shows to callers or units
+	CAFile   string    // authorities that sign the certificates of what is behind it
+	Backends []Backend // the instances
+	Shards   []string  // addresses of the shards' listeners for units, with TLS
 }
 
 // HAProxy is a load balancer on 127.0.0.1 with a production configuration.
@@ -37,15 +38,13 @@ type HAProxy struct {
 
 // StartHAProxy starts the load balancer, and returns when it accepts connections. haproxy must be
 // installed; the error of Available says how to install it.
-func StartHAProxy(c HAProxyConfig) (*HAProxy, error) { return startHAProxy("https", c.WriteFiles) }
-
-func startHAProxy(scheme string, write func(port int) (file string, err error)) (*HAProxy, error) {
+func StartHAProxy(c HAProxyConfig) (*HAProxy, error) {
 	program, err := findProgram(HAProxyServer)
 	if err != nil {
 		return nil, err
 	}
 	return onFreePorts(1, func(ports []int) (*HAProxy, error) {
-		file, err := write(ports[0])
+		file, err := c.WriteFiles(ports[0])
 		if err != nil {
 			return nil, err
 		}
@@ -58,6 +57,10 @@ func startHAProxy(scheme string, write func(port int) (file string, err error)) 
 				return err == nil && conn.Close() == nil
 			},
 		})
+		scheme := "https"
+		if c.Shards != nil {
+			scheme = "ssl"
+		}
 		return &HAProxy{child, scheme, ports[0]}, err
 	})
 }
@@ -67,34 +70,33 @@ func (h *HAProxy) URL() string { return fmt.Sprintf("%s://127.0.0.1:%d", h.schem
 
 // WriteFiles writes the production configuration with this machine's addresses and paths, and
 // returns its path.
-func (c HAProxyConfig) WriteFiles(port int) (string, error) {
-	return writeHAProxy(c.Dir, c.Public, func(public string) (string, error) { return c.configuration(port, public) })
-}
-
-// writeHAProxy writes a configuration, and the certificate with its key in one file, whose path the
-// configuration has.
-func writeHAProxy(dir string, public KeyPair, configuration func(public string) (string, error)) (file string, err error) {
+func (c HAProxyConfig) WriteFiles(port int) (file string, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("configure haproxy: %w", err)
 		}
 	}()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return "", err
 	}
-	pair, err := readFiles(public.CertFile, public.KeyFile)
+	pair, err := readFiles(c.Public.CertFile, c.Public.KeyFile)
 	if err != nil {
 		return "", err
 	}
-	both, file := filepath.Join(dir, "public.pem"), filepath.Join(dir, "haproxy.cfg")
-	conf, err := configuration(both)
+	// The certificate with its key in one file.
+	both, file := filepath.Join(c.Dir, "public.pem"), filepath.Join(c.Dir, "haproxy.cfg")
+	configuration := c.ofInstances
+	if c.Shards != nil {
+		configuration = c.ofShards
+	}
+	conf, err := configuration(port, both)
 	if err != nil {
 		return "", err
 	}
 	return file, errors.Join(os.WriteFile(both, pair, 0o600), os.WriteFile(file, []byte(conf), 0o600))
 }
 
-func (c HAProxyConfig) configuration(port int, public string) (string, error) {
+func (c HAProxyConfig) ofInstances(port int, public string) (string, error) {
 	var servers strings.Builder
 	for i, b := range c.Backends {
 		public, errPublic := url.Parse(b.URL)
@@ -112,39 +114,21 @@ func (c HAProxyConfig) configuration(port int, public string) (string, error) {
 	})
 }
 
-// MQTTBalancerConfig configures a load balancer in front of MQTT brokers, the shards.
-type MQTTBalancerConfig struct {
-	Dir    string   // where its configuration lies; created if need be
-	Public KeyPair  // that it shows to units
-	CAFile string   // authorities that sign the certificates of the shards
-	Shards []string // addresses of their listeners for units, with TLS
-}
-
-// StartMQTTBalancer starts the load balancer, and returns when it accepts connections of units.
-// haproxy must be installed; the error of Available says how to install it.
-func StartMQTTBalancer(c MQTTBalancerConfig) (*HAProxy, error) {
-	return startHAProxy("ssl", c.WriteFiles)
-}
-
-// WriteFiles writes the production configuration with this machine's addresses and paths, and
-// returns its path.
-func (c MQTTBalancerConfig) WriteFiles(port int) (string, error) {
+func (c HAProxyConfig) ofShards(port int, public string) (string, error) {
 	var servers strings.Builder
 	for i, shard := range c.Shards {
 		fmt.Fprintf(&servers, "  server shard-%d %s id %d\n", i+1, shard, i+1)
 	}
-	return writeHAProxy(c.Dir, c.Public, func(public string) (string, error) {
-		return replaced("mqtt.cfg", haproxy.MQTTConf, [][2]string{
-			{"maxconn 200000", "maxconn 2000"},
-			{"inspect-delay 10s", "inspect-delay 3s"}, // tests wait for it
-			{"bind :8883 ", fmt.Sprintf("bind 127.0.0.1:%d ", port)},
-			{"/etc/haproxy/tls/mqtt.pem", public},
-			{"/etc/haproxy/tls/mosquitto-ca.crt", c.CAFile},
-			{
-				"  server shard-1 10.0.0.21:8883 id 1\n  server shard-2 10.0.0.22:8883 id 2\n  server shard-3 10.0.0.23:8883 id 3\n",
-				servers.String(),
-			},
-		})
+	return replaced("mqtt.cfg", haproxy.MQTTConf, [][2]string{
+		{"maxconn 200000", "maxconn 2000"},
+		{"inspect-delay 10s", "inspect-delay 3s"}, // tests wait for it
+		{"bind :8883 ", fmt.Sprintf("bind 127.0.0.1:%d ", port)},
+		{"/etc/haproxy/tls/mqtt.pem", public},
+		{"/etc/haproxy/tls/mosquitto-ca.crt", c.CAFile},
+		{
+			"  server shard-1 10.0.0.21:8883 id 1\n  server shard-2 10.0.0.22:8883 id 2\n  server shard-3 10.0.0.23:8883 id 3\n",
+			servers.String(),
+		},
 	})
 }
 

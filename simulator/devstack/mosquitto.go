@@ -22,8 +22,7 @@ type MosquittoConfig struct {
 
 	Units map[string]string // the units' passwords
 
-	ServiceUser     string // Defaults to mosquitto.ServiceUser
-	ServicePassword string // Defaults to none: the service cannot connect
+	ServicePassword string // of mosquitto.ServiceUser. Defaults to none: the service cannot connect
 
 	// WatcherPassword lets the account WatcherUser read every topic, on the service's listener.
 	// Production has no such account. Defaults to none.
@@ -150,7 +149,7 @@ func (m *Mosquitto) writeFiles() error {
 	}
 	service := map[string]string{}
 	if m.cfg.ServicePassword != "" {
-		service[serviceUser(m.cfg.ServiceUser)] = m.cfg.ServicePassword
+		service[mosquitto.ServiceUser] = m.cfg.ServicePassword
 	}
 	serviceACL := mosquitto.ServiceACL
 	if m.cfg.WatcherPassword != "" {

@@ -8,8 +8,6 @@ import (
 	"sync"
 
 	mochi "github.com/mochi-mqtt/server/v2"
-
-	"motorpool/mosquitto"
 )
 
 // MQTTConfig configures the listeners and accounts of the embedded MQTT broker.
@@ -17,15 +15,13 @@ type MQTTConfig struct {
 	UnitsAddr   string // where units connect. Defaults to a free port of 127.0.0.1
 	ServiceAddr string // where the service connects. Defaults to a free port of 127.0.0.1
 
-	UnitsAccess   string // text of a Mosquitto access file. Defaults to mosquitto.UnitsACL
 	ServiceAccess string // text of a Mosquitto access file. Defaults to mosquitto.ServiceACL
 
 	// UnitPassword returns a unit's password; false if there is no such unit. It is called at every
 	// connect, from any goroutine, so the fleet may change at any time. Defaults to no units.
 	UnitPassword func(user string) (string, bool)
 
-	ServiceUser     string // Defaults to mosquitto.ServiceUser
-	ServicePassword string // Defaults to none: the service cannot connect
+	ServicePassword string // of mosquitto.ServiceUser. Defaults to none: the service cannot connect
 
 	// NothingShared reports whether shared subscriptions are granted and get no messages at the
 	// moment, as with MQTT brokers that do not support them. It is called from any goroutine.
@@ -138,6 +134,3 @@ func tcpURL(a net.Addr) string {
 	}
 	return "tcp://" + addr.String()
 }
-
-// serviceUser returns the account of the service, in both brokers.
-func serviceUser(configured string) string { return cmp.Or(configured, mosquitto.ServiceUser) }

@@ -34,7 +34,7 @@ type mqttHook struct {
 }
 
 func newMQTTHook(cfg MQTTConfig, log *slog.Logger) (*mqttHook, error) {
-	units, err := parseAccess(cmp.Or(cfg.UnitsAccess, mosquitto.UnitsACL))
+	units, err := parseAccess(mosquitto.UnitsACL)
 	if err != nil {
 		return nil, fmt.Errorf("units: %w", err)
 	}
@@ -86,7 +86,7 @@ func (h *mqttHook) knows(listener, user string, password []byte) bool {
 	switch {
 	case user == "":
 	case listener == serviceListener:
-		want, ok = h.cfg.ServicePassword, user == serviceUser(h.cfg.ServiceUser)
+		want, ok = h.cfg.ServicePassword, user == mosquitto.ServiceUser
 	case h.cfg.UnitPassword != nil:
 		want, ok = h.cfg.UnitPassword(user)
 	}

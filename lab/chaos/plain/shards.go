@@ -88,7 +88,7 @@ func (r *shards) startShards(context.Context) error {
 		_, address, _ := strings.Cut(r.brokers[i].UnitsURL(), "://")
 		addresses = append(addresses, address)
 	}
-	if r.balancer, err = devstack.StartMQTTBalancer(devstack.MQTTBalancerConfig{
+	if r.balancer, err = devstack.StartHAProxy(devstack.HAProxyConfig{
 		Dir: r.Path("haproxy"), Public: pair, CAFile: authority.CAFile, Shards: addresses,
 	}); err != nil {
 		return err

@@ -35,7 +35,7 @@ func TestConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 
 func TestMQTTConf_IsAcceptedByHAProxyWithoutAWarning(t *testing.T) {
 	dir, authority, public := newFiles(t, "mqtt")
-	config := devstack.MQTTBalancerConfig{
+	config := devstack.HAProxyConfig{
 		Dir: dir, Public: public, CAFile: authority.CAFile, Shards: []string{"127.0.0.1:1", "127.0.0.1:2"},
 	}
 	file, err := config.WriteFiles(8883)
