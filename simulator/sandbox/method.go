@@ -98,13 +98,9 @@ func detach(l *ledger, r *request) (view, *failure) {
 	if m.Customer == "" {
 		return nil, refused("", "", "The payment method you provided is not attached to a customer so detachment is impossible.")
 	}
-	l.unbind(m)
-	return m.view(), nil
-}
-
-func (l *ledger) unbind(m *method) {
 	m.Customer = ""
 	l.addEvent("payment_method.detached", m.view())
+	return m.view(), nil
 }
 
 // Card is a payment method that is none of the published ones.
@@ -156,28 +152,14 @@ func (s *Server) Customers() int {
 	return len(s.ledger.Customers)
 }
 
-var errNoMethod = errors.New("the sandbox has no such payment method")
-
 // SetCard changes the behaviour of an attached card from now on.
 func (s *Server) SetCard(token string, b Behaviour) error {
 	return s.change(func(l *ledger) error {
 		m := l.Methods[token]
 		if m == nil {
-			return errNoMethod
+			return errors.New("the sandbox has no such payment method")
 		}
 		m.Behaviour = b
-		return nil
-	})
-}
-
-// Drop detaches a card from its customer, and posts an event.
-func (s *Server) Drop(token string) error {
-	return s.change(func(l *ledger) error {
-		m := l.Methods[token]
-		if m == nil || m.Customer == "" {
-			return errNoMethod
-		}
-		l.unbind(m)
 		return nil
 	})
 }
