@@ -22,7 +22,7 @@ import (
 // collectEvidence reads the accounts at the end.
 func (r *round) collectEvidence(ctx context.Context) error {
 	e := &r.evidence
-	e.Seed, e.Calls = r.Seed, r.load.calls.All()
+	e.Calls = r.load.calls.All()
 	var fromPostgres, fromLog, fromRedis, fromBroker error
 	// It takes long: cars live on meanwhile, and settle commands.
 	e.Presence, fromBroker = r.presence(ctx)

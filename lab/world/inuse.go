@@ -116,18 +116,10 @@ func (u *InUse) Search(file string, log []byte) ([]Leak, error) {
 	return leaks, nil
 }
 
-func (u *InUse) count() int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return len(u.names)
-}
-
 // LogSearch is what a search of all logs has found.
 type LogSearch struct {
-	Secrets int // that were searched for
-	Files   int
-	Lines   int
-	Leaks   []Leak
+	Lines int
+	Leaks []Leak
 }
 
 // SearchLogs searches the logs in the folder of the world for all secrets of the world. The world
@@ -142,7 +134,6 @@ func (w *World) SearchLogs() (found LogSearch, err error) {
 	if err != nil || len(files) == 0 {
 		return found, errors.Join(err, fmt.Errorf("no log in %s", w.Dir))
 	}
-	found.Files, found.Secrets = len(files), w.InUse.count()
 	for _, file := range files {
 		log, err := os.ReadFile(file)
 		if err != nil {

@@ -48,8 +48,7 @@ func TestSearchLogs_FindsEachSecretThatIsPlanted(t *testing.T) {
 	for name, secret := range planted {
 		write(t, w.Path("instance-0.log"), "request served\nserving http=127.0.0.1:1\nlevel=INFO msg=\"x\" url=http://u:"+secret+"@h/\n")
 		found, err := w.SearchLogs()
-		if err != nil || len(found.Leaks) != 1 || found.Leaks[0].File != "instance-0.log" || found.Leaks[0].Line != 3 || found.Files != 2 ||
-			found.Lines != 4 {
+		if err != nil || len(found.Leaks) != 1 || found.Leaks[0].File != "instance-0.log" || found.Leaks[0].Line != 3 || found.Lines != 4 {
 			t.Errorf("%s: found %+v, %v; want one leak in line 3", name, found, err)
 			continue
 		}
@@ -58,7 +57,7 @@ func TestSearchLogs_FindsEachSecretThatIsPlanted(t *testing.T) {
 		}
 	}
 	write(t, w.Path("instance-0.log"), "request served\n")
-	if found, err := w.SearchLogs(); err != nil || len(found.Leaks) != 0 || found.Secrets < len(planted) {
+	if found, err := w.SearchLogs(); err != nil || len(found.Leaks) != 0 {
 		t.Errorf("without a secret in the logs: %+v, %v", found, err)
 	}
 }

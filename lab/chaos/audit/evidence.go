@@ -15,7 +15,6 @@ import (
 
 // Evidence is the four accounts, and the times of faults.
 type Evidence struct {
-	Seed     uint64
 	Calls    []Call
 	Commands []Row
 	AuditLog []LogEntry
