@@ -67,35 +67,3 @@ var AlertsOf = map[string]alerts.Of{
 
 	"answers invented": {Must: "MotorpoolAnswerInvented"},
 }
-
-// Unprovoked are the shipped alerts that no fault must fire, and why. Their rules are tested with
-// invented series, in deploy/prometheus/rules_test.yml.
-var Unprovoked = map[string]string{
-	"MotorpoolAbsent":                  "no fault ends all instances",
-	"MotorpoolAgencyKeyExpires":        "a date in the future",
-	"MotorpoolAlertsStale":             "needs four minutes: other alerts come first",
-	"MotorpoolAnswerContradicts":       "no simulated unit executes what it has rejected: broker tests have such an answer",
-	"MotorpoolCertificateExpires":      "a date in the future",
-	"MotorpoolCertificateUnreadable":   "instances have no TLS here",
-	"MotorpoolChargesForOperator":      "the round of money has no Prometheus",
-	"MotorpoolChargesUnknown":          "the round of money has no Prometheus",
-	"MotorpoolClockSkew":               "clocks are ahead by more than the second at which an instance stops",
-	"MotorpoolCommandsFailingSlow":     "the load is too high for it: MotorpoolCommandsFailing comes first",
-	"MotorpoolCommandsNotMoved":        "needs hours that the service counts",
-	"MotorpoolCommandsUnknown":         "about one command in twenty is unknown at rest: see Always",
-	"MotorpoolConnectionsRefused":      "callers open fewer connections than an instance takes",
-	"MotorpoolIngestBehind":            "needs a minute that the service counts, or more reports than the cars send",
-	"MotorpoolMQTTMemory":              "would need the memory of the machine",
-	"MotorpoolMQTTShardDown":           "the round of shards has no Prometheus",
-	"MotorpoolPanics":                  "no fault makes the service panic",
-	"MotorpoolMessagesDropped":         "the queues are larger than what the load fills for certain",
-	"MotorpoolMessagesUnsound":         "units of the round send what is valid",
-	"MotorpoolPartitionsEnding":        "needs days",
-	"MotorpoolPostgresClockLeapt":      "Postgres's clock is looked at every 30 s, and leaps for less",
-	"MotorpoolPaymentsRefused":         "the round of money has no Prometheus",
-	"MotorpoolAlertmanagerUnavailable": "the rounds set no --alertmanager-url",
-	"MotorpoolPaymentsUnrecorded":      "the round of money has no Prometheus",
-	"MotorpoolSigningKeyOld":           "needs a year",
-	"MotorpoolSigningKeysDiffer":       "needs a fault of 15 minutes, 90 s here: MotorpoolNotReady comes first",
-	"MotorpoolStandbyAsynchronous":     "needs a fault of 10 minutes, a minute here",
-}

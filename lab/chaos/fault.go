@@ -278,8 +278,7 @@ func Find(name string) *Kind {
 }
 
 // Scheduled are the kinds of the round of all faults.
-func Scheduled() []*Kind {
-	var kinds []*Kind
+func Scheduled() (kinds []*Kind) {
 	for i := range Kinds {
 		if !Kinds[i].Alone {
 			kinds = append(kinds, &Kinds[i])
@@ -305,24 +304,15 @@ func (k *Kind) TellsReadiness(target string) bool {
 	return k.cars == nil && k.Name != "commands halted" && !strings.HasPrefix(target, "callers ") && !strings.HasPrefix(target, "cars ")
 }
 
-// Names lists the kinds of faults as [Find] takes them.
-func Names() []string {
-	var names []string
+// names lists the faults of rounds of one, as --fault takes them: all, or those that are in no other
+// round.
+func names(all bool) (names []string) {
 	for _, k := range Kinds {
-		names = append(names, flag(k.Name))
-	}
-	return names
-}
-
-// Alone lists the kinds that are in no other round, as [Find] takes them.
-func Alone() []string {
-	var names []string
-	for _, k := range Kinds {
-		if k.Alone {
+		if all || k.Alone {
 			names = append(names, flag(k.Name))
 		}
 	}
-	return names
+	return append(names, postgresAsync, commitsLost)
 }
 
 // flag is a name without spaces and apostrophes.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -309,31 +308,21 @@ func (r *round) keptSignatures(ctx context.Context) (int, error) {
 	return kept + rows, err
 }
 
-// redisNumber is a number that Redis says in a section of its information.
+// redisNumber is a number that Redis says in a section of its information, which has a title there.
 func (r *round) redisNumber(ctx context.Context, section, field string) (int, error) {
-	info, err := r.redis.Info(ctx, section).Result()
-	if err != nil {
-		return 0, err
+	info := r.redis.InfoMap(ctx, section)
+	if info.Err() != nil {
+		return 0, info.Err()
 	}
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), field+":"); ok {
-			return strconv.Atoi(value)
-		}
-	}
-	return 0, fmt.Errorf("no %s in the answer of redis: %s", field, info)
+	return strconv.Atoi(info.Item(strings.ToUpper(section[:1])+section[1:], field))
 }
-
-var fullField = regexp.MustCompile(`errorstat_OOM:count=(\d+)`)
 
 // fullErrors is how many writes Redis has refused because it is full, since its statistics were
 // reset.
 func (r *round) fullErrors(ctx context.Context) (int, error) {
-	info, err := r.redis.Info(ctx, "errorstats").Result()
-	if err != nil {
-		return 0, err
+	info := r.redis.InfoMap(ctx, "errorstats")
+	if count, ok := strings.CutPrefix(info.Item("Errorstats", "errorstat_OOM"), "count="); ok {
+		return strconv.Atoi(count)
 	}
-	if found := fullField.FindStringSubmatch(info); found != nil {
-		return strconv.Atoi(found[1])
-	}
-	return 0, nil
+	return 0, info.Err() // none
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -63,7 +65,7 @@ var kinds = []kind{
 			if f.single() == "" {
 				return fmt.Errorf(
 					"--fault: no fault is called %q; there are %s; %s is each that is in no other round", f.Fault,
-					strings.Join(append(Names(), postgresAsync, commitsLost), ", "), everyFault,
+					strings.Join(names(true), ", "), everyFault,
 				)
 			}
 			f.Commands, f.Duration = cmp.Or(f.Commands, singleCommands), cmp.Or(f.Duration, singleDuration)
@@ -108,35 +110,22 @@ func (f flags) kind() kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.is(f) })]
 }
 
-// shape is a flag that chooses or shapes a round.
-type shape struct {
-	flag     string
-	given    bool
-	value    string // empty: it has none
-	variable string // of make chaos; empty: ARGS has the flag
-}
-
-func (f flags) shape() []shape {
-	return []shape{
-		{"--commands", f.Commands != 0, fmt.Sprint(f.Commands), "COMMANDS"},
-		{"--duration", f.Duration != 0, f.Duration.String(), "DURATION"},
-		{"--bookings", f.Bookings != 0, fmt.Sprint(f.Bookings), ""},
-		{"--rentals", f.Rentals != 0, fmt.Sprint(f.Rentals), ""},
-		{"--fault", f.Fault != "", f.Fault, ""},
-		{"--day", f.Day, "", ""},
-		{"--rollout", f.Rollout, "", ""},
-		{"--shards", f.Shards, "", ""},
-		{"--maintenance", f.Maintenance, "", ""},
-		{"--print", f.Print, "", ""},
+// given returns the flags that choose or shape a round, with their values.
+func (f flags) given() map[string]any {
+	all := map[string]any{
+		"--commands": f.Commands, "--duration": f.Duration, "--bookings": f.Bookings, "--rentals": f.Rentals, "--fault": f.Fault,
+		"--day": f.Day, "--rollout": f.Rollout, "--shards": f.Shards, "--maintenance": f.Maintenance, "--print": f.Print,
 	}
+	maps.DeleteFunc(all, func(_ string, value any) bool { return reflect.ValueOf(value).IsZero() })
+	return all
 }
 
 // exclude refuses flags that the kind of round does not take.
 func (f flags) exclude(k kind) error {
 	var excess []string
-	for _, s := range f.shape() {
-		if s.given && !slices.Contains(k.takes, s.flag) {
-			excess = append(excess, s.flag)
+	for _, flag := range slices.Sorted(maps.Keys(f.given())) {
+		if !slices.Contains(k.takes, flag) {
+			excess = append(excess, flag)
 		}
 	}
 	if len(excess) > 0 {
@@ -147,20 +136,12 @@ func (f flags) exclude(k kind) error {
 
 // arguments are those of make chaos for the same round.
 func (f flags) arguments() string {
-	text, args := fmt.Sprintf("SEED=%d", f.Seed), []string(nil)
-	for _, s := range f.shape() {
-		switch {
-		case !s.given:
-		case s.variable != "":
-			text += " " + s.variable + "=" + s.value
-		default:
-			args = append(args, strings.TrimSuffix(s.flag+"="+s.value, "="))
-		}
+	var args []string
+	given := f.given()
+	for _, flag := range slices.Sorted(maps.Keys(given)) {
+		args = append(args, fmt.Sprintf("%s=%v", flag, given[flag]))
 	}
-	if len(args) > 0 {
-		text += fmt.Sprintf(" ARGS=%q", strings.Join(args, " "))
-	}
-	return text
+	return fmt.Sprintf("SEED=%d ARGS=%q", f.Seed, strings.Join(args, " "))
 }
 
 // The faults that are in no other round, one round after the other.
@@ -172,9 +153,6 @@ const (
 
 	presenceStoredLate = "presence-stored-late"
 )
-
-// faultsAlone lists the faults that are in no other round, as --fault takes them.
-func faultsAlone() []string { return append(Alone(), postgresAsync, commitsLost) }
 
 // of returns the flags of the round of one of the faults.
 func (f flags) of(name string) flags {
@@ -200,7 +178,7 @@ type each struct {
 // and a table of all.
 func (f flags) runEach(ctx context.Context, out io.Writer) (int, error) {
 	var all []each
-	for _, name := range faultsAlone() {
+	for _, name := range names(false) {
 		one, begin := f.of(name), time.Now()
 		if err := one.complete(); err != nil {
 			return worthless, err

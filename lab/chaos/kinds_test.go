@@ -14,7 +14,7 @@ func TestFlags_EachFaultAloneIsASeparateRound(t *testing.T) {
 	if err := all.complete(); err != nil || all.Commands != briefCommands || all.Duration != briefDuration {
 		t.Fatalf("all faults: %v, %+v", err, all)
 	}
-	names := faultsAlone()
+	names := names(false)
 	if len(names) < 10 {
 		t.Errorf("only %v", names)
 	}

@@ -83,16 +83,9 @@ func (l *listener) subscribe(client paho.Client) {
 
 // watchRetained subscribes repeatedly: only a new subscription receives retained messages.
 func (l *listener) watchRetained(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if l.watcher.IsConnectionOpen() {
-				l.subscribe(l.watcher)
-			}
+	for ; ctx.Err() == nil; world.Pause(ctx, time.Second) {
+		if l.watcher.IsConnectionOpen() {
+			l.subscribe(l.watcher)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/world"
@@ -120,20 +122,15 @@ func (l *load) send(ctx context.Context, d *draw, o order) {
 
 // warmUp sends a command to every car before the faults begin: see fault.go.
 func (l *load) warmUp(ctx context.Context) error {
-	turns := make(chan int)
-	var callers sync.WaitGroup
-	for n := range l.Callers {
-		d := newDraw(l.Seed, l.Callers+n, l.fleet, l.Instances)
-		callers.Go(func() {
-			for car := range turns {
-				l.calls.Add(l.call(ctx, order{car: car, action: telematics.Lock}, d.id(), car%l.Instances, callTimeout)...)
-			}
+	d := newDraw(l.Seed, l.Callers, l.fleet, l.Instances)
+	var callers errgroup.Group
+	callers.SetLimit(l.Callers)
+	for car := 1; car <= l.Vehicles; car++ {
+		id := d.id()
+		callers.Go(func() error {
+			l.calls.Add(l.call(ctx, order{car: car, action: telematics.Lock}, id, car%l.Instances, callTimeout)...)
+			return nil
 		})
 	}
-	for car := 1; car <= l.Vehicles; car++ {
-		turns <- car
-	}
-	close(turns)
-	callers.Wait()
-	return nil
+	return callers.Wait()
 }

@@ -167,13 +167,12 @@ func watchReadiness(ctx context.Context, watching *sync.WaitGroup, instances []*
 	r := &readiness{said: make([]intervals, len(instances))}
 	for i, n := range instances {
 		watching.Go(func() {
-			for ctx.Err() == nil {
+			for ; ctx.Err() == nil; world.Pause(ctx, readinessEvery) {
 				asked := time.Now()
 				ready := n.Ready(ctx)
 				r.mu.Lock()
 				r.said[i].set(ready, asked)
 				r.mu.Unlock()
-				world.Pause(ctx, readinessEvery)
 			}
 		})
 	}

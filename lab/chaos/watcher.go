@@ -55,15 +55,8 @@ func (w *watcher) close() error { return w.db.Close() }
 
 // run reads until the context ends. While Postgres is unavailable it reads nothing.
 func (w *watcher) run(ctx context.Context) {
-	tick := time.NewTicker(watchInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			w.read(ctx)
-		}
+	for ; ctx.Err() == nil; world.Pause(ctx, watchInterval) {
+		w.read(ctx)
 	}
 }
 

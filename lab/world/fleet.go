@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/rental"
+	"motorpool/simulator"
 	"motorpool/store/agencykeys"
 	"motorpool/store/pg"
 	"motorpool/store/vehicles"
@@ -32,9 +33,14 @@ func Units(vehicles []telematics.Vehicle) []telematics.Unit {
 	return units
 }
 
+// AllConnected waits until all cars of a fleet are connected.
+func AllConnected(ctx context.Context, cars *simulator.Fleet) error {
+	return Eventually(ctx, time.Minute, "all cars connected", func(context.Context) bool { return cars.Connected() == len(cars.Cars()) })
+}
+
 // Migrate creates the database's schema, or brings it up to date.
 func (w *World) Migrate(ctx context.Context) error {
-	return w.withStore(func(db *pg.DB) error {
+	return w.WithStore(func(db *pg.DB) error {
 		_, err := db.Migrate(ctx)
 		return err
 	})
@@ -42,7 +48,7 @@ func (w *World) Migrate(ctx context.Context) error {
 
 // Import stores agencies, stations and vehicles. The schema must be there.
 func (w *World) Import(ctx context.Context, fleet vehicles.FleetFile) error {
-	return w.withStore(func(db *pg.DB) error {
+	return w.WithStore(func(db *pg.DB) error {
 		_, err := vehicles.New(db).Import(ctx, fleet)
 		return err
 	})
@@ -54,7 +60,7 @@ func (w *World) AddAgencyKey(ctx context.Context, agency telematics.AgencyID) (k
 	if err != nil {
 		return key, err
 	}
-	err = w.withStore(func(db *pg.DB) error {
+	err = w.WithStore(func(db *pg.DB) error {
 		key, _, err = agencykeys.New(db, sealer).Add(ctx, agency, telematics.OperatorAt("world"))
 		return err
 	})
@@ -62,7 +68,8 @@ func (w *World) AddAgencyKey(ctx context.Context, agency telematics.AgencyID) (k
 	return key, err
 }
 
-func (w *World) withStore(do func(*pg.DB) error) error {
+// WithStore calls a function with a connection to Postgres that does not use the service's.
+func (w *World) WithStore(do func(*pg.DB) error) error {
 	db, err := pg.New(pg.Config{URL: w.Postgres.URL(), Timeout: storeTimeout})
 	if err != nil {
 		return err

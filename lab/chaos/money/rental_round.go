@@ -22,6 +22,7 @@ import (
 type driving struct {
 	*round
 	accounts RentalEvidence
+	running  *simulator.Fleet
 	cars     []*simulator.Car // car n is that of vehicle n+1
 	recorder simulator.Recorder
 	rents    []*Rent
@@ -86,23 +87,13 @@ func Rentals(p Plan) runner.Kind {
 	}
 }
 
-// fleet is vehicles of two agencies, in turns.
+// fleet is the vehicles that clients compete for.
 func (r *driving) fleet() vehicles.FleetFile {
-	f := vehicles.FleetFile{
-		Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}},
-		Terms:    rentalTerms, Tariffs: rentalPlans, Rates: map[telematics.VehicleID]rental.Rate{},
-	}
-	for agency := range rentalTerms {
-		f.Stations = append(f.Stations, telematics.Station{
-			ID: telematics.StationID(agency), AgencyID: agency, Name: "Station", Address: "Street 1",
-		})
-	}
-	for i := range min(max(r.Rentals/rentalsPerCar, leastCars), mostCars) {
-		v := world.Vehicle(i+1, agencyOf(i), telematics.Unit(fmt.Sprintf("car-%d", i+1)))
-		f.Vehicles = append(f.Vehicles, v)
-		f.Rates[v.ID] = rental.Rate{Hourly: 1000}
-		r.units = append(r.units, v.Unit)
-	}
+	cars := min(max(r.Rentals/rentalsPerCar, leastCars), mostCars)
+	f := fleetOf(rentalTerms, cars, func(i int) (telematics.Unit, rental.Rate) {
+		return telematics.Unit(fmt.Sprintf("car-%d", i+1)), rental.Rate{Hourly: 1000}
+	})
+	f.Tariffs, r.units = rentalPlans, world.Units(f.Vehicles)
 	return f
 }
 
@@ -119,22 +110,11 @@ func (r *driving) startCars(ctx context.Context, all []telematics.Vehicle) error
 			},
 		})
 	}
-	running := r.StartCars(ctx, r.Fail, simulator.FleetConfig{
+	r.running = r.StartCars(ctx, r.Fail, simulator.FleetConfig{
 		Keyring: r.Signing.Keyring(), Recorder: &r.recorder, Seed: r.Seed, Interval: reportEvery,
 	}, configs...)
-	r.cars = running.Cars()
-	return r.carsConnected(ctx)
-}
-
-func (r *driving) carsConnected(ctx context.Context) error {
-	return world.Eventually(ctx, time.Minute, "all cars connected", func(context.Context) bool {
-		for _, c := range r.cars {
-			if !c.Connected() {
-				return false
-			}
-		}
-		return true
-	})
+	r.cars = r.running.Cars()
+	return world.AllConnected(ctx, r.running)
 }
 
 // carFaults are the faults of cars, each of a tenth of them, and of their broker.
@@ -189,7 +169,7 @@ func (r *driving) collect(ctx context.Context) error {
 		c.SetFaults(simulator.Faults{})
 		c.Change(func(b *simulator.Body) { b.Opened = nil })
 	})
-	if err := errors.Join(r.carsConnected(ctx), r.settle(ctx)); err != nil {
+	if err := errors.Join(world.AllConnected(ctx, r.running), r.settle(ctx)); err != nil {
 		return err
 	}
 	r.settled = time.Since(begin)

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"motorpool/lab/world"
 	"motorpool/rental"
@@ -71,7 +72,7 @@ func (r *round) createBookings(ctx context.Context) error {
 	if err := r.createClients(ctx, r.fleet(), r.Bookings); err != nil {
 		return err
 	}
-	return r.withDB(func(db *pg.DB) error { return r.addBookings(ctx, rentals.Bookings{DB: db}) })
+	return r.WithStore(func(db *pg.DB) error { return r.addBookings(ctx, rentals.Bookings{DB: db}) })
 }
 
 // createClients stores vehicles, and the clients of a number of bookings with their cards, without
@@ -88,38 +89,39 @@ func (r *round) createClients(ctx context.Context, f vehicles.FleetFile, booking
 	}
 	processor := stripe.New(stripe.Config{Key: r.PaymentsKey, BaseURL: r.processor.URL()})
 	defer processor.Close()
-	return r.withDB(func(db *pg.DB) error {
+	return r.WithStore(func(db *pg.DB) error {
 		return r.addClients(ctx, clientsOf(bookings), wallet.New(wallet.Config{
 			Cards: rentals.Cards{DB: db}, Processor: processor, Log: slog.New(slog.DiscardHandler),
 		}))
 	})
 }
 
-func (r *round) withDB(do func(*pg.DB) error) error {
-	db, err := pg.New(pg.Config{URL: r.Postgres.URL(), Timeout: time.Minute}) // for a busy machine
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return do(db)
+// fleet is a vehicle for each booking.
+func (r *round) fleet() vehicles.FleetFile {
+	return fleetOf(agencies, r.Bookings, func(i int) (telematics.Unit, rental.Rate) {
+		return "", rental.Rate{Hourly: rental.Minor(1001 + i), Deposit: rental.Minor(i%4) * 5_000}
+	})
 }
 
-// fleet is a vehicle for each booking, the odd ones of agency 2.
-func (r *round) fleet() vehicles.FleetFile {
+// fleetOf is n vehicles of two agencies, in turns, each with its unit and rate.
+func fleetOf(
+	terms map[telematics.AgencyID]rental.Terms, n int, of func(i int) (telematics.Unit, rental.Rate),
+) vehicles.FleetFile {
 	f := vehicles.FleetFile{
 		Agencies: []telematics.Agency{{ID: 1, Code: "ONE", Name: "One"}, {ID: 2, Code: "TWO", Name: "Two"}},
-		Terms:    agencies, Rates: map[telematics.VehicleID]rental.Rate{},
+		Terms:    terms, Rates: map[telematics.VehicleID]rental.Rate{},
 	}
-	for agency := range agencies {
+	for agency := range terms {
 		f.Stations = append(
 			f.Stations,
 			telematics.Station{ID: telematics.StationID(agency), AgencyID: agency, Name: "Station", Address: "Street 1"},
 		)
 	}
-	for i := range r.Bookings {
-		v := world.Vehicle(i+1, agencyOf(i), "")
+	for i := range n {
+		unit, rate := of(i)
+		v := world.Vehicle(i+1, agencyOf(i), unit)
 		f.Vehicles = append(f.Vehicles, v)
-		f.Rates[v.ID] = rental.Rate{Hourly: rental.Minor(1001 + i), Deposit: rental.Minor(i%4) * 5_000}
+		f.Rates[v.ID] = rate
 	}
 	return f
 }
@@ -180,16 +182,10 @@ func activity(actor telematics.Actor, action string) telematics.Activity {
 
 // all calls a function n times, some of them concurrently.
 func all(n int, do func(int) error) error {
-	const workers = 8
-	var work sync.WaitGroup
-	failures := make([]error, workers)
-	for worker := range workers {
-		work.Go(func() {
-			for i := worker; i < n && failures[worker] == nil; i += workers {
-				failures[worker] = do(i)
-			}
-		})
+	var work errgroup.Group
+	work.SetLimit(8)
+	for i := range n {
+		work.Go(func() error { return do(i) })
 	}
-	work.Wait()
-	return errors.Join(failures...)
+	return work.Wait()
 }

@@ -92,9 +92,7 @@ func (f *fleet) startCars(ctx context.Context, c cars) error {
 	running := f.StartCars(ctx, f.Fail, simulator.FleetConfig{
 		Keyring: f.Signing.Keyring(), Recorder: &f.recorder, Seed: f.Seed, Interval: c.interval,
 	}, all...)
-	return world.Eventually(ctx, time.Minute, "all cars connected", func(context.Context) bool {
-		return running.Connected() == len(all)
-	})
+	return world.AllConnected(ctx, running)
 }
 
 const (
