@@ -3,7 +3,6 @@ package sandbox
 import (
 	"cmp"
 	"errors"
-	"net/http"
 )
 
 // confirm tries a card. With the secret key the owner is absent, or the request says that they are
@@ -12,7 +11,7 @@ func confirm(l *ledger, r *request) (view, *failure) {
 	token, away := r.params.text("payment_method"), r.params.yes("off_session")
 	r.params.text("return_url")
 	i, f := l.intentOf(r)
-	if f := firstOf(r.params.check(), f); f != nil {
+	if f := cmp.Or(r.params.check(), f); f != nil {
 		return nil, f
 	}
 	if f := i.unexpected("confirm", requiresMethod, requiresConfirmation, requiresAction); f != nil {
@@ -120,12 +119,4 @@ func (l *ledger) charge(i *intent) view {
 		v["status"] = "failed"
 	}
 	return v
-}
-
-// statusOf is what an answer to a failure reads; nil: it went well.
-func statusOf(f *failure) int {
-	if f == nil {
-		return http.StatusOK
-	}
-	return f.Status
 }

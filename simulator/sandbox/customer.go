@@ -22,11 +22,3 @@ func createCustomer(l *ledger, r *request) (view, *failure) {
 	l.addEvent("customer.created", c.view())
 	return c.view(), nil
 }
-
-// firstOf returns the error of the parameters, which comes before any other.
-func firstOf(wrong, otherwise *failure) *failure {
-	if wrong != nil {
-		return wrong
-	}
-	return otherwise
-}

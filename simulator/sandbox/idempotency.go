@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -26,14 +27,15 @@ type answer struct {
 }
 
 func newAnswer(v view, f *failure) answer {
+	status := http.StatusOK
 	if f != nil {
-		v = f.view()
+		v, status = f.view(), f.Status
 	}
 	body, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("sandbox: encode answer: %v", err)) // views are maps of plain values
 	}
-	return answer{Status: statusOf(f), Body: body}
+	return answer{Status: status, Body: body}
 }
 
 func (a answer) of(i identity) answer {
@@ -83,40 +85,19 @@ func (s *Server) once(id identity, do func() answer) answer {
 const lockWait = time.Second
 
 // locks lets one request at a time change an object.
-type locks struct {
-	mu   sync.Mutex
-	held map[string]chan struct{} // closed when it is free again
-}
+type locks struct{ held sync.Map } // object → chan struct{}, which has room for one
 
 // take waits for an object, and returns a function that releases it; false: it took too long.
 func (l *locks) take(object string, within time.Duration) (release func(), ok bool) {
 	if object == "" {
 		return func() {}, true
 	}
-	deadline := time.NewTimer(within)
-	defer deadline.Stop()
-	for {
-		l.mu.Lock()
-		busy, held := l.held[object]
-		if !held {
-			if l.held == nil {
-				l.held = map[string]chan struct{}{}
-			}
-			mine := make(chan struct{})
-			l.held[object] = mine
-			l.mu.Unlock()
-			return func() {
-				l.mu.Lock()
-				delete(l.held, object)
-				l.mu.Unlock()
-				close(mine)
-			}, true
-		}
-		l.mu.Unlock()
-		select {
-		case <-busy:
-		case <-deadline.C:
-			return nil, false
-		}
+	held, _ := l.held.LoadOrStore(object, make(chan struct{}, 1))
+	room := held.(chan struct{})
+	select {
+	case room <- struct{}{}:
+		return func() { <-room }, true
+	case <-time.After(within):
+		return nil, false
 	}
 }

@@ -155,7 +155,7 @@ func (l *ledger) intentOf(r *request) (*intent, *failure) {
 
 func getIntent(l *ledger, r *request) (view, *failure) {
 	i, f := l.intentOf(r)
-	if f := firstOf(r.params.check(), f); f != nil {
+	if f := cmp.Or(r.params.check(), f); f != nil {
 		return nil, f
 	}
 	return i.view(), nil
@@ -193,7 +193,7 @@ func capture(l *ledger, r *request) (view, *failure) {
 	if i != nil {
 		checkAmount(r.params, amount, i.Currency)
 	}
-	if f := firstOf(r.params.check(), f); f != nil {
+	if f := cmp.Or(r.params.check(), f); f != nil {
 		return nil, f
 	}
 	if f := i.unexpected("capture", requiresCapture); f != nil {
@@ -215,7 +215,7 @@ func capture(l *ledger, r *request) (view, *failure) {
 func cancel(l *ledger, r *request) (view, *failure) {
 	r.params.oneOf("cancellation_reason", "abandoned", "duplicate", "fraudulent", "requested_by_customer")
 	i, f := l.intentOf(r)
-	if f := firstOf(r.params.check(), f); f != nil {
+	if f := cmp.Or(r.params.check(), f); f != nil {
 		return nil, f
 	}
 	if f := i.unexpected("cancel", requiresMethod, requiresConfirmation, requiresAction, requiresCapture); f != nil {

@@ -102,7 +102,7 @@ func createRefund(l *ledger, r *request) (view, *failure) {
 func getRefund(l *ledger, r *request) (view, *failure) {
 	made := l.Refunds[r.id]
 	if f := r.params.check(); f != nil || made == nil {
-		return nil, firstOf(f, missing("refund", r.id))
+		return nil, cmp.Or(f, missing("refund", r.id))
 	}
 	return made.view(), nil
 }
