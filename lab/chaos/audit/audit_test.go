@@ -181,10 +181,6 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 				a.Clock = a.True
 			},
 		},
-		{"two open commands in a lane", "one at a time in a lane", "2 commands open", doneOne, func(e *Evidence) {
-			both := []telematics.CommandID{id(doneOne), id(doneTwo)}
-			e.Lanes = []LaneConflict{{At: noon, Vehicle: 1, Lane: telematics.AccessLane, Commands: both}}
-		}},
 		{"executions overlap", "one at a time in a lane", "while lock was in progress", doneTwo, func(e *Evidence) {
 			e.event(doneOne, simulator.CommandEnded).True = noon.Add(2 * time.Minute)
 		}},
@@ -226,7 +222,7 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			w.refuse(noon.Add(30*time.Minute), 503, telematics.VehicleOffline, telematics.NoCommand, false)
 			*e = w.Evidence
 		}},
-		{"a settlement has two entries", "audit log append-only", "has two entries", doneOne, func(e *Evidence) {
+		{"a settlement has two entries", "audit log complete", "2 entries of its settlement, want 1", doneOne, func(e *Evidence) {
 			again := e.AuditLog[0]
 			again.ID = 1000
 			e.AuditLog = append(e.AuditLog, again)
@@ -263,7 +259,7 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			e.message(lateOne).At = e.Halts[0].Written.Add(ms(5000))
 			e.Delayed = map[int][]Interval{1: {{From: noon, To: e.message(lateOne).At.Add(-ms(1200))}}}
 		}},
-		{"refused because of a halt, but the car started", "a halt holds", "the car started", doneOne, func(e *Evidence) {
+		{"refused because of a halt, but the car started", "HTTP answers are true", "the car started", doneOne, func(e *Evidence) {
 			c := e.call(doneOne)
 			c.Status, c.Code, c.Outcome = 503, telematics.CommandsHalted, telematics.NotExecuted
 		}},

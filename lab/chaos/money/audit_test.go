@@ -133,7 +133,6 @@ func TestCheck_FindsViolations(t *testing.T) {
 		"a fee without an operation":  {lawRequested, func(e *Evidence) { e.Charges[3].Reason = "?" }},
 		"two extensions":              {lawRequested, func(e *Evidence) { e.Charges = append(e.Charges, e.Charges[2]) }},
 		"paid less than due":          {lawSums, func(e *Evidence) { e.Bookings[0].Rental = 131 }},
-		"sums differ":                 {lawSums, func(e *Evidence) { e.Ledger[0].Refunded = 19 }},
 		"two entries of an operation": {lawAuditLog, func(e *Evidence) { e.Entries = append(e.Entries, e.Entries[2]) }},
 		"no entry of a start":         {lawAuditLog, func(e *Evidence) { e.Entries = e.Entries[1:] }},
 		"no entry of a charge":        {lawAuditLog, func(e *Evidence) { e.Entries = e.Entries[:len(e.Entries)-1] }},

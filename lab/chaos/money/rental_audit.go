@@ -26,7 +26,7 @@ func CheckRentals(e RentalEvidence) verdict.Report {
 	a := &rentalAudit{audit: newAudit(e.Evidence), of: e, paid: map[rental.BookingID]time.Time{}}
 	a.Report = verdict.New(
 		lawPrice, lawDriven, lawOneUser, lawLocked, lawInTime, lawOrdered, lawAnswered,
-		lawSettled, lawCharged, lawDeposits, lawRefunds, lawRecorded, lawSums, lawAuditLog,
+		lawSettled, lawCharged, lawDeposits, lawRefunds, lawRecorded, lawAuditLog,
 	)
 	a.index()
 	a.money()

@@ -130,7 +130,7 @@ func TestCheckRentals_FindsViolations(t *testing.T) {
 		"answered, and not on record": {lawAnswered, func(e *RentalEvidence) {
 			e.Rents[0].Answered = append(e.Rents[0].Answered, Answered{rental.PauseRental, at(40)})
 		}},
-		"the processor has more": {lawSums, func(e *RentalEvidence) { e.Ledger[0].Captured++ }},
+		"the processor has more": {lawCharged, func(e *RentalEvidence) { e.Ledger[0].Captured++ }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := goodRental()
