@@ -10,9 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
-
-	"motorpool/guard"
 )
 
 // StandbyConfig is a copy of a Postgres that follows it.
@@ -147,15 +144,8 @@ func (p *Postgres) InSync(ctx context.Context, primary *Postgres) error {
 	if err != nil {
 		return err
 	}
-	for {
-		behind, err := ask[bool](ctx, p, `select coalesce(pg_last_wal_replay_lsn() < '`+written+`', true)`)
-		if err != nil || !behind {
-			return err
-		}
-		if !guard.Pause(ctx, 20*time.Millisecond) {
-			return fmt.Errorf("the standby is behind: %w", ctx.Err())
-		}
-	}
+	return p.await(ctx, "the standby has what the primary has written",
+		`select coalesce(pg_last_wal_replay_lsn() >= '`+written+`', false)`)
 }
 
 // ask returns one value.

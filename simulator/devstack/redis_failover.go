@@ -114,7 +114,7 @@ func (c *RedisCluster) form() error {
 }
 
 // formedWithin is how long servers may take until they serve together.
-const formedWithin = 30 * time.Second
+const formedWithin = time.Minute
 
 // within tries until it succeeds, or formedWithin is over.
 func within(what string, try func() error) error {

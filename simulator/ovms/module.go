@@ -242,6 +242,15 @@ func (m *Module) countClients() {
 	m.watchers(watched)
 }
 
+// Watchers returns how many clients watch the module.
+func (m *Module) Watchers(ctx context.Context) (n int) {
+	m.Ask(ctx, func() {
+		m.countClients()
+		n = len(m.clients)
+	})
+	return n
+}
+
 // watch begins, renews or ends a lease (AddClient, RemoveClient).
 func (m *Module) watch(client, payload string) {
 	watched := len(m.clients)

@@ -5,13 +5,14 @@ package alerts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/api"
+	promql "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 
 	"motorpool/cmd/dev/folder"
 	"motorpool/lab/chaos/verdict"
@@ -53,39 +54,17 @@ func Start(w *world.World) (*Watch, error) {
 
 // Fired returns when each alert that has fired began to.
 func (w *Watch) Fired(ctx context.Context) (map[string]time.Time, error) {
-	request, err := http.NewRequestWithContext(
-		ctx, http.MethodGet, w.url+"/api/v1/query?query="+url.QueryEscape(`ALERTS{alertstate="firing"}[1h]`), nil,
-	)
+	client, err := api.NewClient(api.Config{Address: w.url, Client: folder.Probe})
 	if err != nil {
 		return nil, err
 	}
-	response, err := folder.Probe.Do(request)
+	value, _, _, err := promql.NewAPI(client).Query(ctx, `ALERTS{alertstate="firing"}[1h]`, time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("read alerts: %w", err)
 	}
-	defer response.Body.Close()
-	var answer struct {
-		Error string
-		Data  struct {
-			Result []struct {
-				Metric map[string]string
-				Values [][2]any
-			}
-		}
-	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return nil, fmt.Errorf("read alerts: %w", err)
-	}
-	if answer.Error != "" {
-		return nil, fmt.Errorf("read alerts: %s", answer.Error)
-	}
 	fired := map[string]time.Time{}
-	for _, series := range answer.Data.Result {
-		seconds, ok := series.Values[0][0].(float64)
-		if !ok {
-			return nil, fmt.Errorf("read alerts: a sample without a time: %v", series.Values[0])
-		}
-		name, at := series.Metric["alertname"], time.UnixMilli(int64(seconds*1000))
+	for _, series := range value.(model.Matrix) { // of a range
+		name, at := string(series.Metric["alertname"]), series.Values[0].Timestamp.Time()
 		if first, known := fired[name]; !known || at.Before(first) {
 			fired[name] = at
 		}

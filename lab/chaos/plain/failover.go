@@ -105,9 +105,7 @@ func (r *failover) send(ctx context.Context, length time.Duration) {
 func (r *failover) failOver(ctx context.Context) error {
 	r.Progress(fmt.Sprintf("%v of load", loadFor))
 	r.send(ctx, loadFor)
-	syncing, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	if err := r.standby.InSync(syncing, r.Postgres); err != nil {
+	if err := r.standby.InSync(ctx, r.Postgres); err != nil {
 		return err
 	}
 	r.Progress(fmt.Sprintf("the standby is cut off; %v of load, then a failover to it", behind))
