@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jws"
 
 	"motorpool/cmd/dev/folder"
 	"motorpool/internal/keyfile"
@@ -152,13 +151,10 @@ func signingKey(ctx context.Context, n *world.Instance) string {
 
 // keyOf returns the id of the key that a message names.
 func keyOf(message []byte) string {
-	header, _, _ := strings.Cut(string(message), ".")
-	text, err := base64.RawURLEncoding.DecodeString(header)
-	var named struct {
-		Key string `json:"kid"`
-	}
-	if err != nil || json.Unmarshal(text, &named) != nil {
+	parsed, err := jws.Parse(message, jws.WithCompact())
+	if err != nil {
 		return ""
 	}
-	return named.Key
+	id, _ := parsed.Signatures()[0].ProtectedHeaders().KeyID()
+	return id
 }

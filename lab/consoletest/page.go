@@ -203,12 +203,6 @@ func Value[V any](p *Page, expression string) V {
 	return value
 }
 
-// Before runs JavaScript before each page that is loaded from now on.
-func (p *Page) Before(script string) {
-	p.Helper()
-	p.beforeLoad(script)
-}
-
 // Resize gives the window another size.
 func (p *Page) Resize(width, height int64) {
 	p.Helper()

@@ -49,10 +49,11 @@ func (p *Page) watch() {
 	}); err != nil {
 		p.Fatal(err)
 	}
-	p.beforeLoad(violations)
+	p.Before(violations)
 }
 
-func (p *Page) beforeLoad(script string) {
+// Before runs JavaScript before each page that is loaded from now on.
+func (p *Page) Before(script string) {
 	p.Helper()
 	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
 }
