@@ -10,6 +10,7 @@ import (
 	trackers "motorpool/simulator/teltonika"
 	"motorpool/telematics"
 	"motorpool/telematics/ovms"
+	"motorpool/telematics/teltonika"
 )
 
 // moduleWaits is the shortest time that the firmware waits for a stable network.
@@ -26,6 +27,20 @@ func (f fleet) modules(password func(telematics.Unit) string) []modules.Config {
 				Unit: v.Unit, Password: password(v.Unit), Type: v.Installation[ovms.TypeKey], PIN: v.Installation[ovms.PINKey],
 				Body: body, StableWait: moduleWaits,
 			})
+		}
+	}
+	return all
+}
+
+// trackers returns the simulated vehicles with a Teltonika unit, wired as the demo fleet's record
+// says.
+func (f fleet) trackers(password func(telematics.Unit) string) []trackers.Config {
+	var all []trackers.Config
+	for _, v := range f.record.Vehicles {
+		if v.Protocol == teltonika.Protocol && f.simulates(v.ID) {
+			van := simulator.Van(simulator.Point{Latitude: 48.1290, Longitude: 11.5860})
+			van.Locked = false
+			all = append(all, trackers.Config{Unit: v.Unit, Password: password(v.Unit), Wiring: trackers.VanWiring, Body: van})
 		}
 	}
 	return all

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"motorpool/cmd/dev/folder"
+	"motorpool/guard"
 	"motorpool/simulator/devstack"
 	"motorpool/telematics"
 )
@@ -197,9 +198,4 @@ func Eventually(ctx context.Context, within time.Duration, condition string, hol
 }
 
 // Pause waits, unless the context ends first.
-func Pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
+func Pause(ctx context.Context, d time.Duration) { guard.Pause(ctx, d) }

@@ -40,6 +40,9 @@ func StartAlertmanager(dir, file string) (*Monitor, error) {
 	})
 }
 
+// probe uses no connection twice.
+var probe = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 func startMonitor(name string, args func(addr string) []string) (*Monitor, error) {
 	program, err := findProgram(name)
 	if err != nil {
@@ -54,18 +57,18 @@ func startMonitor(name string, args func(addr string) []string) (*Monitor, error
 				cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 				return cmd, nil
 			},
-			ready: func(ctx context.Context) bool { return isReady(ctx, "http://"+addr+"/-/ready") },
+			ready: func(ctx context.Context) bool { return IsReady(ctx, probe, "http://"+addr+"/-/ready") },
 		})
 		return &Monitor{c, addr}, err
 	})
 }
 
-func isReady(ctx context.Context, url string) bool {
+// IsReady reports whether the answer at a URL is 200.
+func IsReady(ctx context.Context, client *http.Client, url string) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
 		return false

@@ -14,6 +14,7 @@ import (
 
 	"motorpool/guard"
 	"motorpool/simulator"
+	"motorpool/simulator/devstack"
 )
 
 // Folder is what belongs to one folder. Its methods are not safe for concurrent use; those of its
@@ -92,13 +93,5 @@ var Probe = &http.Client{Timeout: probeTimeout, Transport: &http.Transport{Disab
 
 // Ready reports whether the instance with an internal listener at this URL is ready.
 func Ready(ctx context.Context, internal string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, internal+"/readyz", nil)
-	if err != nil {
-		return false
-	}
-	response, err := Probe.Do(request)
-	if err != nil {
-		return false
-	}
-	return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+	return devstack.IsReady(ctx, Probe, internal+"/readyz")
 }
