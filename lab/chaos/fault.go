@@ -304,8 +304,8 @@ func (k *Kind) TellsReadiness(target string) bool {
 	return k.cars == nil && k.Name != "commands halted" && !strings.HasPrefix(target, "callers ") && !strings.HasPrefix(target, "cars ")
 }
 
-// names lists the faults of rounds of one, as --fault takes them: all, or those that are in no other
-// round.
+// names lists the faults of rounds of one, as --fault takes them: all, or those that are in no
+// other round.
 func names(all bool) (names []string) {
 	for _, k := range Kinds {
 		if all || k.Alone {
