@@ -52,15 +52,13 @@ type Connection interface {
 // MQTT is the radio that speaks MQTT 3.1.1 over TCP or TLS.
 type MQTT struct {
 	// URL, tcp://host:port or tls://host:port. Defaults to tcp://127.0.0.1:1883.
-	Broker    string
-	TLS       *tls.Config   // for tls. Defaults to the system's certificates
-	KeepAlive time.Duration // at most a minute [TOP-2]. Defaults to 30 s
+	Broker string
+	TLS    *tls.Config // for tls. Defaults to the system's certificates
 }
 
 const (
 	localBroker    = "tcp://127.0.0.1:1883"
-	keepAlive      = 30 * time.Second
-	maxKeepAlive   = time.Minute
+	keepAlive      = 30 * time.Second // at most a minute [TOP-2]
 	qos            = 1
 	connectTimeout = 10 * time.Second
 	writeTimeout   = time.Second
@@ -102,7 +100,7 @@ func (m MQTT) options(login Login) *paho.ClientOptions {
 	return paho.NewClientOptions().AddBroker(cmp.Or(m.Broker, localBroker)).SetProtocolVersion(4).
 		SetClientID(string(login.Unit)).SetUsername(string(login.Unit)).SetPassword(login.Password).
 		SetCleanSession(true). // [TOP-2]
-		SetKeepAlive(min(cmp.Or(m.KeepAlive, keepAlive), maxKeepAlive)).SetPingTimeout(pingTimeout).
+		SetKeepAlive(keepAlive).SetPingTimeout(pingTimeout).
 		SetConnectTimeout(connectTimeout).SetWriteTimeout(writeTimeout).
 		SetAutoReconnect(false).SetConnectRetry(false).
 		SetBinaryWill(v1.PresenceChannel.Topic(login.Unit), login.Will, qos, true)

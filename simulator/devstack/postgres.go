@@ -32,8 +32,7 @@ const (
 
 // PostgresConfig configures a PostgreSQL.
 type PostgresConfig struct {
-	Dir  string // holds the cluster and its password between runs; created if need be
-	Port int    // Defaults to a free port
+	Dir string // holds the cluster and its password between runs; created if need be
 	// Wait for the disk at each commit. Defaults to no: fast, and safe unless the machine itself
 	// crashes.
 	Fsync bool
@@ -64,15 +63,9 @@ type Postgres struct {
 // that says how to get them.
 //
 // Started by root, the server runs as an unprivileged user. If that user cannot reach cfg.Dir, the
-// data are in DataDir meanwhile. The error for a port in use is a syscall.EADDRINUSE. A folder can
-// have one server at a time.
+// data are in DataDir meanwhile. A folder can have one server at a time.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
 	log := cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	if cfg.Port != 0 {
-		if err := portIsFree(cfg.Port); err != nil {
-			return nil, fmt.Errorf("start postgres: %w", err)
-		}
-	}
 	unlock, err := LockFolder(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
@@ -91,17 +84,10 @@ func startLocked(ctx context.Context, cfg PostgresConfig, log *slog.Logger) (*Po
 	if err != nil {
 		return nil, fmt.Errorf("prepare postgres: %w", err)
 	}
-	start := func(ports []int) (*Postgres, error) {
+	p, err := onFreePorts(1, func(ports []int) (*Postgres, error) {
 		p := &Postgres{cluster: c, port: ports[0]}
-		err := p.startOn(ctx, cfg, log)
-		return p, err
-	}
-	var p *Postgres
-	if cfg.Port != 0 {
-		p, err = start([]int{cfg.Port})
-	} else {
-		p, err = onFreePorts(1, start)
-	}
+		return p, p.startOn(ctx, cfg, log)
+	})
 	if err != nil {
 		return nil, err
 	}

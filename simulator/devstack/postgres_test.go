@@ -259,18 +259,6 @@ func dataOf(t *testing.T, dir string) string {
 	return ""
 }
 
-func TestPostgres_PortInUseIsEADDRINUSE(t *testing.T) {
-	t.Parallel()
-	devstack.NeedServer(t, devstack.PostgresServer)
-	dir := t.TempDir()
-	cleanPostgres(t, dir)
-	port := occupied(t)
-	_, err := devstack.StartPostgres(context.Background(), devstack.PostgresConfig{Dir: dir, Port: port})
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		t.Errorf("the error is %v, want EADDRINUSE", err)
-	}
-}
-
 // occupied returns a loopback port that is in use until the end of the test.
 func occupied(t *testing.T) int {
 	t.Helper()

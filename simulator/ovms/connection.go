@@ -26,7 +26,7 @@ func (m *Module) connect(ctx context.Context) {
 	client := paho.NewClient(paho.NewClientOptions().AddBroker(m.config.Broker).SetProtocolVersion(4).
 		SetClientID(string(m.config.Unit)).SetUsername(string(m.config.Unit)).SetPassword(m.config.Password).
 		SetCleanSession(false). // the firmware sets no such flag
-		SetKeepAlive(m.config.KeepAlive).SetConnectTimeout(connectTimeout).SetAutoReconnect(false).SetConnectRetry(false).
+		SetKeepAlive(keepAlive).SetConnectTimeout(connectTimeout).SetAutoReconnect(false).SetConnectRetry(false).
 		SetWill(m.prefix()+"metric/s/v3/connected", "no", 0, true).
 		SetDefaultPublishHandler(func(_ paho.Client, p paho.Message) {
 			select {

@@ -41,8 +41,6 @@ type Config struct {
 	Speed float64
 	// Effort is how long the car takes to lock. Defaults to 300 ms.
 	Effort time.Duration
-	// KeepAlive is the setting updatetime.keepalive. Defaults to 60 s, the firmware's to 29 min
-	KeepAlive time.Duration
 	// StableWait is how long the network has to be stable before a connection. Defaults to 10 s
 	StableWait time.Duration
 }
@@ -64,6 +62,7 @@ const (
 	freshEnough    = 30 // all metrics
 	fresh          = 20 // those that have changed
 	connectTimeout = 10 * time.Second
+	keepAlive      = time.Minute // updatetime.keepalive; the firmware's is 29 min
 )
 
 // Module is a module in its car. Run runs it.
@@ -107,7 +106,6 @@ func New(c Config) *Module {
 	c.Type = cmp.Or(c.Type, "NL")
 	c.Firmware = cmp.Or(c.Firmware, "3.3.006")
 	c.Effort = cmp.Or(c.Effort, 300*time.Millisecond)
-	c.KeepAlive = cmp.Or(c.KeepAlive, time.Minute)
 	c.StableWait = cmp.Or(c.StableWait, 10*time.Second)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return &Module{
