@@ -232,20 +232,8 @@ func TestAnswer_FullQueueDropsAndCounts(t *testing.T) {
 func TestAnswer_ReportsAndPresenceReachTheTwin(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		now := time.Now()
-		w.brokers[0].Report(
-			brokertest.Said(
-				unit,
-				v1.EncodeReport(telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}}),
-				false,
-			),
-		)
-		w.brokers[1].Report(
-			brokertest.Said(
-				unit,
-				v1.EncodeReport(telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 99.0}}),
-				false,
-			),
-		)
+		w.reports(0, telematics.Report{At: now, Values: map[telematics.Field]any{telematics.SpeedKmh: 12.0}})
+		w.reports(1, telematics.Report{At: now.Add(-time.Minute), Values: map[telematics.Field]any{telematics.SpeedKmh: 99.0}})
 		w.brokers[0].Report(
 			brokertest.Said(
 				unit,

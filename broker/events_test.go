@@ -11,7 +11,6 @@ import (
 	"motorpool/broker/brokertest"
 	"motorpool/internal/assert"
 	"motorpool/telematics"
-	v1 "motorpool/telematics/v1"
 )
 
 var droppedEvents = []string{
@@ -65,9 +64,7 @@ func TestEvents_OfALateAnswerComeFromTheInstanceThatGetsIt(t *testing.T) {
 func TestEvents_OfAReportArePublishedOnceAmongAllInstances(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		report := func(instance int, speed float64) {
-			w.brokers[instance].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{
-				At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: speed},
-			}), false))
+			w.reports(instance, telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: speed}})
 			time.Sleep(time.Second)
 		}
 		report(0, 50)
@@ -84,13 +81,7 @@ func TestEvents_OfSilenceArePublishedOnceAmongAllInstances(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		w.wantEvents("unknown")
 		for i := range w.brokers { // every instance gets presence
-			w.brokers[i].Presence(
-				brokertest.Said(
-					unit,
-					v1.EncodePresence(telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()}),
-					false,
-				),
-			)
+			w.says(i, telematics.Presence{Status: telematics.Online, Session: "s", At: time.Now()})
 		}
 		w.wantEvents("unknown", "online")
 		time.Sleep(time.Minute)
@@ -154,9 +145,9 @@ func TestReports_OverflowIsCountedAndLogged(t *testing.T) {
 		const reports = 2000 // more than the queue holds
 		begin := time.Now()
 		for n := range reports {
-			w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{
+			w.reports(0, telematics.Report{
 				At: begin.Add(time.Duration(n) * time.Millisecond), Values: map[telematics.Field]any{telematics.MileageKm: float64(n)},
-			}), false))
+			})
 			time.Sleep(10 * time.Millisecond) // within the allowance of a unit
 		}
 		x.hang.Store(false)
@@ -182,9 +173,9 @@ func TestEvents_HangingLogDelaysTheStopByAtMostItsTimeLimit(t *testing.T) {
 		x.hang.Store(true)
 		begin := time.Now()
 		for n := range 3000 {
-			w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{
+			w.reports(0, telematics.Report{
 				At: begin.Add(time.Duration(n) * time.Millisecond), Values: map[telematics.Field]any{telematics.MileageKm: float64(n)},
-			}), false))
+			})
 			time.Sleep(10 * time.Millisecond) // within the allowance of a unit
 		}
 		end := time.Now()

@@ -8,9 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"motorpool/broker/brokertest"
 	"motorpool/telematics"
-	v1 "motorpool/telematics/v1"
 )
 
 // ahead is how far the clock of a unit is ahead, within what is accepted [TEL-5].
@@ -30,7 +28,7 @@ func TestReport_OfTheFutureDecidesNothing(t *testing.T) {
 	}
 	for name, says := range map[string]func(w *world, r telematics.Report){
 		"a report": func(w *world, r telematics.Report) {
-			w.brokers[0].Report(brokertest.Said(unit, v1.EncodeReport(r), false))
+			w.reports(0, r)
 		},
 		"the report in an answer": func(w *world, r telematics.Report) {
 			w.answer(1, unit, telematics.Answer{Command: uuid.New(), State: telematics.Succeeded, At: r.At, Report: &r})

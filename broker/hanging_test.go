@@ -74,27 +74,23 @@ func (w *world) wantExpired() {
 	assert.Equal(w, w.count(`motorpool_outbox_items{kind="settlement"}`), 0, "settlements kept")
 }
 
-func TestUnsent_ACommandWhoseClaimIsCommittedMuchLaterIsExpired(t *testing.T) {
-	for instance := range 2 {
-		inSlowWorld(t, instance, func(w *world, slow *slowClaims) {
-			_, err := w.sendVia(instance, w.order(telematics.Lock))
-			w.wantCode(err, telematics.TelematicsUnavailable)
+func TestUnsent_TheOutcomeIsKeptForACommandWhoseClaimDidNotReply(t *testing.T) {
+	for instance, then := range []func(*world, *slowClaims){
+		func(w *world, slow *slowClaims) { // the claim is committed much later
 			time.Sleep(10 * time.Minute)
 			slow.commit(w)
-			w.wantExpired()
-		})
-	}
-}
-
-func TestUnsent_TheOutcomeIsKeptWhilePostgresIsUnavailable(t *testing.T) {
-	for instance := range 2 {
-		inSlowWorld(t, instance, func(w *world, slow *slowClaims) {
-			_, err := w.sendVia(instance, w.order(telematics.Lock))
-			w.wantCode(err, telematics.TelematicsUnavailable)
+		},
+		func(w *world, slow *slowClaims) {
 			slow.commit(w)
 			w.Break(errUnavailable, "Settle", "Overdue")
 			time.Sleep(10 * time.Minute)
 			w.Break(nil, "Settle", "Overdue")
+		},
+	} {
+		inSlowWorld(t, instance, func(w *world, slow *slowClaims) {
+			_, err := w.sendVia(instance, w.order(telematics.Lock))
+			w.wantCode(err, telematics.TelematicsUnavailable)
+			then(w, slow)
 			w.wantExpired()
 		})
 	}
@@ -209,7 +205,7 @@ func TestOverdue_WhatIsLeftToItsOwnerHoldsUpNoOther(t *testing.T) {
 			}
 			commands = append(commands, c)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(20 * time.Second)
 		w.Break(nil, "Overdue")
 		for _, test := range []struct {
 			after time.Duration

@@ -135,7 +135,7 @@ func TestFlood_MessagesStoredWhileAUnitWasOfflineAreNotLimited(t *testing.T) {
 			w.wantCode(err, telematics.CommandTimeout)
 			late = append(late, c.ID)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Minute)
 		done := func(id telematics.CommandID) telematics.Answer {
 			return telematics.Answer{Command: id, State: telematics.Succeeded, At: time.Now()}
 		}

@@ -21,7 +21,7 @@ import (
 // test tries 200 without the race detector, too.
 const (
 	interleavings     = 2000
-	interleavingsRace = 50 // each takes five times as long
+	interleavingsRace = 30 // each takes five times as long
 	storiesShown      = 2
 )
 

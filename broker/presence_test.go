@@ -22,8 +22,7 @@ func (temporaryOutage) Unavailable() bool { return true }
 func TestPresence_LastWillCountsWhereTheUnitsClockWentBack(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		says := func(status telematics.PresenceStatus, session string, at time.Time) {
-			w.brokers[0].Presence(brokertest.Said(unit, v1.EncodePresence(telematics.Presence{
-				Status: status, Session: session, At: at, Actions: []telematics.Action{telematics.Lock}}), false))
+			w.says(0, telematics.Presence{Status: status, Session: session, At: at, Actions: []telematics.Action{telematics.Lock}})
 			time.Sleep(time.Second)
 		}
 		says(telematics.Online, "before", time.Now())
@@ -43,9 +42,7 @@ func TestPresence_LastWillCountsWhereTheUnitsClockWentBack(t *testing.T) {
 func TestPresence_StoredInItsOrderAfterAnOutageOfTheRecord(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		says := func(status telematics.PresenceStatus, session string) {
-			w.brokers[0].Presence(
-				brokertest.Said(unit, v1.EncodePresence(telematics.Presence{Status: status, Session: session, At: time.Now()}), false),
-			)
+			w.says(0, telematics.Presence{Status: status, Session: session, At: time.Now()})
 			time.Sleep(time.Second)
 		}
 		says(telematics.Online, "one")
@@ -71,7 +68,7 @@ func TestPresence_StoredInItsOrderAfterAnOutageOfTheRecord(t *testing.T) {
 func TestPresence_OfThePastDoesNotEndTheLiveSession(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		says := func(instance int, p telematics.Presence) {
-			w.brokers[instance].Presence(brokertest.Said(unit, v1.EncodePresence(p), false))
+			w.says(instance, p)
 			time.Sleep(time.Second)
 		}
 		past := telematics.Presence{Status: telematics.Online, Session: "past", At: time.Now()}

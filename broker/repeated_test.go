@@ -22,10 +22,10 @@ func TestReportedResult_SettlesACommandWhoseAnswerWasLost(t *testing.T) {
 		w.mqtt.car = func(p publication) {
 			time.Sleep(3 * time.Second)
 			done := telematics.Answer{Command: p.claims.Command, State: telematics.Succeeded, At: time.Now()}
-			w.brokers[1].Report(brokertest.Said(unit, v1.EncodeReport(telematics.Report{
+			w.reports(1, telematics.Report{
 				At: time.Now(), Values: map[telematics.Field]any{telematics.IsLocked: true},
 				Answers: []telematics.Answer{done},
-			}), false))
+			})
 		}
 		start := time.Now()
 		c, err := w.send(telematics.Lock)

@@ -17,7 +17,6 @@ import (
 	"motorpool/internal/require"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
-	v1 "motorpool/telematics/v1"
 )
 
 // tampering replaces calls of an instance to its ports. A nil function leaves the call as it is.
@@ -337,13 +336,7 @@ func TestStop_StoresReceivedReports(t *testing.T) {
 	inWorldOf(t, between(x), func(w *world) {
 		for i := range 3 { // each in a separate batch
 			at := time.Now()
-			w.brokers[0].Report(
-				brokertest.Said(
-					unit,
-					v1.EncodeReport(telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(i)}}),
-					false,
-				),
-			)
+			w.reports(0, telematics.Report{At: at, Values: map[telematics.Field]any{telematics.SpeedKmh: float64(i)}})
 			time.Sleep(time.Millisecond)
 		}
 		w.stops[0]()

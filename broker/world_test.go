@@ -149,6 +149,16 @@ func (w *world) answer(instance int, from telematics.Unit, a telematics.Answer) 
 	w.brokers[instance].Answer(brokertest.Said(from, v1.EncodeAnswer(a), false))
 }
 
+// reports delivers a report of the car to an instance.
+func (w *world) reports(instance int, r telematics.Report) {
+	w.brokers[instance].Report(brokertest.Said(unit, v1.EncodeReport(r), false))
+}
+
+// says delivers a presence of the car to an instance.
+func (w *world) says(instance int, p telematics.Presence) {
+	w.brokers[instance].Presence(brokertest.Said(unit, v1.EncodePresence(p), false))
+}
+
 func (w *world) record(id telematics.CommandID) telematics.Command {
 	w.Helper()
 	c, err := w.Commands.Command(w.Context(), id)
