@@ -230,20 +230,6 @@ func TestKeys_UnknownIDsCauseFewReads(t *testing.T) {
 	same(t, source.reads.Load(), 1, "the source was read")
 }
 
-func TestKeys_WithoutKeysRequestsAreUnavailable(t *testing.T) {
-	source := newIssuerServer(t, edKey())
-	source.status.Store(http.StatusBadGateway)
-	keys := running(t, auth.KeysConfig{Source: source.URL})
-	a := apiWith(t, keys)
-	r := a.post(lock).wants(503, "service_unavailable").wantsRetryAfter("10")
-	if r.header.Get("WWW-Authenticate") != "" || keys.Ready(t.Context()) == nil {
-		t.Errorf("headers %v, want no challenge, and the keys not ready", r.header)
-	}
-	source.status.Store(http.StatusOK)
-	eventually(t, "the source is read again", func() bool { return keys.Ready(t.Context()) == nil })
-	a.post(lock).wants(200, "")
-}
-
 func TestKeys_StayValidWhileTheirSourceIsUnavailable(t *testing.T) {
 	source := newIssuerServer(t, edKey())
 	keys := running(t, auth.KeysConfig{Source: source.URL, Refresh: time.Millisecond})
@@ -258,7 +244,10 @@ func TestKeys_OfAFileMayAppearLaterAndChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "jwks.json")
 	keys := running(t, auth.KeysConfig{Source: path, Refresh: 5 * time.Millisecond})
 	a := apiWith(t, keys)
-	a.get("/api/v1/admin/vehicles").wants(503, "service_unavailable")
+	r := a.post(lock).wants(503, "service_unavailable").wantsRetryAfter("10")
+	if r.header.Get("WWW-Authenticate") != "" || keys.Ready(t.Context()) == nil {
+		t.Errorf("headers %v, want no challenge, and the keys not ready", r.header)
+	}
 	replace(t, path, jwks(edKey()))
 	eventually(t, "the file is read", func() bool { return keys.Ready(t.Context()) == nil })
 	a.get("/api/v1/admin/vehicles").wants(200, "")

@@ -90,6 +90,13 @@ func TestStatus_HasAllReportedFields(t *testing.T) {
 	}
 	same(t, len(r.at("diagnostics", "warning_lamps").([]any)), 0, "warning lamps")
 	assert.Equal(t, r.body.Meta["sections"].(map[string]any)["telemetry"], "2026-01-02T09:59:00.250Z", "section time")
+	// A powertrain hides what it cannot have.
+	electric, combustion := a.fleet.twins[42], a.fleet.twins[42]
+	electric.Powertrain, combustion.Powertrain = telematics.Electric, telematics.Combustion
+	a.fleet.twins[42] = electric
+	a.get(status42).has("telemetry.fuel_level_percent", nil, "telemetry.battery_level_percent", 80.0)
+	a.fleet.twins[42] = combustion
+	a.get(status42).has("telemetry.battery_level_percent", nil, "telemetry.charging_status", nil, "telemetry.fuel_level_percent", 61.0)
 }
 
 func TestStatus_NamesFieldsOlderThanTheirSection(t *testing.T) {
@@ -114,22 +121,6 @@ func TestStatus_NamesFieldsOlderThanTheirSection(t *testing.T) {
 		t.Contact = telematics.Contact{Status: telematics.Online, Firmware: "4.2.1", SaidAt: now}
 	})
 	same[any](t, older(), map[string]any{}, "with firmware from presence: older fields")
-}
-
-func TestStatus_HidesFieldsThatThePowertrainCannotHave(t *testing.T) {
-	a := newAPI(t)
-	for powertrain, absent := range map[telematics.Powertrain][]string{
-		telematics.Electric:   {"fuel_level_percent"},
-		telematics.Combustion: {"battery_level_percent", "charging_status"},
-	} {
-		a.fleet.twins[42] = twin(42, 1, func(t *telematics.Twin) {
-			t.Powertrain, t.Snapshot = powertrain, reported(now, everything)
-		})
-		r := a.get(status42)
-		for _, name := range absent {
-			same[any](t, r.at("telemetry", name), nil, "powertrain %s: %s", powertrain, name)
-		}
-	}
 }
 
 func TestStatus_FirmwareIsTheNewerOfReportAndPresence(t *testing.T) {

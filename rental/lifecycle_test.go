@@ -222,11 +222,9 @@ func TestExtendLate_TheClientKeepsTheVehicle(t *testing.T) {
 // Extensions that are each too short to cost anything add up to a drive that costs nothing.
 func TestExtend_ByLessThanWhatIsChargedIsRefused(t *testing.T) {
 	d := active(t)
-	for range 3600 {
-		_, err := d.Extend(start, d.End.Add(time.Second))
-		if refused := new(telematics.Error); !errors.As(err, &refused) || refused.Code != rental.BookingNotExtendable {
-			t.Fatalf("an extension by a second: %v, want it refused", err)
-		}
+	_, err := d.Extend(start, d.End.Add(time.Second))
+	if refused := new(telematics.Error); !errors.As(err, &refused) || refused.Code != rental.BookingNotExtendable {
+		t.Fatalf("an extension by a second: %v, want it refused", err)
 	}
 	change := do(t)(d.Extend(start, d.End.Add(rental.MinLength)))
 	if len(change.Charges) != 1 || change.Charges[0].Amount == 0 {
