@@ -217,7 +217,7 @@ var brief = transitions.Waits{
 
 func newRunner(s transitions.Store, c transitions.Cars, w transitions.Waits, nudge func()) *transitions.Runner {
 	return transitions.New(transitions.Config{
-		Store: s, Cars: c, Nudge: nudge, Every: 100 * time.Millisecond,
+		Store: s, Cars: c, Nudge: nudge, Every: 250 * time.Millisecond,
 		Lease: 2 * time.Second, Budget: time.Second, Logger: slog.New(slog.DiscardHandler), Waits: w,
 	})
 }
@@ -239,7 +239,7 @@ func newDriveThatWaits(t *testing.T, behave sandbox.Behaviour, waits transitions
 	d.card(behave)
 	for _, p := range []*fixture{w.here, w.there} {
 		collector := charging.NewCollector(charging.Config{
-			Ledger: p, Notices: p, Cards: p, Processor: d.bank, Every: 100 * time.Millisecond, Lease: 2 * time.Second,
+			Ledger: p, Notices: p, Cards: p, Processor: d.bank, Every: 250 * time.Millisecond, Lease: 2 * time.Second,
 			Logger: slog.New(slog.DiscardHandler), Settled: func(b rental.BookingID) {
 				for _, r := range d.run {
 					r.Settled(b)
