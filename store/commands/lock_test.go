@@ -47,7 +47,7 @@ func TestLocks_NoOperationsDeadlock(t *testing.T) {
 	}
 	var settlements, observations, imports atomic.Int32
 	enough := func() bool { return settlements.Load() >= 100 && observations.Load() >= 20 && imports.Load() >= 4 }
-	ctx := storetest.ForAtLeast(t, 3*time.Second, enough)
+	ctx := storetest.ForAtLeast(t, 2*time.Second, enough)
 	var wg sync.WaitGroup
 	for _, p := range instances {
 		for range 12 {
