@@ -96,18 +96,21 @@ func (w *world) later(d time.Duration, do func()) {
 	w.ended = append(w.ended, func() { <-done })
 }
 
+// eachStep is by how many steps the next world lasts longer.
+var eachStep = map[bool]int{false: 1, true: 2}[require.Race]
+
 // In each scenario one process dies after each of its steps: to die before a step leaves the same
 // behind as to die after the step before it. The next process takes over and dies after each step,
 // too. The third one survives. Each payment is in the processor's ledger exactly once.
 //
-// With the race detector, which makes it seven times slower, the second one dies after its first
-// step alone. make test runs it without, too.
+// With the race detector, which makes it seven times slower, the first one dies after each second
+// step, and the second one after its first step alone. make test runs it without, too.
 func TestCrash_AWorkerMayDieAtEveryStep(t *testing.T) {
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			worlds, first := 0, 1
-			for deaths := 2; deaths > 0; first++ {
+			for deaths := 2; deaths > 0; first += eachStep {
 				deaths = 2
 				for second := 1; deaths == 2 && (second == 1 || !require.Race); second++ {
 					deaths = dieTwice(t, scenario, first, second)
@@ -129,7 +132,7 @@ func TestCrash_AWorkerMayPanicAtEveryStep(t *testing.T) {
 	for name, scenario := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for panicked, first := true, 1; panicked; first++ {
+			for panicked, first := true, 1; panicked; first += eachStep {
 				inWorld(t, func(t *testing.T, w *world) {
 					w.every = 30 * time.Second
 					check := scenario(w)
