@@ -123,9 +123,10 @@ func TestCalls_FailWhilePostgresIsDownOrFrozenAndWorkAfterwards(t *testing.T) {
 func TestMigrate_EndsWithItsContextWhilePostgresIsFrozen(t *testing.T) {
 	t.Parallel()
 	server, p := ownServer(t, storetest.Patience)
+	file := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "one", Name: "One"}}}
 	for name, do := range map[string]func(context.Context) error{
 		"Migrate": func(ctx context.Context) error { _, err := p.Migrate(ctx); return err },
-		"Import":  func(ctx context.Context) error { _, err := p.Import(ctx, vehicles.FleetFile{}); return err },
+		"Import":  func(ctx context.Context) error { _, err := p.Import(ctx, file); return err },
 	} {
 		held, err := p.Pool.BeginTxx(t.Context(), nil)
 		require.NoError(t, err)
