@@ -56,7 +56,7 @@ func (r *round) listen() (*listener, error) {
 			SetKeepAlive(20 * time.Second).SetMaxReconnectInterval(reconnectTime).SetConnectTimeout(2 * time.Second).
 			SetWriteTimeout(time.Second).SetResumeSubs(false)
 	}
-	l.watcher = paho.NewClient(options(devstack.WatcherUser, r.ServicePassword).SetOnConnectHandler(l.subscribe))
+	l.watcher = paho.NewClient(options(devstack.GatewayUser, r.ServicePassword).SetOnConnectHandler(l.subscribe))
 	l.intruder = paho.NewClient(options(mosquitto.ServiceUser, r.ServicePassword))
 	for _, client := range []paho.Client{l.watcher, l.intruder} {
 		token := client.Connect()

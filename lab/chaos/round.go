@@ -114,7 +114,7 @@ func (r *round) startServers(ctx context.Context) error {
 	}
 	fleet := fleetOf(r.fleet)
 	fleet.Vehicles = append(fleet.Vehicles, world.Vehicle(r.Vehicles+1, agencyOf(1), floodUnit))
-	if err := r.StartServers(ctx, world.ServersConfig{Units: world.Units(fleet.Vehicles), Watcher: true}); err != nil {
+	if err := r.StartServers(ctx, world.ServersConfig{Units: world.Units(fleet.Vehicles)}); err != nil {
 		return err
 	}
 	if err := r.prepareWorld(ctx); err != nil {

@@ -110,30 +110,22 @@ func TempDir(prefix string) (string, error) {
 // ServersConfig configures the servers of a world.
 type ServersConfig struct {
 	Units []telematics.Unit // that may connect to Mosquitto, with UnitPassword
-	// Mosquitto has the account devstack.WatcherUser, with ServicePassword.
-	Watcher bool
-	// Mosquitto has the account devstack.GatewayUser, with ServicePassword.
-	Gateway bool
-	Fsync   bool // Postgres waits for the disk at each commit
+	Fsync bool              // Postgres waits for the disk at each commit
 	// PostgresSettings are further ones, as name=value.
 	PostgresSettings []string
 }
 
 // StartServers starts Mosquitto, Redis and Postgres, each with a folder in that of the world, and
-// returns when they serve. Close discards their data.
+// returns when they serve. Mosquitto has the account devstack.GatewayUser, with ServicePassword.
+// Close discards their data.
 func (w *World) StartServers(ctx context.Context, c ServersConfig) error {
 	config := devstack.MosquittoConfig{
-		Dir: w.Path("mosquitto"), Units: map[string]string{}, ServicePassword: w.ServicePassword, Logger: w.LogFile("mosquitto"),
+		Dir: w.Path("mosquitto"), Units: map[string]string{}, ServicePassword: w.ServicePassword, GatewayPassword: w.ServicePassword,
+		Logger: w.LogFile("mosquitto"),
 	}
 	for _, unit := range c.Units {
 		config.Units[string(unit)] = w.UnitPassword(unit)
 		w.InUse.Add("password of unit "+string(unit), w.UnitPassword(unit))
-	}
-	if c.Watcher {
-		config.WatcherPassword = w.ServicePassword
-	}
-	if c.Gateway {
-		config.GatewayPassword = w.ServicePassword
 	}
 	var err error
 	if w.Mosquitto, err = devstack.StartMosquitto(config); err != nil {

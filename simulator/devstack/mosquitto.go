@@ -24,12 +24,8 @@ type MosquittoConfig struct {
 
 	ServicePassword string // of mosquitto.ServiceUser. Defaults to none: the service cannot connect
 
-	// WatcherPassword lets the account WatcherUser read every topic, on the service's listener.
-	// Production has no such account. Defaults to none.
-	WatcherPassword string
-
-	// GatewayPassword lets the account GatewayUser act for every unit, on the service's listener.
-	// Production has no such account. Defaults to none.
+	// GatewayPassword lets the account GatewayUser read every topic, and act for every unit, on the
+	// service's listener. Production has no such account. Defaults to none.
 	GatewayPassword string
 
 	// MaxUnitConnections replaces max_connections of the units' listener. Defaults to that of
@@ -50,12 +46,9 @@ type MosquittoConfig struct {
 	Logger *slog.Logger // Defaults to silence
 }
 
-// WatcherUser is an account of tests that may read every topic.
-const WatcherUser = "watcher"
-
-// GatewayUser is an account of measurements that may read and publish all topics of all units, so
-// that a fleet needs no connection for each. It may also use the topics below bench/, for
-// measurements without the service.
+// GatewayUser is an account of tests and measurements. It may read all topics, and publish those of
+// units of protocol v1, so that a fleet needs no connection for each. It may also use the topics
+// below bench/, for measurements without the service.
 const GatewayUser = "gateway"
 
 // Mosquitto is the real broker with the production configuration, on 127.0.0.1. It can be frozen,
@@ -152,13 +145,10 @@ func (m *Mosquitto) writeFiles() error {
 		service[mosquitto.ServiceUser] = m.cfg.ServicePassword
 	}
 	serviceACL := mosquitto.ServiceACL
-	if m.cfg.WatcherPassword != "" {
-		service[WatcherUser] = m.cfg.WatcherPassword
-		serviceACL += "\nuser " + WatcherUser + "\ntopic read motorpool/v1/#\ntopic read ovms/#\ntopic read teltonika/#\n"
-	}
 	if m.cfg.GatewayPassword != "" {
 		service[GatewayUser] = m.cfg.GatewayPassword
-		serviceACL += "\nuser " + GatewayUser + "\ntopic readwrite motorpool/v1/#\ntopic readwrite bench/#\n"
+		serviceACL += "\nuser " + GatewayUser + "\ntopic readwrite motorpool/v1/#\ntopic readwrite bench/#\n" +
+			"topic read ovms/#\ntopic read teltonika/#\n"
 	}
 	return errors.Join(
 		os.WriteFile(m.path("mosquitto.conf"), []byte(conf), 0o600),

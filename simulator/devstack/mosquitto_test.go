@@ -37,17 +37,17 @@ func TestMosquitto_KeepsPresenceAcrossARestart(t *testing.T) {
 	}
 }
 
-func TestMosquitto_WatcherReceivesCommandsToUnits(t *testing.T) {
+func TestMosquitto_GatewayReceivesCommandsToUnits(t *testing.T) {
 	t.Parallel()
 	devstack.NeedServer(t, devstack.MosquittoServer)
 	m, err := devstack.StartMosquitto(devstack.MosquittoConfig{
-		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret", WatcherPassword: "eyes",
+		Dir: t.TempDir(), Units: map[string]string{"car": "car"}, ServicePassword: "secret", GatewayPassword: "eyes",
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
 	heard := make(chan paho.Message, 1)
-	watcher := dialMQTT(t, m.ServiceURL(), "watcher", devstack.WatcherUser, "eyes", func(p paho.Message) { heard <- p })
-	watcher.mustSubscribe(t, "motorpool/v1/+/command")
+	gateway := dialMQTT(t, m.ServiceURL(), "gateway", devstack.GatewayUser, "eyes", func(p paho.Message) { heard <- p })
+	gateway.mustSubscribe(t, "motorpool/v1/+/command")
 	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", ignore)
 	if !service.Publish("motorpool/v1/car/command", 1, false, "lock").WaitTimeout(patience) {
 		t.Fatal("the publication was not acknowledged")
@@ -58,6 +58,6 @@ func TestMosquitto_WatcherReceivesCommandsToUnits(t *testing.T) {
 			t.Errorf("received %q, want lock", p.Payload())
 		}
 	case <-time.After(patience):
-		t.Error("the watcher received nothing")
+		t.Error("the gateway received nothing")
 	}
 }

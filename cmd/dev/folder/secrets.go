@@ -28,7 +28,7 @@ type Secrets struct {
 	Tokens  signing.Key      // of access tokens
 
 	UnitSecret      string // from which UnitPassword derives the units' passwords
-	ServicePassword string // of the service at the MQTT broker, and of the watcher and the gateway
+	ServicePassword string // of the service at the MQTT broker, and of the gateway
 	PaymentsKey     string // of the service at the payment processor's sandbox
 	WebhookSecret   string // signs the notices of the sandbox
 	AgencySecrets   string // seals the secrets of agency keys

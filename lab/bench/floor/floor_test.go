@@ -45,7 +45,7 @@ func newTestBed(t *testing.T) *testBed {
 	}
 	w := must(world.New(must(world.TempDir("motorpool-floor-")), slog.New(slog.DiscardHandler)))
 	t.Cleanup(func() { _, _ = w.Close(), os.RemoveAll(w.Dir) })
-	require.NoError(t, w.StartServers(t.Context(), world.ServersConfig{Gateway: true}))
+	require.NoError(t, w.StartServers(t.Context(), world.ServersConfig{}))
 	b := &testBed{World: w, commands: make(chan mqtt.Message, 100), db: must(sqlx.Open("postgres", w.Postgres.URL())), floor: &Handler{
 		Broker: load.Broker{URL: w.Mosquitto.ServiceURL(), User: devstack.GatewayUser, Password: w.ServicePassword},
 		Root:   load.DurableRoot, Dir: w.Dir, Budget: telematics.DefaultBudget, Postgres: w.Postgres.URL(), Redis: w.Redis.URL(),

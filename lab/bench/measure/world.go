@@ -104,7 +104,7 @@ func (w *testWorld) open(ctx context.Context) (err error) {
 		return err
 	}
 	servers := world.ServersConfig{
-		Gateway: true, Units: []telematics.Unit{load.UnitOf(1)}, Fsync: !w.setup.Tiny,
+		Units: []telematics.Unit{load.UnitOf(1)}, Fsync: !w.setup.Tiny,
 		PostgresSettings: append([]string{"track_commit_timestamp=on"}, devstack.RecommendedSettings...),
 	}
 	if err = w.StartServers(ctx, servers); err != nil {
