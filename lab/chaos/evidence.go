@@ -50,7 +50,7 @@ func (r *round) collectEvidence(ctx context.Context) error {
 	e.Foreign = r.foreign.All()
 	r.watcher.mu.Lock()
 	defer r.watcher.mu.Unlock()
-	e.Sampled = r.watcher.sampled
+	e.Lanes, e.Sampled = r.watcher.conflicts, r.watcher.sampled
 	if !r.lostFrom.IsZero() {
 		// An entry is dated by its request, and may be written much later.
 		e.Sampled = slices.DeleteFunc(slices.Clone(e.Sampled), func(l audit.LogEntry) bool { return l.ID > r.lostAbove })

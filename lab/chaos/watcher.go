@@ -2,16 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the audit does not read through the store under test
 
@@ -26,10 +27,12 @@ type watcher struct {
 	db  *sqlx.DB
 	log *slog.Logger
 
-	mu       sync.Mutex // guards what follows
-	accepted int        // commands on record
-	sampled  []audit.LogEntry
-	last     int64 // id of the newest sampled entry
+	mu        sync.Mutex // guards what follows
+	accepted  int        // commands on record
+	conflicts []audit.LaneConflict
+	seen      map[string]bool // the conflicts that were recorded
+	sampled   []audit.LogEntry
+	last      int64 // id of the newest sampled entry
 }
 
 const (
@@ -45,7 +48,7 @@ func openWatcher(url string, log *slog.Logger) (*watcher, error) {
 		return nil, fmt.Errorf("watch postgres: %w", err)
 	}
 	db.SetMaxOpenConns(4 + Agencies + 1 + len(LockedTables)) // some hold locks
-	return &watcher{db: db, log: log}, nil
+	return &watcher{db: db, log: log, seen: map[string]bool{}}, nil
 }
 
 func (w *watcher) close() error { return w.db.Close() }
@@ -60,8 +63,11 @@ func (w *watcher) run(ctx context.Context) {
 func (w *watcher) read(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	if err := errors.Join(w.count(ctx), w.sample(ctx)); err != nil {
-		w.log.Debug("postgres not read", "err", err)
+	for _, read := range []func(context.Context) error{w.count, w.readLanes, w.sample} {
+		if err := read(ctx); err != nil {
+			w.log.Debug("postgres not read", "err", err)
+			return
+		}
 	}
 }
 
@@ -81,6 +87,32 @@ func (w *watcher) commands() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.accepted
+}
+
+func (w *watcher) readLanes(ctx context.Context) error {
+	var open []struct {
+		audit.LaneConflict
+		IDs string
+	}
+	if err := w.db.SelectContext(ctx, &open, `
+		select vehicle_id as vehicle, lane, string_agg(id::text, ' ' order by seq) as ids from commands
+		where state in ('accepted', 'sent', 'received') group by vehicle_id, lane having count(*) > 1`); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range open {
+		if w.seen[c.IDs] {
+			continue
+		}
+		w.seen[c.IDs] = true
+		c.At = time.Now()
+		for id := range strings.FieldsSeq(c.IDs) {
+			c.Commands = append(c.Commands, uuid.MustParse(id)) // as Postgres writes it
+		}
+		w.conflicts = append(w.conflicts, c.LaneConflict)
+	}
+	return nil
 }
 
 // sample keeps each audit log entry as it was when it was new.

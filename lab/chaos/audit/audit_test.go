@@ -181,6 +181,10 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 				a.Clock = a.True
 			},
 		},
+		{"two open commands in a lane", "one at a time in a lane", "2 commands open", doneOne, func(e *Evidence) {
+			both := []telematics.CommandID{id(doneOne), id(doneTwo)}
+			e.Lanes = []LaneConflict{{At: noon, Vehicle: 1, Lane: telematics.AccessLane, Commands: both}}
+		}},
 		{"executions overlap", "one at a time in a lane", "while lock was in progress", doneTwo, func(e *Evidence) {
 			e.event(doneOne, simulator.CommandEnded).True = noon.Add(2 * time.Minute)
 		}},

@@ -24,6 +24,8 @@ type Evidence struct {
 	Up []Interval
 	// Tampered lists attempts to change or delete audit log entries that were not refused.
 	Tampered []string
+	// Lanes lists times with two open commands in a lane, as read from Postgres.
+	Lanes []LaneConflict
 	// Sampled are audit log entries as they were read while commands ran; they must still be the
 	// same.
 	Sampled []LogEntry
@@ -139,6 +141,14 @@ type RedisKey struct {
 
 // Interval is an interval of true time. If To is zero, it has not ended.
 type Interval struct{ From, To time.Time }
+
+// LaneConflict is a lane with more than one open command.
+type LaneConflict struct {
+	At       time.Time
+	Vehicle  telematics.VehicleID
+	Lane     telematics.Lane
+	Commands []telematics.CommandID
+}
 
 // Message is a command as published at the MQTT broker.
 type Message struct {

@@ -126,11 +126,18 @@ func neverLate(chk *checker) {
 	}
 }
 
-// oneAtATime checks that the executions of a unit and lane neither overlap nor start out of the
-// order of their numbers [CMD-8]: two open commands in a lane [LAW-5] are what an index of Postgres
-// forbids. Nothing is exempt: an execution that a restart interrupted ends when the unit reports
+// oneAtATime checks that there were never two open commands in a lane [LAW-5], and that the
+// executions of a unit and lane neither overlap nor start out of the order of their numbers
+// [CMD-8]. Nothing is exempt: an execution that a restart interrupted ends when the unit reports
 // that.
 func oneAtATime(chk *checker) {
+	chk.must(true, subject{}, "") // the watcher itself
+	for _, c := range chk.Lanes {
+		chk.must(
+			false, command(c.Commands...), "%d commands open in lane %s of vehicle %d at %s", len(c.Commands), c.Lane,
+			c.Vehicle, clock(c.At),
+		)
+	}
 	type unitLane struct {
 		unit telematics.Unit
 		lane telematics.Lane
