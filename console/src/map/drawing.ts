@@ -42,9 +42,13 @@ export function startDrawing(map: Map, dark: boolean, ring: Ring | null, drawn: 
     if (geometry?.type === 'Polygon') drawn(geometry.coordinates[0] as Ring);
   };
   draw.on('finish', (id, { action }) => {
-    tell(id);
+    if (action !== 'draw') return tell(id);
     // Not within the event, which the mode has still to end.
-    if (action === 'draw') setTimeout(() => draw.enabled && edit(id));
+    setTimeout(() => {
+      if (!draw.enabled) return;
+      edit(id);
+      tell(id); // now its positions can be dragged
+    });
   });
   // Positions that are added or removed end no movement.
   draw.on('change', (ids, type) => {
