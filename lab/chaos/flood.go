@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"fmt"
@@ -45,7 +46,10 @@ func (r *round) flood(ctx context.Context) (audit.Flood, error) {
 		return audit.Flood{}, err
 	}
 	defer client.Disconnect(0)
-	before := r.limited(ctx)
+	before, err := r.limited(ctx)
+	if err != nil {
+		return audit.Flood{}, err
+	}
 	flooding, stop := context.WithTimeout(ctx, floodLength)
 	defer stop()
 	f := audit.Flood{Interval: audit.Interval{From: time.Now()}}
@@ -65,8 +69,9 @@ func (r *round) flood(ctx context.Context) (audit.Flood, error) {
 	}
 	all.Wait()
 	f.To = time.Now()
-	f.Limited = r.limited(ctx) - before
-	return f, ctx.Err()
+	after, err := r.limited(ctx)
+	f.Limited = after - before
+	return f, cmp.Or(err, ctx.Err())
 }
 
 // floodClient connects with the login of the unit that floods.
@@ -137,18 +142,20 @@ func floodMessage(channel v1.Channel) []byte {
 	}
 }
 
-// limited returns how many answers all instances have dropped because the unit sent too many.
-func (r *round) limited(ctx context.Context) int {
-	sum := 0
+// limited returns how many answers all instances have dropped because the unit sent too many. An
+// instance that is still busy with the flood may answer late.
+func (r *round) limited(ctx context.Context) (sum int, err error) {
 	for _, n := range r.Running {
-		values, err := n.Metrics(ctx)
-		if err != nil {
-			r.Log.Warn("metrics not read", "instance", n.Name, "err", err)
-			continue
+		read := func(ctx context.Context) bool {
+			values, err := n.Metrics(ctx)
+			sum += int(values[`motorpool_dropped_total{kind="answer", reason="over_allowance"}`])
+			return retryLater(ctx, err == nil)
 		}
-		sum += int(values[`motorpool_dropped_total{kind="answer", reason="over_allowance"}`])
+		if err := world.Eventually(ctx, operatorTimeout, "metrics of "+n.Name, read); err != nil {
+			return 0, err
+		}
 	}
-	return sum
+	return sum, nil
 }
 
 const (
