@@ -59,6 +59,9 @@ func TestAgencyKeys_AreAdministeredWithTheirScope(t *testing.T) {
 	a.post("/api/v1/admin/agencies/3/keys", everywhere).wants(404, "agency_not_found")
 	a.fleet.agencies = []telematics.ListedAgency{{Agency: telematics.Agency{ID: 3, Code: "NEW", Name: "New"}}}
 	a.get("/api/v1/admin/agencies/3/keys", everywhere).wants(200, "").says("0 keys.")
+	late := logged{Action: rental.AgencyKeyRetire, Code: "validation_failed"}
+	a.wantsEntries(late, late, late, late, logged{Action: rental.AgencyKeyRevoke, Code: "agency_key_not_found"},
+		logged{Action: rental.AgencyKeyAdd, Code: "agency_not_found"})
 }
 
 // Keys are never deleted, not even revoked ones, and each instance reads all of them, so the store

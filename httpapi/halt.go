@@ -49,9 +49,6 @@ func (k haltHandlers) list(c *request.Call) error {
 // halt answers PUT /admin/halts when the halt is in force at every instance.
 func (k haltHandlers) halt(c *request.Call) error {
 	h := telematics.Halt{Agency: telematics.AgencyID(c.WholeNumber("agency_id")), Why: c.Text("reason")}
-	if !c.Actor.Sees(h.Agency) {
-		return haltsOwnAgency(c.Actor.Agency)
-	}
 	made, exists, err := k.halts.Halt(c.Ctx(), h, c.Author())
 	switch {
 	case err != nil:
@@ -71,9 +68,6 @@ func (k haltHandlers) halt(c *request.Call) error {
 // DELETE.
 func (k haltHandlers) resume(c *request.Call) error {
 	agency := telematics.AgencyID(c.QueryInteger("agency_id"))
-	if !c.Actor.Sees(agency) {
-		return haltsOwnAgency(c.Actor.Agency)
-	}
 	lifted, err := k.halts.Resume(c.Ctx(), agency, c.QueryParam("reason"), c.Author())
 	switch {
 	case err != nil:
@@ -87,11 +81,20 @@ func (k haltHandlers) resume(c *request.Call) error {
 // checkHalt checks what the contract cannot express.
 func checkHalt(c *request.Call, wrong *contract.FieldErrors) error {
 	checkText(c, "reason", wrong)
-	return nil
+	return haltsOwnAgency(c, c.WholeNumber("agency_id"))
 }
 
-func haltsOwnAgency(agency telematics.AgencyID) *telematics.Error {
-	return request.Forbidden("Your access token is for agency %d: it can halt and resume only that agency; send agency_id %[1]d.", agency)
+func checkResume(c *request.Call, _ *contract.FieldErrors) error {
+	return haltsOwnAgency(c, c.QueryInteger("agency_id"))
+}
+
+func haltsOwnAgency(c *request.Call, agency int64) error {
+	if c.Actor.Sees(telematics.AgencyID(agency)) {
+		return nil
+	}
+	return request.Forbidden(
+		"Your access token is for agency %d: it can halt and resume only that agency; send agency_id %[1]d.", c.Actor.Agency,
+	)
 }
 
 func agencyOrAll(agency telematics.AgencyID) string {

@@ -94,6 +94,7 @@ func ofClient(g *request.Gate)        { g.Role, g.Level, g.Client = telematics.C
 func byAdministrator(g *request.Gate) { g.Level = auth.Administrator }
 func triesCard(g *request.Gate)       { g.Card = true }
 func urgent(g *request.Gate)          { g.Urgent = true }
+func unlogged(g *request.Gate)        { g.Unlogged = true }
 
 // withArea lets the body have an area, which may be larger than others.
 func withArea(g *request.Gate) { g.MaxBody = areaBody }

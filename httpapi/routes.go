@@ -132,9 +132,12 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/halts", halts.list)
 	r.put(
 		"/api/v1/admin/halts", telematics.CommandsHalt, halts.halt, withScope(auth.ScopeHalt), byAdministrator, urgent,
-		checkedBy(checkHalt),
+		unlogged, checkedBy(checkHalt),
 	)
-	r.remove("/api/v1/admin/halts", telematics.CommandsResume, halts.resume, withScope(auth.ScopeHalt), byAdministrator, urgent)
+	r.remove(
+		"/api/v1/admin/halts", telematics.CommandsResume, halts.resume, withScope(auth.ScopeHalt), byAdministrator, urgent,
+		unlogged, checkedBy(checkResume),
+	)
 	r.get("/api/v1/admin/agencies", agencies{s.Agencies}.list, listed("agencies"))
 	r.get("/api/v1/admin/stations", agencies{s.Agencies}.stations, listed("stations"))
 	r.post("/api/v1/admin/stations", telematics.StationAdd, edits.station, byAdministrator, checkedBy(checkEdit))
@@ -148,14 +151,16 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/agencies/{agency}/alert-rules", alertRoutes.rules)
 	r.put("/api/v1/admin/agencies/{agency}/alert-rules", alerts.RulesChange, alertRoutes.setRules, byAdministrator)
 	r.get("/api/v1/admin/agencies/{agency}/keys", keys.list, withScope(auth.ScopeAgencyKeys))
-	r.post("/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, keys.add, withScope(auth.ScopeAgencyKeys), byAdministrator)
+	r.post(
+		"/api/v1/admin/agencies/{agency}/keys", rental.AgencyKeyAdd, keys.add, withScope(auth.ScopeAgencyKeys), byAdministrator, unlogged,
+	)
 	r.post(
 		"/api/v1/admin/agencies/{agency}/keys/{key}/retire", rental.AgencyKeyRetire, keys.retire,
-		withScope(auth.ScopeAgencyKeys), byAdministrator,
+		withScope(auth.ScopeAgencyKeys), byAdministrator, unlogged,
 	)
 	r.post(
 		"/api/v1/admin/agencies/{agency}/keys/{key}/revoke", rental.AgencyKeyRevoke, keys.revoke,
-		withScope(auth.ScopeAgencyKeys), byAdministrator,
+		withScope(auth.ScopeAgencyKeys), byAdministrator, unlogged,
 	)
 
 	r.get("/api/v1/admin/agencies/{agency}/areas", areas.list)

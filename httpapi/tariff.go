@@ -97,7 +97,7 @@ func (f fleetEdits) editAgency(
 ) error {
 	agency, err := pathAgency(c)
 	if err != nil {
-		return err
+		return f.audit.refused(c.Ctx(), c.Entry(action, 0), err)
 	}
 	text, err := json.Marshal(fields)
 	if err != nil {

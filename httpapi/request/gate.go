@@ -33,6 +33,7 @@ type Gate struct {
 	Card      bool       // tries a card; counts against a separate limit
 	MaxBody   int64      // of the body, in bytes; 0: 64 KiB
 	Activity  string     // of the audit log entry of a refusal; empty: none
+	Unlogged  bool       // the handler adds no entry of what it refuses, so that its route does
 	Operation *contract.Operation
 	List      string // name of the list for its cursors; empty: not a list
 	// Check adds violations of rules that the contract cannot express, after the contract's check;
@@ -47,7 +48,12 @@ func (p *Pipeline) Guard(g Gate, h Handler) echo.HandlerFunc {
 		if err := p.authorize(call, g); err != nil {
 			return err
 		}
-		return h(call)
+		err := h(call)
+		// An answer that was not written is no refusal.
+		if err != nil && g.Unlogged && AsError(err).Code != telematics.Internal {
+			p.recordRefusal(call, g, err)
+		}
+		return err
 	}
 }
 
@@ -163,7 +169,7 @@ func Within(budget time.Duration, h Handler) Handler {
 	}
 }
 
-// recordRefusal records that the gate refused an actor [LAW-9]. A caller without a token, without a
+// recordRefusal records that an actor was refused [LAW-9]. A caller without a token, without a
 // role, or without a valid signature adds no entry, so that it cannot fill the audit log.
 func (p *Pipeline) recordRefusal(c *Call, g Gate, refusal error) {
 	code := AsError(refusal).Code
@@ -172,6 +178,14 @@ func (p *Pipeline) recordRefusal(c *Call, g Gate, refusal error) {
 	}
 	entry := c.Entry(g.Activity, c.VehicleID())
 	entry.Booking = int64(c.BookingID())
-	entry.Outcome, entry.Code = telematics.NotExecuted, code
+	entry.Outcome, entry.Code = Unchanged(code), code
 	p.Audit.RecordLimited(context.WithoutCancel(c.Ctx()), entry)
+}
+
+// Unchanged returns the outcome of a change that failed.
+func Unchanged(code telematics.Code) telematics.Outcome {
+	if code == errorcode.ServiceUnavailable || code == telematics.Internal {
+		return telematics.MayHave // the change may have been written before the error
+	}
+	return telematics.NotExecuted
 }
