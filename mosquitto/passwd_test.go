@@ -3,6 +3,9 @@ package mosquitto_test
 import (
 	"strings"
 	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"motorpool/internal/require"
 	"motorpool/mosquitto"
@@ -43,6 +46,40 @@ func TestReload_AcceptsNewUnitsAndRefusesRemovedOnes(t *testing.T) {
 	}
 	if !kept.connected() {
 		t.Error("the kept unit was disconnected")
+	}
+}
+
+// OVMS modules keep their sessions. Before 2.0.23, Mosquitto ends an absent session again at each
+// reload that refuses it. With persistent_client_expiration it is then twice in the list of
+// sessions to expire, and one entry outlives it: Mosquitto crashes, or disconnects another client.
+func TestReload_LeavesClientsAloneWhosePasswordsChangedWhileTheyWereAbsent(t *testing.T) {
+	// glibc overwrites what is freed, so that the entry is found in each run.
+	t.Setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.malloc.perturb=165")
+	units := []string{"unit-1", "unit-2", "unit-3", "unit-4"}
+	broker := realMosquitto(t, units)
+	passwords := map[string]string{}
+	as := func(unit string) login {
+		return login{
+			url: broker.UnitsURL(), id: unit, user: unit, password: passwords[unit],
+			tune: func(o *paho.ClientOptions) { o.SetCleanSession(false) },
+		}
+	}
+	for _, unit := range units {
+		passwords[unit] = passwordOf(unit)
+		as(unit).mustDial(t).paho.Disconnect(0)
+		passwords[unit] = "another"
+	}
+	require.NoError(t, broker.SetUnits(passwords))
+	awaitLogin(t, as(units[0]))
+	var reconnected []*client
+	for _, unit := range units {
+		reconnected = append(reconnected, as(unit).mustDial(t))
+	}
+	time.Sleep(2500 * time.Millisecond) // Mosquitto expires sessions once a second
+	for i, c := range reconnected {
+		if !c.connected() {
+			t.Errorf("%s was disconnected", units[i])
+		}
 	}
 }
 

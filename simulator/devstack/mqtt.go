@@ -101,7 +101,6 @@ func capabilities() *mochi.Capabilities {
 	// would lose its presence.
 	const year = 365 * 24 * 60 * 60
 	c.MaximumMessageExpiryInterval = year
-	c.MaximumSessionExpiryInterval = 60 * 60 // as persistent_client_expiration in mosquitto.conf
 	return c
 }
 
