@@ -47,7 +47,7 @@ func (f *Fleet) Edit(ctx context.Context, e telematics.FleetEdit) (done telemati
 		if err != nil {
 			return err
 		}
-		if _, _, err := file.write(ctx, tx, e.Entry.Actor.Subject); err != nil {
+		if err := writeEdit(ctx, tx, file, e.Entry.Actor.Subject); err != nil {
 			return err
 		}
 		changed := file.differences(on)
@@ -126,6 +126,25 @@ func bookingsInMaintenance(ctx context.Context, tx *sqlx.Tx, id telematics.Vehic
 		return nil, err
 	}
 	return &counts[0], nil
+}
+
+// writeEdit writes neither agencies nor areas: the service may not change the former, and an edit
+// has none of the latter.
+func writeEdit(ctx context.Context, tx *sqlx.Tx, file FleetFile, by string) error {
+	_, err := importTariffs(ctx, tx, file, by)
+	if err == nil {
+		_, err = importRules(ctx, tx, file)
+	}
+	if err == nil {
+		_, err = importStations(ctx, tx, file)
+	}
+	if err == nil {
+		_, err = importVehicles(ctx, tx, file.Vehicles, file.Rates, by)
+	}
+	if err == nil {
+		_, err = importUnits(ctx, tx, file.Vehicles)
+	}
+	return err
 }
 
 // changesOf returns the edit as the changes of a fleet file. Its problems have no place but their

@@ -125,7 +125,7 @@ func (c FleetChanges) tooManyAreas(ctx context.Context, db sqlx.QueryerContext, 
 }
 
 // importAreas locks the areas of the agencies of which it writes some, in the order of their ids.
-func importAreas(ctx context.Context, tx *sqlx.Tx, file FleetFile, _ string) (int, error) {
+func importAreas(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	total := 0
 	for _, id := range slices.Sorted(maps.Keys(file.Areas)) {
 		if len(file.Areas[id]) == 0 {

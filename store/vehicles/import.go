@@ -200,7 +200,18 @@ func (f *Fleet) importFile(
 				return err
 			}
 		}
-		all, _, err = part.write(ctx, tx, by)
+		if all.Agencies, err = importAgencies(ctx, tx, part); err == nil {
+			all.Tariffs, err = importTariffs(ctx, tx, part, by)
+		}
+		if err == nil {
+			all.Rules, err = importRules(ctx, tx, part)
+		}
+		if err == nil {
+			all.Areas, err = importAreas(ctx, tx, part)
+		}
+		if err == nil {
+			all.Stations, err = importStations(ctx, tx, part)
+		}
 		return err
 	})
 	if err != nil {
@@ -212,12 +223,15 @@ func (f *Fleet) importFile(
 	for failed := 0; len(parts) > 0; {
 		part := parts[0]
 		parts = parts[1:]
-		var changed Imported
+		var vehicles int
 		var units []telematics.Unit
 		err := within(ctx, db, func(tx *sqlx.Tx) error {
 			part, err := complete(ctx, tx, FleetFile{Vehicles: part, Rates: file.Rates})
-			if err == nil {
-				changed, units, err = part.write(ctx, tx, by)
+			if err != nil {
+				return err
+			}
+			if vehicles, err = importVehicles(ctx, tx, part.Vehicles, part.Rates, by); err == nil {
+				units, err = importUnits(ctx, tx, part.Vehicles)
 			}
 			return err
 		})
@@ -225,7 +239,7 @@ func (f *Fleet) importFile(
 			for _, unit := range units {
 				touched[unit] = true
 			}
-			all.Vehicles, all.Units, failed = all.Vehicles+changed.Vehicles, len(touched), 0
+			all.Vehicles, all.Units, failed = all.Vehicles+vehicles, len(touched), 0
 			continue
 		}
 		parts = slices.AppendSeq(parts, slices.Chunk(part, (len(part)+1)/2))
@@ -237,24 +251,6 @@ func (f *Fleet) importFile(
 		}
 	}
 	return all, nil
-}
-
-// write writes a part of a file, and returns what it has changed, with the units, some of them
-// twice.
-func (f FleetFile) write(ctx context.Context, tx *sqlx.Tx, by string) (all Imported, units []telematics.Unit, err error) {
-	for _, step := range []struct {
-		changed *int
-		write   func(context.Context, *sqlx.Tx, FleetFile, string) (int, error)
-	}{
-		{&all.Agencies, importAgencies}, {&all.Tariffs, importTariffs}, {&all.Rules, importRules}, {&all.Areas, importAreas},
-		{&all.Stations, importStations}, {&all.Vehicles, importVehicles},
-	} {
-		if *step.changed, err = step.write(ctx, tx, f, by); err != nil {
-			return Imported{}, nil, err
-		}
-	}
-	units, err = importUnits(ctx, tx, f.Vehicles)
-	return all, units, err
 }
 
 // withdrawRates removes the rates of some vehicles of agencies, and returns of how many: in another
@@ -304,10 +300,7 @@ func within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
 }
 
 // upsert runs a statement over rows and returns how many it changed.
-func upsert[Row any](ctx context.Context, tx *sqlx.Tx, query string, rows []Row) (int, error) {
-	if len(rows) == 0 {
-		return 0, nil
-	}
+func upsert(ctx context.Context, tx *sqlx.Tx, query string, rows any) (int, error) {
 	result, err := tx.ExecContext(ctx, query, pg.JSON(rows))
 	if err != nil {
 		return 0, err
@@ -339,8 +332,8 @@ var agencyColumns = pg.Columns{
 // importAgencies sets codes, which are a key, only for agencies that have another code: a change
 // of a key locks the agency against new bookings, which lock vehicles, and those are imported
 // next.
-func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile, _ string) (int, error) {
-	var rows []agencyFileRow
+func importAgencies(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
+	rows := []agencyFileRow{}
 	for _, a := range file.Agencies {
 		terms := file.Terms[a.ID]
 		rows = append(rows, agencyFileRow{
@@ -380,7 +373,7 @@ type stationFileRow struct {
 
 var stationColumns = pg.Columns{"agency_id", "name", "address", "latitude", "longitude"}
 
-func importStations(ctx context.Context, tx *sqlx.Tx, file FleetFile, _ string) (int, error) {
+func importStations(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	rows := pg.Map(file.Stations, func(s telematics.Station) stationFileRow { return stationFileRow(s) })
 	return upsert(ctx, tx, `
 		insert into stations (id, `+stationColumns.String()+`)

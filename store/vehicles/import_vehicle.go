@@ -68,13 +68,12 @@ const fileVehicles = `
 
 // importVehicles locks the existing vehicles that differ from the file, so that no booking
 // changes the status of one between the read of its bookings and the commit.
-func importVehicles(ctx context.Context, tx *sqlx.Tx, file FleetFile, by string) (int, error) {
-	if len(file.Vehicles) == 0 {
-		return 0, nil
-	}
-	rows := make([]vehicleFileRow, len(file.Vehicles))
-	for i, v := range file.Vehicles {
-		rate, rented := file.Rates[v.ID]
+func importVehicles(
+	ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle, rates map[telematics.VehicleID]rental.Rate, by string,
+) (int, error) {
+	rows := make([]vehicleFileRow, len(part))
+	for i, v := range part {
+		rate, rented := rates[v.ID]
 		rows[i] = vehicleFileRow{
 			ID: v.ID, AgencyID: v.AgencyID, Status: v.Status, Powertrain: v.Powertrain, PlateNumber: v.Plate,
 			Brand: v.Brand, Model: v.Model, Year: v.Year, Color: v.Color, Category: v.Category, Image: v.Image,
@@ -100,7 +99,7 @@ func importVehicles(ctx context.Context, tx *sqlx.Tx, file FleetFile, by string)
 		order by id for no key update`, pq.Array(changed)); err != nil {
 		return 0, err
 	}
-	left, err := bookingsLeftBehind(ctx, tx, file.Vehicles)
+	left, err := bookingsLeftBehind(ctx, tx, part)
 	if err == nil && len(left) > 0 {
 		err = rental.Forbids(rental.BookingStateConflict, fmt.Sprintf("Vehicle %d %v.", left[0].Vehicle, left[0]))
 	}
@@ -179,9 +178,6 @@ type unitFileRow struct {
 // the new one does not report a door, nothing else would ever close it. That a unit which was not
 // on record comes to a rented vehicle is noted as a move: its odometer may be another.
 func importUnits(ctx context.Context, tx *sqlx.Tx, part []telematics.Vehicle) (changed []telematics.Unit, err error) {
-	if len(part) == 0 {
-		return nil, nil
-	}
 	rows := make([]unitFileRow, len(part))
 	for i, v := range part {
 		rows[i] = unitFileRow{

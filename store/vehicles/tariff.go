@@ -249,7 +249,7 @@ func importTariffs(ctx context.Context, tx *sqlx.Tx, file FleetFile, by string) 
 	for _, row := range recorded {
 		newest[row.Agency][row.Category] = row
 	}
-	var rows []tariffRow
+	rows := []tariffRow{}
 	for id, tariffs := range file.Tariffs {
 		currency := cmp.Or(file.Terms[id].Currency, rental.DefaultCurrency)
 		for category, plan := range tariffs {
@@ -285,7 +285,7 @@ func samePlan(a, b *rental.Plan) bool {
 
 // importRules writes the rental rules of the file that differ from those on record, and returns how
 // many agencies have other ones.
-func importRules(ctx context.Context, tx *sqlx.Tx, file FleetFile, _ string) (int, error) {
+func importRules(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	type row struct {
 		Agency telematics.AgencyID `db:"agency_id" json:"agency_id"`
 		Rules  json.RawMessage     `db:"rules" json:"rules"`
@@ -307,7 +307,7 @@ func importRules(ctx context.Context, tx *sqlx.Tx, file FleetFile, _ string) (in
 		}
 		before[r.Agency] = rules
 	}
-	var rows []row
+	rows := []row{}
 	for _, a := range file.Agencies {
 		rules := file.Terms[a.ID].Rules
 		was, known := before[a.ID]
@@ -357,7 +357,8 @@ func decodeRules(text []byte) (rental.Rules, error) {
 	return rules, err
 }
 
-// RentalTerms implements httpapi.FleetEditor.
+// RentalTerms returns the tariffs of an agency, by category, and its currency and rental rules, or
+// a *telematics.Error with AgencyNotFound.
 func (f *Fleet) RentalTerms(ctx context.Context, id telematics.AgencyID) ([]rental.Plan, rental.Terms, error) {
 	found, err := readAgencies(ctx, f.db.Pool, []int64{int64(id)})
 	if err != nil {
