@@ -16,7 +16,7 @@ dev: go ## run a complete installation here: servers, service, twelve demo cars 
 	@echo "Starting the servers, the service and twelve simulated cars."
 	@bin/dev $(ARGS)
 
-test: go ## run all tests, with the race detector, 10 to 30 minutes (installs servers where it can)
+test: go ## run all tests, most with the race detector, 10 to 30 minutes (installs servers where it can)
 	@.ci/servers
 	@.ci/node || true
 	@.ci/npm -o console

@@ -247,17 +247,28 @@ func (b *Broker) answerAgain(a *queuedAnswer, because error) {
 	})
 }
 
-// isPending reports whether a caller may wait for the answer, here or at another instance. The
-// pending table may have lost the entry, so after false the answer is still handled, in the slower
-// queue or a second later.
+// isPending reports whether a caller may wait for the answer at another instance. The pending table
+// may have lost the entry, so after false the answer is still handled, in the slower queue.
 func (b *Broker) isPending(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
-	if b.waiters.find(id) != nil {
+	found, err := b.inTable(ctx, unit, id)
+	return found || err != nil
+}
+
+// isKnownPending reports whether a command is known to wait for an answer, here or at another
+// instance: it is not while Redis is unavailable, which may have refused to register it.
+func (b *Broker) isKnownPending(ctx context.Context, unit telematics.Unit, id telematics.CommandID) bool {
+	if b.waiters.of(unit, id) != nil {
 		return true
 	}
+	found, _ := b.inTable(ctx, unit, id)
+	return found
+}
+
+func (b *Broker) inTable(ctx context.Context, unit telematics.Unit, id telematics.CommandID) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	_, found, err := b.config.Pending.Lookup(ctx, unit, id)
-	return found || err != nil
+	return found, err
 }
 
 // handleUncorrelated handles answers to no command in flight, until the context ends, and then

@@ -238,8 +238,9 @@ func TestAssign_RepeatedAnswerAndLaterCommands(t *testing.T) {
 // The row of a command is stored, and the reply of its claim lost: it is not published. The answer
 // is that to the command before it, or to a message of another sender.
 func TestAssign_AnswerIsNotThatToAnUnpublishedCommand(t *testing.T) {
-	for i, before := range []telematics.Action{telematics.Lock, telematics.Unlock, telematics.Lock, telematics.Unlock} {
-		x, at := &tampering{}, i/2 // the instance with the answer
+	for i := range 6 {
+		before, x := []telematics.Action{telematics.Lock, telematics.Unlock}[i%2], &tampering{}
+		at := min(i/2, 1) // the instance with the answer
 		inWorldOf(t, []wiring{x.wire, nil}, func(w *world) {
 			w.addTruck(nil)
 			w.truckAnswers(0, time.Second, "answer done "+string(before))
@@ -252,6 +253,9 @@ func TestAssign_AnswerIsNotThatToAnUnpublishedCommand(t *testing.T) {
 				return delivery.Claim{}, errors.Join(errRefused, err)
 			}
 			w.Break(errRefused, "Settle")
+			if i > 3 {
+				w.Break(errRefused, "Lookup")
+			}
 			_, err = w.sendToTruck(0, telematics.Lock)
 			w.wantCode(err, telematics.TelematicsUnavailable)
 			w.truckSays(at, "answer done lock")
@@ -259,7 +263,7 @@ func TestAssign_AnswerIsNotThatToAnUnpublishedCommand(t *testing.T) {
 			w.Break(nil, "Settle")
 			time.Sleep(time.Minute)
 			if c := w.record(lost); c.State != telematics.Expired || w.count("motorpool_answers_to_none_total") != 1 {
-				t.Errorf("after %s, instance %d: %+v, %v answers to none; want expired, and one answer to none", before, at, c,
+				t.Errorf("%d, after %s: %+v, %v answers to none; want expired, and one answer to none", i, before, c,
 					w.count("motorpool_answers_to_none_total"))
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"motorpool/httpapi/contract"
+	"motorpool/httpapi/errorcode"
 	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/telematics"
@@ -142,9 +143,17 @@ func filterOf(c *request.Call, names ...string) map[string]any {
 // error.
 func (a audit) refused(ctx context.Context, entry telematics.Activity, refusal error) error {
 	entry.Code = request.AsError(refusal).Code
-	entry.Outcome = request.Unchanged(entry.Code)
+	entry.Outcome = notChanged(entry.Code)
 	a.RecordLimited(ctx, entry)
 	return refusal
+}
+
+// notChanged returns the outcome of a change that failed.
+func notChanged(code telematics.Code) telematics.Outcome {
+	if code == errorcode.ServiceUnavailable || code == telematics.Internal {
+		return telematics.MayHave // the change may have been written before the error
+	}
+	return telematics.NotExecuted
 }
 
 // commandsRead records a read of commands, if one of them includes a report of its unit. The entry

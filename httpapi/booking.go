@@ -91,7 +91,7 @@ func (a audit) bookingRefused(
 	ctx context.Context, entry telematics.Activity, id rental.BookingID, seen rental.BookingDetails, refusal error,
 ) {
 	entry.Booking, entry.Code = int64(id), request.AsError(refusal).Code
-	entry.Outcome = request.Unchanged(entry.Code)
+	entry.Outcome = notChanged(entry.Code)
 	if seen.ID != 0 {
 		entry.Agency, entry.Vehicle = seen.Agency, seen.VehicleID
 	}

@@ -113,7 +113,7 @@ func (w wallets) recordUnchanged(c *request.Call, activity string, replayed bool
 		return
 	default:
 		entry.Code = request.AsError(refusal).Code
-		entry.Outcome = request.Unchanged(entry.Code)
+		entry.Outcome = notChanged(entry.Code)
 	}
 	w.audit.RecordLater(c.Ctx(), entry)
 }

@@ -161,10 +161,12 @@ type Bookings interface {
 	// that is not on record has none.
 	ClientMethods(_ context.Context, _ telematics.AgencyID, client string) ([]rental.Method, error)
 	// OpenBooking creates a booking. It returns true if an earlier request with the same
-	// idempotency key has created it.
+	// idempotency key has created it. It fails as rental.Draft.Book does, and with
+	// rental.VehicleNotAvailable where the vehicle has another booking in that time.
 	OpenBooking(context.Context, rental.Draft, rental.Request) (rental.BookingDetails, bool, error)
 	// Amend calls the decision with the locked booking, stores its change, and returns the changed
-	// booking. It returns true if an earlier request with the same idempotency key did so.
+	// booking. It returns true if an earlier request with the same idempotency key did so. It
+	// fails with the errors of the decision.
 	Amend(context.Context, rental.Request, rental.Decision) (rental.BookingDetails, bool, error)
 }
 

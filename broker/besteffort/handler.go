@@ -74,7 +74,7 @@ type Config struct {
 	IsUnpublished func(telematics.CommandID) bool
 	// WasNeverSent reports whether this process has ended a command without sending it.
 	WasNeverSent func(telematics.CommandID) bool
-	// IsPending reports whether a command waits at an instance, or that cannot be found out.
+	// IsPending reports whether a command is known to wait for an answer at an instance.
 	IsPending func(context.Context, telematics.Unit, telematics.CommandID) bool
 	Now       func() time.Time // dates what is stored
 
@@ -100,7 +100,7 @@ func New(c Config) *Handler {
 	}
 	return &Handler{
 		Config:        c,
-		answersToNone: counter("answers_to_none_total", "Answers that name no command, of units without an open one."),
+		answersToNone: counter("answers_to_none_total", "Answers that name no command, of units without an open one that was sent."),
 		confirmedLate: counter(
 			"commands_confirmed_late_total",
 			"Commands with an unknown outcome that a late report of their vehicle has settled; not in motorpool_commands_total.",

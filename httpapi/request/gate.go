@@ -49,8 +49,8 @@ func (p *Pipeline) Guard(g Gate, h Handler) echo.HandlerFunc {
 			return err
 		}
 		err := h(call)
-		// An answer that was not written is no refusal.
-		if err != nil && g.Unlogged && AsError(err).Code != telematics.Internal {
+		// A failure is no refusal; and a database that is not available takes no entry.
+		if status, _ := errorcode.Status(AsError(err).Code); err != nil && g.Unlogged && status < 500 {
 			p.recordRefusal(call, g, err)
 		}
 		return err
@@ -178,14 +178,6 @@ func (p *Pipeline) recordRefusal(c *Call, g Gate, refusal error) {
 	}
 	entry := c.Entry(g.Activity, c.VehicleID())
 	entry.Booking = int64(c.BookingID())
-	entry.Outcome, entry.Code = Unchanged(code), code
+	entry.Outcome, entry.Code = telematics.NotExecuted, code
 	p.Audit.RecordLimited(context.WithoutCancel(c.Ctx()), entry)
-}
-
-// Unchanged returns the outcome of a change that failed.
-func Unchanged(code telematics.Code) telematics.Outcome {
-	if code == errorcode.ServiceUnavailable || code == telematics.Internal {
-		return telematics.MayHave // the change may have been written before the error
-	}
-	return telematics.NotExecuted
 }

@@ -24,7 +24,7 @@ type Store interface {
 	// Put stores a value.
 	Put(ctx context.Context, key string, value []byte, keep time.Duration) error
 	// PutNew stores a value where there is none under the key. It reports whether the value is now
-	// this one.
+	// this one, as it is, too, where the driver repeats a command whose reply was lost.
 	PutNew(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error)
 	// Get returns a value, or nil.
 	Get(ctx context.Context, key string) ([]byte, error)

@@ -39,7 +39,8 @@ type Store interface {
 	RequestedWith(context.Context, *telematics.IdempotencyKey) (rental.Transition, bool, error)
 	// OpenTransition writes a transition, whose lease the caller then has, and the change that
 	// decide returns. It returns true if an earlier request with the same key did so. It fails with
-	// the errors of decide.
+	// rental.BookingNotFound, also of a booking that is hidden from the actor, and with the errors
+	// of decide.
 	OpenTransition(
 		ctx context.Context, r rental.Request, t rental.Transition, lease time.Duration, decide rental.Decision,
 	) (replayed bool, err error)

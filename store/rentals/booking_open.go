@@ -24,8 +24,7 @@ import (
 	"motorpool/telematics/dialects"
 )
 
-// OpenBooking implements httpapi.Bookings, at the present terms and price. It fails as
-// rental.Draft.Book does.
+// OpenBooking implements httpapi.Bookings, at the present terms and price.
 func (p Bookings) OpenBooking(ctx context.Context, draft rental.Draft, r rental.Request) (rental.BookingDetails, bool, error) {
 	var made rental.BookingDetails
 	installation, err := settings.Installation(ctx, p.DB)

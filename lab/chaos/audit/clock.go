@@ -136,7 +136,7 @@ func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telemat
 			}
 			*t = t.Add(-writtenAhead(faults, calls, *t))
 		}
-		row.latest = row.Completed
+		row.latest = row.Completed.Add(-writtenAhead(e.Leaps, calls, row.Completed))
 		row.Completed = row.Completed.Add(-writtenAhead(all, calls, row.Completed))
 	}
 	for i := range entries {

@@ -114,7 +114,7 @@ type Row struct {
 	SentAt     time.Time // zero: never
 	ReceivedAt time.Time
 	Completed  time.Time
-	latest     time.Time // when it was completed, if no clock that was ahead has written Completed
+	latest     time.Time // the latest time at which it can have been completed
 	Deadline   time.Time
 	// A report after the deadline contradicts an execution of the command.
 	Contradicted bool

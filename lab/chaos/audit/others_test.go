@@ -311,9 +311,14 @@ func TestOthers_LateReportIsSettledWhileAnotherClockIsAhead(t *testing.T) {
 	for _, v := range Check(w.Evidence).Of(law) {
 		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
 	}
-	lock.Completed = lock.Requested.Add(39 * time.Second)
-	if len(Check(w.Evidence).Of(law)) == 0 {
-		t.Errorf("%q allows a vehicle that is locked after its command succeeded by every clock", law)
+	for _, leaps := range [][]ClockFault{nil, {ahead}} { // a leap is that of all clocks
+		w.Leaps = leaps
+		if lock.Completed = lock.Requested.Add(41 * time.Second); leaps == nil {
+			lock.Completed = lock.Requested.Add(39 * time.Second)
+		}
+		if len(Check(w.Evidence).Of(law)) == 0 {
+			t.Errorf("leaps %v: %q allows a vehicle that is locked after its command succeeded by every clock", leaps, law)
+		}
 	}
 }
 
