@@ -247,7 +247,9 @@ func (d *desk) showsWhatOthersDo(t *testing.T) {
 	theirs.Open("#/vehicles/7")
 	mine.See(`[data-action="lock"][aria-disabled="false"]`)
 	mine.Resize(narrow, 780)
-	const tops = `[...document.querySelectorAll('[data-action]')].map((e) => e.getBoundingClientRect().top).join()`
+	// Within their section: what the vehicle reports stands above it, and may take a line more.
+	const tops = `[...document.querySelectorAll('.orders .groups [data-action]')].map(
+		(e) => Math.round(e.getBoundingClientRect().top - e.closest('.orders').getBoundingClientRect().top)).join()`
 	before := consoletest.Value[string](mine, tops)
 	command := order(mine, func() { theirs.Click(`[data-action="lock"]`) })
 	mine.See(command, "by operator")
