@@ -157,8 +157,7 @@ func New(c Config) *Broker {
 	b.bestEffort = besteffort.New(besteffort.Config{
 		Vehicles: c.Vehicles, Commands: c.Commands, Publisher: c.Publisher, Dialects: c.Dialects,
 		Settle: b.storeSettlement, Changed: b.events.publish, MayPublish: b.mayPublish, IsUnpublished: b.isUnpublished,
-		WasNeverSent: b.wasNeverSent, IsPending: b.isKnownPending, Now: b.recordTime, StepTimeout: c.StepTimeout, Logger: c.Logger,
-		Metrics: c.Metrics, Guard: c.Guard,
+		IsPending: b.isKnownPending, Now: b.recordTime, StepTimeout: c.StepTimeout, Logger: c.Logger, Metrics: c.Metrics, Guard: c.Guard,
 	})
 	b.registerQueues()
 	return b

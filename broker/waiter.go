@@ -321,13 +321,6 @@ func (b *Broker) isUnpublished(id telematics.CommandID) bool {
 	return w != nil && w.progress().Attempts == 0
 }
 
-// wasNeverSent reports whether this process has ended a command without sending it, which may not
-// be on record yet.
-func (b *Broker) wasNeverSent(id telematics.CommandID) bool {
-	finding, known := b.outbox.settlement(id)
-	return known && finding.State == telematics.Expired
-}
-
 // entry returns the pending entry of a command.
 func (b *Broker) entry(c *telematics.Command) delivery.Pending {
 	return delivery.Pending{Command: c.ID, Vehicle: c.Vehicle, Unit: c.Unit, Instance: b.config.Instance, Deadline: c.Deadline}

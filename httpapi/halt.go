@@ -81,14 +81,14 @@ func (k haltHandlers) resume(c *request.Call) error {
 // checkHalt checks what the contract cannot express.
 func checkHalt(c *request.Call, wrong *contract.FieldErrors) error {
 	checkText(c, "reason", wrong)
-	return haltsOwnAgency(c, c.WholeNumber("agency_id"))
+	return checkHaltAgency(c, c.WholeNumber("agency_id"))
 }
 
 func checkResume(c *request.Call, _ *contract.FieldErrors) error {
-	return haltsOwnAgency(c, c.QueryInteger("agency_id"))
+	return checkHaltAgency(c, c.QueryInteger("agency_id"))
 }
 
-func haltsOwnAgency(c *request.Call, agency int64) error {
+func checkHaltAgency(c *request.Call, agency int64) error {
 	if c.Actor.Sees(telematics.AgencyID(agency)) {
 		return nil
 	}

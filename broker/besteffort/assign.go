@@ -47,8 +47,6 @@ func (h *Handler) Assign(ctx context.Context, a Answer) (telematics.Answer, bool
 			return a.Answer, false, nil
 		}
 		why = "it is late"
-	case h.WasNeverSent(c.ID):
-		why = "the open command was never sent"
 	case c.State == telematics.Accepted && !h.IsPending(reading, c.Unit, c.ID):
 		return a.Answer, false, errNotPending
 	case h.IsUnpublished(c.ID) && h.mayRepeat(reading, &c, a):

@@ -72,8 +72,6 @@ type Config struct {
 	MayPublish func(telematics.AgencyID) bool
 	// IsUnpublished reports whether a command is not published yet, as far as is known here.
 	IsUnpublished func(telematics.CommandID) bool
-	// WasNeverSent reports whether this process has ended a command without sending it.
-	WasNeverSent func(telematics.CommandID) bool
 	// IsPending reports whether a command is known to wait for an answer at an instance.
 	IsPending func(context.Context, telematics.Unit, telematics.CommandID) bool
 	Now       func() time.Time // dates what is stored

@@ -49,8 +49,11 @@ func (p *Pipeline) Guard(g Gate, h Handler) echo.HandlerFunc {
 			return err
 		}
 		err := h(call)
+		if err == nil || !g.Unlogged {
+			return err
+		}
 		// A failure is no refusal; and a database that is not available takes no entry.
-		if status, _ := errorcode.Status(AsError(err).Code); err != nil && g.Unlogged && status < 500 {
+		if status, _ := errorcode.Status(AsError(err).Code); status < http.StatusInternalServerError {
 			p.recordRefusal(call, g, err)
 		}
 		return err
