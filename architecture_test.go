@@ -128,7 +128,7 @@ var homes = map[string][]string{
 	"github.com/alicebob/miniredis/":             {"simulator/devstack"},
 	"github.com/fergusstrange/embedded-postgres": {"simulator/devstack"},
 	// This library is used until it is part of the standard library, in Go 1.27.
-	"github.com/go-json-experiment/json": {"telematics/v1", "store/vehicles", "store/twins"},
+	"github.com/go-json-experiment/json": {"telematics/v1", "store/vehicles", "store/twins", "httpapi/contract"},
 	"pgregory.net/rapid":                 {"broker/brokertest"}, // and tests
 	"github.com/Rhymond/go-money":        {"rental"}, "github.com/peterstace/simplefeatures/": {"rental/areas"},
 	"github.com/stripe/stripe-go/": {"rental/stripe"},

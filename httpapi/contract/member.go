@@ -3,6 +3,7 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // refuseUnknown adds an error for each member of a JSON object that its schema does not have, and
@@ -159,39 +161,17 @@ func editDistance(a, b []rune) int {
 // RepeatedName returns the path of the first member that occurs twice in its object, or false. The
 // text must be valid JSON. Parsers differ on which of the two counts (RFC 8259, section 4).
 func RepeatedName(text []byte) (string, bool) {
-	path := repeatedName(json.NewDecoder(bytes.NewReader(text)))
-	slices.Reverse(path)
-	return strings.Join(path, "."), path != nil
-}
-
-// repeatedName reads one value to its end, and returns nil, or to the first repetition, and returns
-// that member and those around it. Its depth is bounded: the text was decoded before, which fails
-// beyond 10,000 levels, of which each must need little memory.
-func repeatedName(decoder *json.Decoder) []string {
-	opening, err := decoder.Token()
-	delimiter, ok := opening.(json.Delim)
-	if err != nil || !ok {
-		return nil
+	_, err := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowInvalidUTF8(true)).ReadValue()
+	var wrong *jsontext.SyntacticError
+	if !errors.As(err, &wrong) || !errors.Is(err, jsontext.ErrDuplicateName) {
+		return "", false
 	}
-	names := map[string]bool{}
-	for decoder.More() {
-		var member []string // none around an element of an array
-		if delimiter == '{' {
-			token, err := decoder.Token()
-			name, ok := token.(string)
-			if err != nil || !ok {
-				return nil
-			}
-			member = []string{name}
-			if names[name] {
-				return member
-			}
-			names[name] = true
+	path := ""
+	for step := range wrong.JSONPointer.Tokens() {
+		if _, isElement := ParseInteger(step); isElement {
+			step = "[" + step + "]"
 		}
-		if repeated := repeatedName(decoder); repeated != nil {
-			return append(repeated, member...)
-		}
+		path = joinPath(path, step)
 	}
-	_, _ = decoder.Token() // the end of the object or the array
-	return nil
+	return path, true
 }
