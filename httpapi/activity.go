@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/errorcode"
@@ -13,12 +12,12 @@ import (
 )
 
 // activities answers with the audit log.
-type activities struct{ fleet Fleet }
+type activities struct{ *server }
 
 // list answers GET /admin/activity.
 func (a activities) list(c *request.Call) error {
 	p := c.Page("activity")
-	found, err := a.fleet.Activities(c.Ctx(), telematics.ActivityQuery{
+	found, err := a.Fleet.Activities(c.Ctx(), telematics.ActivityQuery{
 		Agency:  c.Actor.Agency,
 		Vehicle: telematics.VehicleID(c.QueryInteger("vehicle_id")),
 		Booking: c.QueryInteger("booking_id"),
@@ -39,25 +38,20 @@ func (a activities) list(c *request.Call) error {
 
 // notes answers with notes on vehicles and bookings, which are entries of the audit log, and adds
 // them.
-type notes struct {
-	fleet    Fleet
-	bookings Bookings
-	audit    audit
-	budget   time.Duration // of a change
-}
+type notes struct{ *server }
 
 // about returns the entry of a note on the vehicle or the booking that the path names.
 func (n notes) about(c *request.Call) (telematics.Activity, error) {
 	entry := c.Entry(telematics.NoteAdd, c.VehicleID())
 	entry.Booking, entry.Outcome = int64(c.BookingID()), telematics.Executed
 	if entry.Booking == 0 {
-		twin, err := visibleTwin(c, n.fleet.Record)
+		twin, err := visibleTwin(c, n.Fleet.Record)
 		if err == nil {
 			entry.Agency = twin.AgencyID
 		}
 		return entry, err
 	}
-	d, err := visibleBooking(c, n.bookings)
+	d, err := n.visibleBooking(c)
 	if err == nil {
 		entry.Agency, entry.Vehicle = d.Agency, d.VehicleID
 	}
@@ -77,7 +71,7 @@ func (n notes) list(c *request.Call) error {
 	if about.Booking == 0 {
 		query.Vehicle = about.Vehicle
 	}
-	found, err := n.fleet.Activities(c.Ctx(), query)
+	found, err := n.Fleet.Activities(c.Ctx(), query)
 	if err != nil {
 		return err
 	}
@@ -87,7 +81,7 @@ func (n notes) list(c *request.Call) error {
 
 // add answers POST …/notes once the note is durable.
 func (n notes) add(c *request.Call) error {
-	ctx, cancel := c.Detached(n.budget)
+	ctx, cancel := c.Detached(n.ReadBudget)
 	defer cancel()
 	entry, err := n.about(c)
 	if err != nil {

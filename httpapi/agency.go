@@ -18,12 +18,12 @@ import (
 )
 
 // agencies answers with agencies and their stations.
-type agencies struct{ record Agencies }
+type agencies struct{ *server }
 
 // list answers GET /admin/agencies.
 func (a agencies) list(c *request.Call) error {
 	return listOfAgency(
-		c, "agencies", "agency", a.record.Agencies, func(a telematics.ListedAgency) int64 { return int64(a.ID) },
+		c, "agencies", "agency", a.Agencies.Agencies, func(a telematics.ListedAgency) int64 { return int64(a.ID) },
 		resource.NewAgency,
 	)
 }
@@ -31,14 +31,14 @@ func (a agencies) list(c *request.Call) error {
 // stations answers GET /admin/stations.
 func (a agencies) stations(c *request.Call) error {
 	return listOfAgency(
-		c, "stations", "station", a.record.ListStations, func(s telematics.Station) int64 { return int64(s.ID) },
+		c, "stations", "station", a.Agencies.ListStations, func(s telematics.Station) int64 { return int64(s.ID) },
 		resource.NewStation,
 	)
 }
 
 // stationsOfClient answers GET /client/stations.
 func (a agencies) stationsOfClient(c *request.Call) error {
-	found, err := a.record.ListStations(c.Ctx(), telematics.AgencyQuery{Agency: c.Actor.Agency})
+	found, err := a.Agencies.ListStations(c.Ctx(), telematics.AgencyQuery{Agency: c.Actor.Agency})
 	if err != nil {
 		return err
 	}
@@ -61,10 +61,7 @@ func listOfAgency[T, B any](
 }
 
 // agencyKeys answers with the keys of agencies, and changes them.
-type agencyKeys struct {
-	registry AgencyKeyRegistry
-	agencies Agencies
-}
+type agencyKeys struct{ *server }
 
 // pathAgency returns the agency that the path names. An agency that the caller may not see is
 // reported as missing.
@@ -89,13 +86,13 @@ func (k agencyKeys) list(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	all, err := k.registry.List(c.Ctx())
+	all, err := k.AgencyKeyRegistry.List(c.Ctx())
 	if err != nil {
 		return err
 	}
 	keys := slices.DeleteFunc(slices.Clone(all), func(key rental.AgencyKey) bool { return key.Agency != agency })
 	if len(keys) == 0 { // an agency without keys, or none
-		found, err := k.agencies.Agencies(c.Ctx(), telematics.AgencyQuery{Agency: agency, Page: telematics.Page{Limit: 1}})
+		found, err := k.Agencies.Agencies(c.Ctx(), telematics.AgencyQuery{Agency: agency, Page: telematics.Page{Limit: 1}})
 		switch {
 		case err != nil:
 			return err
@@ -113,7 +110,7 @@ func (k agencyKeys) add(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	key, exists, err := k.registry.Add(c.Ctx(), agency, c.Author())
+	key, exists, err := k.AgencyKeyRegistry.Add(c.Ctx(), agency, c.Author())
 	switch {
 	case errors.Is(err, rental.ErrKeysUsedUp):
 		return c.OverLimit(rental.NewKeysADay, time.Hour, "The limit of %d new keys a day for agency %d is used up.", agency)
@@ -138,7 +135,7 @@ func (k agencyKeys) retire(c *request.Call) error {
 	if !until.After(c.Now()) {
 		return contract.Invalid("until", "must be in the future; revoke ends a key now")
 	}
-	key, exists, err := k.registry.Retire(c.Ctx(), agency, c.Param("key"), until, c.Author())
+	key, exists, err := k.AgencyKeyRegistry.Retire(c.Ctx(), agency, c.Param("key"), until, c.Author())
 	switch {
 	case err != nil:
 		return err
@@ -154,7 +151,7 @@ func (k agencyKeys) revoke(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	key, exists, err := k.registry.Revoke(c.Ctx(), agency, c.Param("key"), c.Author())
+	key, exists, err := k.AgencyKeyRegistry.Revoke(c.Ctx(), agency, c.Param("key"), c.Author())
 	switch {
 	case err != nil:
 		return err

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"time"
 
 	"motorpool/alerts"
 	"motorpool/httpapi/auth"
@@ -18,11 +17,7 @@ import (
 )
 
 // alertHandlers answers with alerts and their rules, and changes them.
-type alertHandlers struct {
-	store  Alerts
-	audit  audit
-	budget time.Duration
-}
+type alertHandlers struct{ *server }
 
 // list answers GET /admin/alerts.
 func (a alertHandlers) list(c *request.Call) error {
@@ -32,7 +27,7 @@ func (a alertHandlers) list(c *request.Call) error {
 	query.State, query.Severity = alerts.State(c.QueryParam("state")), alerts.Severity(c.QueryParam("severity"))
 	query.Rule, query.Vehicle = alerts.Rule(c.QueryParam("rule")), telematics.VehicleID(c.QueryInteger("vehicle_id"))
 	query.Agency = c.QueryAgency()
-	found, err := a.store.Find(c.Ctx(), query)
+	found, err := a.Alerts.Find(c.Ctx(), query)
 	if err != nil {
 		return err
 	}
@@ -63,7 +58,7 @@ func (a alertHandlers) visible(c *request.Call) (alerts.Alert, error) {
 	query := alertQuery(c)
 	query.ID, _ = contract.ParseUUID(c.Param("id"))
 	query.Limit = 1
-	found, err := a.store.Find(c.Ctx(), query)
+	found, err := a.Alerts.Find(c.Ctx(), query)
 	switch {
 	case err != nil:
 		return alerts.Alert{}, err
@@ -81,7 +76,7 @@ func alertQuery(c *request.Call) alerts.Query {
 // acknowledge answers POST /admin/alerts/{id}/acknowledge. A repetition is answered with the first
 // acknowledgement.
 func (a alertHandlers) acknowledge(c *request.Call) error {
-	ctx, cancel := c.Detached(a.budget)
+	ctx, cancel := c.Detached(a.Budget)
 	defer cancel()
 	now, err := a.acknowledged(ctx, c)
 	if err != nil {
@@ -98,7 +93,7 @@ func (a alertHandlers) acknowledged(ctx context.Context, c *request.Call) (alert
 	case found.Person != "" && found.Person == c.Actor.Subject:
 		return found, request.Forbidden("The alert is about you: another administrator has to acknowledge it.")
 	}
-	return a.store.Acknowledge(ctx, found.ID, c.Actor.Agency, c.Text("note"), c.Author())
+	return a.Alerts.Acknowledge(ctx, found.ID, c.Actor.Agency, c.Text("note"), c.Author())
 }
 
 // checkAcknowledgement checks what the contract cannot express.
@@ -115,7 +110,7 @@ func (a alertHandlers) rules(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	settings, err := a.store.Settings(c.Ctx(), agency)
+	settings, err := a.Alerts.Settings(c.Ctx(), agency)
 	if err != nil {
 		return err
 	}
@@ -125,7 +120,7 @@ func (a alertHandlers) rules(c *request.Call) error {
 // setRules answers PUT /admin/agencies/{agency}/alert-rules. A rule that the body does not name has
 // its default.
 func (a alertHandlers) setRules(c *request.Call) error {
-	ctx, cancel := c.Detached(a.budget)
+	ctx, cancel := c.Detached(a.Budget)
 	defer cancel()
 	now, err := a.replaceRules(ctx, c)
 	if err != nil {
@@ -159,10 +154,10 @@ func (a alertHandlers) replaceRules(ctx context.Context, c *request.Call) ([]ale
 			return nil, err
 		}
 	}
-	if err := a.store.SetSettings(ctx, agency, settings, c.Author()); err != nil {
+	if err := a.Alerts.SetSettings(ctx, agency, settings, c.Author()); err != nil {
 		return nil, err
 	}
-	return a.store.Settings(ctx, agency)
+	return a.Alerts.Settings(ctx, agency)
 }
 
 // keepMassAccess returns settings with mass_access as it is. The rule watches administrators of the
@@ -171,7 +166,7 @@ func (a alertHandlers) keepMassAccess(
 	ctx context.Context, agency telematics.AgencyID, settings []alerts.Setting,
 ) ([]alerts.Setting, error) {
 	watches := func(s alerts.Setting) bool { return s.Rule == alerts.MassAccess }
-	now, err := a.store.Settings(ctx, agency)
+	now, err := a.Alerts.Settings(ctx, agency)
 	if err != nil {
 		return nil, err
 	}

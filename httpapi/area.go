@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -24,12 +23,7 @@ import (
 )
 
 // areaHandlers answers with areas of agencies, and changes them.
-type areaHandlers struct {
-	registry AreaRegistry
-	agencies Agencies
-	audit    audit
-	budget   time.Duration
-}
+type areaHandlers struct{ *server }
 
 // list answers GET /admin/agencies/{agency}/areas.
 func (a areaHandlers) list(c *request.Call) error {
@@ -44,7 +38,7 @@ func (a areaHandlers) list(c *request.Call) error {
 func (a areaHandlers) ofClient(c *request.Call) error { return a.listOf(c, c.Actor.Agency) }
 
 func (a areaHandlers) listOf(c *request.Call, agency telematics.AgencyID) error {
-	list, err := a.registry.List(c.Ctx(), agency, "")
+	list, err := a.Areas.List(c.Ctx(), agency, "")
 	if err != nil {
 		return err
 	}
@@ -62,7 +56,7 @@ func (a areaHandlers) get(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	list, err := a.registry.List(c.Ctx(), agency, c.Param("area"))
+	list, err := a.Areas.List(c.Ctx(), agency, c.Param("area"))
 	if err != nil {
 		return err
 	}
@@ -107,7 +101,7 @@ func (a areaHandlers) remove(c *request.Call) error {
 
 // change carries out a change, which ends even if the caller disconnects, and records a refusal.
 func (a areaHandlers) change(c *request.Call, activity string, complete func(*areas.Change) error) error {
-	ctx, cancel := c.Detached(a.budget)
+	ctx, cancel := c.Detached(a.Budget)
 	defer cancel()
 	change := areas.Change{Area: rental.Area{Name: c.Param("area")}, Version: strings.Trim(c.Request().Header.Get("If-Match"), `"`)}
 	change.Entry = c.Entry(activity, 0)
@@ -137,7 +131,7 @@ func (a areaHandlers) carryOut(
 	if err := complete(change); err != nil {
 		return now, false, err
 	}
-	return a.registry.Put(ctx, *change)
+	return a.Areas.Put(ctx, *change)
 }
 
 type areaMeta struct {
@@ -147,7 +141,7 @@ type areaMeta struct {
 // warnings returns what may be wrong with an area that is valid: it is far from all stations of the
 // agency.
 func (a areaHandlers) warnings(ctx context.Context, change areas.Change) []string {
-	stations, err := a.agencies.ListStations(ctx, telematics.AgencyQuery{Agency: change.Agency})
+	stations, err := a.Agencies.ListStations(ctx, telematics.AgencyQuery{Agency: change.Agency})
 	if err != nil || len(stations) == 0 {
 		return []string{} // without stations, or without the means to tell, there is no warning
 	}

@@ -21,15 +21,7 @@ import (
 )
 
 // bookings answers with bookings, and changes them.
-type bookings struct {
-	record     Bookings
-	payments   Payments
-	audit      audit
-	nudge      func()
-	changed    func(rental.Booking) // tells subscribers
-	clock      func(context.Context) error
-	readBudget time.Duration // of a change
-}
+type bookings struct{ *server }
 
 // amendment returns the decision that a call requests.
 type amendment func(c *request.Call, now time.Time) rental.Decision
@@ -37,7 +29,7 @@ type amendment func(c *request.Call, now time.Time) rental.Decision
 // changeHandler returns the handler that changes a booking, and answers with the changed booking.
 func (b bookings) changeHandler(activity string, decide amendment) request.Handler {
 	return func(c *request.Call) error {
-		ctx, cancel := c.Detached(b.readBudget)
+		ctx, cancel := c.Detached(b.ReadBudget)
 		defer cancel()
 		var seen rental.BookingDetails
 		entry := c.Entry(activity, 0)
@@ -57,10 +49,10 @@ func (b bookings) changeHandler(activity string, decide amendment) request.Handl
 		if replayed {
 			b.audit.bookingReplayed(ctx, entry, after)
 		} else {
-			b.nudge()
-			b.changed(after.Booking)
+			b.Nudge()
+			b.BookingChanged(after.Booking)
 			if seen.VehicleID != after.VehicleID {
-				b.changed(seen.Booking) // its former vehicle may be free
+				b.BookingChanged(seen.Booking) // its former vehicle may be free
 			}
 		}
 		c.MarkReplayed(replayed)
@@ -72,12 +64,12 @@ func (b bookings) amend(ctx context.Context, r rental.Request, decide rental.Dec
 	if err := b.checkClock(ctx); err != nil {
 		return rental.BookingDetails{}, false, err
 	}
-	return b.record.Amend(ctx, r, decide)
+	return b.Bookings.Amend(ctx, r, decide)
 }
 
 // checkClock returns an error where this instance would date a booking by a wrong clock.
-func (b bookings) checkClock(ctx context.Context) error {
-	err := b.clock(ctx)
+func (s *server) checkClock(ctx context.Context) error {
+	err := s.CompareClock(ctx)
 	if err == nil || request.IsUnavailable(err) { // nothing is known of the clock
 		return err
 	}
@@ -106,8 +98,8 @@ func (a audit) bookingReplayed(ctx context.Context, entry telematics.Activity, d
 
 // visibleBooking returns the booking that the path names. One that the actor may not see is
 // reported as missing.
-func visibleBooking(c *request.Call, record Bookings) (rental.BookingDetails, error) {
-	d, err := record.BookingDetails(c.Ctx(), c.BookingID())
+func (s *server) visibleBooking(c *request.Call) (rental.BookingDetails, error) {
+	d, err := s.Bookings.BookingDetails(c.Ctx(), c.BookingID())
 	if err == nil && !d.VisibleTo(c.Actor) {
 		return rental.BookingDetails{}, rental.NoSuchBooking(c.BookingID())
 	}
@@ -116,7 +108,7 @@ func visibleBooking(c *request.Call, record Bookings) (rental.BookingDetails, er
 
 // get answers GET /client/bookings/{booking} and GET /admin/bookings/{booking}.
 func (b bookings) get(c *request.Call) error {
-	d, err := visibleBooking(c, b.record)
+	d, err := b.visibleBooking(c)
 	if err != nil {
 		return err
 	}
@@ -179,7 +171,7 @@ func changed(activity string, d rental.BookingDetails) string {
 // list answers GET /admin/bookings.
 func (b bookings) list(c *request.Call) error {
 	p := c.Page("bookings")
-	found, err := b.record.FindBookings(c.Ctx(), rental.BookingQuery{
+	found, err := b.Bookings.FindBookings(c.Ctx(), rental.BookingQuery{
 		Agency:    c.QueryAgency(),
 		Reference: strings.ToUpper(c.QueryParam("reference")),
 		Client:    c.QueryParam("client"),
@@ -205,7 +197,7 @@ const utilisedFor = 7 * 24 * time.Hour
 func (b bookings) utilisation(c *request.Call) error {
 	to := c.Now()
 	from := to.Add(-utilisedFor)
-	found, err := b.record.Utilisation(c.Ctx(), c.QueryAgency(), from, to)
+	found, err := b.Bookings.Utilisation(c.Ctx(), c.QueryAgency(), from, to)
 	if err != nil {
 		return err
 	}
@@ -219,7 +211,7 @@ func (b bookings) freeVehicles(c *request.Call) error {
 	if err := at.Check(c.Now(), 0, "from", "to"); err != nil {
 		return asFields(err)
 	}
-	free, err := b.record.FindFree(c.Ctx(), c.QueryAgency(), at, c.Now())
+	free, err := b.Bookings.FindFree(c.Ctx(), c.QueryAgency(), at, c.Now())
 	if err != nil {
 		return err
 	}
@@ -241,14 +233,14 @@ func (b bookings) openOwn(c *request.Call) error {
 
 // make creates a booking below a path.
 func (b bookings) make(c *request.Call, draft rental.Draft, path string) error {
-	ctx, cancel := c.Detached(b.readBudget)
+	ctx, cancel := c.Detached(b.ReadBudget)
 	defer cancel()
 	entry := c.Entry(rental.BookingCreate, draft.Vehicle)
 	err := b.checkClock(ctx)
 	var d rental.BookingDetails
 	var replayed bool
 	if err == nil {
-		d, replayed, err = b.record.OpenBooking(ctx, draft, rental.Request{Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At})
+		d, replayed, err = b.Bookings.OpenBooking(ctx, draft, rental.Request{Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At})
 	}
 	if err = asFields(err); err != nil {
 		entry.Agency = draft.Agency
@@ -258,7 +250,7 @@ func (b bookings) make(c *request.Call, draft rental.Draft, path string) error {
 	if replayed {
 		b.audit.bookingReplayed(ctx, entry, d)
 	} else {
-		b.changed(d.Booking)
+		b.BookingChanged(d.Booking)
 	}
 	c.MarkReplayed(replayed)
 	c.SetHeader(echo.HeaderLocation, path+strconv.FormatInt(int64(d.ID), 10))

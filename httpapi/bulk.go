@@ -28,8 +28,8 @@ func (o commands) orderMany(c *request.Call) error {
 		return err
 	}
 	preferences := readPreferences(c.Request().Header)
-	bulk, replayed, err := o.controller.SendMany(c.Ctx(), &delivery.BulkOrder{
-		Bulk: b, Budget: cmp.Or(preferences.wait, o.budget),
+	bulk, replayed, err := o.Controller.SendMany(c.Ctx(), &delivery.BulkOrder{
+		Bulk: b, Budget: cmp.Or(preferences.wait, o.Budget),
 		Admit: func(ctx context.Context, vehicle telematics.VehicleID) *telematics.Error {
 			if err := o.limits.AdmitVehicle(ctx, b.Actor, vehicle); err != nil {
 				return request.AsError(err)
@@ -98,7 +98,7 @@ func (o commands) bulk(c *request.Call) error {
 	if err != nil {
 		return contract.Invalid("bulk", "must be a UUID")
 	}
-	b, err := o.bulks.Bulk(c.Ctx(), id)
+	b, err := o.Bulks.Bulk(c.Ctx(), id)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (o commands) bulkCommands(c *request.Call) error {
 	p := c.Page(bulkList)
 	query := telematics.BulkQuery{Agency: c.Actor.Agency}
 	query.Limit, query.Before = p.QueryByID()
-	found, err := o.bulks.Bulks(c.Ctx(), query)
+	found, err := o.Bulks.Bulks(c.Ctx(), query)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // ofClient answers GET /client/bookings.
 func (b bookings) ofClient(c *request.Call) error {
 	p := c.Page("bookings")
-	found, err := b.record.FindBookings(c.Ctx(), rental.BookingQuery{
+	found, err := b.Bookings.FindBookings(c.Ctx(), rental.BookingQuery{
 		Agency: c.Actor.Agency, Client: c.Actor.Subject, States: listOf[rental.BookingState](c.QueryParam("status")), Page: p.Query(),
 	})
 	if err != nil {
@@ -47,7 +47,7 @@ func extendBooking(c *request.Call, now time.Time) rental.Decision {
 
 // previewExtension answers GET …/bookings/{booking}/extend with the booking as it would be.
 func (b bookings) previewExtension(c *request.Call) error {
-	d, err := visibleBooking(c, b.record)
+	d, err := b.visibleBooking(c)
 	if err != nil {
 		return err
 	}
@@ -71,11 +71,11 @@ func extension(c *request.Call, now, end time.Time) rental.Decision {
 // bookedVehicle answers GET /client/bookings/{booking}/vehicle. It records the read before the
 // answer [LAW-9].
 func (v vehicles) bookedVehicle(c *request.Call) error {
-	d, err := visibleBooking(c, v.bookings)
+	d, err := v.visibleBooking(c)
 	if err != nil {
 		return err
 	}
-	twin, err := v.fleet.Twin(c.Ctx(), d.VehicleID)
+	twin, err := v.Fleet.Twin(c.Ctx(), d.VehicleID)
 	if err == nil {
 		err = rental.MayLocate(d, c.Now(), twin.Status)
 	}
@@ -97,7 +97,7 @@ type paymentActionBody struct {
 
 // paymentAction answers GET /client/bookings/{booking}/payment-action.
 func (b bookings) paymentAction(c *request.Call) error {
-	d, err := visibleBooking(c, b.record)
+	d, err := b.visibleBooking(c)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (b bookings) paymentAction(c *request.Call) error {
 		if charge.State != rental.RequiresAction || charge.Intent == "" || charge.Goal == rental.Release {
 			continue // nothing to confirm, or to be released
 		}
-		intent, err := b.payments.Intent(c.Ctx(), charge.Intent)
+		intent, err := b.Payments.Intent(c.Ctx(), charge.Intent)
 		switch {
 		case err != nil:
 			return rental.Unavailable(err)
@@ -118,14 +118,7 @@ func (b bookings) paymentAction(c *request.Call) error {
 }
 
 // clientControl sends commands to the vehicle of a client's booking, while that is active.
-type clientControl struct {
-	record     Bookings
-	controller Controller
-	bulks      Bulks
-	limits     *request.Limits
-	audit      audit
-	budget     time.Duration // of a command
-}
+type clientControl struct{ *server }
 
 // order returns the handler of a control action. It always waits for the vehicle: a client cannot
 // query the command later.
@@ -147,9 +140,9 @@ func (k clientControl) order(a telematics.Action) request.Handler {
 		}
 		preferences := readPreferences(c.Request().Header)
 		preferences.async = false
-		receipt, err := k.controller.Send(c.Ctx(), &delivery.Order{
+		receipt, err := k.Controller.Send(c.Ctx(), &delivery.Order{
 			Vehicle: d.VehicleID, Action: a, Actor: c.Actor, RequestID: c.ID, Idempotency: c.Key, Lookup: c.Lookup, Booking: int64(d.ID),
-			Budget: cmp.Or(preferences.wait, k.budget), Allowed: k.stillAllowed(c, d.ID, a),
+			Budget: cmp.Or(preferences.wait, k.Budget), Allowed: k.stillAllowed(c, d.ID, a),
 		})
 		preferences.ordered(c, receipt, err)
 		if err != nil {
@@ -166,7 +159,7 @@ func (k clientControl) answer(c *request.Call, command *telematics.Command) erro
 // booking returns the booking that the path names. If it cannot be read, the error states that
 // nothing was sent.
 func (k clientControl) booking(c *request.Call) (rental.BookingDetails, error) {
-	d, err := visibleBooking(c, k.record)
+	d, err := k.visibleBooking(c)
 	if refusal := (*telematics.Error)(nil); err != nil && !errors.As(err, &refusal) {
 		err = telematics.Unavailable("Postgres", err)
 	}
@@ -189,7 +182,7 @@ func (k clientControl) stillAllowed(c *request.Call, id rental.BookingID, a tele
 		return nil
 	}
 	return func(ctx context.Context) error {
-		d, err := k.record.BookingDetails(ctx, id)
+		d, err := k.Bookings.BookingDetails(ctx, id)
 		if err != nil {
 			return telematics.Unavailable("Postgres", err)
 		}
@@ -204,7 +197,7 @@ func (k clientControl) stillAllowed(c *request.Call, id rental.BookingID, a tele
 // it cannot be read. The controller cannot decide this: it would execute the command if the key
 // expired meanwhile.
 func (k clientControl) ordered(c *request.Call) (telematics.Command, bool) {
-	made, found, err := c.LookUpKey(c.Ctx(), k.bulks)
+	made, found, err := c.LookUpKey(c.Ctx(), k.Bulks)
 	if err != nil || !found || made.Fingerprint != c.Key.Fingerprint {
 		return telematics.Command{}, false
 	}

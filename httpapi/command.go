@@ -21,14 +21,7 @@ import (
 )
 
 // commands sends commands to vehicles, and answers with their results.
-type commands struct {
-	controller Controller
-	fleet      Fleet
-	bulks      Bulks
-	limits     *request.Limits
-	audit      audit
-	budget     time.Duration // of a command
-}
+type commands struct{ *server }
 
 // get answers GET /admin/commands/{id}.
 func (o commands) get(c *request.Call) error {
@@ -36,7 +29,7 @@ func (o commands) get(c *request.Call) error {
 	if err != nil {
 		return contract.Invalid("id", "must be a UUID")
 	}
-	command, err := o.fleet.Command(c.Ctx(), id)
+	command, err := o.Fleet.Command(c.Ctx(), id)
 	if err != nil {
 		return err
 	}
@@ -54,13 +47,13 @@ func (o commands) get(c *request.Call) error {
 // ofVehicle answers GET /admin/vehicles/{vehicle}/commands.
 func (o commands) ofVehicle(c *request.Call) error {
 	p := c.Page("commands")
-	twin, err := visibleTwin(c, o.fleet.Record)
+	twin, err := visibleTwin(c, o.Fleet.Record)
 	if err != nil {
 		return err
 	}
 	// An agency must not see commands that another one sent before the vehicle was moved to this
 	// agency.
-	found, err := o.fleet.VehicleCommands(c.Ctx(), twin.ID, c.Actor.Agency, p.Query())
+	found, err := o.Fleet.VehicleCommands(c.Ctx(), twin.ID, c.Actor.Agency, p.Query())
 	if err != nil {
 		return err
 	}
@@ -84,7 +77,7 @@ func (o commands) list(c *request.Call) error {
 	p := c.Page(fleetCommands)
 	query := newCommandQuery(c)
 	query.Limit, query.Before = p.QueryByID()
-	found, err := o.fleet.List(c.Ctx(), query)
+	found, err := o.Fleet.List(c.Ctx(), query)
 	if err != nil {
 		return err
 	}
@@ -122,12 +115,12 @@ func newCommandQuery(c *request.Call) telematics.CommandQuery {
 func (o commands) order(a telematics.Action) request.Handler {
 	return func(c *request.Call) error {
 		preferences := readPreferences(c.Request().Header)
-		send := o.controller.Send
+		send := o.Controller.Send
 		if preferences.async {
-			send = o.controller.Start
+			send = o.Controller.Start
 		}
 		receipt, err := send(c.Ctx(), &delivery.Order{
-			Vehicle: c.VehicleID(), Action: a, Attention: attention(a, c.Values), Budget: cmp.Or(preferences.wait, o.budget),
+			Vehicle: c.VehicleID(), Action: a, Attention: attention(a, c.Values), Budget: cmp.Or(preferences.wait, o.Budget),
 			Actor: c.Actor, RequestID: c.ID, Idempotency: c.Key, Lookup: c.Lookup,
 		})
 		preferences.ordered(c, receipt, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -18,22 +17,14 @@ import (
 )
 
 // events streams events.
-type events struct {
-	feed       *stream.Feed
-	fleet      Fleet
-	identify   func(context.Context, *http.Request) (auth.Identity, error)
-	signIn     *signin.SignIn // nil: none
-	audit      audit
-	watches    Watches
-	readBudget time.Duration // of recording the subscription
-}
+type events struct{ *server }
 
 // follow answers GET /admin/events: a stream that lasts until its caller disconnects or is too
 // slow, its token is no longer valid, or this process ends. It records the subscription first
 // [LAW-9].
 func (e events) follow(c *request.Call) error {
 	filter := eventFilterOf(c)
-	release, refusal := e.feed.Admit(c.Ctx(), c.Actor)
+	release, refusal := e.Feed.Admit(c.Ctx(), c.Actor)
 	if refusal == nil {
 		defer release()
 	}
@@ -50,10 +41,10 @@ func (e events) follow(c *request.Call) error {
 	}
 	defer e.watch(c, filter)()
 	var signedOut func() bool
-	if e.signIn != nil {
-		signedOut = e.signIn.SessionEnded(c.HTTPRequest())
+	if e.SignIn != nil {
+		signedOut = e.SignIn.SessionEnded(c.HTTPRequest())
 	}
-	return e.feed.Serve(c.Ctx(), streamWriter{c.Response()}, stream.Subscription{
+	return e.Feed.Serve(c.Ctx(), streamWriter{c.Response()}, stream.Subscription{
 		Filter: filter, SignedOut: signedOut, LastID: c.Request().Header.Get("Last-Event-ID"), Until: c.TokenUntil, Now: c.Now,
 		Refused: func(ctx context.Context) bool { // the keys may have changed meanwhile
 			_, err := e.identify(ctx, c.Request())
@@ -66,11 +57,11 @@ func (e events) follow(c *request.Call) error {
 // vehicles watches none: it is unknown which of them its reader looks at.
 func (e events) watch(c *request.Call, f stream.Filter) (end func()) {
 	if f.Vehicle != 0 && (f.Kinds == nil || slices.Contains(f.Kinds, telematics.StatusEvent)) {
-		ctx, cancel := context.WithTimeout(c.Ctx(), e.readBudget)
+		ctx, cancel := context.WithTimeout(c.Ctx(), e.ReadBudget)
 		defer cancel()
-		twin, err := e.fleet.Record(ctx, f.Vehicle)
+		twin, err := e.Fleet.Record(ctx, f.Vehicle)
 		if err == nil && (f.Agency == 0 || f.Agency == twin.AgencyID) {
-			return e.watches.Begin(twin.Vehicle)
+			return e.Watches.Begin(twin.Vehicle)
 		}
 	}
 	return func() {}
@@ -83,14 +74,14 @@ type streamWriter struct{ *echo.Response }
 func (w streamWriter) FlushError() error { return http.NewResponseController(w.Writer).Flush() }
 
 func (e events) record(c *request.Call, filter stream.Filter, refusal error) error {
-	ctx, cancel := context.WithTimeout(c.Ctx(), e.readBudget)
+	ctx, cancel := context.WithTimeout(c.Ctx(), e.ReadBudget)
 	defer cancel()
 	entry := c.Entry(telematics.EventsRead, filter.Vehicle)
 	if refusal != nil {
 		entry.Outcome, entry.Code = telematics.NotExecuted, request.AsError(refusal).Code
 		return e.audit.History.Add(ctx, entry)
 	}
-	vehicles, err := e.fleet.CountVehicles(ctx, filter.Agency, filter.Vehicle)
+	vehicles, err := e.Fleet.CountVehicles(ctx, filter.Agency, filter.Vehicle)
 	if err != nil {
 		return err
 	}

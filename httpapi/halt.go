@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"motorpool/httpapi/contract"
@@ -14,18 +13,15 @@ import (
 )
 
 // haltHandlers answers with halts, and changes them.
-type haltHandlers struct {
-	halts Halts
-	log   *slog.Logger
-}
+type haltHandlers struct{ *server }
 
 // bodies returns halts with their effects, which are missing if they cannot be counted in time.
 func (k haltHandlers) bodies(c *request.Call, halts ...telematics.Halt) []resource.Halt {
 	ctx, cancel := context.WithTimeout(c.Ctx(), effectBudget)
 	defer cancel()
-	effects, err := k.halts.Effects(ctx, halts)
+	effects, err := k.Halts.Effects(ctx, halts)
 	if err != nil {
-		k.log.WarnContext(ctx, "halt effects not read", "err", err)
+		k.Log.WarnContext(ctx, "halt effects not read", "err", err)
 		return resource.NewHalts(halts, nil)
 	}
 	return resource.NewHalts(halts, effects)
@@ -33,7 +29,7 @@ func (k haltHandlers) bodies(c *request.Call, halts ...telematics.Halt) []resour
 
 // list answers GET /admin/halts: those that affect vehicles which the caller may see.
 func (k haltHandlers) list(c *request.Call) error {
-	inForce, err := k.halts.Halts(c.Ctx())
+	inForce, err := k.Halts.Halts(c.Ctx())
 	if err != nil {
 		return err
 	}
@@ -49,7 +45,7 @@ func (k haltHandlers) list(c *request.Call) error {
 // halt answers PUT /admin/halts when the halt is in force at every instance.
 func (k haltHandlers) halt(c *request.Call) error {
 	h := telematics.Halt{Agency: telematics.AgencyID(c.WholeNumber("agency_id")), Why: c.Text("reason")}
-	made, exists, err := k.halts.Halt(c.Ctx(), h, c.Author())
+	made, exists, err := k.Halts.Halt(c.Ctx(), h, c.Author())
 	switch {
 	case err != nil:
 		return err
@@ -68,7 +64,7 @@ func (k haltHandlers) halt(c *request.Call) error {
 // DELETE.
 func (k haltHandlers) resume(c *request.Call) error {
 	agency := telematics.AgencyID(c.QueryInteger("agency_id"))
-	lifted, err := k.halts.Resume(c.Ctx(), agency, c.QueryParam("reason"), c.Author())
+	lifted, err := k.Halts.Resume(c.Ctx(), agency, c.QueryParam("reason"), c.Author())
 	switch {
 	case err != nil:
 		return err

@@ -19,13 +19,7 @@ import (
 )
 
 // telemetry answers with the history of telemetry.
-type telemetry struct {
-	fleet    Fleet
-	bookings Bookings
-	record   Telemetry
-	places   Places
-	audit    audit
-}
+type telemetry struct{ *server }
 
 // historyRange returns the period of a query, by default the last day.
 func historyRange(c *request.Call) (from, to time.Time) {
@@ -84,11 +78,11 @@ func (t telemetry) history(c *request.Call) error {
 		return err
 	}
 	query := samples.Query{Vehicle: twin.ID, Agency: c.Actor.Agency, From: from, To: to, Buckets: buckets(c, from, to)}
-	found, err := t.record.Telemetry(c.Ctx(), query)
+	found, err := t.Telemetry.Telemetry(c.Ctx(), query)
 	if err != nil {
 		return err
 	}
-	return c.Answer(request.Plural(len(found), "point"), resource.NewHistory(query, t.record.TelemetryDays(), fields, found))
+	return c.Answer(request.Plural(len(found), "point"), resource.NewHistory(query, t.Telemetry.TelemetryDays(), fields, found))
 }
 
 // recordRead returns the vehicle that the path names. It records the read before the answer
@@ -97,7 +91,7 @@ func (t telemetry) recordRead(c *request.Call, fields string, from, to time.Time
 	entry := c.Entry(telematics.HistoryRead, c.VehicleID())
 	entry.Outcome = telematics.Executed
 	entry.Details = map[string]any{"fields": fields, "from": resource.Timestamp(from), "to": resource.Timestamp(to)}
-	twin, err := visibleTwin(c, t.fleet.Record)
+	twin, err := visibleTwin(c, t.Fleet.Record)
 	if err != nil {
 		if entry.Code = request.AsError(err).Code; entry.Code != telematics.VehicleNotFound {
 			return twin, err
@@ -116,15 +110,15 @@ func (t telemetry) trips(c *request.Call) error {
 		return err
 	}
 	from, to := historyRange(c)
-	used, err := t.bookings.FindBookings(c.Ctx(), rental.BookingQuery{Vehicle: c.VehicleID(), Agency: c.Actor.Agency, From: from, To: to})
+	used, err := t.Bookings.FindBookings(c.Ctx(), rental.BookingQuery{Vehicle: c.VehicleID(), Agency: c.Actor.Agency, From: from, To: to})
 	if err != nil {
 		return err
 	}
 	return c.AnswerWith(http.StatusOK, request.Plural(len(trips), "trip"), resource.List(trips, func(trip samples.Trip) resource.Trip {
 		return resource.NewTrip(trip, used, func(p telematics.Position) *string {
-			return resource.OrNull(t.places.Address(twin.AgencyID, p, true))
+			return resource.OrNull(t.Places.Address(twin.AgencyID, p, true))
 		})
-	}), tripsMeta{t.record.TelemetryDays()})
+	}), tripsMeta{t.Telemetry.TelemetryDays()})
 }
 
 type tripsMeta struct {
@@ -150,7 +144,7 @@ func (t telemetry) findTrips(c *request.Call) (telematics.Twin, []samples.Trip, 
 	if err != nil {
 		return twin, nil, err
 	}
-	found, err := t.record.Telemetry(c.Ctx(), samples.Query{
+	found, err := t.Telemetry.Telemetry(c.Ctx(), samples.Query{
 		Vehicle: twin.ID, Agency: c.Actor.Agency, From: from, To: to, Buckets: max(1, int(to.Sub(from)/samples.Driving)),
 	})
 	return twin, samples.Trips(found), err
@@ -159,7 +153,7 @@ func (t telemetry) findTrips(c *request.Call) (telematics.Twin, []samples.Trip, 
 // track answers GET /admin/bookings/{booking}/track: where the vehicle was from the start of the
 // booking to its end.
 func (t telemetry) track(c *request.Call) error {
-	d, err := visibleBooking(c, t.bookings)
+	d, err := t.visibleBooking(c)
 	if err != nil {
 		return err
 	}
@@ -177,9 +171,9 @@ func (t telemetry) track(c *request.Call) error {
 	if !from.IsZero() && from.Before(to) {
 		query := samples.Query{Vehicle: d.VehicleID, Agency: d.Agency, From: from, To: to, Buckets: buckets(c, from, to)}
 		width = query.Width()
-		if found, err = t.record.Telemetry(c.Ctx(), query); err != nil {
+		if found, err = t.Telemetry.Telemetry(c.Ctx(), query); err != nil {
 			return err
 		}
 	}
-	return c.Answer("The track of the booking "+d.Reference+".", resource.NewTrack(d.Booking, t.record.TelemetryDays(), width, found))
+	return c.Answer("The track of the booking "+d.Reference+".", resource.NewTrack(d.Booking, t.Telemetry.TelemetryDays(), width, found))
 }

@@ -17,12 +17,7 @@ import (
 )
 
 // offers answers what clients can book.
-type offers struct {
-	record     Offers
-	areas      rental.Areas
-	audit      audit
-	readBudget time.Duration // of a quote
-}
+type offers struct{ *server }
 
 // offerList is the name of the list of free vehicles.
 const offerList = "vehicles" + request.ByDistance
@@ -37,7 +32,7 @@ func (o offers) find(c *request.Call) error {
 	if !limited {
 		radius = defaultRadius
 	}
-	found, next, err := o.record.FindOffers(c.Ctx(), rental.OfferQuery{
+	found, next, err := o.Offers.FindOffers(c.Ctx(), rental.OfferQuery{
 		Agency: c.Actor.Agency, Near: telematics.Position{Latitude: latitude, Longitude: longitude}, HasNear: hasNear,
 		Radius:  int64(math.Ceil(radius)),
 		Station: telematics.StationID(c.QueryInteger("station_id")), From: c.QueryTime("from"), To: c.QueryTime("to"),
@@ -73,7 +68,7 @@ func offerPosition(m rental.OfferMark) string { return fmt.Sprintf("%d.%d", m.Me
 // areaAt returns the name of the operating area in which an offered vehicle stands; empty: none, or
 // areas cannot be read now, which must not hide the vehicles.
 func (o offers) areaAt(c *request.Call, offer rental.Offer) string {
-	areas, _, err := o.areas.At(c.Ctx(), c.Actor.Agency, offer.Position)
+	areas, _, err := o.AreasAt.At(c.Ctx(), c.Actor.Agency, offer.Position)
 	if err != nil {
 		return ""
 	}
@@ -99,7 +94,7 @@ func (o offers) freeTimes(c *request.Call) error {
 	if err := within.Check(c.Now(), 0, "from", "to"); err != nil {
 		return asFields(err)
 	}
-	free, err := o.record.FreeTimes(c.Ctx(), c.Actor.Agency, c.VehicleID(), within, now)
+	free, err := o.Offers.FreeTimes(c.Ctx(), c.Actor.Agency, c.VehicleID(), within, now)
 	if err != nil {
 		return err
 	}
@@ -110,10 +105,10 @@ func (o offers) freeTimes(c *request.Call) error {
 
 // quote answers POST /client/quotes.
 func (o offers) quote(c *request.Call) error {
-	ctx, cancel := c.Detached(o.readBudget)
+	ctx, cancel := c.Detached(o.ReadBudget)
 	defer cancel()
 	entry := c.Entry(rental.QuoteCreate, telematics.VehicleID(c.WholeNumber("vehicle_id")))
-	q, err := o.record.Quote(ctx, rental.QuoteRequest{
+	q, err := o.Offers.Quote(ctx, rental.QuoteRequest{
 		Agency: c.Actor.Agency, Client: c.Actor.Subject, Vehicle: entry.Vehicle,
 		Category: telematics.Clean(c.Text("category")), Station: telematics.StationID(c.WholeNumber("station_id")),
 		Start: c.Time("start_date"), End: c.Time("end_date"), Now: entry.At,

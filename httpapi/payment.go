@@ -2,10 +2,8 @@ package httpapi
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
-	"time"
 
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/errorcode"
@@ -16,14 +14,11 @@ import (
 )
 
 // wallets answers with the payment methods of clients, and changes them.
-type wallets struct {
-	wallet Wallet
-	audit  audit
-}
+type wallets struct{ *server }
 
 // list answers GET /client/payment-methods.
 func (w wallets) list(c *request.Call) error {
-	methods, err := w.wallet.List(c.Ctx(), c.Actor)
+	methods, err := w.Wallet.List(c.Ctx(), c.Actor)
 	if err != nil {
 		return err
 	}
@@ -35,7 +30,7 @@ const mostClients = 20
 
 // clients answers GET /admin/clients.
 func (b bookings) clients(c *request.Call) error {
-	found, err := b.record.FindClients(c.Ctx(), c.QueryAgency(), c.QueryParam("q"), mostClients)
+	found, err := b.Bookings.FindClients(c.Ctx(), c.QueryAgency(), c.QueryParam("q"), mostClients)
 	if err != nil {
 		return err
 	}
@@ -48,7 +43,7 @@ func (b bookings) clientMethods(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	methods, err := b.record.ClientMethods(c.Ctx(), agency, c.Param("client"))
+	methods, err := b.Bookings.ClientMethods(c.Ctx(), agency, c.Param("client"))
 	if err != nil {
 		return err
 	}
@@ -58,7 +53,7 @@ func (b bookings) clientMethods(c *request.Call) error {
 // add answers POST /client/payment-methods: 201 for a card that the client did not have.
 func (w wallets) add(c *request.Call) error {
 	makeDefault, _ := c.Values["set_default"].(bool)
-	added, err := w.wallet.Add(c.Ctx(), rental.NewCard{
+	added, err := w.Wallet.Add(c.Ctx(), rental.NewCard{
 		Token: c.Text("payment_method_id"), Default: makeDefault, Actor: c.Actor, RequestID: c.ID, Key: c.Key,
 		Activity: c.Entry(rental.MethodAdd, 0),
 	})
@@ -74,7 +69,7 @@ func (w wallets) add(c *request.Call) error {
 
 // remove answers DELETE /client/payment-methods/{id}.
 func (w wallets) remove(c *request.Call) error {
-	err := w.wallet.Remove(c.Ctx(), methodRequest(c, rental.MethodRemove))
+	err := w.Wallet.Remove(c.Ctx(), methodRequest(c, rental.MethodRemove))
 	if w.recordUnchanged(c, rental.MethodRemove, false, err); err != nil {
 		return err
 	}
@@ -83,7 +78,7 @@ func (w wallets) remove(c *request.Call) error {
 
 // setDefault answers POST /client/payment-methods/{id}/default.
 func (w wallets) setDefault(c *request.Call) error {
-	method, replayed, err := w.wallet.SetDefault(c.Ctx(), methodRequest(c, rental.MethodDefault))
+	method, replayed, err := w.Wallet.SetDefault(c.Ctx(), methodRequest(c, rental.MethodDefault))
 	if w.recordUnchanged(c, rental.MethodDefault, replayed, err); err != nil {
 		return err
 	}
@@ -130,7 +125,7 @@ func (b bookings) charges(c *request.Call) error {
 		States: listOf[rental.ChargeState](c.QueryParam("state")),
 	}
 	query.Limit, query.Before = p.QueryByID()
-	found, err := b.record.FindCharges(c.Ctx(), query)
+	found, err := b.Bookings.FindCharges(c.Ctx(), query)
 	if err != nil {
 		return err
 	}
@@ -139,13 +134,7 @@ func (b bookings) charges(c *request.Call) error {
 }
 
 // webhooks receives notices of the payment processor.
-type webhooks struct {
-	processor  Webhooks
-	liveMoney  bool
-	nudge      func()
-	readBudget time.Duration
-	log        *slog.Logger
-}
+type webhooks struct{ *server }
 
 // stripe answers POST /webhooks/stripe. It only stores a notice: the processor expects a fast
 // answer, and repeats notices that are not answered with 2xx.
@@ -156,27 +145,27 @@ func (w webhooks) stripe(c *request.Call) error {
 	if err := c.ReadBody(maxNotice); err != nil {
 		return err // 413
 	}
-	notice, err := w.processor.Read(c.Request().Header, c.Body)
+	notice, err := w.Webhooks.Read(c.Request().Header, c.Body)
 	if err != nil {
 		return forgedNotice(err)
 	}
 	if err := checkNotice(notice, c.Body); err != nil {
 		return err // 400
 	}
-	if notice.Live != w.liveMoney {
-		w.log.WarnContext(c.Ctx(), "notice of the other mode ignored: the webhook's secret and the key are of two modes",
+	if notice.Live != w.LiveMoney {
+		w.Log.WarnContext(c.Ctx(), "notice of the other mode ignored: the webhook's secret and the key are of two modes",
 			"notice", notice.ID, "type", notice.Type, "live", notice.Live, "request_id", c.ID)
 		return c.Answer("The notice is of the other mode (test or live) than this installation; it was ignored.", nil)
 	}
 	if notice.Kind == rental.AboutOther {
 		return c.Answer("The notice is about nothing that is recorded here; it was ignored.", nil)
 	}
-	ctx, cancel := c.Detached(w.readBudget)
+	ctx, cancel := c.Detached(w.ReadBudget)
 	defer cancel()
-	if err := w.processor.Keep(ctx, notice); err != nil {
+	if err := w.Webhooks.Keep(ctx, notice); err != nil {
 		return fmt.Errorf("keep notice %s: %w", notice.ID, err) // 503: the processor repeats it
 	}
-	w.nudge()
+	w.Nudge()
 	return c.Answer("The notice was accepted.", nil)
 }
 

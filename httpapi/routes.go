@@ -18,34 +18,10 @@ import (
 // routes registers all routes of the public handler.
 func (s *server) routes(e *echo.Echo) {
 	r := router{server: s, echo: e}
-	audit := audit{s.pipeline.Audit}
-	vehicles := vehicles{
-		fleet: s.Fleet, editor: s.Editor, bookings: s.Bookings, places: s.Places, controller: s.Controller, audit: audit,
-		limits: s.pipeline.Limits, watches: s.Watches, budget: s.Budget, readBudget: s.ReadBudget,
-	}
-	commands := commands{
-		controller: s.Controller, fleet: s.Fleet, bulks: s.Bulks, limits: s.pipeline.Limits, audit: audit, budget: s.Budget,
-	}
-	bookings := bookings{
-		record: s.Bookings, payments: s.Payments, audit: audit, nudge: s.Nudge, changed: s.BookingChanged, clock: s.CompareClock,
-		readBudget: s.ReadBudget,
-	}
-	own := clientControl{
-		record: s.Bookings, controller: s.Controller, bulks: s.Bulks, limits: s.pipeline.Limits, audit: audit, budget: s.Budget,
-	}
-	moves := transitions{rentals: s.Rentals, bookings: bookings, limits: s.pipeline.Limits, budget: s.Budget}
-	edits := fleetEdits{editor: s.Editor, fleet: s.Fleet, audit: audit, budget: s.ReadBudget}
-	telemetry := telemetry{fleet: s.Fleet, bookings: s.Bookings, record: s.Telemetry, places: s.Places, audit: audit}
-	notes := notes{fleet: s.Fleet, bookings: s.Bookings, audit: audit, budget: s.ReadBudget}
-	units := units{record: s.Units, audit: audit, signingKey: s.SigningKey}
-	areas := areaHandlers{registry: s.Areas, agencies: s.Agencies, audit: audit, budget: s.Budget}
-	halts, keys, wallets := haltHandlers{s.Halts, s.Log}, agencyKeys{s.AgencyKeyRegistry, s.Agencies}, wallets{s.Wallet, audit}
-	alertRoutes := alertHandlers{store: s.Alerts, audit: audit, budget: s.Budget}
-	events := events{
-		feed: s.Feed, fleet: s.Fleet, identify: s.identify, signIn: s.SignIn, audit: audit, watches: s.Watches,
-		readBudget: s.ReadBudget,
-	}
-	notices := webhooks{processor: s.Webhooks, liveMoney: s.LiveMoney, nudge: s.Nudge, readBudget: s.ReadBudget, log: s.Log}
+	vehicles, commands, bookings, own := vehicles{s}, commands{s}, bookings{s}, clientControl{s}
+	moves, market, edits, notes := transitions{s}, offers{s}, fleetEdits{s}, notes{s}
+	telemetry, units, areas, agencies := telemetry{s}, units{s}, areaHandlers{s}, agencies{s}
+	halts, keys, wallets, alertRoutes := haltHandlers{s}, agencyKeys{s}, wallets{s}, alertHandlers{s}
 	amend := func(path, activity string, decide amendment, options ...option) {
 		r.post(path, activity, bookings.changeHandler(activity, decide), options...)
 	}
@@ -75,10 +51,9 @@ func (s *server) routes(e *echo.Echo) {
 	r.get("/api/v1/admin/commands", commands.list, listed(fleetCommands))
 	r.get("/api/v1/admin/bulk-commands", commands.bulkCommands, listed(bulkList))
 
-	market := offers{record: s.Offers, areas: s.AreasAt, audit: audit, readBudget: s.ReadBudget}
 	r.get("/api/v1/client/vehicles", market.find, ofClient, listed(offerList), checkedBy(checkOffers))
 	r.get("/api/v1/client/vehicles/{vehicle}/availability", market.freeTimes, ofClient)
-	r.get("/api/v1/client/stations", agencies{s.Agencies}.stationsOfClient, ofClient)
+	r.get("/api/v1/client/stations", agencies.stationsOfClient, ofClient)
 	r.get("/api/v1/client/areas", areas.ofClient, ofClient)
 	r.post("/api/v1/client/quotes", rental.QuoteCreate, market.quote, ofClient, checkedBy(checkQuote))
 	r.get("/api/v1/client/bookings", bookings.ofClient, ofClient, listed("bookings"))
@@ -138,8 +113,8 @@ func (s *server) routes(e *echo.Echo) {
 		"/api/v1/admin/halts", telematics.CommandsResume, halts.resume, withScope(auth.ScopeHalt), byAdministrator, urgent,
 		unlogged, checkedBy(checkResume),
 	)
-	r.get("/api/v1/admin/agencies", agencies{s.Agencies}.list, listed("agencies"))
-	r.get("/api/v1/admin/stations", agencies{s.Agencies}.stations, listed("stations"))
+	r.get("/api/v1/admin/agencies", agencies.list, listed("agencies"))
+	r.get("/api/v1/admin/stations", agencies.stations, listed("stations"))
 	r.post("/api/v1/admin/stations", telematics.StationAdd, edits.station, byAdministrator, checkedBy(checkEdit))
 	r.patch("/api/v1/admin/stations/{station}", telematics.StationChange, edits.station, byAdministrator, checkedBy(checkEdit))
 	r.get("/api/v1/admin/agencies/{agency}/tariffs", edits.tariffList)
@@ -173,20 +148,20 @@ func (s *server) routes(e *echo.Echo) {
 	r.post("/api/v1/admin/alerts/{id}/acknowledge", alerts.Acknowledge, alertRoutes.acknowledge, checkedBy(checkAcknowledgement))
 
 	r.get("/api/v1/admin/me", me)
-	r.get("/api/v1/admin/activity", activities{s.Fleet}.list, listed("activity"))
+	r.get("/api/v1/admin/activity", activities{s}.list, listed("activity"))
 	r.get("/api/v1/admin/units", units.list, listed("units"))
 	r.get("/api/v1/admin/units/unknown", units.unknown, ofAllAgencies, listed("unknown_units"))
 	r.get("/api/v1/admin/units/keys", units.keyHolders, ofAllAgencies)
-	r.stream("/api/v1/admin/events", events.follow, recordedAs(telematics.EventsRead))
+	r.stream("/api/v1/admin/events", events{s}.follow, recordedAs(telematics.EventsRead))
 
 	r.get("/api/v1/client/payment-methods", wallets.list, ofClient)
 	r.post("/api/v1/client/payment-methods", rental.MethodAdd, wallets.add, ofClient, triesCard)
 	r.remove("/api/v1/client/payment-methods/{id}", rental.MethodRemove, wallets.remove, ofClient)
 	r.post("/api/v1/client/payment-methods/{id}/default", rental.MethodDefault, wallets.setDefault, ofClient, triesCard)
-	r.unsigned("/webhooks/stripe", notices.stripe)
+	r.unsigned("/webhooks/stripe", webhooks{s}.stripe)
 
 	if s.SignIn != nil {
-		browser := sessions{s.SignIn, audit, s.SignInHint}
+		browser := sessions{s}
 		r.open("/auth/sign-in", func(c echo.Context) error { return browser.begin(request.CallOf(c)) })
 		if s.SignIn.HasPasswords() {
 			e.POST("/auth/sign-in", func(c echo.Context) error { return browser.enter(request.CallOf(c)) })

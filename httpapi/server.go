@@ -115,11 +115,14 @@ type Config struct {
 	Now func() time.Time
 }
 
-// server holds what all routes share.
+// server holds what all routes share. The handlers of each resource are methods of a type that
+// embeds it.
 type server struct {
 	Config
 	contract *contract.Document
 	pipeline *request.Pipeline
+	limits   *request.Limits
+	audit    audit
 }
 
 //go:embed openapi.yaml
@@ -138,16 +141,15 @@ func newServer(config Config) *server {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	limits := &request.Limits{
+	s := &server{Config: config, contract: loadContract(), limits: &request.Limits{
 		Rates: config.Rates, Limiter: config.Limiter, Vehicles: config.Fleet, Keys: config.Bulks, Timeout: config.ReadBudget,
 		Now: config.Now,
-	}
-	s := &server{Config: config, contract: loadContract()}
+	}}
+	s.audit = audit{&request.Audit{History: config.History, Refusals: config.Refusals, Limits: s.limits}}
 	s.pipeline = &request.Pipeline{
 		Identify:   s.identify,
 		Signatures: &auth.Signatures{Keys: config.AgencyKeys, Uses: config.Signatures, Timeout: config.ReadBudget, Now: config.Now},
-		Limits:     limits, Audit: &request.Audit{History: config.History, Refusals: config.Refusals, Limits: limits},
-		Log: config.Log, Tracer: config.Tracer, Now: config.Now,
+		Limits:     s.limits, Audit: s.audit.Audit, Log: config.Log, Tracer: config.Tracer, Now: config.Now,
 	}
 	return s
 }

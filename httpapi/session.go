@@ -19,11 +19,7 @@ import (
 
 // sessions answers the requests of browsers for signing in and out. These paths are not part of the
 // API: people's browsers open them.
-type sessions struct {
-	signIn *signin.SignIn
-	audit  audit
-	hint   string // for people who sign in with a password; empty: none
-}
+type sessions struct{ *server }
 
 // identify returns the identity in a request's access token, or that of its session.
 func (s *server) identify(ctx context.Context, r *http.Request) (auth.Identity, error) {
@@ -37,10 +33,10 @@ func (s *server) identify(ctx context.Context, r *http.Request) (auth.Identity, 
 
 // begin answers GET /auth/sign-in.
 func (s sessions) begin(c *request.Call) error {
-	if s.signIn.HasPasswords() {
+	if s.SignIn.HasPasswords() {
 		return s.askForPassword(c, "", nil)
 	}
-	issuer, cookie, err := s.signIn.Begin(c.Ctx())
+	issuer, cookie, err := s.SignIn.Begin(c.Ctx())
 	if err != nil {
 		return s.refuse(c, err)
 	}
@@ -50,13 +46,13 @@ func (s sessions) begin(c *request.Call) error {
 
 // finish answers GET /auth/callback.
 func (s sessions) finish(c *request.Call) error {
-	id, cookies, err := s.signIn.Finish(c.HTTPRequest(), c.RealIP())
+	id, cookies, err := s.SignIn.Finish(c.HTTPRequest(), c.RealIP())
 	return s.startConsole(c, id, cookies, err)
 }
 
 // redeem answers GET /auth/once.
 func (s sessions) redeem(c *request.Call) error {
-	id, cookies, err := s.signIn.Redeem(c.Ctx(), c.QueryParam("code"))
+	id, cookies, err := s.SignIn.Redeem(c.Ctx(), c.QueryParam("code"))
 	return s.startConsole(c, id, cookies, err)
 }
 
@@ -95,7 +91,7 @@ func (s sessions) enter(c *request.Call) error {
 	if err != nil {
 		return s.askForPassword(c, "", err)
 	}
-	id, cookies, err := s.signIn.Enter(c.HTTPRequest(), c.RealIP(), form.Get("name"), form.Get("password"))
+	id, cookies, err := s.SignIn.Enter(c.HTTPRequest(), c.RealIP(), form.Get("name"), form.Get("password"))
 	if err != nil {
 		return s.askForPassword(c, form.Get("name"), err)
 	}
@@ -105,12 +101,12 @@ func (s sessions) enter(c *request.Call) error {
 // askForPassword answers with the form for a name and a password, and why the last ones were
 // refused, with the name as it was typed.
 func (s sessions) askForPassword(c *request.Call, name string, refusal error) error {
-	p := pages.Page{Title: "Sign in", Action: "sign-in", Button: "Sign in", Hint: s.hint, Fields: []pages.Field{
+	p := pages.Page{Title: "Sign in", Action: "sign-in", Button: "Sign in", Hint: s.SignInHint, Fields: []pages.Field{
 		{Name: "name", Label: "Name", Type: "text", Value: name, Complete: "username"},
 		{Name: "password", Label: "Password", Type: "password", Complete: "current-password"},
 	}}
 	if refusal == nil {
-		switch has, err := s.signIn.HasOperators(c.Ctx()); {
+		switch has, err := s.SignIn.HasOperators(c.Ctx()); {
 		case err != nil:
 			refusal = err
 		case !has:
@@ -124,7 +120,7 @@ func (s sessions) askForPassword(c *request.Call, name string, refusal error) er
 // that preview links open them, too.
 func (s sessions) choosePassword(c *request.Call) error {
 	code := c.QueryParam("code")
-	name, err := s.signIn.LinkOwner(c.HTTPRequest(), c.RealIP(), code)
+	name, err := s.SignIn.LinkOwner(c.HTTPRequest(), c.RealIP(), code)
 	if err != nil {
 		return s.refuse(c, err)
 	}
@@ -137,7 +133,7 @@ func (s sessions) setPassword(c *request.Call) error {
 	if err != nil {
 		return s.refuse(c, err)
 	}
-	id, cookies, err := s.signIn.SetPassword(
+	id, cookies, err := s.SignIn.SetPassword(
 		c.HTTPRequest(), c.RealIP(), form.Get("code"), form.Get("password"), form.Get("repeated"), c.Author(),
 	)
 	if err == nil {
@@ -202,7 +198,7 @@ func (s sessions) page(c *request.Call, status int, shown pages.Page) error {
 
 // end answers POST /auth/sign-out.
 func (s sessions) end(c *request.Call) error {
-	of, issuer, cookies, err := s.signIn.End(c.HTTPRequest())
+	of, issuer, cookies, err := s.SignIn.End(c.HTTPRequest())
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
@@ -14,15 +14,22 @@ import (
 
 // tariff answers GET /admin/agencies/{agency}/tariffs/{category}.
 func (f fleetEdits) tariff(c *request.Call) error {
-	plans, terms, err := f.terms(c.Ctx(), c)
+	found, err := f.findTariff(c.Ctx(), c)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(plans, func(p rental.Plan) bool { return resource.NewTariff(p, terms.Currency).Category == category(c) })
-	if i < 0 {
-		return noSuchTariff(c)
+	return c.Answer("The tariff was read.", found)
+}
+
+// findTariff returns the tariff that the path names.
+func (f fleetEdits) findTariff(ctx context.Context, c *request.Call) (resource.Tariff, error) {
+	plans, terms, err := f.terms(ctx, c)
+	for _, p := range plans {
+		if body := resource.NewTariff(p, terms.Currency); body.Category == category(c) {
+			return body, nil
+		}
 	}
-	return c.Answer("The tariff was read.", resource.NewTariff(plans[i], terms.Currency))
+	return resource.Tariff{}, cmp.Or(err, noSuchTariff(c))
 }
 
 // tariffList answers GET /admin/agencies/{agency}/tariffs.
@@ -39,16 +46,11 @@ func (f fleetEdits) tariffList(c *request.Call) error {
 // setTariff answers PUT /admin/agencies/{agency}/tariffs/{category}.
 func (f fleetEdits) setTariff(c *request.Call) error {
 	return f.editTariff(c, object(c.Body), func(ctx context.Context, done telematics.FleetEdited) error {
-		plans, terms, err := f.terms(ctx, c)
+		now, err := f.findTariff(ctx, c) // another request may have removed it meanwhile
 		if err != nil {
 			return err
 		}
-		for _, p := range plans {
-			if body := resource.NewTariff(p, terms.Currency); body.Category == category(c) {
-				return answerEdit(c, false, "", done, body)
-			}
-		}
-		return noSuchTariff(c) // removed by another request meanwhile
+		return answerEdit(c, false, "", done, now)
 	})
 }
 
@@ -114,7 +116,7 @@ func (f fleetEdits) terms(ctx context.Context, c *request.Call) ([]rental.Plan, 
 	if err != nil {
 		return nil, rental.Terms{}, err
 	}
-	return f.editor.RentalTerms(ctx, agency)
+	return f.Editor.RentalTerms(ctx, agency)
 }
 
 // category returns the category that the path names, as it is stored.

@@ -18,12 +18,7 @@ import (
 )
 
 // transitions starts, pauses, resumes and ends rentals.
-type transitions struct {
-	rentals  Rentals
-	bookings bookings
-	limits   *request.Limits
-	budget   time.Duration // of a command
-}
+type transitions struct{ *server }
 
 // open returns the handler that begins a transition. It answers with the booking once the
 // transition is done, with the error once it has failed, or, with Prefer: respond-async or if it
@@ -33,24 +28,24 @@ func (h transitions) open(kind rental.TransitionKind) request.Handler {
 		ctx, cancel := c.Detached(openBudget)
 		defer cancel()
 		entry := c.Entry(rental.TransitionActivity(kind), 0)
-		err := h.bookings.checkClock(ctx)
+		err := h.checkClock(ctx)
 		var t rental.Transition
 		var replayed bool
 		if err == nil {
-			t, replayed, err = h.rentals.Open(ctx, rental.TransitionRequest{
+			t, replayed, err = h.Rentals.Open(ctx, rental.TransitionRequest{
 				Request: rental.Request{Booking: c.BookingID(), Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At},
 				Kind:    kind, Position: positionOf(c), Override: overrideOf(c),
 				Admit: func(d rental.BookingDetails) error { return h.admit(c, kind, d) },
 			})
 		}
 		if err = asFields(err); err != nil {
-			h.bookings.audit.bookingRefused(ctx, entry, c.BookingID(), rental.BookingDetails{}, err)
+			h.audit.bookingRefused(ctx, entry, c.BookingID(), rental.BookingDetails{}, err)
 			return err
 		}
 		preferences := readPreferences(c.Request().Header)
 		wait := time.Duration(0)
 		if !preferences.async {
-			wait = min(cmp.Or(preferences.wait, h.budget+transitionSlack), telematics.MaxBudget-c.Now().Sub(entry.At))
+			wait = min(cmp.Or(preferences.wait, h.Budget+transitionSlack), telematics.MaxBudget-c.Now().Sub(entry.At))
 		}
 		preferences.apply(c)
 		d, t, err := h.await(c, entry, t, replayed, wait)
@@ -86,14 +81,14 @@ func (h transitions) await(
 	c *request.Call, entry telematics.Activity, t rental.Transition, replayed bool, wait time.Duration,
 ) (d rental.BookingDetails, _ rental.Transition, err error) {
 	if wait > 0 {
-		if t, err = h.rentals.Await(c.Ctx(), t.ID, wait); err != nil {
+		if t, err = h.Rentals.Await(c.Ctx(), t.ID, wait); err != nil {
 			return d, t, err
 		}
 	}
-	d, err = visibleBooking(c, h.bookings.record)
+	d, err = h.visibleBooking(c)
 	if err == nil && replayed {
 		c.MarkReplayed(true)
-		h.bookings.audit.bookingReplayed(c.Ctx(), entry, d)
+		h.audit.bookingReplayed(c.Ctx(), entry, d)
 	}
 	return d, t, err
 }
@@ -132,11 +127,11 @@ func (h transitions) find(c *request.Call) (rental.BookingDetails, rental.Transi
 	if err != nil {
 		return rental.BookingDetails{}, rental.Transition{}, contract.Invalid("transition", "must be a UUID")
 	}
-	d, err := visibleBooking(c, h.bookings.record)
+	d, err := h.visibleBooking(c)
 	if err != nil {
 		return rental.BookingDetails{}, rental.Transition{}, err
 	}
-	t, err := h.rentals.Transition(c.Ctx(), id)
+	t, err := h.Rentals.Transition(c.Ctx(), id)
 	if err == nil && t.Booking != d.ID {
 		err = rental.NoSuchTransition(id)
 	}
@@ -145,11 +140,11 @@ func (h transitions) find(c *request.Call) (rental.BookingDetails, rental.Transi
 
 // list answers GET /admin/bookings/{booking}/transitions.
 func (h transitions) list(c *request.Call) error {
-	d, err := visibleBooking(c, h.bookings.record)
+	d, err := h.visibleBooking(c)
 	if err != nil {
 		return err
 	}
-	all, err := h.rentals.OfBooking(c.Ctx(), d.ID)
+	all, err := h.Rentals.OfBooking(c.Ctx(), d.ID)
 	if err != nil {
 		return err
 	}
@@ -167,10 +162,10 @@ func (h transitions) cancel(c *request.Call) error {
 	var replayed bool
 	if err == nil {
 		wanted := rental.Request{Booking: d.ID, Actor: c.Actor, Activity: entry, Key: c.Key, Now: entry.At}
-		t, replayed, err = h.rentals.Cancel(ctx, wanted, t.ID)
+		t, replayed, err = h.Rentals.Cancel(ctx, wanted, t.ID)
 	}
 	if err != nil {
-		h.bookings.audit.bookingRefused(ctx, entry, c.BookingID(), d, err)
+		h.audit.bookingRefused(ctx, entry, c.BookingID(), d, err)
 		return err
 	}
 	if d, t, err = h.await(c, entry, t, replayed, cancelWait); err != nil {

@@ -10,18 +10,14 @@ import (
 )
 
 // units answers with units.
-type units struct {
-	record     Units
-	audit      audit
-	signingKey func() string
-}
+type units struct{ *server }
 
 // list answers GET /admin/units.
 func (u units) list(c *request.Call) error {
 	p := c.Page("units")
-	found, err := u.record.ListUnits(c.Ctx(), telematics.UnitQuery{
+	found, err := u.Units.ListUnits(c.Ctx(), telematics.UnitQuery{
 		Agency: c.QueryAgency(), Connectivity: telematics.PresenceStatus(c.QueryParam("connectivity")),
-		Problem: telematics.UnitProblem(c.QueryParam("problem")), Text: c.QueryParam("q"), SigningKey: u.signingKey(), Page: p.Query(),
+		Problem: telematics.UnitProblem(c.QueryParam("problem")), Text: c.QueryParam("q"), SigningKey: u.SigningKey(), Page: p.Query(),
 	})
 	if err != nil {
 		return err
@@ -40,7 +36,7 @@ func (u units) list(c *request.Call) error {
 // unknown answers GET /admin/units/unknown.
 func (u units) unknown(c *request.Call) error {
 	p := c.Page("unknown_units")
-	found, err := u.record.UnknownUnits(c.Ctx(), p.Query())
+	found, err := u.Units.UnknownUnits(c.Ctx(), p.Query())
 	if err != nil {
 		return err
 	}
@@ -51,7 +47,7 @@ func (u units) unknown(c *request.Call) error {
 // keyHolders answers GET /admin/units/keys.
 func (u units) keyHolders(c *request.Call) error {
 	key := c.QueryParam("key")
-	found, err := u.record.KeyHolders(c.Ctx(), key)
+	found, err := u.Units.KeyHolders(c.Ctx(), key)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -20,18 +19,7 @@ import (
 )
 
 // vehicles answers with vehicles and their state.
-type vehicles struct {
-	fleet      Fleet
-	editor     FleetEditor
-	bookings   Bookings
-	places     Places
-	controller Controller
-	audit      audit
-	limits     *request.Limits
-	watches    Watches
-	budget     time.Duration // of a refresh
-	readBudget time.Duration
-}
+type vehicles struct{ *server }
 
 // visibleTwin returns the vehicle that the path names. One of another agency is reported as
 // missing.
@@ -47,11 +35,11 @@ func visibleTwin(
 
 // get answers GET /admin/vehicles/{vehicle}.
 func (v vehicles) get(c *request.Call) error {
-	twin, err := visibleTwin(c, v.fleet.Twin)
+	twin, err := visibleTwin(c, v.Fleet.Twin)
 	if err != nil {
 		return err
 	}
-	rate, currency, err := v.editor.Rate(c.Ctx(), twin.ID)
+	rate, currency, err := v.Editor.Rate(c.Ctx(), twin.ID)
 	if err != nil {
 		return err
 	}
@@ -61,7 +49,7 @@ func (v vehicles) get(c *request.Call) error {
 // list answers GET /admin/vehicles.
 func (v vehicles) list(c *request.Call) error {
 	p := c.Page("vehicles")
-	found, err := v.fleet.Twins(c.Ctx(), telematics.VehicleQuery{
+	found, err := v.Fleet.Twins(c.Ctx(), telematics.VehicleQuery{
 		Agency:       c.QueryAgency(),
 		IDs:          queryIDs(c.QueryParam("ids")),
 		Status:       telematics.VehicleStatus(c.QueryParam("status")),
@@ -109,13 +97,13 @@ func (v vehicles) status(c *request.Call) error {
 			return err
 		}
 	}
-	return request.Within(v.readBudget, func(c *request.Call) error { return v.answerStatus(c, refreshed) })(c)
+	return request.Within(v.ReadBudget, func(c *request.Call) error { return v.answerStatus(c, refreshed) })(c)
 }
 
 // answerStatus answers with the status, and with what the unit has just reported. It records the
 // read before the answer [LAW-9].
 func (v vehicles) answerStatus(c *request.Call, refreshed *telematics.Command) error {
-	twin, err := visibleTwin(c, v.fleet.Twin)
+	twin, err := visibleTwin(c, v.Fleet.Twin)
 	if err != nil && request.AsError(err).Code != telematics.VehicleNotFound {
 		return err
 	}
@@ -131,7 +119,7 @@ func (v vehicles) answerStatus(c *request.Call, refreshed *telematics.Command) e
 			source, message = fromUnit, "The status of the vehicle, as its unit has just reported it."
 		}
 		twin = withReported(twin, refreshed)
-		v.watches.Briefly(twin.Vehicle)
+		v.Watches.Briefly(twin.Vehicle)
 	}
 	return c.AnswerWith(http.StatusOK, message, resource.NewStatus(twin, v.address(twin), c.Now()), resource.NewStatusMeta(twin, source))
 }
@@ -155,16 +143,16 @@ func statusEntry(c *request.Call, twin telematics.Twin, failure error) telematic
 func (v vehicles) refresh(c *request.Call) (*telematics.Command, error) {
 	preferences := readPreferences(c.Request().Header)
 	preferences.async = false // there would be no state to answer with
-	receipt, err := v.controller.Send(c.Ctx(), &delivery.Order{
-		Vehicle: c.VehicleID(), Action: telematics.ReportState, Budget: cmp.Or(preferences.wait, v.budget),
+	receipt, err := v.Controller.Send(c.Ctx(), &delivery.Order{
+		Vehicle: c.VehicleID(), Action: telematics.ReportState, Budget: cmp.Or(preferences.wait, v.Budget),
 		Actor: c.Actor, RequestID: c.ID,
 	})
 	c.Ordered(receipt, err)
 	preferences.apply(c)
 	if err != nil {
-		ctx, cancel := c.Detached(v.readBudget)
+		ctx, cancel := c.Detached(v.ReadBudget)
 		defer cancel()
-		twin, missing := v.fleet.Record(ctx, c.VehicleID())
+		twin, missing := v.Fleet.Record(ctx, c.VehicleID())
 		if missing != nil || !c.Actor.Sees(twin.AgencyID) {
 			twin = telematics.Twin{}
 		}
@@ -194,16 +182,11 @@ func (v vehicles) address(t telematics.Twin) *string {
 		return nil
 	}
 	kmh := t.Snapshot.Number(telematics.SpeedKmh)
-	return resource.OrNull(v.places.Address(t.AgencyID, position, kmh == nil || *kmh <= telematics.MovingKmh))
+	return resource.OrNull(v.Places.Address(t.AgencyID, position, kmh == nil || *kmh <= telematics.MovingKmh))
 }
 
 // fleetEdits adds and changes vehicles and stations, and changes tariffs and rental rules.
-type fleetEdits struct {
-	editor FleetEditor
-	fleet  Fleet
-	audit  audit
-	budget time.Duration
-}
+type fleetEdits struct{ *server }
 
 type editMeta struct {
 	Changes  []string `json:"changes"`
@@ -221,11 +204,11 @@ func (f fleetEdits) vehicle(c *request.Call) error {
 	}
 	e.Entry.Vehicle = e.Vehicle
 	return f.edit(c, e, func(ctx context.Context, done telematics.FleetEdited) error {
-		twin, err := f.fleet.Twin(ctx, e.Vehicle)
+		twin, err := f.Fleet.Twin(ctx, e.Vehicle)
 		if err != nil {
 			return err
 		}
-		rate, currency, err := f.editor.Rate(ctx, e.Vehicle)
+		rate, currency, err := f.Editor.Rate(ctx, e.Vehicle)
 		if err != nil {
 			return err
 		}
@@ -264,9 +247,9 @@ func object(body []byte) json.RawMessage {
 
 // edit carries out an edit, which ends even if the caller disconnects, and records a refusal.
 func (f fleetEdits) edit(c *request.Call, e telematics.FleetEdit, answer func(context.Context, telematics.FleetEdited) error) error {
-	ctx, cancel := c.Detached(f.budget)
+	ctx, cancel := c.Detached(f.ReadBudget)
 	defer cancel()
-	done, err := f.editor.Edit(ctx, e)
+	done, err := f.Editor.Edit(ctx, e)
 	if err = asFields(err); err != nil {
 		return f.audit.refused(ctx, e.Entry, err)
 	}
