@@ -17,7 +17,7 @@ type activities struct{ *server }
 // list answers GET /admin/activity.
 func (a activities) list(c *request.Call) error {
 	p := c.Page("activity")
-	found, err := a.Fleet.Activities(c.Ctx(), telematics.ActivityQuery{
+	found, err := a.Activities.Activities(c.Ctx(), telematics.ActivityQuery{
 		Agency:  c.Actor.Agency,
 		Vehicle: telematics.VehicleID(c.QueryInteger("vehicle_id")),
 		Booking: c.QueryInteger("booking_id"),
@@ -71,7 +71,7 @@ func (n notes) list(c *request.Call) error {
 	if about.Booking == 0 {
 		query.Vehicle = about.Vehicle
 	}
-	found, err := n.Fleet.Activities(c.Ctx(), query)
+	found, err := n.Activities.Activities(c.Ctx(), query)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (v vehicles) bookedVehicle(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	twin, err := v.Fleet.Twin(c.Ctx(), d.VehicleID)
+	twin, err := v.Fleet.DurableTwin(c.Ctx(), d.VehicleID)
 	if err == nil {
 		err = rental.MayLocate(d, c.Now(), twin.Status)
 	}

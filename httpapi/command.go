@@ -29,7 +29,7 @@ func (o commands) get(c *request.Call) error {
 	if err != nil {
 		return contract.Invalid("id", "must be a UUID")
 	}
-	command, err := o.Fleet.Command(c.Ctx(), id)
+	command, err := o.Commands.Command(c.Ctx(), id)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (o commands) ofVehicle(c *request.Call) error {
 	}
 	// An agency must not see commands that another one sent before the vehicle was moved to this
 	// agency.
-	found, err := o.Fleet.VehicleCommands(c.Ctx(), twin.ID, c.Actor.Agency, p.Query())
+	found, err := o.Commands.VehicleCommands(c.Ctx(), twin.ID, c.Actor.Agency, p.Query())
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (o commands) list(c *request.Call) error {
 	p := c.Page(fleetCommands)
 	query := newCommandQuery(c)
 	query.Limit, query.Before = p.QueryByID()
-	found, err := o.Fleet.List(c.Ctx(), query)
+	found, err := o.Commands.List(c.Ctx(), query)
 	if err != nil {
 		return err
 	}

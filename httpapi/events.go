@@ -81,7 +81,7 @@ func (e events) record(c *request.Call, filter stream.Filter, refusal error) err
 		entry.Outcome, entry.Code = telematics.NotExecuted, request.AsError(refusal).Code
 		return e.audit.History.Add(ctx, entry)
 	}
-	vehicles, err := e.Fleet.CountVehicles(ctx, filter.Agency, filter.Vehicle)
+	vehicles, err := e.Map.CountVehicles(ctx, filter.Agency, filter.Vehicle)
 	if err != nil {
 		return err
 	}

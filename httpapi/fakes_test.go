@@ -112,7 +112,7 @@ func (f *fleet) broken(ctx context.Context) error {
 	return f.err
 }
 
-func (f *fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
+func (f *fleet) DurableTwin(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
 	if err := f.broken(ctx); err != nil {
 		return telematics.Twin{}, err
 	}
@@ -123,7 +123,7 @@ func (f *fleet) Twin(ctx context.Context, id telematics.VehicleID) (telematics.T
 }
 
 func (f *fleet) Record(ctx context.Context, id telematics.VehicleID) (telematics.Twin, error) {
-	return f.Twin(ctx, id)
+	return f.DurableTwin(ctx, id)
 }
 
 func (f *fleet) Belongs(ctx context.Context, id telematics.VehicleID, agency telematics.AgencyID) (bool, error) {

@@ -30,14 +30,14 @@ func (v vehicles) fleetMap(c *request.Call) error {
 		return err
 	}
 	// All vehicles are read, whatever the box has of them.
-	vehicles, err := v.Fleet.CountVehicles(c.Ctx(), query.Agency, 0)
+	vehicles, err := v.Map.CountVehicles(c.Ctx(), query.Agency, 0)
 	if err != nil {
 		return err
 	}
 	if err := v.limits.PassMap(c, vehicles); err != nil {
 		return err
 	}
-	if err := v.Fleet.Markers(c.Ctx(), query, encoder.Add); err != nil {
+	if err := v.Map.Markers(c.Ctx(), query, encoder.Add); err != nil {
 		return err
 	}
 	etag := encoder.ETag()

@@ -56,23 +56,31 @@ type Bulks interface {
 	Bulks(context.Context, telematics.BulkQuery) ([]telematics.CountedBulk, error)
 }
 
-// Fleet reads vehicles, their commands and the audit log. An error with a method Unavailable() bool
-// that returns true is answered with 503.
+// Fleet reads vehicles with their reported state. An error of a port with a method Unavailable()
+// bool that returns true is answered with 503.
 type Fleet interface {
 	request.Vehicles
-	// Twin returns the vehicle with its reported state, or a *telematics.Error with
-	// VehicleNotFound.
-	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
-	// Record is Twin without the reported state.
+	// DurableTwin returns the vehicle with its reported state, or a *telematics.Error with
+	// VehicleNotFound. No later read returns less.
+	DurableTwin(context.Context, telematics.VehicleID) (telematics.Twin, error)
+	// Record is DurableTwin without the reported state.
 	Record(context.Context, telematics.VehicleID) (telematics.Twin, error)
 	// Twins returns vehicles by descending id, which is the position of a page.
 	Twins(context.Context, telematics.VehicleQuery) ([]telematics.Twin, error)
+}
+
+// Map reads all vehicles at once.
+type Map interface {
 	// Markers calls a function with the map marker of each vehicle, by ascending id, and returns
 	// its first error.
 	Markers(context.Context, telematics.MarkerQuery, func(telematics.Marker) error) error
 	// CountVehicles returns the number of vehicles of an agency, or of all for zero. If the vehicle
 	// is not zero, only that one is counted: 0 or 1.
 	CountVehicles(context.Context, telematics.AgencyID, telematics.VehicleID) (int, error)
+}
+
+// Commands reads commands.
+type Commands interface {
 	// Command returns the command, or a *telematics.Error with CommandNotFound.
 	Command(context.Context, telematics.CommandID) (telematics.Command, error)
 	// VehicleCommands returns the commands of an agency, or of any for zero, to a vehicle, by
@@ -80,7 +88,11 @@ type Fleet interface {
 	VehicleCommands(context.Context, telematics.VehicleID, telematics.AgencyID, telematics.Page) ([]telematics.Command, error)
 	// List returns commands by descending id, which is the position of a page.
 	List(context.Context, telematics.CommandQuery) ([]telematics.Command, error)
-	// Activities returns audit log entries by descending id, which is the position of a page.
+}
+
+// Activities reads the audit log.
+type Activities interface {
+	// Activities returns entries by descending id, which is the position of a page.
 	Activities(context.Context, telematics.ActivityQuery) ([]telematics.Activity, error)
 }
 

@@ -30,6 +30,9 @@ import (
 type Config struct {
 	Controller Controller
 	Fleet      Fleet
+	Map        Map
+	Commands   Commands
+	Activities Activities
 	Bulks      Bulks
 	Halts      Halts
 	History    request.History

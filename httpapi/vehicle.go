@@ -35,7 +35,7 @@ func visibleTwin(
 
 // get answers GET /admin/vehicles/{vehicle}.
 func (v vehicles) get(c *request.Call) error {
-	twin, err := visibleTwin(c, v.Fleet.Twin)
+	twin, err := visibleTwin(c, v.Fleet.DurableTwin)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (v vehicles) status(c *request.Call) error {
 // answerStatus answers with the status, and with what the unit has just reported. It records the
 // read before the answer [LAW-9].
 func (v vehicles) answerStatus(c *request.Call, refreshed *telematics.Command) error {
-	twin, err := visibleTwin(c, v.Fleet.Twin)
+	twin, err := visibleTwin(c, v.Fleet.DurableTwin)
 	if err != nil && request.AsError(err).Code != telematics.VehicleNotFound {
 		return err
 	}
@@ -204,7 +204,7 @@ func (f fleetEdits) vehicle(c *request.Call) error {
 	}
 	e.Entry.Vehicle = e.Vehicle
 	return f.edit(c, e, func(ctx context.Context, done telematics.FleetEdited) error {
-		twin, err := f.Fleet.Twin(ctx, e.Vehicle)
+		twin, err := f.Fleet.DurableTwin(ctx, e.Vehicle)
 		if err != nil {
 			return err
 		}

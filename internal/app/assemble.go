@@ -165,8 +165,8 @@ func (s *service) assembleAPI() error {
 	s.public = httpapi.New(httpapi.Config{
 		Controller: s.broker, Refusals: s.broker, CompareClock: s.broker.CompareClock,
 		SigningKey: s.signing.active, Budget: s.config.Budget,
-		Fleet: fleet{s.cars, s.record, s.auditLog, s.reported}, Units: s.cars, Agencies: s.cars, Editor: s.cars,
-		Bulks: s.record, History: s.auditLog, Halts: waitingHalts{commands.HaltStore{DB: s.postgres}},
+		Fleet: s.reported, Map: s.cars, Units: s.cars, Agencies: s.cars, Editor: s.cars,
+		Commands: s.record, Bulks: s.record, History: s.auditLog, Activities: s.auditLog, Halts: waitingHalts{commands.HaltStore{DB: s.postgres}},
 		Places: s.addresses, Feed: s.feed, Watches: s.watches,
 		Offers:    rentals.Bookings{DB: s.postgres},
 		Telemetry: history.Reader{DB: s.postgres, Days: s.config.TelemetryRetention},
