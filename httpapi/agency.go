@@ -110,7 +110,9 @@ func (k agencyKeys) add(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	key, exists, err := k.AgencyKeyRegistry.Add(c.Ctx(), agency, c.Author())
+	ctx, cancel := c.Detached(k.ReadBudget)
+	defer cancel()
+	key, exists, err := k.AgencyKeyRegistry.Add(ctx, agency, c.Author())
 	switch {
 	case errors.Is(err, rental.ErrKeysUsedUp):
 		return c.OverLimit(rental.NewKeysADay, time.Hour, "The limit of %d new keys a day for agency %d is used up.", agency)
@@ -119,6 +121,7 @@ func (k agencyKeys) add(c *request.Call) error {
 	case !exists:
 		return telematics.NoSuchAgency(agency)
 	}
+	time.Sleep(k.KeysWithin)
 	return c.AnswerWith(
 		http.StatusCreated, fmt.Sprintf("The key %s was made. Its secret is shown only once.", key.ID),
 		resource.AgencyKeyWithSecret{AgencyKey: resource.NewAgencyKey(key), Secret: hex.EncodeToString(key.Secret)}, nil,
@@ -135,13 +138,16 @@ func (k agencyKeys) retire(c *request.Call) error {
 	if !until.After(c.Now()) {
 		return contract.Invalid("until", "must be in the future; revoke ends a key now")
 	}
-	key, exists, err := k.AgencyKeyRegistry.Retire(c.Ctx(), agency, c.Param("key"), until, c.Author())
+	ctx, cancel := c.Detached(k.ReadBudget)
+	defer cancel()
+	key, exists, err := k.AgencyKeyRegistry.Retire(ctx, agency, c.Param("key"), until, c.Author())
 	switch {
 	case err != nil:
 		return err
 	case !exists:
 		return noSuchKey(c, ", or it is revoked")
 	}
+	time.Sleep(k.KeysWithin)
 	return c.Answer(fmt.Sprintf("The key %s is valid until %s.", key.ID, resource.Timestamp(key.Retires)), resource.NewAgencyKey(key))
 }
 
@@ -151,12 +157,15 @@ func (k agencyKeys) revoke(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	key, exists, err := k.AgencyKeyRegistry.Revoke(c.Ctx(), agency, c.Param("key"), c.Author())
+	ctx, cancel := c.Detached(k.ReadBudget)
+	defer cancel()
+	key, exists, err := k.AgencyKeyRegistry.Revoke(ctx, agency, c.Param("key"), c.Author())
 	switch {
 	case err != nil:
 		return err
 	case !exists:
 		return noSuchKey(c, "")
 	}
+	time.Sleep(k.KeysWithin)
 	return c.Answer(fmt.Sprintf("The key %s is revoked.", key.ID), resource.NewAgencyKey(key))
 }

@@ -1,8 +1,11 @@
 package httpapi_test
 
 import (
+	"net/http"
 	"testing"
+	"time"
 
+	"motorpool/httpapi"
 	"motorpool/rental"
 	"motorpool/telematics"
 )
@@ -70,4 +73,22 @@ func TestAgencyKeys_AreLimitedPerDay(t *testing.T) {
 	a := newAPI(t)
 	a.agencyKeys.err = rental.ErrKeysUsedUp
 	a.post("/api/v1/admin/agencies/1/keys", withScopes(t, 1, "agency_keys")).wants(429, "rate_limited")
+}
+
+func TestChanges_AreAnsweredWhenEachInstanceAppliesThem(t *testing.T) {
+	const within = 20 * time.Millisecond
+	everything := withScopes(t, nil, "all_agencies halt agency_keys")
+	for _, c := range []struct{ method, path, body string }{
+		{http.MethodPut, haltsPath, `{"reason":"recall"}`},
+		{http.MethodPost, "/api/v1/admin/agencies/1/keys", ""},
+		{http.MethodPost, "/api/v1/admin/agencies/1/keys/ak_1/retire", `{"until":"2026-02-01T00:00:00Z"}`},
+		{http.MethodPost, "/api/v1/admin/agencies/1/keys/ak_1/revoke", ""},
+		{http.MethodPut, centre, operating},
+	} {
+		a := newAPI(t, func(c *httpapi.Config) { c.HaltWithin, c.KeysWithin, c.AreasWithin = within, within, within })
+		began := time.Now()
+		if r := a.do(c.method, c.path, everything, withJSON(c.body)); r.status/100 != 2 || time.Since(began) < within {
+			t.Errorf("%s %s: %d after %v, want success after %v", c.method, c.path, r.status, time.Since(began), within)
+		}
+	}
 }

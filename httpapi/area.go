@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -110,6 +111,7 @@ func (a areaHandlers) change(c *request.Call, activity string, complete func(*ar
 		change.Entry.Agency = cmp.Or(change.Agency, change.Entry.Agency)
 		return a.audit.refused(ctx, change.Entry, err)
 	}
+	time.Sleep(a.AreasWithin)
 	if change.Shape == nil {
 		return c.Answer(fmt.Sprintf("The area %s is removed.", change.Name), nil)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"motorpool/httpapi/contract"
 	"motorpool/httpapi/errorcode"
@@ -45,13 +46,16 @@ func (k haltHandlers) list(c *request.Call) error {
 // halt answers PUT /admin/halts when the halt is in force at every instance.
 func (k haltHandlers) halt(c *request.Call) error {
 	h := telematics.Halt{Agency: telematics.AgencyID(c.WholeNumber("agency_id")), Why: c.Text("reason")}
-	made, exists, err := k.Halts.Halt(c.Ctx(), h, c.Author())
+	ctx, cancel := c.Detached(k.ReadBudget)
+	defer cancel()
+	made, exists, err := k.Halts.Halt(ctx, h, c.Author())
 	switch {
 	case err != nil:
 		return err
 	case !exists:
 		return contract.Invalid("agency_id", fmt.Sprintf("must be an agency; there is no agency %d", h.Agency))
 	}
+	time.Sleep(k.HaltWithin)
 	body := k.bodies(c, made)[0]
 	message := fmt.Sprintf("Commands to vehicles of %s are halted.", agencyOrAll(h.Agency))
 	if body.Effect != nil && body.Effect.InFlight > 0 {
@@ -64,7 +68,9 @@ func (k haltHandlers) halt(c *request.Call) error {
 // DELETE.
 func (k haltHandlers) resume(c *request.Call) error {
 	agency := telematics.AgencyID(c.QueryInteger("agency_id"))
-	lifted, err := k.Halts.Resume(c.Ctx(), agency, c.QueryParam("reason"), c.Author())
+	ctx, cancel := c.Detached(k.ReadBudget)
+	defer cancel()
+	lifted, err := k.Halts.Resume(ctx, agency, c.QueryParam("reason"), c.Author())
 	switch {
 	case err != nil:
 		return err

@@ -36,8 +36,8 @@ type Controller interface {
 type Halts interface {
 	// Halts returns the halts in force, that of all agencies first.
 	Halts(context.Context) (telematics.Halts, error)
-	// Halt blocks until the halt is in force at every instance. It returns false if there is no
-	// such agency.
+	// Halt stores a halt, which every instance applies within Config.HaltWithin. It returns false
+	// if there is no such agency.
 	Halt(context.Context, telematics.Halt, telematics.Author) (telematics.Halt, bool, error)
 	// Effects returns the effect of each of the halts now, in their order.
 	Effects(context.Context, telematics.Halts) ([]telematics.HaltEffect, error)
@@ -230,8 +230,8 @@ type Payments interface {
 	Intent(ctx context.Context, intent string) (rental.Intent, error)
 }
 
-// AgencyKeyRegistry changes the keys with which agencies' apps sign requests. A change blocks until
-// it is in force at every instance.
+// AgencyKeyRegistry changes the keys with which agencies' apps sign requests. Every instance applies
+// a change within Config.KeysWithin.
 type AgencyKeyRegistry interface {
 	// List returns the keys of all agencies, without their secrets.
 	List(context.Context) ([]rental.AgencyKey, error)
@@ -252,7 +252,7 @@ type AreaRegistry interface {
 	// List returns the areas of an agency by name, or, with a name, that one; or a
 	// *telematics.Error with AgencyNotFound.
 	List(ctx context.Context, agency telematics.AgencyID, name string) ([]areas.Placed, error)
-	// Put carries out a change, and blocks until it is in force at every instance. It returns the
+	// Put stores a change, which every instance applies within Config.AreasWithin. It returns the
 	// area as it is now, and whether it is new. Its error is a *telematics.Error for a change that
 	// the record forbids.
 	Put(ctx context.Context, change areas.Change) (now areas.Placed, added bool, err error)
