@@ -14,7 +14,6 @@ import (
 // activities answers with the audit log.
 type activities struct{ *server }
 
-// list answers GET /admin/activity.
 func (a activities) list(c *request.Call) error {
 	p := c.Page("activity")
 	found, err := a.Activities.Activities(c.Ctx(), telematics.ActivityQuery{
@@ -79,7 +78,6 @@ func (n notes) list(c *request.Call) error {
 	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "note"), resource.List(listed, resource.NewNote), meta)
 }
 
-// add answers POST …/notes once the note is durable.
 func (n notes) add(c *request.Call) error {
 	ctx, cancel := c.Detached(n.ReadBudget)
 	defer cancel()

@@ -20,7 +20,6 @@ import (
 // agencies answers with agencies and their stations.
 type agencies struct{ *server }
 
-// list answers GET /admin/agencies.
 func (a agencies) list(c *request.Call) error {
 	return listOfAgency(
 		c, "agencies", "agency", a.Agencies.Agencies, func(a telematics.ListedAgency) int64 { return int64(a.ID) },
@@ -28,7 +27,6 @@ func (a agencies) list(c *request.Call) error {
 	)
 }
 
-// stations answers GET /admin/stations.
 func (a agencies) stations(c *request.Call) error {
 	return listOfAgency(
 		c, "stations", "station", a.Agencies.ListStations, func(s telematics.Station) int64 { return int64(s.ID) },
@@ -36,7 +34,6 @@ func (a agencies) stations(c *request.Call) error {
 	)
 }
 
-// stationsOfClient answers GET /client/stations.
 func (a agencies) stationsOfClient(c *request.Call) error {
 	found, err := a.Agencies.ListStations(c.Ctx(), telematics.AgencyQuery{Agency: c.Actor.Agency})
 	if err != nil {
@@ -80,7 +77,6 @@ func noSuchKey(c *request.Call, more string) error {
 	}
 }
 
-// list answers GET /admin/agencies/{agency}/keys.
 func (k agencyKeys) list(c *request.Call) error {
 	agency, err := pathAgency(c)
 	if err != nil {
@@ -128,7 +124,6 @@ func (k agencyKeys) add(c *request.Call) error {
 	)
 }
 
-// retire answers POST /admin/agencies/{agency}/keys/{key}/retire.
 func (k agencyKeys) retire(c *request.Call) error {
 	agency, err := pathAgency(c)
 	if err != nil {
@@ -151,7 +146,6 @@ func (k agencyKeys) retire(c *request.Call) error {
 	return c.Answer(fmt.Sprintf("The key %s is valid until %s.", key.ID, resource.Timestamp(key.Retires)), resource.NewAgencyKey(key))
 }
 
-// revoke answers POST /admin/agencies/{agency}/keys/{key}/revoke.
 func (k agencyKeys) revoke(c *request.Call) error {
 	agency, err := pathAgency(c)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 // alertHandlers answers with alerts and their rules, and changes them.
 type alertHandlers struct{ *server }
 
-// list answers GET /admin/alerts.
 func (a alertHandlers) list(c *request.Call) error {
 	p := c.Page("alerts")
 	query := alertQuery(c)
@@ -38,7 +37,6 @@ func (a alertHandlers) list(c *request.Call) error {
 	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "alert"), resource.List(listed, resource.NewAlert), meta)
 }
 
-// get answers GET /admin/alerts/{id}.
 func (a alertHandlers) get(c *request.Call) error {
 	found, err := a.visible(c)
 	if err != nil {
@@ -104,7 +102,6 @@ func checkAcknowledgement(c *request.Call, wrong *contract.FieldErrors) error {
 	return nil
 }
 
-// rules answers GET /admin/agencies/{agency}/alert-rules.
 func (a alertHandlers) rules(c *request.Call) error {
 	agency, err := pathAgency(c)
 	if err != nil {

@@ -26,7 +26,6 @@ import (
 // areaHandlers answers with areas of agencies, and changes them.
 type areaHandlers struct{ *server }
 
-// list answers GET /admin/agencies/{agency}/areas.
 func (a areaHandlers) list(c *request.Call) error {
 	agency, err := pathAgency(c)
 	if err != nil {
@@ -35,7 +34,6 @@ func (a areaHandlers) list(c *request.Call) error {
 	return a.listOf(c, agency)
 }
 
-// ofClient answers GET /client/areas.
 func (a areaHandlers) ofClient(c *request.Call) error { return a.listOf(c, c.Actor.Agency) }
 
 func (a areaHandlers) listOf(c *request.Call, agency telematics.AgencyID) error {
@@ -51,7 +49,6 @@ func (a areaHandlers) listOf(c *request.Call, agency telematics.AgencyID) error 
 	return c.AnswerTagged(etag, request.Plural(len(list), "area"), resource.List(list, resource.NewArea))
 }
 
-// get answers GET /admin/agencies/{agency}/areas/{area}.
 func (a areaHandlers) get(c *request.Call) error {
 	agency, err := pathAgency(c)
 	if err != nil {
@@ -67,7 +64,6 @@ func (a areaHandlers) get(c *request.Call) error {
 	return c.AnswerTagged(request.Quoted(list[0].Version.String()), fmt.Sprintf("The area %s.", list[0].Name), resource.NewArea(list[0]))
 }
 
-// put answers PUT /admin/agencies/{agency}/areas/{area}.
 func (a areaHandlers) put(c *request.Call) error {
 	var body struct {
 		Kind       rental.AreaKind `json:"kind"`
@@ -95,7 +91,6 @@ func (a areaHandlers) put(c *request.Call) error {
 	})
 }
 
-// remove answers DELETE /admin/agencies/{agency}/areas/{area}.
 func (a areaHandlers) remove(c *request.Call) error {
 	return a.change(c, rental.AreaRemove, func(*areas.Change) error { return nil })
 }

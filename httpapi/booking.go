@@ -106,7 +106,6 @@ func (s *server) visibleBooking(c *request.Call) (rental.BookingDetails, error) 
 	return d, err
 }
 
-// get answers GET /client/bookings/{booking} and GET /admin/bookings/{booking}.
 func (b bookings) get(c *request.Call) error {
 	d, err := b.visibleBooking(c)
 	if err != nil {
@@ -168,7 +167,6 @@ func changed(activity string, d rental.BookingDetails) string {
 	}
 }
 
-// list answers GET /admin/bookings.
 func (b bookings) list(c *request.Call) error {
 	p := c.Page("bookings")
 	found, err := b.Bookings.FindBookings(c.Ctx(), rental.BookingQuery{
@@ -193,7 +191,6 @@ func (b bookings) list(c *request.Call) error {
 // utilisedFor is the time of which the utilisation is reported.
 const utilisedFor = 7 * 24 * time.Hour
 
-// utilisation answers GET /admin/fleet/utilisation.
 func (b bookings) utilisation(c *request.Call) error {
 	to := c.Now()
 	from := to.Add(-utilisedFor)
@@ -205,7 +202,6 @@ func (b bookings) utilisation(c *request.Call) error {
 	return c.Answer(fmt.Sprintf("%v rental hours of %s", body.UsedHours, request.Plural(len(found), "vehicle")), body)
 }
 
-// freeVehicles answers GET /admin/fleet/free.
 func (b bookings) freeVehicles(c *request.Call) error {
 	at := rental.Span{From: c.QueryTime("from"), To: c.QueryTime("to")}
 	if err := at.Check(c.Now(), 0, "from", "to"); err != nil {
@@ -218,12 +214,10 @@ func (b bookings) freeVehicles(c *request.Call) error {
 	return c.Answer(request.Plural(len(free), "vehicle"), resource.List(free, resource.NewFreeVehicle))
 }
 
-// open answers POST /admin/bookings.
 func (b bookings) open(c *request.Call) error {
 	return b.make(c, newDraft(c), "/api/v1/admin/bookings/")
 }
 
-// openOwn answers POST /client/bookings.
 func (b bookings) openOwn(c *request.Call) error {
 	draft := newDraft(c)
 	draft.Self, draft.Agency, draft.Client = true, c.Actor.Agency, c.Actor.Subject

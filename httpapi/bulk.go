@@ -18,7 +18,6 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// orderMany answers POST /admin/commands once every vehicle has a command or a refusal.
 func (o commands) orderMany(c *request.Call) error {
 	b := newBulk(c)
 	if err := o.limits.PassBulk(c, len(b.Vehicles)); err != nil {
@@ -87,7 +86,6 @@ func newBulk(c *request.Call) telematics.Bulk {
 	return b
 }
 
-// bulk answers GET /admin/commands?bulk={id}.
 func (o commands) bulk(c *request.Call) error {
 	for _, name := range []string{"state", "outcome", "vehicle_id", "agency_id", "actor", "from", "to", "limit", "cursor"} {
 		if c.QueryParams().Has(name) {
@@ -123,7 +121,6 @@ func (o commands) bulk(c *request.Call) error {
 // bulkList is the list of GET /admin/bulk-commands.
 const bulkList = "bulk_commands" + request.ByID
 
-// bulkCommands answers GET /admin/bulk-commands.
 func (o commands) bulkCommands(c *request.Call) error {
 	p := c.Page(bulkList)
 	query := telematics.BulkQuery{Agency: c.Actor.Agency}

@@ -14,7 +14,6 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-// ofClient answers GET /client/bookings.
 func (b bookings) ofClient(c *request.Call) error {
 	p := c.Page("bookings")
 	found, err := b.Bookings.FindBookings(c.Ctx(), rental.BookingQuery{
@@ -45,7 +44,6 @@ func extendBooking(c *request.Call, now time.Time) rental.Decision {
 	return extension(c, now, c.Time("end_date"))
 }
 
-// previewExtension answers GET …/bookings/{booking}/extend with the booking as it would be.
 func (b bookings) previewExtension(c *request.Call) error {
 	d, err := b.visibleBooking(c)
 	if err != nil {
@@ -95,7 +93,6 @@ type paymentActionBody struct {
 	ClientSecret string `json:"client_secret"`
 }
 
-// paymentAction answers GET /client/bookings/{booking}/payment-action.
 func (b bookings) paymentAction(c *request.Call) error {
 	d, err := b.visibleBooking(c)
 	if err != nil {

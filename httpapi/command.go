@@ -23,7 +23,6 @@ import (
 // commands sends commands to vehicles, and answers with their results.
 type commands struct{ *server }
 
-// get answers GET /admin/commands/{id}.
 func (o commands) get(c *request.Call) error {
 	id, err := contract.ParseUUID(c.Param("id"))
 	if err != nil {
@@ -44,7 +43,6 @@ func (o commands) get(c *request.Call) error {
 	return c.Answer(stateSentences[command.State], resource.NewCommand(&command))
 }
 
-// ofVehicle answers GET /admin/vehicles/{vehicle}/commands.
 func (o commands) ofVehicle(c *request.Call) error {
 	p := c.Page("commands")
 	twin, err := visibleTwin(c, o.Fleet.Record)
@@ -69,7 +67,6 @@ func (o commands) ofVehicle(c *request.Call) error {
 // fleetCommands is the list of GET /admin/commands.
 const fleetCommands = "commands" + request.ByID
 
-// list answers GET /admin/commands: commands to all vehicles, or, with bulk, an order to many.
 func (o commands) list(c *request.Call) error {
 	if c.QueryParam("bulk") != "" {
 		return o.bulk(c)

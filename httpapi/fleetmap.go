@@ -15,7 +15,6 @@ import (
 	"motorpool/telematics"
 )
 
-// fleetMap answers GET /admin/fleet: the map markers of all vehicles.
 func (v vehicles) fleetMap(c *request.Call) error {
 	query := telematics.MarkerQuery{Agency: c.QueryAgency()}
 	if text := c.QueryParam("bbox"); text != "" {

@@ -28,7 +28,6 @@ func (k haltHandlers) bodies(c *request.Call, halts ...telematics.Halt) []resour
 	return resource.NewHalts(halts, effects)
 }
 
-// list answers GET /admin/halts: those that affect vehicles which the caller may see.
 func (k haltHandlers) list(c *request.Call) error {
 	inForce, err := k.Halts.Halts(c.Ctx())
 	if err != nil {
@@ -43,7 +42,6 @@ func (k haltHandlers) list(c *request.Call) error {
 	return c.Answer(request.Plural(len(visible), "halt"), k.bodies(c, visible...))
 }
 
-// halt answers PUT /admin/halts when the halt is in force at every instance.
 func (k haltHandlers) halt(c *request.Call) error {
 	h := telematics.Halt{Agency: telematics.AgencyID(c.WholeNumber("agency_id")), Why: c.Text("reason")}
 	ctx, cancel := c.Detached(k.ReadBudget)

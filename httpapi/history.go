@@ -69,7 +69,6 @@ func buckets(c *request.Call, from, to time.Time) int {
 	return max(1, min(requested, maxPoints, int(to.Sub(from)/samples.Driving)))
 }
 
-// history answers GET /admin/vehicles/{vehicle}/history.
 func (t telemetry) history(c *request.Call) error {
 	from, to := historyRange(c)
 	fields := historyFields(c)
@@ -103,7 +102,6 @@ func (t telemetry) recordRead(c *request.Call, fields string, from, to time.Time
 	return twin, cmp.Or(t.audit.recordDurably(c, entry), err)
 }
 
-// trips answers GET /admin/vehicles/{vehicle}/trips.
 func (t telemetry) trips(c *request.Call) error {
 	twin, trips, err := t.findTrips(c)
 	if err != nil {

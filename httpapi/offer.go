@@ -22,7 +22,6 @@ type offers struct{ *server }
 // offerList is the name of the list of free vehicles.
 const offerList = "vehicles" + request.ByDistance
 
-// find answers GET /client/vehicles.
 func (o offers) find(c *request.Call) error {
 	p := c.Page(offerList)
 	limit, metres, vehicle := p.QueryByDistance()
@@ -80,7 +79,6 @@ func (o offers) areaAt(c *request.Call, offer rental.Offer) string {
 	return ""
 }
 
-// freeTimes answers GET /client/vehicles/{vehicle}/availability.
 func (o offers) freeTimes(c *request.Call) error {
 	within := rental.Span{From: c.QueryTime("from"), To: c.QueryTime("to")}
 	// The past is not free. The answer is the same within a minute, so that it can be cached.
@@ -103,7 +101,6 @@ func (o offers) freeTimes(c *request.Call) error {
 	return c.AnswerTagged(request.TagOf(body), request.Plural(len(body), "free time"), body)
 }
 
-// quote answers POST /client/quotes.
 func (o offers) quote(c *request.Call) error {
 	ctx, cancel := c.Detached(o.ReadBudget)
 	defer cancel()

@@ -16,7 +16,6 @@ import (
 // wallets answers with the payment methods of clients, and changes them.
 type wallets struct{ *server }
 
-// list answers GET /client/payment-methods.
 func (w wallets) list(c *request.Call) error {
 	methods, err := w.Wallet.List(c.Ctx(), c.Actor)
 	if err != nil {
@@ -28,7 +27,6 @@ func (w wallets) list(c *request.Call) error {
 // mostClients is how many clients a search finds: more are an answer to type more.
 const mostClients = 20
 
-// clients answers GET /admin/clients.
 func (b bookings) clients(c *request.Call) error {
 	found, err := b.Bookings.FindClients(c.Ctx(), c.QueryAgency(), c.QueryParam("q"), mostClients)
 	if err != nil {
@@ -37,7 +35,6 @@ func (b bookings) clients(c *request.Call) error {
 	return c.Answer(request.Plural(len(found), "client"), resource.List(found, resource.NewClient))
 }
 
-// clientMethods answers GET /admin/agencies/{agency}/clients/{client}/payment-methods.
 func (b bookings) clientMethods(c *request.Call) error {
 	agency, err := pathAgency(c)
 	if err != nil {
@@ -50,7 +47,6 @@ func (b bookings) clientMethods(c *request.Call) error {
 	return c.Answer(request.Plural(len(methods), "payment method"), resource.List(methods, resource.NewMethod))
 }
 
-// add answers POST /client/payment-methods: 201 for a card that the client did not have.
 func (w wallets) add(c *request.Call) error {
 	makeDefault, _ := c.Values["set_default"].(bool)
 	added, err := w.Wallet.Add(c.Ctx(), rental.NewCard{
@@ -67,7 +63,6 @@ func (w wallets) add(c *request.Call) error {
 	return c.AnswerClient(http.StatusCreated, added.Method.Label()+" was added.", resource.NewMethod(added.Method))
 }
 
-// remove answers DELETE /client/payment-methods/{id}.
 func (w wallets) remove(c *request.Call) error {
 	err := w.Wallet.Remove(c.Ctx(), methodRequest(c, rental.MethodRemove))
 	if w.recordUnchanged(c, rental.MethodRemove, false, err); err != nil {
@@ -76,7 +71,6 @@ func (w wallets) remove(c *request.Call) error {
 	return c.AnswerClient(http.StatusOK, "The payment method was removed.", nil)
 }
 
-// setDefault answers POST /client/payment-methods/{id}/default.
 func (w wallets) setDefault(c *request.Call) error {
 	method, replayed, err := w.Wallet.SetDefault(c.Ctx(), methodRequest(c, rental.MethodDefault))
 	if w.recordUnchanged(c, rental.MethodDefault, replayed, err); err != nil {
@@ -116,7 +110,6 @@ func (w wallets) recordUnchanged(c *request.Call, activity string, replayed bool
 // chargeList is the list of GET /admin/charges.
 const chargeList = "charges" + request.ByID
 
-// charges answers GET /admin/charges.
 func (b bookings) charges(c *request.Call) error {
 	p := c.Page(chargeList)
 	query := rental.ChargeQuery{

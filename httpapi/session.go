@@ -31,7 +31,6 @@ func (s *server) identify(ctx context.Context, r *http.Request) (auth.Identity, 
 	return s.Tokens.Authenticate(ctx, r.Header)
 }
 
-// begin answers GET /auth/sign-in.
 func (s sessions) begin(c *request.Call) error {
 	if s.SignIn.HasPasswords() {
 		return s.askForPassword(c, "", nil)
@@ -44,13 +43,11 @@ func (s sessions) begin(c *request.Call) error {
 	return c.Redirect(http.StatusFound, issuer)
 }
 
-// finish answers GET /auth/callback.
 func (s sessions) finish(c *request.Call) error {
 	id, cookies, err := s.SignIn.Finish(c.HTTPRequest(), c.RealIP())
 	return s.startConsole(c, id, cookies, err)
 }
 
-// redeem answers GET /auth/once.
 func (s sessions) redeem(c *request.Call) error {
 	id, cookies, err := s.SignIn.Redeem(c.Ctx(), c.QueryParam("code"))
 	return s.startConsole(c, id, cookies, err)
@@ -85,7 +82,6 @@ func (s sessions) startConsole(c *request.Call, id auth.Identity, cookies []*htt
 // encoding. Half refuses the longest passwords.
 const maxForm = 3*2*operators.MaxPassword + 1<<10
 
-// enter answers POST /auth/sign-in.
 func (s sessions) enter(c *request.Call) error {
 	form, err := readForm(c)
 	if err != nil {
@@ -127,7 +123,6 @@ func (s sessions) choosePassword(c *request.Call) error {
 	return s.askForNewPassword(c, name, code, nil)
 }
 
-// setPassword answers POST /auth/password.
 func (s sessions) setPassword(c *request.Call) error {
 	form, err := readForm(c)
 	if err != nil {
@@ -196,7 +191,6 @@ func (s sessions) page(c *request.Call, status int, shown pages.Page) error {
 	return c.HTMLBlob(status, body)
 }
 
-// end answers POST /auth/sign-out.
 func (s sessions) end(c *request.Call) error {
 	of, issuer, cookies, err := s.SignIn.End(c.HTTPRequest())
 	if err != nil {
@@ -225,7 +219,6 @@ type meBody struct {
 	ExpiresAt string      `json:"expires_at"`
 }
 
-// me answers GET /admin/me.
 func me(c *request.Call) error {
 	return c.Answer("You are "+c.Actor.Subject+".", meBody{
 		Subject: c.Actor.Subject, Level: c.Level.String(), AgencyID: resource.OrNull(int64(c.Actor.Agency)),

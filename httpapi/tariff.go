@@ -12,7 +12,6 @@ import (
 	"motorpool/telematics"
 )
 
-// tariff answers GET /admin/agencies/{agency}/tariffs/{category}.
 func (f fleetEdits) tariff(c *request.Call) error {
 	found, err := f.findTariff(c.Ctx(), c)
 	if err != nil {
@@ -32,7 +31,6 @@ func (f fleetEdits) findTariff(ctx context.Context, c *request.Call) (resource.T
 	return resource.Tariff{}, cmp.Or(err, noSuchTariff(c))
 }
 
-// tariffList answers GET /admin/agencies/{agency}/tariffs.
 func (f fleetEdits) tariffList(c *request.Call) error {
 	plans, terms, err := f.terms(c.Ctx(), c)
 	if err != nil {
@@ -43,7 +41,6 @@ func (f fleetEdits) tariffList(c *request.Call) error {
 	}))
 }
 
-// setTariff answers PUT /admin/agencies/{agency}/tariffs/{category}.
 func (f fleetEdits) setTariff(c *request.Call) error {
 	return f.editTariff(c, object(c.Body), func(ctx context.Context, done telematics.FleetEdited) error {
 		now, err := f.findTariff(ctx, c) // another request may have removed it meanwhile
@@ -54,7 +51,6 @@ func (f fleetEdits) setTariff(c *request.Call) error {
 	})
 }
 
-// removeTariff answers DELETE /admin/agencies/{agency}/tariffs/{category}.
 func (f fleetEdits) removeTariff(c *request.Call) error {
 	return f.editTariff(c, json.RawMessage("null"), func(ctx context.Context, done telematics.FleetEdited) error {
 		if len(done.Changes) == 0 {
@@ -72,7 +68,6 @@ func (f fleetEdits) editTariff(c *request.Call, tariff json.RawMessage, answer f
 	}, answer)
 }
 
-// rentalRules answers GET /admin/agencies/{agency}/rental-rules.
 func (f fleetEdits) rentalRules(c *request.Call) error {
 	_, terms, err := f.terms(c.Ctx(), c)
 	if err != nil {
@@ -81,7 +76,6 @@ func (f fleetEdits) rentalRules(c *request.Call) error {
 	return c.Answer("The rental rules were read.", resource.NewRentalRules(terms.Rules))
 }
 
-// setRentalRules answers PUT /admin/agencies/{agency}/rental-rules.
 func (f fleetEdits) setRentalRules(c *request.Call) error {
 	return f.editAgency(c, rental.RulesChange, map[string]any{"rental_rules": object(c.Body)},
 		func(ctx context.Context, done telematics.FleetEdited) error {

@@ -113,7 +113,6 @@ func answerTransition(c *request.Call, d rental.BookingDetails, t rental.Transit
 	return c.AnswerWith(status, message, resource.NewTransition(d, t), nil)
 }
 
-// get answers GET …/bookings/{booking}/transitions/{transition}.
 func (h transitions) get(c *request.Call) error {
 	d, t, err := h.find(c)
 	if err != nil {
@@ -138,7 +137,6 @@ func (h transitions) find(c *request.Call) (rental.BookingDetails, rental.Transi
 	return d, t, err
 }
 
-// list answers GET /admin/bookings/{booking}/transitions.
 func (h transitions) list(c *request.Call) error {
 	d, err := h.visibleBooking(c)
 	if err != nil {
@@ -153,7 +151,6 @@ func (h transitions) list(c *request.Call) error {
 	}))
 }
 
-// cancel answers POST …/transitions/{transition}/cancel: it gives up a start.
 func (h transitions) cancel(c *request.Call) error {
 	ctx, cancel := c.Detached(openBudget)
 	defer cancel()

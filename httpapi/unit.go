@@ -12,7 +12,6 @@ import (
 // units answers with units.
 type units struct{ *server }
 
-// list answers GET /admin/units.
 func (u units) list(c *request.Call) error {
 	p := c.Page("units")
 	found, err := u.Units.ListUnits(c.Ctx(), telematics.UnitQuery{
@@ -33,7 +32,6 @@ func (u units) list(c *request.Call) error {
 	)
 }
 
-// unknown answers GET /admin/units/unknown.
 func (u units) unknown(c *request.Call) error {
 	p := c.Page("unknown_units")
 	found, err := u.Units.UnknownUnits(c.Ctx(), p.Query())
@@ -44,7 +42,6 @@ func (u units) unknown(c *request.Call) error {
 	return c.AnswerWith(http.StatusOK, request.Plural(len(listed), "unit"), resource.List(listed, resource.NewUnknownUnit), meta)
 }
 
-// keyHolders answers GET /admin/units/keys.
 func (u units) keyHolders(c *request.Call) error {
 	key := c.QueryParam("key")
 	found, err := u.Units.KeyHolders(c.Ctx(), key)

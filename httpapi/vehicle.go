@@ -33,7 +33,6 @@ func visibleTwin(
 	return twin, err
 }
 
-// get answers GET /admin/vehicles/{vehicle}.
 func (v vehicles) get(c *request.Call) error {
 	twin, err := visibleTwin(c, v.Fleet.DurableTwin)
 	if err != nil {
@@ -46,7 +45,6 @@ func (v vehicles) get(c *request.Call) error {
 	return c.Answer("Vehicle found.", resource.NewVehicle(twin, rate, currency))
 }
 
-// list answers GET /admin/vehicles.
 func (v vehicles) list(c *request.Call) error {
 	p := c.Page("vehicles")
 	found, err := v.Fleet.Twins(c.Ctx(), telematics.VehicleQuery{
@@ -193,7 +191,6 @@ type editMeta struct {
 	Bookings *int     `json:"bookings_in_maintenance,omitempty"`
 }
 
-// vehicle answers POST /admin/vehicles and PATCH /admin/vehicles/{vehicle}.
 func (f fleetEdits) vehicle(c *request.Call) error {
 	e := newEdit(c, telematics.VehicleAdd, telematics.VehicleChange)
 	if e.Vehicle = c.VehicleID(); e.New {
@@ -216,7 +213,6 @@ func (f fleetEdits) vehicle(c *request.Call) error {
 	})
 }
 
-// station answers POST /admin/stations and PATCH /admin/stations/{station}.
 func (f fleetEdits) station(c *request.Call) error {
 	e := newEdit(c, telematics.StationAdd, telematics.StationChange)
 	if e.Station = telematics.StationID(c.PathInteger("station")); e.New {
