@@ -129,7 +129,7 @@ func (c *Car) Run(ctx context.Context) error {
 			c.connect(ctx, d)
 		case <-c.lost():
 			c.disconnect(ctx)
-		case <-c.timers.C():
+		case <-c.timers.C:
 			c.timers.run()
 		}
 	}
