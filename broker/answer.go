@@ -129,21 +129,9 @@ func (b *Broker) lookUp(batch []*queuedAnswer) {
 	}
 }
 
-// handleFirst handles the answers to commands that have a waiter here, until the context ends.
-func (b *Broker) handleFirst(ctx context.Context) error {
-	handling := tracing.Detach(ctx)
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case a := <-b.first:
-			b.handleAnswer(handling, a)
-		}
-	}
-}
-
-// handleAnswers handles all answers, those to commands that have a waiter here first.
-func (b *Broker) handleAnswers(ctx context.Context) error {
+// handleAnswers handles the answers to commands that have a waiter here, and after them the others,
+// until the context ends, and then those that are left. Of a nil queue there are none.
+func (b *Broker) handleAnswers(ctx context.Context, others <-chan *queuedAnswer) error {
 	// An answer that left a queue is handled in any case; each step has a separate timeout.
 	handling := tracing.Detach(ctx)
 	for {
@@ -159,7 +147,7 @@ func (b *Broker) handleAnswers(ctx context.Context) error {
 			return ctx.Err()
 		case a := <-b.first:
 			b.handleAnswer(handling, a)
-		case a := <-b.answers:
+		case a := <-others:
 			b.handleAnswer(handling, a)
 		}
 	}

@@ -193,10 +193,10 @@ func (b *Broker) Run(ctx context.Context) error {
 		group.Go(func() error { return b.config.Guard.Keep(ctx, doing, run) })
 	}
 	for range b.config.Workers {
-		keep("handle answers", b.handleAnswers)
+		keep("handle answers", func(ctx context.Context) error { return b.handleAnswers(ctx, b.answers) })
 	}
 	for range b.config.Workers/firstShare + 1 {
-		keep("handle answers with a waiter", b.handleFirst)
+		keep("handle answers with a waiter", func(ctx context.Context) error { return b.handleAnswers(ctx, nil) })
 	}
 	keep("look up answers", b.lookUpOverAllowance)
 	keep("poll record", b.pollRecord)

@@ -172,7 +172,7 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	c := w.command
 	finding := delivery.Settlement{Command: c.ID, State: telematics.Expired, At: b.recordTime(), Known: c, Progress: w.progress()}
 	switch {
-	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.isStopped():
+	case finding.Attempts > 0 || !finding.ReceivedAt.IsZero() || w.stopped.Load():
 		// The unit may have the command.
 		finding = b.bestEffort.Outcome(ctx, c, finding)
 	default:

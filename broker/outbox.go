@@ -253,7 +253,7 @@ func (b *Broker) writeProgress(ctx context.Context, notes []delivery.Note) {
 	b.config.Logger.Debug("progress of commands not stored", "commands", len(notes), "err", err)
 	for _, n := range notes {
 		if w := b.waiters.find(n.Command); w != nil {
-			w.markProgressLost()
+			w.progressLost.Store(true)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"motorpool/broker/ingest"
 	"motorpool/guard"
 	"motorpool/telematics"
 )
@@ -44,24 +45,12 @@ func (b *Broker) pollRecord(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case id := <-b.hints:
-			read(waiting{unanswered: b.drainHints(id)})
+			read(waiting{unanswered: ingest.Gather(b.hints, id)})
 		case <-poll.C:
 			// More than one where the last read took long.
 			due := int(time.Since(began) / (pollEvery / pollParts))
 			read(b.waiters.next(dueWaiters(b.waiters.count(), polled, due)))
 			polled = due
-		}
-	}
-}
-
-func (b *Broker) drainHints(first telematics.CommandID) []telematics.CommandID {
-	ids := []telematics.CommandID{first}
-	for {
-		select {
-		case id := <-b.hints:
-			ids = append(ids, id)
-		default:
-			return ids
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	c, attempts, now, dated := w.command, w.progress().Attempts, time.Now(), b.now()
 	message := *w.message
 	message.Repeated = attempts > 0
-	over := w.isStopped() || !dated.Before(c.Deadline)
+	over := w.stopped.Load() || !dated.Before(c.Deadline)
 	if !over && message.Repeated && !c.Assurance.Deduplicated { // the unit would execute it again
 		w.timers.retransmit = b.bestEffort.Inquire(ctx, c, w.progress().SentAt, w.received)
 		return
@@ -81,7 +81,7 @@ func (b *Broker) runTimers(ctx context.Context, w *waiter) (over bool) {
 			return true
 		}
 		b.publish(ctx, w)
-		if first || w.clearProgressLost() {
+		if first || w.progressLost.Swap(false) {
 			w.timers.progress = time.Now().Add(progressAfter)
 		}
 	}

@@ -1,10 +1,12 @@
 package broker
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"motorpool/telematics"
@@ -38,13 +40,14 @@ type waiter struct {
 	unsent     error  // a server or a key is unavailable, or its order does not allow it any more
 	missing    string // what is unavailable, in words for the caller; empty: nothing
 
-	mu           sync.Mutex
-	latest       delivery.Progress         // may be newer than what is stored
-	answered     bool                      // the unit has sent an answer
-	final        bool                      // it was the final one
-	stopped      bool                      // it is not published any more
-	progressLost bool                      // its progress was not stored
-	counts       struct{ open, final int } // answers so far
+	stopped      atomic.Bool // it must not be published any more
+	progressLost atomic.Bool // its progress was not stored
+
+	mu       sync.Mutex
+	latest   delivery.Progress         // may be newer than what is stored
+	answered bool                      // the unit has sent an answer
+	final    bool                      // it was the final one
+	counts   struct{ open, final int } // answers so far
 }
 
 // countAnswer counts an answer, and reports whether it is queued before all others.
@@ -185,30 +188,9 @@ func (w *waiter) markAnswered(a telematics.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.final = true
-	w.stopped = w.stopped || a.Forgotten()
-}
-
-// isStopped reports whether the command must not be published any more.
-func (w *waiter) isStopped() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.stopped
-}
-
-// markProgressLost notes that the command's progress was not stored.
-func (w *waiter) markProgressLost() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.progressLost = true
-}
-
-// clearProgressLost reports, once, that the command's progress was not stored.
-func (w *waiter) clearProgressLost() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	lost := w.progressLost
-	w.progressLost = false
-	return lost
+	if a.Forgotten() {
+		w.stopped.Store(true)
+	}
 }
 
 // markPublished notes that the MQTT client has accepted the message.
@@ -232,18 +214,8 @@ func (w *waiter) progress() delivery.Progress {
 
 // withProgress returns a command with the progress that may not be stored yet.
 func (w *waiter) withProgress(c *telematics.Command) *telematics.Command {
-	p := w.progress()
-	if (!c.SentAt.IsZero() || p.SentAt.IsZero()) && (!c.ReceivedAt.IsZero() || p.ReceivedAt.IsZero()) && c.Attempts >= p.Attempts &&
-		len(c.Retransmitted) >= len(p.Retransmitted) {
-		return c
-	}
-	more := *c // others read it
-	if more.SentAt.IsZero() {
-		more.SentAt = p.SentAt
-	}
-	if more.ReceivedAt.IsZero() {
-		more.ReceivedAt = p.ReceivedAt
-	}
+	p, more := w.progress(), *c // others read c
+	more.SentAt, more.ReceivedAt = cmp.Or(more.SentAt, p.SentAt), cmp.Or(more.ReceivedAt, p.ReceivedAt)
 	more.Attempts = max(more.Attempts, p.Attempts)
 	if len(more.Retransmitted) < len(p.Retransmitted) {
 		more.Retransmitted = p.Retransmitted
