@@ -8,6 +8,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 )
 
@@ -33,11 +34,7 @@ func resultOf(a telematics.Answer) result {
 }
 
 func newSettledResults() *settledResults {
-	units, err := lru.New[telematics.Unit, results](resultUnits)
-	if err != nil { // only for a size below 1
-		panic(err)
-	}
-	return &settledResults{units: units}
+	return &settledResults{units: ingest.NewCache[telematics.Unit, results](resultUnits)}
 }
 
 func (d *settledResults) contains(unit telematics.Unit, a telematics.Answer) bool {

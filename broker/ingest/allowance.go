@@ -41,11 +41,16 @@ type Sender struct {
 
 // NewLimiter returns a limiter under which no unit has used its allowance.
 func NewLimiter(a Allowance) *Limiter {
-	senders, err := lru.New[telematics.Unit, *Sender](maxSenders)
+	return &Limiter{Allowance: a, senders: NewCache[telematics.Unit, *Sender](maxSenders)}
+}
+
+// NewCache returns a cache of at least one value, of which the one that was used least lately goes.
+func NewCache[K comparable, V any](size int) *lru.Cache[K, V] {
+	cache, err := lru.New[K, V](size)
 	if err != nil { // only for a size below 1
 		panic(err)
 	}
-	return &Limiter{Allowance: a, senders: senders}
+	return cache
 }
 
 // Admit counts a message against its unit's allowance; it counts as waiting until Handled is called

@@ -1,9 +1,6 @@
 package ingest
 
 import (
-	"cmp"
-	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,28 +13,27 @@ import (
 // health collects what messages show of the health of their units, until it is stored: clock
 // errors, rejects and reconnects.
 type health struct {
-	on       bool
-	overflow prometheus.Counter
+	findings[telematics.UnitHealth]
 
-	mu       sync.Mutex
-	buffered map[telematics.Unit]telematics.UnitHealth // at most maxHealth
-	clocks   *lru.Cache[telematics.Unit, *clock]
+	reading sync.Mutex // guards the clocks in the cache
+	clocks  *lru.Cache[telematics.Unit, *clock]
 }
 
-func newHealth(on bool, overflow prometheus.Counter) *health {
-	clocks, err := lru.New[telematics.Unit, *clock](maxHealth)
-	if err != nil { // only for a size below 1
-		panic(err)
+func newHealth(c Config, overflow prometheus.Counter) *health {
+	h := &health{clocks: NewCache[telematics.Unit, *clock](maxHealth)}
+	h.what, h.batch, h.most, h.overflow = "health of units not stored", healthBatch, maxHealth, overflow
+	if c.Health != nil {
+		h.port = c.Health.StoreHealth
 	}
-	return &health{on: on, overflow: overflow, buffered: map[telematics.Unit]telematics.UnitHealth{}, clocks: clocks}
+	return h
 }
 
 func (h *health) reject(unit telematics.Unit, why telematics.Reject, now time.Time) {
-	h.note(telematics.UnitHealth{Unit: unit, Rejects: map[telematics.Reject]telematics.Tally{why: {Count: 1, Last: now}}})
+	h.add(unit, telematics.UnitHealth{Unit: unit, Rejects: map[telematics.Reject]telematics.Tally{why: {Count: 1, Last: now}}})
 }
 
 func (h *health) reconnect(unit telematics.Unit, now time.Time) {
-	h.note(telematics.UnitHealth{Unit: unit, Reconnects: telematics.Tally{Count: 1, Last: now}})
+	h.add(unit, telematics.UnitHealth{Unit: unit, Reconnects: telematics.Tally{Count: 1, Last: now}})
 }
 
 // furthest limits how far a clock counts as off, so that no sum overflows.
@@ -46,71 +42,16 @@ const furthest = 100 * 365 * 24 * time.Hour
 // readClock adds a reading of how far a unit's clock was ahead of this instance's when a report
 // arrived.
 func (h *health) readClock(unit telematics.Unit, ahead time.Duration, now time.Time) {
-	if !h.on {
-		return
-	}
 	ahead = min(max(ahead, -furthest), furthest)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.reading.Lock()
+	defer h.reading.Unlock()
 	c, ok := h.clocks.Get(unit)
 	if !ok {
 		c = &clock{}
 		h.clocks.Add(unit, c)
 	}
 	if measured, isNew := c.read(ahead, now); isNew {
-		h.add(telematics.UnitHealth{Unit: unit, Clock: &telematics.ClockReading{Ahead: measured, At: now}})
-	}
-}
-
-// note adds findings about a unit.
-func (h *health) note(found telematics.UnitHealth) {
-	if !h.on {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.add(found)
-}
-
-// add is called with the mutex held.
-func (h *health) add(found telematics.UnitHealth) {
-	before, ok := h.buffered[found.Unit]
-	if !ok && len(h.buffered) == maxHealth {
-		h.overflow.Inc()
-		return
-	}
-	h.buffered[found.Unit] = before.Merge(found)
-}
-
-// drain removes up to healthBatch units, and returns them in the order of their serials.
-func (h *health) drain() []telematics.UnitHealth {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	drained := make([]telematics.UnitHealth, 0, min(len(h.buffered), healthBatch))
-	for unit, found := range h.buffered { // in no order, so that none waits for long
-		if len(drained) == healthBatch {
-			break
-		}
-		drained = append(drained, found)
-		delete(h.buffered, unit)
-	}
-	slices.SortFunc(drained, func(a, b telematics.UnitHealth) int { return cmp.Compare(a.Unit, b.Unit) })
-	return drained
-}
-
-// storeHealth stores the health of up to healthBatch units; others wait.
-func (in *Ingest) storeHealth(ctx context.Context) {
-	drained := in.health.drain()
-	if len(drained) == 0 {
-		return
-	}
-	ctx, cancel := in.step(ctx)
-	defer cancel()
-	err := in.Health.StoreHealth(ctx, drained)
-	if in.outages.health.Note(ctx, in.Logger, "health of units not stored", err); err != nil {
-		for _, found := range drained {
-			in.health.note(found)
-		}
+		h.add(unit, telematics.UnitHealth{Unit: unit, Clock: &telematics.ClockReading{Ahead: measured, At: now}})
 	}
 }
 

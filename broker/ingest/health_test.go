@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -61,16 +62,21 @@ func TestClock_IsMeasuredByReportsThatWereNotLate(t *testing.T) {
 	}
 }
 
+// stored takes all findings.
+type stored struct{}
+
+func (stored) StoreHealth(context.Context, []telematics.UnitHealth) error { return nil }
+
 func TestHealth_IsDrainedInBatchesAndBounded(t *testing.T) {
 	overflow := prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"})
-	h, now := newHealth(true, overflow), time.Now()
+	h, now := newHealth(Config{Health: stored{}}, overflow), time.Now()
 	const units = 2*healthBatch + 3
 	for n := range units {
 		h.reject(telematics.Unit(fmt.Sprint(n)), telematics.Malformed, now)
 	}
 	h.reject("0", telematics.Malformed, now)
 	found := map[telematics.Unit]int{}
-	for drained := h.drain(); len(drained) > 0; drained = h.drain() {
+	for _, drained := h.drain(); len(drained) > 0; _, drained = h.drain() {
 		if len(drained) > healthBatch {
 			t.Fatalf("%d units in one batch, want at most %d", len(drained), healthBatch)
 		}
@@ -85,7 +91,7 @@ func TestHealth_IsDrainedInBatchesAndBounded(t *testing.T) {
 		t.Errorf("%d units with %d and %d rejects, want all, 2 and 1", len(found), found["0"], found["1"])
 	}
 	for n := range maxHealth {
-		h.buffered[telematics.Unit(fmt.Sprint(n))] = telematics.UnitHealth{}
+		h.of[telematics.Unit(fmt.Sprint(n))] = telematics.UnitHealth{}
 	}
 	for _, unit := range []telematics.Unit{"0", "a", "b", "c"} {
 		h.reject(unit, telematics.Malformed, now)
@@ -94,19 +100,19 @@ func TestHealth_IsDrainedInBatchesAndBounded(t *testing.T) {
 }
 
 func TestHealth_DisabledCollectsNothing(t *testing.T) {
-	h := newHealth(false, prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"}))
+	h := newHealth(Config{}, prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"}))
 	h.reject("u", telematics.Malformed, time.Now())
 	h.readClock("u", time.Hour, time.Now())
-	if drained := h.drain(); len(drained) > 0 {
+	if _, drained := h.drain(); len(drained) > 0 {
 		t.Errorf("collected %+v, want nothing", drained)
 	}
 }
 
 func TestReadClock_UnboundedOffsetIsStoredOnce(t *testing.T) {
-	h, now := newHealth(true, prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"})), time.Now()
+	h, now := newHealth(Config{Health: stored{}}, prometheus.NewCounter(prometheus.CounterOpts{Name: "overflow"})), time.Now()
 	for n := range 10 {
 		h.readClock("u", math.MaxInt64, now.Add(time.Duration(n)*time.Second))
-		if drained := h.drain(); len(drained) != max(0, 1-n) || n == 0 && drained[0].Clock.Ahead != furthest {
+		if _, drained := h.drain(); len(drained) != max(0, 1-n) || n == 0 && drained[0].Clock.Ahead != furthest {
 			t.Errorf("after %d s: stored %+v, want only the first", n, drained)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/guard"
@@ -86,11 +87,11 @@ type Ingest struct {
 	allowances   struct{ reports, presence *Limiter }
 	noisy        noisy
 	reports      *reports
-	contact      *queue // presence, and signs of life
-	latest       latestPresence
-	unknownUnits *unknownUnits
+	contact      *queue                                               // presence, and signs of life
+	latest       *lru.Cache[telematics.Unit, telematics.PresenceMark] // presence that was received
+	unknownUnits findings[telematics.UnknownUnit]
 	health       *health
-	outages      struct{ aged, health, unknownUnits guard.Outage }
+	silent       guard.Outage // silent vehicles cannot be read
 }
 
 // New assembles an Ingest and registers its metrics. It does no I/O before Run.
@@ -100,14 +101,16 @@ func New(c Config) *Ingest {
 		reports: newReports(c.QueueSize),
 	}
 	in.allowances.reports, in.allowances.presence = NewLimiter(reportAllowance), NewLimiter(presenceAllowance)
-	in.latest = newLatestPresence()
+	in.latest = NewCache[telematics.Unit, telematics.PresenceMark](maxLatest)
 	in.contact = &queue{Ingest: in, waiting: make(chan observed, c.QueueSize)}
 	RegisterQueue(c.Metrics, Report, in.reports.waiting)
 	RegisterQueue(c.Metrics, Presence, func() int { return len(in.contact.waiting) })
-	in.unknownUnits = &unknownUnits{
-		overflow: in.metrics.dropped(unknownUnitKind, queueFull), heard: map[telematics.Unit]telematics.UnknownUnit{},
+	in.unknownUnits.what, in.unknownUnits.overflow = "unknown units not stored", in.metrics.dropped(unknownUnitKind, queueFull)
+	in.unknownUnits.batch, in.unknownUnits.most = telematics.MaxUnknownUnits, telematics.MaxUnknownUnits
+	if c.UnknownUnits != nil {
+		in.unknownUnits.port = c.UnknownUnits.StoreUnknownUnits
 	}
-	in.health = newHealth(c.Health != nil, in.metrics.dropped(unitHealthKind, queueFull))
+	in.health = newHealth(c, in.metrics.dropped(unitHealthKind, queueFull))
 	return in
 }
 
@@ -131,8 +134,8 @@ func (in *Ingest) Run(ctx context.Context) error {
 	flusher.Wait()
 	return errors.Join(err, in.Guard.Do("store what is left", func() {
 		in.warnNoisy()
-		in.storeUnknownUnits(context.WithoutCancel(ctx))
-		in.storeHealth(context.WithoutCancel(ctx))
+		in.unknownUnits.store(context.WithoutCancel(ctx), in)
+		in.health.store(context.WithoutCancel(ctx), in)
 	}))
 }
 
@@ -150,11 +153,11 @@ func (in *Ingest) runPeriodically(ctx context.Context) error {
 		case <-warn.C:
 			_ = in.Guard.Do("warn of noisy units", in.warnNoisy)
 		case <-store.C:
-			_ = in.Guard.Do("store unknown units", func() { in.storeUnknownUnits(context.WithoutCancel(ctx)) })
+			_ = in.Guard.Do("store unknown units", func() { in.unknownUnits.store(context.WithoutCancel(ctx), in) })
 		case <-aged.C:
 			_ = in.Guard.Do("publish aged connectivity", func() { in.publishAged(ctx) })
 		case <-health.C:
-			_ = in.Guard.Do("store health of units", func() { in.storeHealth(context.WithoutCancel(ctx)) })
+			_ = in.Guard.Do("store health of units", func() { in.health.store(context.WithoutCancel(ctx), in) })
 		}
 	}
 }
@@ -165,7 +168,7 @@ func (in *Ingest) publishAged(ctx context.Context) {
 	ctx, cancel := in.step(ctx)
 	defer cancel()
 	aged, err := in.Contacts.Aged(ctx)
-	in.outages.aged.Note(ctx, in.Logger, "silent vehicles not read", err)
+	in.silent.Note(ctx, in.Logger, "silent vehicles not read", err)
 	in.Changed(aged)
 }
 

@@ -152,14 +152,15 @@ func withLocked(t *testing.T, test func(t *testing.T, twins *lockedContact, in *
 		done := make(chan struct{})
 		go func() { defer close(done); _ = in.contact.run(ctx) }()
 		test(t, twins, in, func(status telematics.PresenceStatus, session string) {
-			p := telematics.Presence{Status: status, Session: session, After: in.latest.of("held")}
+			p := telematics.Presence{Status: status, Session: session}
+			p.After, _ = in.latest.Get("held")
 			if session != "" && status != telematics.Offline {
 				p.At = time.Now().Truncate(time.Millisecond)
 			}
 			o := presenceOf("held")
 			o.At, o.Presence = time.Now(), &p
 			in.contact.add(o)
-			in.latest.add("held", p.Mark(o.At, false), false)
+			in.noteLatest("held", p.Mark(o.At, false), false)
 		})
 		stopped := time.Now()
 		stop()

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"motorpool/guard"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
@@ -35,7 +33,7 @@ func (in *Ingest) Presence(m telematics.Message) bool {
 		in.Logger.Debug("presence not readable", "unit", m.Unit, "err", err)
 		return true
 	}
-	presence.After = in.latest.of(m.Unit)
+	presence.After, _ = in.latest.Get(m.Unit)
 	o := observed{
 		Observation: delivery.Observation{Unit: m.Unit, Protocol: m.Dialect.Protocol(), At: now, Presence: &presence, Retained: m.Retained},
 	}
@@ -47,7 +45,7 @@ func (in *Ingest) Presence(m telematics.Message) bool {
 		}
 	}
 	if in.contact.add(o) {
-		in.latest.add(m.Unit, presence.Mark(now, m.Retained), m.Retained)
+		in.noteLatest(m.Unit, presence.Mark(now, m.Retained), m.Retained)
 		return true
 	}
 	o.from.Handled(0)
@@ -55,35 +53,16 @@ func (in *Ingest) Presence(m telematics.Message) bool {
 	return false
 }
 
-// latestPresence is the latest presence message of each unit that this instance has received. It is
-// safe for concurrent use.
-type latestPresence struct {
-	marks *lru.Cache[telematics.Unit, telematics.PresenceMark]
-}
-
-func newLatestPresence() latestPresence {
-	marks, err := lru.New[telematics.Unit, telematics.PresenceMark](maxLatest)
-	if err != nil { // only for a size below 1
-		panic(err)
-	}
-	return latestPresence{marks}
-}
-
-// of returns the mark of the latest message; zero: it is not cached.
-func (l latestPresence) of(unit telematics.Unit) telematics.PresenceMark {
-	mark, _ := l.marks.Get(unit)
-	return mark
-}
-
-// add notes a message. A retained one may be older than a live one before it, if the unit has moved
-// to another MQTT broker meanwhile.
-func (l latestPresence) add(unit telematics.Unit, mark telematics.PresenceMark, retained bool) {
+// noteLatest notes a presence message as the latest of its unit that this instance has received. A
+// retained one may be older than a live one before it, if the unit has moved to another MQTT broker
+// meanwhile.
+func (in *Ingest) noteLatest(unit telematics.Unit, mark telematics.PresenceMark, retained bool) {
 	switch {
 	case mark == telematics.PresenceMark{}:
 	case retained:
-		l.marks.ContainsOrAdd(unit, mark)
+		in.latest.ContainsOrAdd(unit, mark)
 	default:
-		l.marks.Add(unit, mark)
+		in.latest.Add(unit, mark)
 	}
 }
 
@@ -193,7 +172,7 @@ func (in *Ingest) count(seen delivery.Seen, err error, observations []delivery.O
 	for _, unit := range seen.Reconnected {
 		in.health.reconnect(unit, in.Now())
 	}
-	unknown, foreign := in.unknownUnits.note(seen.Unknown, observations), in.countForeign(seen.Foreign, observations)
+	unknown, foreign := in.noteUnknown(seen.Unknown, observations), in.countForeign(seen.Foreign, observations)
 	in.metrics.unknownUnits.Add(float64(unknown))
 	in.metrics.protocolMismatches.Add(float64(foreign))
 	if err != nil {
