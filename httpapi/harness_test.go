@@ -80,7 +80,8 @@ func newAPIBy(t *testing.T, build func(httpapi.Config) http.Handler, change ...f
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	config := httpapi.Config{
-		Controller: a.controller, Fleet: a.fleet, Map: a.fleet, Commands: a.fleet, Activities: a.fleet, Bulks: a.bulks, History: a.history, Refusals: a.history,
+		Controller: a.controller, Fleet: a.fleet, Map: a.fleet, Commands: a.fleet, Activities: a.fleet, Bulks: a.bulks,
+		History: a.history, Refusals: a.history,
 		Units: a.fleet, Agencies: a.fleet, Editor: a.fleet, AgencyKeys: a.agencyKeys, AgencyKeyRegistry: a.agencyKeys, Areas: a.areas,
 		Alerts: a.alerts, Signatures: a.signatures, CompareClock: func(context.Context) error { return nil }, Nudge: func() {},
 		BookingChanged: func(rental.Booking) {}, SigningKey: func() string { return "" }, AreasAt: areasAt{}, Places: placeNames{},

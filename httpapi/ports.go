@@ -69,7 +69,7 @@ type Fleet interface {
 	Twins(context.Context, telematics.VehicleQuery) ([]telematics.Twin, error)
 }
 
-// Map reads all vehicles at once.
+// Map reads all vehicles.
 type Map interface {
 	// Markers calls a function with the map marker of each vehicle, by ascending id, and returns
 	// its first error.
@@ -230,8 +230,8 @@ type Payments interface {
 	Intent(ctx context.Context, intent string) (rental.Intent, error)
 }
 
-// AgencyKeyRegistry changes the keys with which agencies' apps sign requests. Every instance applies
-// a change within Config.KeysWithin.
+// AgencyKeyRegistry changes the keys with which agencies' apps sign requests. Every instance
+// applies a change within Config.KeysWithin.
 type AgencyKeyRegistry interface {
 	// List returns the keys of all agencies, without their secrets.
 	List(context.Context) ([]rental.AgencyKey, error)

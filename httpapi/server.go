@@ -106,8 +106,8 @@ type Config struct {
 	// Limiter counts requests against Rates. Without it no request is counted.
 	Limiter request.Limiter
 	Rates   request.Rates
-	// How long it takes until each instance applies a halt, or a change of keys or areas: so long
-	// the answer waits. Default to zero.
+	// Times within which each instance applies a halt, or a change of keys or areas. The answer
+	// waits for them. They default to zero.
 	HaltWithin, KeysWithin, AreasWithin time.Duration
 	// Budget bounds a command. Defaults to telematics.DefaultBudget.
 	Budget time.Duration

@@ -15,7 +15,7 @@ import (
 // findings are what is known of units and not stored yet, merged for each unit. They are safe for
 // concurrent use.
 type findings[T interface{ Merge(later T) T }] struct {
-	port     func(context.Context, []T) error // takes them sorted by serial; nil: nothing is recorded
+	port     func(context.Context, []T) error // gets them by serial; nil: nothing is recorded
 	what     string                           // fails, for the log
 	batch    int                              // units that are stored together
 	most     int                              // units; what is found of more is dropped and counted

@@ -49,11 +49,11 @@ func always(take func(telematics.Message)) func(telematics.Message) bool {
 	return func(m telematics.Message) bool { take(m); return true }
 }
 
-// anyReady returns why none of the connections is up; nil: one is.
-func anyReady(lines []*connection) error {
+// anyOf returns why none of the connections or links is ready; nil: one is.
+func anyOf[T any](some []T, ready func(T) error) error {
 	var missing []error
-	for _, ln := range lines {
-		err := ln.ready()
+	for _, one := range some {
+		err := ready(one)
 		if err == nil {
 			return nil
 		}
@@ -312,12 +312,7 @@ func (l *Link) options(node, id string, lost chan<- error) *mqtt.ClientOptions {
 func (l *Link) await(ctx context.Context, token mqtt.Token) error {
 	ctx, cancel := context.WithTimeout(ctx, l.config.ConnectTimeout)
 	defer cancel()
-	select {
-	case <-token.Done():
-		return token.Error()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return finished(ctx, token)
 }
 
 // granted returns an error for a subscription that the MQTT broker denied: the library returns

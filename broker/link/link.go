@@ -213,7 +213,7 @@ func certainlyNotTaken(err error) bool {
 var errNotConnected = errors.New("not connected to the MQTT broker")
 
 // Ready returns why no command can be published, or no answer be received; nil: they can.
-func (l *Link) Ready() error { return anyReady(l.air) }
+func (l *Link) Ready() error { return anyOf(l.air, (*connection).ready) }
 
 // lostWithin reports whether a connection for commands has ended within that time.
 func (l *Link) lostWithin(d time.Duration) bool {
@@ -225,5 +225,5 @@ func (l *Link) lostWithin(d time.Duration) bool {
 
 // AllReady is Ready, and also returns why no telemetry or presence is received.
 func (l *Link) AllReady() error {
-	return errors.Join(l.Ready(), anyReady(l.reports), l.presence.ready())
+	return errors.Join(l.Ready(), anyOf(l.reports, (*connection).ready), l.presence.ready())
 }

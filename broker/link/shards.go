@@ -97,30 +97,18 @@ func (s *Shards) Publish(t telematics.Transmission) error {
 func (s *Shards) Ready(unit telematics.Unit) error {
 	shard, ok := s.shardOf(unit)
 	if !ok {
-		return s.anyOf((*Link).Ready)
+		return anyOf(s.links, (*Link).Ready)
 	}
 	own := s.links[shard]
 	err := own.Ready()
-	if err != nil && own.lostWithin(moveWithin) && s.anyOf((*Link).Ready) == nil {
+	if err != nil && own.lostWithin(moveWithin) && anyOf(s.links, (*Link).Ready) == nil {
 		return nil
 	}
 	return err
 }
 
 // AllReady returns nil where at least one shard is connected, telemetry and presence included.
-func (s *Shards) AllReady() error { return s.anyOf((*Link).AllReady) }
-
-func (s *Shards) anyOf(ready func(*Link) error) error {
-	var missing []error
-	for _, l := range s.links {
-		err := ready(l)
-		if err == nil {
-			return nil
-		}
-		missing = append(missing, err)
-	}
-	return errors.Join(missing...)
-}
+func (s *Shards) AllReady() error { return anyOf(s.links, (*Link).AllReady) }
 
 func (s *Shards) shardOf(unit telematics.Unit) (shard int, ok bool) {
 	if len(s.links) == 1 {

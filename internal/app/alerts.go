@@ -17,10 +17,7 @@ func (s *service) newAlerts() *alerts.Store {
 	return alerts.New(alerts.Config{
 		DB: s.postgres, Areas: s.places, Publish: func(e telematics.Event) { s.broker.Publish(e) },
 		Receiving: func() bool { return s.mqtt.AllReady() == nil },
-		TryLease: func(ctx context.Context) (bool, error) {
-			return s.cache.TryLease(ctx, "alerts", s.instance, alerts.LeaseFor)
-		},
-		Logger: s.log, Metrics: s.registry, Guard: s.panics,
+		TryLease:  s.lease("alerts", alerts.LeaseFor), Logger: s.log, Metrics: s.registry, Guard: s.panics,
 	})
 }
 

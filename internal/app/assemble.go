@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"motorpool/broker"
 	"motorpool/broker/besteffort/watch"
@@ -13,8 +14,6 @@ import (
 	"motorpool/httpapi/request"
 	"motorpool/httpapi/resource"
 	"motorpool/httpapi/stream"
-	"motorpool/rental"
-	"motorpool/rental/charging"
 	"motorpool/store/activity"
 	"motorpool/store/agencykeys"
 	"motorpool/store/areas"
@@ -84,14 +83,16 @@ func (s *service) assembleRecords() (err error) {
 		Logger: s.log, Metrics: s.registry, Guard: s.panics,
 	})
 	s.record, s.auditLog = commands.New(s.postgres, s.reported), activity.New(s.postgres)
-	s.money, err = s.config.newMoney(s.postgres, func(ctx context.Context) (bool, error) {
-		return s.cache.TryLease(ctx, "payments", s.instance, charging.CompareLease)
-	}, func(b rental.BookingID) { s.transitions.Settled(b) }, s.registry, s.panics, s.log)
-	if err != nil {
+	if s.money, err = s.newMoney(); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.money.Close)
 	return nil
+}
+
+// lease returns a function that takes work which one instance at a time does, or renews that.
+func (s *service) lease(work string, of time.Duration) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) { return s.cache.TryLease(ctx, work, s.instance, of) }
 }
 
 func (s *service) assembleBroker() (err error) {
@@ -119,8 +120,7 @@ func (s *service) assembleBroker() (err error) {
 		Logger: s.log, Metrics: s.registry, Guard: s.panics, Tracer: s.tracer, Instance: s.instance,
 	})
 	s.config.registerInstance(s.registry, s.broker.Instance())
-	s.present = newPresence(s.postgres, s.cars, s.cache, s.mqtt, s.signing, s.broker.Instance(), s.panics, s.log)
-	s.registry.MustRegister(s.present)
+	s.present = s.newPresence()
 	s.database = &databaseWatch{
 		postgres: s.postgres, gauges: newDatabaseGauges(s.registry), log: s.log, history: s.config.TelemetryRetention > 0,
 		changed: func() {
@@ -130,11 +130,8 @@ func (s *service) assembleBroker() (err error) {
 	}
 	s.watches = watch.New(watch.Config{
 		Dialects: dialects.Spoken, Publish: s.mqtt.Publish, Watcher: "motorpool-" + s.broker.Instance(),
-		Booked: rentals.Bookings{DB: s.postgres}.Running,
-		TryLease: func(ctx context.Context) (bool, error) {
-			return s.cache.TryLease(ctx, "watch", s.broker.Instance(), watch.LeaseFor)
-		},
-		Logger: s.log, Guard: s.panics,
+		Booked:   rentals.Bookings{DB: s.postgres}.Running,
+		TryLease: s.lease("watch", watch.LeaseFor), Logger: s.log, Guard: s.panics,
 	})
 	s.transitions = s.newTransitions()
 	return nil
@@ -151,10 +148,10 @@ func (s *service) assembleAPI() error {
 		return err
 	}
 	tokens, limits, agencyKeys := s.config.tokens(s.tokenKeys, now), redis.NewLimits(s.cache), agencykeys.New(s.postgres, s.sealer)
-	if s.addresses, err = s.config.newAddresses(s.postgres, limits, s.registry, s.panics, s.log); err != nil {
+	if s.addresses, err = s.newAddresses(limits); err != nil {
 		return err
 	}
-	signIn, err := s.config.signIn(s.cache, limits, s.postgres, tokens, now, s.registry, s.log)
+	signIn, err := s.signIn(limits, tokens)
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
-	"motorpool/store/pg"
 	"motorpool/telematics/signing"
 )
 
@@ -169,12 +170,9 @@ func TestConfig_AGeocoderIsAskedByNameOnly(t *testing.T) {
 
 func TestPlaces_NoGeocoderWithoutItsURL(t *testing.T) {
 	c := good(t)
-	db, err := pg.New(pg.Config{URL: "postgres://127.0.0.1:1/none"})
-	require.NoError(t, err)
-	defer db.Close()
 	for _, url := range []Secret{"", "http://127.0.0.1:1"} {
 		c.GeocoderURL = url
-		a, err := c.newAddresses(db, nil, nil, nil, slog.New(slog.DiscardHandler))
+		a, err := (&service{config: c, registry: prometheus.NewRegistry()}).newAddresses(nil)
 		if err != nil || (a.geocoder != nil) != (url != "") || (a.Geocoder != nil) != (url != "") {
 			t.Errorf("geocoder %q: %+v, %v", string(url), a, err)
 		}

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"motorpool/broker/link"
-	"motorpool/guard"
 	"motorpool/internal/installation"
 	"motorpool/store/instances"
 	"motorpool/store/pg"
@@ -39,23 +37,31 @@ type presence struct {
 	keyWrong  error
 }
 
-func newPresence(
-	postgres *pg.DB, cars *vehicles.Fleet, cache *redis.DB, mqtt *link.Shards, signing *signingKeys, instance string,
-	panics *guard.Guard, log *slog.Logger,
-) *presence {
-	p := &presence{postgres: postgres, cars: cars, signing: signing, instance: instance, beats: map[string]beats{}}
-	places := map[string]installation.Place{"redis": redis.NewPlace(cache)}
-	for i, l := range mqtt.Links() {
+func (s *service) newPresence() *presence {
+	p := &presence{postgres: s.postgres, cars: s.cars, signing: s.signing, instance: s.instance, beats: map[string]beats{}}
+	places := map[string]installation.Place{"redis": redis.NewPlace(s.cache)}
+	for i, l := range s.mqtt.Links() {
 		name := "mqtt"
-		if len(mqtt.Links()) > 1 {
+		if len(s.mqtt.Links()) > 1 {
 			name = fmt.Sprintf("mqtt_shard_%d", i+1)
 		}
 		places[name] = l
 	}
 	p.Keeper = installation.New(installation.Config{
-		Installation: func(ctx context.Context) (string, error) { return settings.Installation(ctx, postgres) },
-		Instance:     instance, Beat: p.beat, Places: places, Logger: log, Guard: panics,
+		Installation: func(ctx context.Context) (string, error) { return settings.Installation(ctx, s.postgres) },
+		Instance:     s.instance, Beat: p.beat, Places: places, Logger: s.log, Guard: s.panics,
 	})
+	for place := range places {
+		promauto.With(s.registry).NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "motorpool_other_installation", Help: "1 where another installation claims the server, or is refused there, else 0.",
+			ConstLabels: prometheus.Labels{"place": place},
+		}, func() float64 {
+			if p.Others()[place] {
+				return 1
+			}
+			return 0
+		})
+	}
 	return p
 }
 
@@ -152,23 +158,4 @@ func (p *presence) keyReady(ctx context.Context) error {
 		)
 	}
 	return p.keyWrong
-}
-
-var otherInstallation = prometheus.NewDesc(
-	"motorpool_other_installation", "1 where another installation claims the server, or is refused there, else 0.",
-	[]string{"place"}, nil,
-)
-
-// Describe implements prometheus.Collector.
-func (p *presence) Describe(to chan<- *prometheus.Desc) { to <- otherInstallation }
-
-// Collect implements prometheus.Collector.
-func (p *presence) Collect(to chan<- prometheus.Metric) {
-	for place, other := range p.Others() {
-		value := 0.0
-		if other {
-			value = 1
-		}
-		to <- prometheus.MustNewConstMetric(otherInstallation, prometheus.GaugeValue, value, place)
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/guard"
@@ -17,7 +16,6 @@ import (
 	"motorpool/rental/charging"
 	"motorpool/rental/stripe"
 	"motorpool/rental/wallet"
-	"motorpool/store/pg"
 	"motorpool/store/rentals"
 )
 
@@ -34,28 +32,24 @@ type money struct {
 	panics     *guard.Guard
 }
 
-func (c Config) newMoney(
-	db *pg.DB, tryLease func(context.Context) (bool, error), settled func(rental.BookingID),
-	registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger,
-) (*money, error) {
-	cards, notices := rentals.Cards{DB: db}, rentals.Notices{DB: db}
-	processor, err := c.processor(log)
+func (s *service) newMoney() (*money, error) {
+	cards, notices := rentals.Cards{DB: s.postgres}, rentals.Notices{DB: s.postgres}
+	processor, err := s.config.processor(s.log)
 	if err != nil {
 		return nil, err
 	}
-	m := &money{Processor: processor, isSetUp: c.StripeKey != "", notices: notices, panics: panics}
-	m.wallet = wallet.New(wallet.Config{Cards: cards, Processor: processor, Log: log})
+	m := &money{Processor: processor, isSetUp: s.config.StripeKey != "", notices: notices, panics: s.panics}
+	m.wallet = wallet.New(wallet.Config{Cards: cards, Processor: processor, Log: s.log})
 	m.collector = charging.NewCollector(charging.Config{
-		Ledger: rentals.Charges{
-			DB: db,
-		},
-		Notices: notices, Cards: cards, Processor: processor, Settled: settled, Logger: log, Metrics: registry, Guard: panics,
+		Ledger: rentals.Charges{DB: s.postgres}, Notices: notices, Cards: cards, Processor: processor,
+		Settled: func(b rental.BookingID) { s.transitions.Settled(b) }, Logger: s.log, Metrics: s.registry, Guard: s.panics,
 	})
 	m.reconciler = charging.NewReconciler(charging.ReconcilerConfig{
-		Processor: processor, Payments: rentals.Payments{DB: db}, TryLease: tryLease, After: c.CompareAfter, Logger: log, Guard: panics,
+		Processor: processor, Payments: rentals.Payments{DB: s.postgres}, TryLease: s.lease("payments", charging.CompareLease),
+		After: s.config.CompareAfter, Logger: s.log, Guard: s.panics,
 	})
 	if !m.isSetUp {
-		log.Info("no payment processor is set up: no card can be added, and no charge is made", "setting", "--stripe-key")
+		s.log.Info("no payment processor is set up: no card can be added, and no charge is made", "setting", "--stripe-key")
 	}
 	return m, nil
 }

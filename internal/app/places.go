@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"motorpool/guard"
-	"motorpool/store/pg"
-	"motorpool/store/vehicles"
 	"motorpool/telematics/places"
 	"motorpool/telematics/places/nominatim"
 )
@@ -53,14 +49,12 @@ type addresses struct {
 	geocoder *nominatim.Client // nil: none
 }
 
-func (c Config) newAddresses(
-	db *pg.DB, limiter places.Limiter, registry prometheus.Registerer, panics *guard.Guard, log *slog.Logger,
-) (*addresses, error) {
-	a := &addresses{panics: panics}
-	config := places.Config{Stations: vehicles.New(db), Limiter: limiter, Log: log, Metrics: registry}
-	if c.GeocoderURL != "" {
+func (s *service) newAddresses(limiter places.Limiter) (*addresses, error) {
+	a := &addresses{panics: s.panics}
+	config := places.Config{Stations: s.cars, Limiter: limiter, Log: s.log, Metrics: s.registry}
+	if s.config.GeocoderURL != "" {
 		var err error
-		if a.geocoder, err = c.geocoder(); err != nil {
+		if a.geocoder, err = s.config.geocoder(); err != nil {
 			return nil, err
 		}
 		config.Geocoder = a.geocoder

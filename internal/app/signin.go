@@ -3,27 +3,21 @@ package app
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/console"
 	"motorpool/httpapi"
 	"motorpool/httpapi/auth"
 	"motorpool/httpapi/signin"
 	"motorpool/store/operators"
-	"motorpool/store/pg"
 	"motorpool/store/redis"
 )
 
 // signIn returns nil where browsers cannot sign in.
-func (c Config) signIn(
-	cache *redis.DB, limits *redis.Limits, postgres *pg.DB, tokens *auth.Tokens, now func() time.Time,
-	registry prometheus.Registerer, log *slog.Logger,
-) (*signin.SignIn, error) {
+func (s *service) signIn(limits *redis.Limits, tokens *auth.Tokens) (*signin.SignIn, error) {
+	c := s.config
 	if c.ConsoleURL == "" {
 		return nil, nil
 	}
@@ -32,8 +26,8 @@ func (c Config) signIn(
 		return nil, fmt.Errorf("--console-url: %w", err)
 	}
 	return signin.New(signin.Config{
-		Store: redis.NewSessions(cache), Tokens: tokens, URL: address, Lifetime: c.ConsoleSession, Log: log, Now: now, Metrics: registry,
-		Operators: operators.Store{DB: postgres}, Limiter: limits,
+		Store: redis.NewSessions(s.cache), Tokens: tokens, URL: address, Lifetime: c.ConsoleSession, Log: s.log, Now: now,
+		Metrics: s.registry, Operators: operators.Store{DB: s.postgres}, Limiter: limits,
 		Issuer: signin.IssuerConfig{
 			URL: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: string(c.OIDCClientSecret),
 			Scopes: list(c.OIDCScopes), Audience: c.OIDCAudience,
