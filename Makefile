@@ -13,6 +13,7 @@ help: ## print this list
 dev: go ## run a complete installation here: servers, service, twelve demo cars (ARGS="--http 127.0.0.1:9000")
 	@echo "Compiling Motorpool. The first time this downloads modules and takes one to three minutes; then seconds."
 	@go build -o bin/dev ./cmd/dev
+	@[ "$$(id -u)$$DATABASE_URL$(findstring --database-url,$(ARGS))" != 0 ] || .ci/servers postgres
 	@echo "Starting the servers, the service and twelve simulated cars."
 	@bin/dev $(ARGS)
 

@@ -84,4 +84,9 @@ func TestServers_SaysThatTheTestsGoOnWithoutThem(t *testing.T) {
 	if said := string(out); err != nil || !strings.Contains(said, "not installed: ") || !strings.Contains(said, "\ngoing on without: ") {
 		t.Errorf("it prints %q, %v", said, err)
 	}
+	run = exec.Command("sh", ".ci/servers", "postgres") // as make dev does
+	run.Env = []string{"PATH=" + dir}
+	if out, err := run.CombinedOutput(); err != nil || strings.Contains(string(out), "mosquitto") {
+		t.Errorf("for make dev it prints %q, %v", out, err)
+	}
 }

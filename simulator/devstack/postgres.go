@@ -59,7 +59,7 @@ type Postgres struct {
 }
 
 // StartPostgres starts a server, and returns when it answers queries. It uses the installed
-// programs; without any, it installs or downloads them, which can take minutes, or returns an error
+// programs; without any, it downloads them, which can take minutes, or returns an error
 // that says how to get them.
 //
 // Started by root, the server runs as an unprivileged user. If that user cannot reach cfg.Dir, the

@@ -74,8 +74,7 @@ func openCluster(ctx context.Context, cfg *PostgresConfig, log *slog.Logger) (*c
 	if err != nil {
 		return nil, err
 	}
-	// Before the account is chosen: a package that is installed now brings the user postgres.
-	if c.programs, err = providePostgres(ctx, major, log); err != nil {
+	if c.programs, err = providePostgres(major, log); err != nil {
 		return nil, err
 	}
 	if c.password, err = keptPassword(c.secret); err != nil {

@@ -1,7 +1,6 @@
 package devstack
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,26 +28,19 @@ type programs struct {
 	major int
 }
 
-// providePostgres finds PostgreSQL of a major version, and gets it if there is none.
-func providePostgres(ctx context.Context, major int, log *slog.Logger) (programs, error) {
+// providePostgres finds PostgreSQL of a major version, and downloads it if there is none: not for
+// root, as whom the server cannot run.
+func providePostgres(major int, log *slog.Logger) (programs, error) {
 	found, missing := findPostgres(major)
 	if missing == nil {
 		return found, nil
 	}
-	root := os.Geteuid() == 0
-	switch {
-	case root && isDebian():
-		log.Info("postgres is not installed: installing the Debian package")
-		if err := installDebianPackage(ctx); err != nil {
-			return programs{}, errors.Join(missing, err)
-		}
-	case !root:
-		log.Info("postgres is not installed: downloading it", "version", downloaded, "to", downloadDir())
-		if err := downloadPostgres(); err != nil {
-			return programs{}, errors.Join(missing, err)
-		}
-	default:
+	if os.Geteuid() == 0 {
 		return programs{}, fmt.Errorf("%w; for a user other than root it is downloaded", missing)
+	}
+	log.Info("postgres is not installed: downloading it", "version", downloaded, "to", downloadDir())
+	if err := downloadPostgres(); err != nil {
+		return programs{}, errors.Join(missing, err)
 	}
 	return findPostgres(major)
 }
