@@ -59,12 +59,7 @@ func (d Draft) ByQuote(now time.Time, f Facts) (Draft, error) {
 	}
 	b := q.Booking
 	d.Vehicle = cmp.Or(d.Vehicle, b.VehicleID)
-	if d.Start.IsZero() {
-		d.Start = b.Start
-	}
-	if d.End.IsZero() {
-		d.End = b.End
-	}
+	d.Start, d.End = cmp.Or(truncateToMillis(d.Start), b.Start), cmp.Or(truncateToMillis(d.End), b.End)
 	switch {
 	case !now.Before(q.Expires), b.Price.Currency != f.Terms.Currency:
 		return d, &telematics.Error{Code: QuoteExpired, Message: "The quote has expired; ask for another one."}

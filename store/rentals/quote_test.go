@@ -79,7 +79,8 @@ func TestQuote_IsOfItsClientVehicleAndTime(t *testing.T) {
 		t.Errorf("an unknown quote: %v, want an error of quote_id", err)
 	}
 	d := byQuote(q)
-	d.Vehicle, d.Start, d.End = 1, noon.In(time.FixedZone("", 3600)), noon.Add(2*time.Hour)
+	// The times have more digits than are stored.
+	d.Vehicle, d.Start, d.End = 1, noon.Add(time.Microsecond).In(time.FixedZone("", 3600)), noon.Add(2*time.Hour+time.Microsecond)
 	if _, err := w.reserve(d, noon); err != nil {
 		t.Errorf("with the same fields: %v", err)
 	}
