@@ -165,6 +165,33 @@ func (c Charge) isRefused() bool {
 // isOwed reports whether a payment was refused, and its client can mend that.
 func (c Charge) isOwed() bool { return c.isRefused() && RemedyOf(c.DeclineCode) == ByClient }
 
+// isForOperator reports whether a payment was refused, and only the operator can mend that.
+func (c Charge) isForOperator() bool {
+	return c.Kind != DepositCharge && c.isRefused() && RemedyOf(c.DeclineCode) == ByOperator
+}
+
+// isReplaced reports whether fees, or what staff captured, have paid as much since as the payments
+// come to that only the operator can mend.
+func (d BookingDetails) isReplaced() bool {
+	first := slices.IndexFunc(d.Charges, Charge.isForOperator)
+	if first < 0 {
+		return false
+	}
+	var missing Minor
+	since := d.Charges[first].Created
+	for _, c := range d.Charges {
+		switch {
+		case c.isForOperator():
+			missing += c.Amount
+		case c.Kind == FeeCharge && c.isTaken() && c.Created.After(since):
+			missing -= c.Amount
+		case c.Goal == Capture && c.Reason != "" && c.isTaken() && c.PaidAt.After(since):
+			missing -= c.CaptureAmount
+		}
+	}
+	return missing <= 0
+}
+
 // isOpen reports whether a payment is pending, of unknown result, refused, or a capture in
 // progress.
 func (c Charge) isOpen() bool {

@@ -209,16 +209,20 @@ func (d BookingDetails) andSettleUp(now time.Time, c Change) Change {
 // SettleUp decides what becomes of the deposit of a rental that has ended, and of what the rental
 // owes. The deposit is held until each payment for the rental's time has a result, and then
 // released. Those that the client would have to mend are withdrawn, and the deposit pays for them;
-// what it does not cover is charged anew.
+// what it does not cover is charged anew. While the rental runs, its price is charged if only the
+// deposit was held, and is not any more.
 func SettleUp(d BookingDetails, now time.Time) Change {
 	c := Change{Booking: d.Booking}
+	deposit, owed := d.deposit(), d.owed()
+	if d.State == Active && (deposit.State == Released || deposit.State == Captured) && owed > 0 && !d.isStartCharged() {
+		c.Charges = []Charge{d.charge(StartCharge, owed, now)}
+	}
 	if d.State != Completed {
 		return c
 	}
-	deposit := d.deposit()
-	owed, pays, open := d.owed(), deposit.capturable(), false
+	pays, open, replaced := deposit.capturable(), false, d.isReplaced()
 	for _, p := range d.Charges {
-		if !p.Kind.paysTime() || p.State.IsFinal() {
+		if !p.Kind.paysTime() || p.State.IsFinal() || replaced && p.isForOperator() {
 			continue
 		}
 		open = true

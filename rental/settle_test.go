@@ -89,17 +89,17 @@ func endedByHold(t *testing.T, deposit rental.Minor) rental.BookingDetails {
 // settlesUp gives a charge a state, and returns the booking with what follows from it.
 func settlesUp(d rental.BookingDetails, charge int, s rental.ChargeState, code string) rental.BookingDetails {
 	d.Charges = append([]rental.Charge{}, d.Charges...)
-	c := &d.Charges[charge]
+	c, now := &d.Charges[charge], start.Add(9*time.Hour)
 	c.State, c.DeclineCode = s, code
 	switch s {
 	case rental.Paid:
-		c.Settled, c.PaidAt = c.Amount, start
+		c.Settled, c.PaidAt = c.Amount, now
 	case rental.Captured:
-		c.Settled, c.PaidAt = c.CaptureAmount, start
+		c.Settled, c.PaidAt = c.CaptureAmount, now
 	case rental.Released:
 		c.Settled = 0
 	}
-	return after(d, rental.SettleUp(d, start.Add(9*time.Hour)))
+	return after(d, rental.SettleUp(d, now))
 }
 
 const hold, end, rest = 0, 1, 2 // charges of endedByHold
@@ -176,6 +176,62 @@ func TestSettleUp_KeepsTheHoldForTheOperator(t *testing.T) {
 	d = settlesUp(endedByHold(t, 10_000), end, rental.Waived, rental.CodeTooSmall)
 	if d.Charges[hold].Goal != rental.Release || len(d.Charges) != 2 {
 		t.Errorf("%+v; want nothing owed", d.Charges)
+	}
+}
+
+// A fee of the amount pays what the operator could not mend: then nothing is open any more.
+func TestSettleUp_AFeePaysWhatTheProcessorRefused(t *testing.T) {
+	d := settlesUp(endedByHold(t, 10_000), end, rental.Failed, rental.CodeRefused)
+	now := start.Add(9 * time.Hour)
+	for i, fee := range []rental.Minor{1_000, 7_690} {
+		d = after(d, must(d.Fine(now, rental.Fee{Kind: "rental", Amount: fee, Reason: "the processor refused it"})))
+		if d = settlesUp(d, rest+i, rental.Paid, ""); i == 0 && d.Charges[hold].Goal != rental.Hold {
+			t.Errorf("after a part %+v; want the deposit held", d.Charges[hold])
+		}
+	}
+	assert.Equal(t, d.Charges[hold].Goal, rental.Release, "the deposit")
+	d = settlesUp(d, hold, rental.Released, "")
+	if p := d.Payment(); len(d.Charges) != 4 || p.Status != rental.PaymentPaid || !p.Final || p.Charged != 8_690 {
+		t.Errorf("%+v, %+v; want it paid", p, d.Charges)
+	}
+	d = settlesUp(endedByHold(t, 10_000), end, rental.Failed, rental.CodeCanceled)
+	d = after(d, must(d.CaptureDeposit(now, 8_690, "the rental")))
+	d = settlesUp(d, hold, rental.Captured, "")
+	if p := d.Payment(); len(d.Charges) != 2 || p.Status != rental.PaymentPaid || !p.Final {
+		t.Errorf("captured: %+v, %+v; want it paid", p, d.Charges)
+	}
+}
+
+// The processor ends a hold while the rental runs, or staff take a part of it: nothing secures the
+// price any more, so it is charged, once.
+func TestSettleUp_WhatNoHoldSecuresIsCharged(t *testing.T) {
+	now := start.Add(time.Hour)
+	expired := heldOnly(t, 10_000)
+	expired.Charges[hold].State, expired.Charges[hold].Settled, expired.Charges[hold].DeclineCode = rental.Released, 0, rental.CodeExpired
+	part := heldOnly(t, 10_000)
+	part = after(part, must(part.CaptureDeposit(start, 2_000, "scratch")))
+	carryOut(&part.Charges[hold], start)
+	for what, d := range map[string]rental.BookingDetails{"expired": expired, "captured": part} {
+		for range 2 {
+			d = after(d, rental.SettleUp(d, now))
+		}
+		if len(d.Charges) != 2 || d.Charges[end].Kind != rental.StartCharge || d.Charges[end].Amount != d.Price.Rental() {
+			t.Fatalf("%s: %+v; want the price charged", what, d.Charges)
+		}
+		carryOut(&d.Charges[end], now)
+		c, done, err := d.Close(now, now, 0)
+		if d = after(d, c); err != nil || !done || len(d.Charges) > 3 {
+			t.Fatalf("%s: the end %+v, %v", what, c, err)
+		}
+		if asked := d.Charges[end].Amount - d.Charges[rest].Amount; d.Charges[rest].Kind != rental.RefundCharge || asked != d.Price.Rental() {
+			t.Errorf("%s: %+v; want %d in all", what, d.Charges, d.Price.Rental())
+		}
+	}
+	if c := rental.SettleUp(heldOnly(t, 10_000), now); len(c.Charges) > 0 {
+		t.Errorf("while it is held: %+v", c)
+	}
+	if c := rental.SettleUp(active(t), now); len(c.Charges) > 0 {
+		t.Errorf("of a start that was charged: %+v", c)
 	}
 }
 
