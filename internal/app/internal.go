@@ -106,7 +106,7 @@ func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 		chargesForOperator: gauge(
 			"motorpool_charges_for_operator",
 			"Charges of the last 30 days that were not made for a reason which only an operator can change, "+
-				"and that no later fee replaces.",
+				"and that neither a later fee nor a capture replaces.",
 		),
 		unrecorded: gauge(
 			"motorpool_payments_unrecorded",

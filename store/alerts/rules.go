@@ -261,9 +261,10 @@ var conditions = []condition{
 		where (c.state = 'unknown' or coalesce(c.goal, 'hold') = 'hold' and (c.state in ('failed', 'requires_action')
 					or c.state = 'declined' and c.next_attempt_at is null) -- its client has no card
 				and not exists (select from charges f
-					where f.booking_id = c.booking_id and f.created_at > c.created_at and case c.kind
-						when 'refund' then f.refunds_charge_id = c.refunds_charge_id and f.state <> 'failed'
-						else f.kind = 'fee' and c.decline_code in (` + quoted(rental.CodesFor(rental.ByOperator)...) + `) end))
+					where f.booking_id = c.booking_id and case c.kind
+						when 'refund' then f.created_at > c.created_at and f.refunds_charge_id = c.refunds_charge_id and f.state <> 'failed'
+						else (f.created_at > c.created_at and f.kind = 'fee' or f.goal = 'capture' and f.reason <> '')
+							and c.decline_code in (` + quoted(rental.CodesFor(rental.ByOperator)...) + `) end))
 			and c.created_at > ` + instant + ` - interval '30 days'
 		order by b.id, c.state <> 'failed', c.created_at desc, c.id`},
 	// It opens when the alarm comes, and stays until it is acknowledged.

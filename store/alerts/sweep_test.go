@@ -727,6 +727,13 @@ func TestChargeFailed_UntilItIsReplaced(t *testing.T) {
 	w.exec(`update charges set decline_code = 'refused' where kind = 'extension'`)
 	w.sweep()
 	w.wants()
+	w.exec(`update charges set created_at = created_at - interval '1 hour' where kind = 'fee'`)
+	w.sweep()
+	w.wants("charge_failed warning")
+	w.exec(`update charges set kind = 'deposit', goal = 'capture', capture_amount = 1, state = 'captured', reason = 'the extension'
+		where kind = 'fee' and number = (select max(number) from charges)`)
+	w.sweep()
+	w.wants()
 }
 
 func TestAlarms_RepeatedOnesAreOneAlert(t *testing.T) {

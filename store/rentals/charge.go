@@ -37,17 +37,24 @@ func (p Charges) Stuck(ctx context.Context) (n int, err error) {
 }
 
 // ForOperator counts the charges of the last 30 days that were not made for a reason which only an
-// operator can change, and that no later fee of the booking replaces. Their clients can drive all
-// the same.
+// operator can change, and that nothing of the booking replaces. Their clients can drive all the
+// same.
 func (p Charges) ForOperator(ctx context.Context) (n int, err error) {
 	err = p.DB.Pool.GetContext(ctx, &n, `
 		select count(*) from charges c
 		where state = 'failed' and kind <> 'refund' and coalesce(goal, 'hold') = 'hold' and decline_code = any ($1)
 			and created_at > now() - interval '30 days'
-			and not exists (select from charges f where f.booking_id = c.booking_id and f.kind = 'fee' and f.created_at > c.created_at)`,
+			and not `+isReplaced,
 		pq.Array(rental.CodesFor(rental.ByOperator)))
 	return n, unavailable.Wrap("count charges for the operator", err)
 }
+
+// isReplaced is the SQL of whether a later fee, or a capture by staff, replaces a charge c that only
+// the operator can mend.
+const isReplaced = `exists (
+				select from charges f
+				where f.booking_id = c.booking_id
+					and (f.kind = 'fee' and f.created_at > c.created_at or f.goal = 'capture' and f.reason <> ''))`
 
 // heldCharge holds the columns of a locked charge that may have changed since its worker leased it.
 type heldCharge struct {

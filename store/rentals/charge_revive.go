@@ -30,10 +30,7 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 				and c.state in ('declined', 'failed', 'requires_action')
 				and (c.payment_method_id is distinct from card.id or ($3 or c.state = 'failed') and not c.hard)
 				and not card.mark = any (c.barred)
-				and (c.decline_code <> all ($4) or not exists (
-					select from charges f
-					where f.booking_id = b.id and (f.kind = 'fee' and f.created_at > c.created_at or f.goal = 'capture' and f.reason <> '')
-				))
+				and (c.decline_code <> all ($4) or not `+isReplaced+`)
 			order by c.id
 			for update of c
 		)

@@ -230,4 +230,8 @@ func TestForOperator_CountsChargesThatNoClientCanMend(t *testing.T) {
 		return d.Fine(time.Now(), rental.Fee{Kind: "other", Amount: 100, Reason: "the rental"})
 	})
 	want("charged as a fee", 0)
+	w.exec(`delete from charges where kind = 'fee'`)
+	w.exec(`update charges set state = 'captured', goal = 'capture', capture_amount = 100, reason = 'the rental', decline_code = ''
+		where kind = 'deposit'`)
+	want("captured from the deposit", 0)
 }
