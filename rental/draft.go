@@ -42,9 +42,18 @@ type Facts struct {
 	Lacking   bool   // the vehicle, a command that a rental Needs
 	Taken     bool   // by another booking in that time
 	Open      int    // upcoming and active bookings of the client
+	GivenUp   int    // of its bookings of the vehicle within GivenUpFor, those that were cancelled
 	Owed      int    // payments of the client that were refused, or wait for the card's owner
 	Quote     *Quote // of the client, that the draft names; nil: there is none
 }
+
+// MaxGivenUp is how many bookings of one vehicle a client can make within GivenUpFor that are
+// cancelled, by itself or since it has not come: else it keeps the vehicle from others for nothing.
+// Half: who mistook a button twice has no vehicle. Double: one vehicle is kept for hours each day.
+const (
+	MaxGivenUp = 5
+	GivenUpFor = 24 * time.Hour
+)
 
 // MaxLate is how far in the past the start of a new booking may be: filling in a form takes time.
 // A booking that a client makes for a start that is not farther ahead than that is immediate: it is
@@ -171,6 +180,9 @@ func (d Draft) checkRules(f Facts) error {
 	case r.MaxOpenBookings > 0 && f.Open >= r.MaxOpenBookings:
 		return &telematics.Error{Code: BookingLimit,
 			Message: fmt.Sprintf("There are %d upcoming and active bookings already, the maximum; cancel or end one first.", f.Open)}
+	case r.MaxOpenBookings > 0 && f.GivenUp >= MaxGivenUp:
+		return &telematics.Error{Code: BookingLimit, Message: fmt.Sprintf("%d bookings of the vehicle within %d hours were cancelled, "+
+			"the maximum; choose another vehicle, or try again tomorrow.", f.GivenUp, GivenUpFor/time.Hour)}
 	case r.MaxUnpaid > 0 && f.Owed >= r.MaxUnpaid:
 		return &telematics.Error{Code: UnpaidLimit,
 			Message: "A payment of another booking is owed, or waits for your confirmation. " +

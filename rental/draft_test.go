@@ -161,6 +161,10 @@ func TestBook_RulesLimitWhatAClientBooksItself(t *testing.T) {
 			func(_ *rental.Draft, f *rental.Facts) { f.Open = 2 }, rental.BookingLimit,
 			"There are 2 upcoming and active bookings already, the maximum; cancel or end one first.",
 		},
+		"a vehicle that was given up too often": {
+			func(_ *rental.Draft, f *rental.Facts) { f.GivenUp = rental.MaxGivenUp }, rental.BookingLimit,
+			"5 bookings of the vehicle within 24 hours were cancelled, the maximum; choose another vehicle, or try again tomorrow.",
+		},
 		"a payment owed": {
 			func(_ *rental.Draft, f *rental.Facts) { f.Owed = 1 }, rental.UnpaidLimit,
 			"A payment of another booking is owed, or waits for your confirmation. " +
@@ -186,12 +190,12 @@ func TestBook_RulesLimitWhatAClientBooksItself(t *testing.T) {
 	d.End = d.Start.Add(rules.MinLength.Duration() - time.Millisecond)
 	_, err := d.Book(start, f)
 	fieldIsWrong(t, err, "end_date", "must be at least 15 min after start_date")
-	d.End, f.Open = d.Start.Add(rules.MinLength.Duration()), 1
+	d.End, f.Open, f.GivenUp = d.Start.Add(rules.MinLength.Duration()), 1, rental.MaxGivenUp-1
 	if _, err := d.Book(start, f); err != nil {
 		t.Errorf("at the limits: %v", err)
 	}
 	// They do not limit an administrator, and zero is no limit.
-	d.End, d.Self, f.Open, f.Owed, f.Lacking = d.Start.Add(time.Minute), false, 9, 9, true
+	d.End, d.Self, f.Open, f.Owed, f.GivenUp, f.Lacking = d.Start.Add(time.Minute), false, 9, 9, 9, true
 	if _, err := d.Book(start, f); err != nil {
 		t.Errorf("an administrator's booking: %v", err)
 	}

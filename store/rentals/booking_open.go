@@ -141,17 +141,20 @@ func readTerms(ctx context.Context, tx *sqlx.Tx, agency telematics.AgencyID) (re
 }
 
 // readOwn reads what a client's own booking needs in addition: how many bookings and payments the
-// client has open, and the vehicle's station, where the draft names none. That is the one nearest
-// to its last position, or the agency's first one.
+// client has open, how often it gave the vehicle up, and the vehicle's station, where the draft
+// names none. That is the one nearest to its last position, or the agency's first one.
 func readOwn(ctx context.Context, tx *sqlx.Tx, draft *rental.Draft, facts *rental.Facts, now time.Time) error {
 	err := tx.QueryRowxContext(ctx, `
-		select (select count(*) from bookings where client_id = $1 and (state = 'active' or state = 'upcoming' and end_at > $2)),
+		select count(*) filter (where state = 'active' or state = 'upcoming' and end_at > $2),
+			count(*) filter (where state = 'cancelled' and vehicle_id = $4 and created_at > $5),
 			(
 				select count(*) from charges c join bookings b on b.id = c.booking_id
 				where b.client_id = $1 and c.kind <> 'refund' and c.goal is distinct from 'release' and (c.state = 'requires_action'
 					or c.state in ('declined', 'failed') and not c.decline_code = any ($3))
-			)`,
-		facts.Client, pg.Timestamp(now), pq.Array(rental.CodesNotFor(rental.ByClient))).Scan(&facts.Open, &facts.Owed)
+			)
+		from bookings where client_id = $1`,
+		facts.Client, pg.Timestamp(now), pq.Array(rental.CodesNotFor(rental.ByClient)), draft.Vehicle,
+		pg.Timestamp(now.Add(-rental.GivenUpFor))).Scan(&facts.Open, &facts.GivenUp, &facts.Owed)
 	if err != nil || draft.Pickup != 0 && draft.Dropoff != 0 {
 		return err
 	}

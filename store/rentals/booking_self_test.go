@@ -74,6 +74,17 @@ func TestReserve_CountsWhatItsClientHasOpen(t *testing.T) {
 		t.Errorf("a third booking: %v, want %s", err, rental.BookingLimit)
 	}
 	w.amend(rental.BookingCancel, first.ID, noon, cancelAt(noon))
+	for i := range rental.MaxGivenUp { // the first one was of this vehicle, too
+		made, err := w.reserve(ownDraft(1, 6, 7), now)
+		if i == rental.MaxGivenUp-1 {
+			if codeOf(err) != rental.BookingLimit {
+				t.Errorf("a vehicle that was given up %d times: %v, want %s", i+1, err, rental.BookingLimit)
+			}
+			made, err = w.reserve(ownDraft(1, 28, 29), noon.Add(27*time.Hour))
+		}
+		require.NoError(t, err)
+		w.amend(rental.BookingCancel, made.ID, noon, cancelAt(noon))
+	}
 	for _, c := range []struct {
 		set  string
 		want telematics.Code
