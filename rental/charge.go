@@ -170,13 +170,13 @@ func (c Charge) isForOperator() bool {
 	return c.Kind != DepositCharge && c.isRefused() && RemedyOf(c.DeclineCode) == ByOperator
 }
 
-// isReplaced reports whether fees, or what staff captured, have paid as much since as the payments
-// come to that only the operator can mend.
-func (d BookingDetails) isReplaced() bool {
-	first := slices.IndexFunc(d.Charges, Charge.isForOperator)
-	if first < 0 {
+// isReplaced reports whether only the operator can mend a payment, and fees, or what staff captured,
+// have paid as much since as all such payments come to.
+func (d BookingDetails) isReplaced(of Charge) bool {
+	if !of.isForOperator() {
 		return false
 	}
+	first := slices.IndexFunc(d.Charges, Charge.isForOperator)
 	var missing Minor
 	since := d.Charges[first].Created
 	for _, c := range d.Charges {

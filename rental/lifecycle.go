@@ -220,9 +220,9 @@ func SettleUp(d BookingDetails, now time.Time) Change {
 	if d.State != Completed {
 		return c
 	}
-	pays, open, replaced := deposit.capturable(), false, d.isReplaced()
+	pays, open := deposit.capturable(), false
 	for _, p := range d.Charges {
-		if !p.Kind.paysTime() || p.State.IsFinal() || replaced && p.isForOperator() {
+		if !p.Kind.paysTime() || p.State.IsFinal() || d.isReplaced(p) {
 			continue
 		}
 		open = true

@@ -66,10 +66,9 @@ type Payment struct {
 func (d BookingDetails) Payment() Payment {
 	p := Payment{Status: d.paymentStatus()}
 	p.Charged, p.Refunded, p.Held = d.moved()
-	replaced := d.isReplaced()
 	p.Final = !d.State.IsLive() && !slices.ContainsFunc(d.Charges, func(c Charge) bool {
 		// A failed refund stays so.
-		return !c.State.IsFinal() && (c.Kind != RefundCharge || c.State != Failed) && !(replaced && c.isForOperator())
+		return !c.State.IsFinal() && (c.Kind != RefundCharge || c.State != Failed) && !d.isReplaced(c)
 	})
 	if d.Card != nil {
 		p.Method = d.Card.Label()
@@ -123,9 +122,8 @@ func (d BookingDetails) settlesUp() bool {
 func (d BookingDetails) lasting() []Charge {
 	back := map[ChargeID]bool{}
 	left, _ := d.refundable()
-	replaced := d.isReplaced()
 	for i, c := range d.Charges {
-		back[c.ID] = replaced && c.isForOperator() || c.Kind == StartCharge && c.Goal == Release && left[i] == 0 &&
+		back[c.ID] = d.isReplaced(c) || c.Kind == StartCharge && c.Goal == Release && left[i] == 0 &&
 			(d.ActualStart.IsZero() || d.notReturned(c, d.ActualStart) == 0)
 	}
 	return slices.DeleteFunc(slices.Clone(d.Charges), func(c Charge) bool { return back[c.ID] || back[c.Refunds] })

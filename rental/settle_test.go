@@ -202,6 +202,26 @@ func TestSettleUp_AFeePaysWhatTheProcessorRefused(t *testing.T) {
 	}
 }
 
+// A rental whose start was refused, and paid as a fee, costs less in the end: it is not charged
+// again.
+func TestClose_WhatAFeeHasPaidIsNotChargedAgain(t *testing.T) {
+	d := planned()
+	d = after(d, must(d.Begin(start)))
+	carryOut(&d.Charges[1], start)
+	d.Charges[0].State, d.Charges[0].DeclineCode = rental.Failed, rental.CodeRefused
+	now := start.Add(time.Hour)
+	for _, fee := range []rental.Minor{0, d.Price.Rental()} {
+		if fee > 0 {
+			d = after(d, must(d.Fine(now, rental.Fee{Kind: "rental", Amount: fee, Reason: "refused"})))
+			carryOut(&d.Charges[2], now)
+		}
+		c, done, err := d.Close(now, now, 0)
+		if err != nil || done != (fee > 0) || len(c.Charges) > 0 {
+			t.Errorf("after a fee of %d: %+v, %v, %v; want the start withdrawn only where nothing has paid it", fee, c, done, err)
+		}
+	}
+}
+
 // The processor ends a hold while the rental runs, or staff take a part of it: nothing secures the
 // price any more, so it is charged, once.
 func TestSettleUp_WhatNoHoldSecuresIsCharged(t *testing.T) {

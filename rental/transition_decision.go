@@ -264,7 +264,7 @@ func (d BookingDetails) Close(now, end time.Time, metres int64) (c Change, done 
 func (d BookingDetails) withdraw(now time.Time, tooMuch bool) (withdrawn []Charge, open bool) {
 	for _, c := range d.Charges {
 		switch {
-		case c.Kind != StartCharge && c.Kind != ExtensionCharge || c.State.IsFinal():
+		case c.Kind != StartCharge && c.Kind != ExtensionCharge || c.State.IsFinal() || d.isReplaced(c):
 		case c.Goal == Release:
 			open = true
 		case tooMuch:
