@@ -76,9 +76,27 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 				t.Fatalf("a rental without a charge or a hold, or said to be paid: %+v", d.Charges)
 			}
 		}
-		for range rapid.IntRange(0, 4).Draw(t, "events") {
+		var captured rental.Minor
+		for range rapid.IntRange(0, 6).Draw(t, "events") {
 			now = now.Add(time.Duration(rapid.Int64Range(1, 100).Draw(t, "minutes")) * time.Minute)
-			if rapid.Bool().Draw(t, "extend") && d.CanExtend(now) {
+			last := &d.Charges[len(d.Charges)-1]
+			if deposit := slices.IndexFunc(d.Charges, func(c rental.Charge) bool {
+				return c.State == rental.Authorized && c.Goal == rental.Hold
+			}); deposit >= 0 && rapid.IntRange(0, 4).Draw(t, "hold") == 0 {
+				if c := &d.Charges[deposit]; rapid.Bool().Draw(t, "captured") {
+					captured = rental.Minor(rapid.Int64Range(1, int64(c.Settled)).Draw(t, "capture"))
+					d = after(d, must(d.CaptureDeposit(now, captured, "scratch")))
+					carryOut(&d.Charges[deposit], now)
+				} else {
+					c.State, c.Settled, c.DeclineCode = rental.Released, 0, rental.CodeExpired
+				}
+				d = after(d, rental.SettleUp(d, now))
+			} else if last.Added > 0 && last.State == rental.Pending && rapid.Bool().Draw(t, "taken back") {
+				last.State = rental.Released
+				back := must(d.TakeBack(last.ID))
+				d.Booking = back.Booking
+				d = after(d, rental.SettleUp(d, now))
+			} else if rapid.Bool().Draw(t, "extend") && d.CanExtend(now) {
 				d = after(d, must(d.Extend(now, d.End.Add(time.Duration(rapid.Int64Range(1, 200).Draw(t, "hours"))*time.Hour))))
 				if rapid.Bool().Draw(t, "paid immediately") {
 					settleAll(&d, now)
@@ -109,7 +127,7 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 		if p := d.Payment(); !p.Final || p.Status == rental.PaymentPending || p.Status == rental.PaymentAuthorized {
 			t.Fatalf("when all is settled the payment is %+v: %+v", p, d.Charges)
 		}
-		if net, held := kept(d); net != d.Price.Rental() || held != 0 || d.State != rental.Completed || !d.PausedSince.IsZero() {
+		if net, held := kept(d); net != d.Price.Rental()+captured || held != 0 || d.State != rental.Completed || !d.PausedSince.IsZero() {
 			t.Fatalf("the client paid %d, of %d is held, for %+v: %+v", net, held, d.Booking, d.Charges)
 		}
 	})
