@@ -170,8 +170,8 @@ func (c Charge) isForOperator() bool {
 	return c.Kind != DepositCharge && c.isRefused() && RemedyOf(c.DeclineCode) == ByOperator
 }
 
-// isReplaced reports whether only the operator can mend a payment, and fees, or what staff captured,
-// have paid as much since as all such payments come to.
+// isReplaced reports whether only the operator can mend a payment, and fees, or what staff
+// captured, have paid as much since as all such payments come to.
 func (d BookingDetails) isReplaced(of Charge) bool {
 	if !of.isForOperator() {
 		return false

@@ -243,7 +243,8 @@ func TestSettleUp_WhatNoHoldSecuresIsCharged(t *testing.T) {
 		if d = after(d, c); err != nil || !done || len(d.Charges) > 3 {
 			t.Fatalf("%s: the end %+v, %v", what, c, err)
 		}
-		if asked := d.Charges[end].Amount - d.Charges[rest].Amount; d.Charges[rest].Kind != rental.RefundCharge || asked != d.Price.Rental() {
+		asked := d.Charges[end].Amount - d.Charges[rest].Amount
+		if d.Charges[rest].Kind != rental.RefundCharge || asked != d.Price.Rental() {
 			t.Errorf("%s: %+v; want %d in all", what, d.Charges, d.Price.Rental())
 		}
 	}

@@ -49,8 +49,8 @@ func (p Charges) ForOperator(ctx context.Context) (n int, err error) {
 	return n, unavailable.Wrap("count charges for the operator", err)
 }
 
-// isReplaced is the SQL of whether a later fee, or a capture by staff, replaces a charge c that only
-// the operator can mend.
+// isReplaced is the SQL of whether a later fee, or a capture by staff, replaces a charge c that
+// only the operator can mend.
 const isReplaced = `exists (
 				select from charges f
 				where f.booking_id = c.booking_id
