@@ -15,7 +15,7 @@ export default defineConfig({
   // Its classes declare fields of their parents again, which must not reset them.
   oxc: { typescript: { removeClassFieldsWithoutInitializer: true }, assumptions: { setPublicClassFields: true } },
   build: {
-    outDir: 'dist',
+    outDir: process.env.CONSOLE_DIST ?? 'dist',
     emptyOutDir: true,
     // A data: URL in a style would need its own rule in the Content-Security-Policy.
     assetsInlineLimit: 0,
@@ -48,6 +48,7 @@ export default defineConfig({
     include: ['src/**/*.test.ts'],
     css: { include: [/(tokens|style)\.css/] },
     env: { TZ: 'Europe/Berlin' },
+    maxWorkers: '100%',
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

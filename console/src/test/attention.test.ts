@@ -68,6 +68,15 @@ it('leads from the number of bookings today to them', async () => {
   expect(document.querySelector<HTMLSelectElement>('.filters select')!.selectedOptions[0]?.textContent).toBe('not cancelled');
 });
 
+it('counts the bookings of the next day from midnight on', async () => {
+  const { clock } = await import('../state/clock.svelte');
+  await pages.open('#/attention', '.numbers a');
+  const now = new Date(clock.seldom);
+  clock.seldom = now.setHours(24);
+  const midnight = new Date(now.setHours(0, 0, 0, 0)).toISOString();
+  await pages.until(() => pages.requests.some((r) => r.startsWith(`GET bookings?`) && r.includes(encodeURIComponent(midnight))));
+});
+
 it('acknowledges with a note, and follows events', async () => {
   document.querySelector<HTMLElement>(`[data-alert="${uuid(2)}"] [data-acknowledge]`)?.click();
   await pages.until(() => document.querySelector('dialog[open] input[name="note"]'));
