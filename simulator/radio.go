@@ -70,8 +70,11 @@ const (
 // new client: paho's own reconnection would resend what has become old.
 func (m MQTT) Dial(ctx context.Context, login Login, deliver func(Message)) (Connection, error) {
 	c := &mqttConnection{unit: login.Unit, lost: make(chan struct{})}
-	c.client = paho.NewClient(m.options(login).
-		SetCustomOpenConnectionFn(func(broker *url.URL, _ paho.ClientOptions) (net.Conn, error) { return c.open(ctx, broker, m.TLS) }).
+	c.client = paho.NewClient(ClientOptions(cmp.Or(m.Broker, localBroker), login.Unit, login.Password).
+		SetCleanSession(true). // [TOP-2]
+		SetKeepAlive(keepAlive).SetPingTimeout(pingTimeout).SetWriteTimeout(writeTimeout).
+		SetBinaryWill(v1.PresenceChannel.Topic(login.Unit), login.Will, qos, true).
+		SetCustomOpenConnectionFn(c.Opener(ctx, m.TLS)).
 		SetConnectionLostHandler(func(paho.Client, error) { c.gone() }))
 
 	abort := context.AfterFunc(ctx, c.Cut)
@@ -96,14 +99,12 @@ func (m MQTT) Dial(ctx context.Context, login Login, deliver func(Message)) (Con
 	return c, nil
 }
 
-func (m MQTT) options(login Login) *paho.ClientOptions {
-	return paho.NewClientOptions().AddBroker(cmp.Or(m.Broker, localBroker)).SetProtocolVersion(4).
-		SetClientID(string(login.Unit)).SetUsername(string(login.Unit)).SetPassword(login.Password).
-		SetCleanSession(true). // [TOP-2]
-		SetKeepAlive(keepAlive).SetPingTimeout(pingTimeout).
-		SetConnectTimeout(connectTimeout).SetWriteTimeout(writeTimeout).
-		SetAutoReconnect(false).SetConnectRetry(false).
-		SetBinaryWill(v1.PresenceChannel.Topic(login.Unit), login.Will, qos, true)
+// ClientOptions returns the settings of a unit's MQTT client, of any protocol, that is used for one
+// connection.
+func ClientOptions(broker string, unit telematics.Unit, password string) *paho.ClientOptions {
+	return paho.NewClientOptions().AddBroker(broker).SetProtocolVersion(4).
+		SetClientID(string(unit)).SetUsername(string(unit)).SetPassword(password).
+		SetConnectTimeout(connectTimeout).SetAutoReconnect(false).SetConnectRetry(false)
 }
 
 func finished(ctx context.Context, token paho.Token) error {
@@ -125,26 +126,46 @@ type mqttConnection struct {
 	client paho.Client
 	lost   chan struct{}
 	once   sync.Once
+	Line
+}
 
+// Line is a TCP or TLS connection that can be cut without the MQTT client. The zero value is not
+// open yet.
+type Line struct {
 	mu   sync.Mutex // guards what follows
 	conn net.Conn   // nil before it is open
 	cut  bool
 }
 
-func (c *mqttConnection) open(ctx context.Context, broker *url.URL, config *tls.Config) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	conn, err := dialer(broker.Scheme, config)(ctx, "tcp", broker.Host)
-	if err != nil {
-		return nil, err
+// Opener returns a function that opens the line for an MQTT client, until ctx ends. A nil config
+// has the system's certificates.
+func (l *Line) Opener(ctx context.Context, config *tls.Config) paho.OpenConnectionFunc {
+	return func(broker *url.URL, _ paho.ClientOptions) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+		conn, err := dialer(broker.Scheme, config)(ctx, "tcp", broker.Host)
+		if err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.cut {
+			return nil, errors.Join(net.ErrClosed, conn.Close())
+		}
+		l.conn = conn
+		return severable{conn}, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cut {
-		return nil, errors.Join(net.ErrClosed, conn.Close())
+}
+
+// Cut ends the connection, or the attempt at one.
+func (l *Line) Cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = true
+	if l.conn != nil {
+		// It is closed either way; paho may have been first.
+		_ = l.conn.Close()
 	}
-	c.conn = conn
-	return severable{conn}, nil
 }
 
 // severable is a connection that may be closed without paho. paho takes the error of a closed
@@ -191,13 +212,7 @@ func (c *mqttConnection) Close() {
 }
 
 func (c *mqttConnection) Cut() {
-	c.mu.Lock()
-	c.cut = true
-	if c.conn != nil {
-		// It is closed either way; paho may have been first.
-		_ = c.conn.Close()
-	}
-	c.mu.Unlock()
+	c.Line.Cut()
 	c.gone()
 }
 

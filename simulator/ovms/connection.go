@@ -2,11 +2,9 @@ package ovms
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"net"
-	"net/url"
-	"sync"
+
+	"motorpool/simulator"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
@@ -21,12 +19,10 @@ func (m *Module) prefix() string {
 func (m *Module) connect(ctx context.Context) {
 	m.attempt++
 	attempt := m.attempt
-	var mu sync.Mutex
-	var conn net.Conn
-	client := paho.NewClient(paho.NewClientOptions().AddBroker(m.config.Broker).SetProtocolVersion(4).
-		SetClientID(string(m.config.Unit)).SetUsername(string(m.config.Unit)).SetPassword(m.config.Password).
+	line := &simulator.Line{}
+	client := paho.NewClient(simulator.ClientOptions(m.config.Broker, m.config.Unit, m.config.Password).
 		SetCleanSession(false). // the firmware sets no such flag
-		SetKeepAlive(keepAlive).SetConnectTimeout(connectTimeout).SetAutoReconnect(false).SetConnectRetry(false).
+		SetKeepAlive(keepAlive).
 		SetWill(m.prefix()+"metric/s/v3/connected", "no", 0, true).
 		SetDefaultPublishHandler(func(_ paho.Client, p paho.Message) {
 			select {
@@ -35,45 +31,18 @@ func (m *Module) connect(ctx context.Context) {
 			}
 		}).
 		SetConnectionLostHandler(func(paho.Client, error) { m.Later(ctx, func() { m.lostBy(attempt) }) }).
-		SetCustomOpenConnectionFn(func(broker *url.URL, _ paho.ClientOptions) (net.Conn, error) {
-			opened, err := m.open(broker.Host)
-			mu.Lock()
-			defer mu.Unlock()
-			conn = opened
-			return opened, err
-		}))
-	// The client takes the error of a connection that others closed for its own close; it takes the
-	// end of the data for a lost connection.
-	cut := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		inner := conn
-		if secured, ok := conn.(*tls.Conn); ok {
-			inner = secured.NetConn()
-		}
-		if tcp, ok := inner.(*net.TCPConn); ok {
-			_ = tcp.CloseRead()
-		}
-	}
+		SetCustomOpenConnectionFn(line.Opener(ctx, m.config.TLS)))
 	go func() {
 		token, err := client.Connect(), errors.New("no answer from the broker")
 		if token.WaitTimeout(connectTimeout) {
 			err = token.Error()
 		}
 		select {
-		case m.Events <- func() { m.dialled(attempt, client, cut, err) }:
+		case m.Events <- func() { m.dialled(attempt, client, line.Cut, err) }:
 		case <-ctx.Done():
-			cut()
+			line.Cut()
 		}
 	}()
-}
-
-func (m *Module) open(address string) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: connectTimeout}
-	if m.config.TLS == nil {
-		return dialer.Dial("tcp", address)
-	}
-	return tls.DialWithDialer(dialer, "tcp", address, m.config.TLS)
 }
 
 // dialled handles the result of an attempt (MG_EV_MQTT_CONNACK). After a refused login, firmware

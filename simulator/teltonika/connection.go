@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"motorpool/simulator"
+
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
@@ -19,10 +21,8 @@ func (u *Unit) connect(ctx context.Context) {
 	u.attempt++
 	attempt := u.attempt
 	u.redial = time.Now().Add(connectTimeout + u.Scaled(u.config.Reconnect))
-	options := paho.NewClientOptions().AddBroker(u.config.Broker).SetProtocolVersion(4).
-		SetClientID(string(u.config.Unit)).SetUsername(string(u.config.Unit)).SetPassword(u.config.Password).
-		SetCleanSession(true).SetKeepAlive(u.config.KeepAlive).SetConnectTimeout(connectTimeout).
-		SetAutoReconnect(false).SetConnectRetry(false).
+	options := simulator.ClientOptions(u.config.Broker, u.config.Unit, u.config.Password).
+		SetCleanSession(true).SetKeepAlive(u.config.KeepAlive).
 		SetConnectionLostHandler(func(paho.Client, error) {
 			go u.Later(ctx, func() {
 				if attempt == u.attempt {
