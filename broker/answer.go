@@ -158,14 +158,9 @@ func (b *Broker) handleAnswers(ctx context.Context, others <-chan *queuedAnswer)
 func (b *Broker) drainAnswers(ctx context.Context) {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	for {
-		select {
-		case a := <-b.first:
+	for _, queue := range [...]<-chan *queuedAnswer{b.first, b.answers} {
+		for a := range ingest.Queued(queue) {
 			b.handleAnswer(ctx, a)
-		case a := <-b.answers:
-			b.handleAnswer(ctx, a)
-		default:
-			return
 		}
 	}
 }
@@ -273,14 +268,10 @@ func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *un
 		case <-ctx.Done():
 			draining, cancel := b.step(handling)
 			defer cancel()
-			for {
-				select {
-				case s := <-uncorrelated:
-					handle(draining, s)
-				default:
-					return nil
-				}
+			for s := range ingest.Queued(uncorrelated) {
+				handle(draining, s)
 			}
+			return nil
 		}
 	}
 }

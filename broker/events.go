@@ -109,18 +109,13 @@ func (t *eventPublisher) run(ctx context.Context) error {
 func (t *eventPublisher) drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), t.timeout)
 	defer cancel()
-	for {
-		select {
-		case first := <-t.queue:
-			batch := ingest.Gather(t.queue, first)
-			if ctx.Err() != nil {
-				t.drop(len(batch), notStored)
-				continue
-			}
-			t.add(ctx, batch)
-		default:
-			return
+	for first := range ingest.Queued(t.queue) {
+		batch := ingest.Gather(t.queue, first)
+		if ctx.Err() != nil {
+			t.drop(len(batch), notStored)
+			continue
 		}
+		t.add(ctx, batch)
 	}
 }
 
@@ -135,7 +130,12 @@ func (t *eventPublisher) add(ctx context.Context, batch []telematics.Event) {
 // duplicates are harmless, a missing event is not.
 func (t *eventPublisher) append(ctx context.Context, batch []telematics.Event) {
 	if t.full.Swap(false) {
-		batch = t.skip(batch)
+		// Those that did not fit were newer, and subscribers must get no older ones after a reset.
+		t.drop(len(batch), queueFull)
+		for range ingest.Queued(t.queue) {
+			t.drop(1, queueFull)
+		}
+		batch = nil
 	}
 	events := batch
 	gap := t.gap.Swap(false)
@@ -168,20 +168,6 @@ func withoutResets(events []telematics.Event) int {
 		}
 	}
 	return n
-}
-
-// skip drops a batch and the whole queue: the events that did not fit were newer, and subscribers
-// must get no older events after the reset.
-func (t *eventPublisher) skip(batch []telematics.Event) []telematics.Event {
-	for {
-		t.drop(len(batch), queueFull)
-		select {
-		case first := <-t.queue:
-			batch = ingest.Gather(t.queue, first)
-		default:
-			return nil
-		}
-	}
 }
 
 func (t *eventPublisher) try(ctx context.Context, events []telematics.Event) ([]telematics.Event, error) {

@@ -9,6 +9,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"sync"
 	"time"
@@ -190,12 +191,26 @@ func InBatches[T any](ctx context.Context, queue <-chan T, wait, timeout time.Du
 		case <-ctx.Done():
 		}
 	}
-	for end := time.Now().Add(timeout); time.Now().Before(end); {
-		select {
-		case first := <-queue:
-			handle(Gather(queue, first))
-		default:
+	end := time.Now().Add(timeout)
+	for first := range Queued(queue) {
+		if handle(Gather(queue, first)); !time.Now().Before(end) {
 			return
+		}
+	}
+}
+
+// Queued removes and yields values, until none is queued. It does not block.
+func Queued[T any](queue <-chan T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for {
+			select {
+			case next := <-queue:
+				if !yield(next) {
+					return
+				}
+			default:
+				return
+			}
 		}
 	}
 }
