@@ -12,7 +12,6 @@ package watch
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"log/slog"
 	"sync"
@@ -51,7 +50,7 @@ type Watches struct {
 
 	mu    sync.Mutex // guards the fields below
 	units map[telematics.Unit]*watched
-	queue queue
+	queue []*watched // those that are due
 }
 
 // watched is a unit with a need, or one whose watch is about to end.
@@ -60,7 +59,7 @@ type watched struct {
 	dialect telematics.Watchable
 	needs   int // streams, refreshed statuses, a booking
 	due     time.Time
-	place   int // in the queue
+	timer   *time.Timer // adds it to the queue when it is due
 }
 
 // New assembles watches. Nothing is published before Run.
@@ -113,20 +112,30 @@ func (w *Watches) add(unit telematics.Unit, dialect telematics.Watchable) *watch
 	u := w.units[unit]
 	if u == nil {
 		u = &watched{unit: unit, dialect: dialect, due: time.Now()}
+		u.timer = time.AfterFunc(0, func() { _ = w.Guard.Do("queue a watch", func() { w.enqueue(u) }) })
 		w.units[unit] = u
-		heap.Push(&w.queue, u)
-		w.awake()
 	}
 	return u
+}
+
+func (w *Watches) enqueue(u *watched) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = append(w.queue, u)
+	w.awake()
+}
+
+// after makes a unit that is not in the queue due after a while. The caller holds mu.
+func (u *watched) after(wait time.Duration) {
+	u.due = time.Now().Add(wait)
+	u.timer.Reset(wait)
 }
 
 // endSoon makes the end of a watch due after linger, where there is no need any more. The caller
 // holds mu.
 func (w *Watches) endSoon(u *watched) {
-	if at := time.Now().Add(linger); u.needs == 0 && at.Before(u.due) {
-		u.due = at
-		heap.Fix(&w.queue, u.place)
-		w.awake()
+	if u.needs == 0 && time.Until(u.due) > linger {
+		u.after(linger)
 	}
 }
 
@@ -139,65 +148,55 @@ func (w *Watches) awake() {
 
 func (w *Watches) publishAll(ctx context.Context) error {
 	for {
-		next := w.publishDue()
-		if !guard.Pause(ctx, pace) { // never faster, whatever is due
-			return nil
-		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-w.wake:
-		case <-time.After(next - pace):
+			w.publishDue()
 		}
+		guard.Pause(ctx, pace) // never faster, whatever is due
 	}
 }
 
-// publishDue publishes the messages that are due, at most a burst, and returns the time until the
-// next one is.
-func (w *Watches) publishDue() time.Duration {
+// publishDue publishes the messages that are due, at most a burst.
+func (w *Watches) publishDue() {
 	for range burst {
-		message, ok := w.next()
-		if !ok {
-			break
+		u, message := w.next()
+		if u == nil {
+			return
 		}
 		if err := w.Publish(message); err != nil {
-			w.retry(message.Unit)
-			w.Logger.Debug("watch not renewed", "unit", message.Unit, "err", err)
+			w.retry(u)
+			w.Logger.Debug("watch not renewed", "unit", u.unit, "err", err)
 		}
 	}
+	w.awake() // there may be more
+}
+
+// next returns the unit that is due first, with the message to it; nil: none is. A watch without a
+// need ends.
+func (w *Watches) next() (*watched, telematics.Transmission) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) == 0 {
-		return time.Hour
-	}
-	return time.Until(w.queue[0].due)
-}
-
-// next returns the message that is due first, if any is. A watch without a need ends.
-func (w *Watches) next() (telematics.Transmission, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.queue) == 0 || time.Now().Before(w.queue[0].due) {
-		return telematics.Transmission{}, false
+		return nil, telematics.Transmission{}
 	}
 	u := w.queue[0]
+	w.queue = w.queue[1:]
 	if u.needs == 0 {
-		heap.Pop(&w.queue)
 		delete(w.units, u.unit)
-		return u.dialect.Watch(u.unit, w.Watcher, false), true
+		return u, u.dialect.Watch(u.unit, w.Watcher, false)
 	}
-	u.due = time.Now().Add(time.Duration(float64(u.dialect.WatchedFor()) / renewals))
-	heap.Fix(&w.queue, 0)
-	return u.dialect.Watch(u.unit, w.Watcher, true), true
+	u.after(time.Duration(float64(u.dialect.WatchedFor()) / renewals))
+	return u, u.dialect.Watch(u.unit, w.Watcher, true)
 }
 
 // retry makes a renewal that was not published due again. The end of a watch is not repeated: the
 // watch expires by itself.
-func (w *Watches) retry(unit telematics.Unit) {
+func (w *Watches) retry(u *watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if u := w.units[unit]; u != nil {
-		u.due = time.Now().Add(retryAfter)
-		heap.Fix(&w.queue, u.place)
+	if w.units[u.unit] == u {
+		u.after(retryAfter)
 	}
 }
