@@ -76,22 +76,17 @@ func alertQuery(c *request.Call) alerts.Query {
 func (a alertHandlers) acknowledge(c *request.Call) error {
 	ctx, cancel := c.Detached(a.Budget)
 	defer cancel()
-	now, err := a.acknowledged(ctx, c)
+	now, err := a.visible(c)
+	if err == nil && now.Person != "" && now.Person == c.Actor.Subject {
+		err = request.Forbidden("The alert is about you: another administrator has to acknowledge it.")
+	}
+	if err == nil {
+		now, err = a.Alerts.Acknowledge(ctx, now.ID, c.Actor.Agency, c.Text("note"), c.Author())
+	}
 	if err != nil {
 		return a.audit.refused(ctx, c.Entry(alerts.Acknowledge, now.Vehicle), err)
 	}
 	return c.Answer(fmt.Sprintf("The alert is acknowledged by %s.", now.Seen.By), resource.NewAlert(now))
-}
-
-func (a alertHandlers) acknowledged(ctx context.Context, c *request.Call) (alerts.Alert, error) {
-	found, err := a.visible(c)
-	switch {
-	case err != nil:
-		return found, err
-	case found.Person != "" && found.Person == c.Actor.Subject:
-		return found, request.Forbidden("The alert is about you: another administrator has to acknowledge it.")
-	}
-	return a.Alerts.Acknowledge(ctx, found.ID, c.Actor.Agency, c.Text("note"), c.Author())
 }
 
 // checkAcknowledgement checks what the contract cannot express.

@@ -101,7 +101,15 @@ func (a areaHandlers) change(c *request.Call, activity string, complete func(*ar
 	defer cancel()
 	change := areas.Change{Area: rental.Area{Name: c.Param("area")}, Version: strings.Trim(c.Request().Header.Get("If-Match"), `"`)}
 	change.Entry = c.Entry(activity, 0)
-	now, added, err := a.carryOut(ctx, c, &change, complete)
+	var now areas.Placed
+	var added bool
+	var err error
+	if change.Agency, err = pathAgency(c); err == nil {
+		err = complete(&change)
+	}
+	if err == nil {
+		now, added, err = a.Areas.Put(ctx, change)
+	}
 	if err = asFields(err); err != nil {
 		change.Entry.Agency = cmp.Or(change.Agency, change.Entry.Agency)
 		return a.audit.refused(ctx, change.Entry, err)
@@ -117,18 +125,6 @@ func (a areaHandlers) change(c *request.Call, activity string, complete func(*ar
 		c.SetHeader(echo.HeaderLocation, c.Request().URL.Path)
 	}
 	return c.AnswerWith(status, message, resource.NewArea(now), areaMeta{a.warnings(ctx, change)})
-}
-
-func (a areaHandlers) carryOut(
-	ctx context.Context, c *request.Call, change *areas.Change, complete func(*areas.Change) error,
-) (now areas.Placed, added bool, err error) {
-	if change.Agency, err = pathAgency(c); err != nil {
-		return now, false, err
-	}
-	if err := complete(change); err != nil {
-		return now, false, err
-	}
-	return a.Areas.Put(ctx, *change)
 }
 
 type areaMeta struct {
