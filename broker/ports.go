@@ -10,16 +10,7 @@ import (
 )
 
 // Vehicles reads vehicles.
-type Vehicles interface {
-	// Twin reads the vehicle with its reported state. It returns a *telematics.Error with
-	// VehicleNotFound where there is none.
-	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
-	// Resolve returns what an order depends on: the vehicle's agency, its unit and what the unit
-	// can do, without the reported state; or a *telematics.Error with VehicleNotFound. The result
-	// may come from a cache and be out of date. Commands.Claim detects that, so callers may accept
-	// an order by it, but not refuse one. Callers must not modify it.
-	Resolve(context.Context, telematics.VehicleID) (*telematics.Twin, error)
-}
+type Vehicles = besteffort.Vehicles
 
 // Commands stores commands. Its conditional writes decide all races between instances: the first to
 // write wins.
@@ -33,10 +24,6 @@ type Commands interface {
 	// present state. It finds none where the command was not executed and never will be, or after
 	// telematics.KeptFor.
 	FindByKey(context.Context, telematics.IdempotencyKey) (delivery.KeyResult, bool, error)
-	// StoreProgress stores when commands were sent and received, and their attempts. It moves an
-	// open command to sent or received, and never back. A time that is stored already is kept, and
-	// so is a higher number of attempts.
-	StoreProgress(context.Context, []delivery.Note) error
 	// Settle applies a settlement, where the lifecycle allows it, and adds its audit log entry, in
 	// one step [LAW-3] [LAW-9]. It reports false, without a command, where the command does not
 	// exist, was sent to another unit, or may not enter the state any more.

@@ -29,9 +29,13 @@ import (
 
 // Vehicles reads vehicles.
 type Vehicles interface {
-	// Twin reads the vehicle with its reported state.
+	// Twin reads the vehicle with its reported state. It returns a *telematics.Error with
+	// VehicleNotFound where there is none.
 	Twin(context.Context, telematics.VehicleID) (telematics.Twin, error)
-	// Resolve returns the vehicle without its reported state. It may be out of date.
+	// Resolve returns what an order depends on: the vehicle's agency, its unit and what the unit
+	// can do, without the reported state; or a *telematics.Error with VehicleNotFound. The result
+	// may come from a cache and be out of date. broker.Commands.Claim detects that, so callers may
+	// accept an order by it, but not refuse one. Callers must not modify it.
 	Resolve(context.Context, telematics.VehicleID) (*telematics.Twin, error)
 }
 
@@ -43,7 +47,9 @@ type Commands interface {
 	// AnsweredBefore returns the last answered commands before the given one, to a unit whose
 	// answers name no command, the latest first; no more than limit.
 	AnsweredBefore(ctx context.Context, c telematics.Command, limit int) ([]telematics.Command, error)
-	// StoreProgress stores when commands were sent and received, and their attempts.
+	// StoreProgress stores when commands were sent and received, and their attempts. It moves an
+	// open command to sent or received, and never back. A time that is stored already is kept, and
+	// so is a higher number of attempts.
 	StoreProgress(context.Context, []delivery.Note) error
 	// Unconfirmed returns up to limit commands with a deadline after since that ended as unknown,
 	// and that a report can still settle or contradict. They are ordered by deadline and id, and
