@@ -99,7 +99,7 @@ func TestImport_OutlivesTheReaderOfItsOutput(t *testing.T) {
 		t.Errorf("it ended with %v, want exit code %d: its output is lost", err, exitUnknown)
 	}
 	var vehicles int
-	require.NoError(t, storetest.Open(t, database).Pool.Get(&vehicles, `select count(*) from vehicles`))
+	require.NoError(t, storetest.OpenAsOwner(t, database).Pool.Get(&vehicles, `select count(*) from vehicles`))
 	assert.Equal(t, vehicles, 1, "vehicles on record")
 }
 
@@ -112,7 +112,7 @@ func TestImport_IsInTheAuditLogWithItsOperator(t *testing.T) {
 		_, err := output(t, append([]string{"import", "-"}, args...)...)
 		require.NoError(t, err)
 	}
-	entries, err := auditlog.New(storetest.Open(t, database)).Activities(t.Context(),
+	entries, err := auditlog.New(storetest.OpenAsOwner(t, database)).Activities(t.Context(),
 		telematics.ActivityQuery{Action: telematics.FleetImport})
 	if err != nil || len(entries) != 2 || entries[1].Actor.Subject != "eva" || entries[0].Actor.Subject != account() {
 		t.Errorf("entries %+v, %v; want one of eva, then one of %s", entries, err, account())

@@ -92,7 +92,7 @@ func TestServe_ACopyOfTheInstallationIsRefused(t *testing.T) {
 
 	other := *s
 	other.database = newDatabase(s.T)
-	other.owner = storetest.Open(s.T, other.database)
+	other.owner = storetest.OpenAsOwner(s.T, other.database)
 	other.record()
 	other.address = other.asRole()
 	s.must(other.owner.Exec(s.Context(), `insert into settings (name, value) values ('installation', $1), ('mqtt_shared_group', $2)

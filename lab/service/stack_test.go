@@ -92,7 +92,7 @@ func newStack(t *testing.T, vehicles int, database string) *stack {
 	t.Helper()
 	var logged logBuffer
 	s := &stack{
-		T: t, inUse: new(world.InUse), dir: t.TempDir(), database: database, owner: storetest.Open(t, database),
+		T: t, inUse: new(world.InUse), dir: t.TempDir(), database: database, owner: storetest.OpenAsOwner(t, database),
 		log: slog.New(slog.NewTextHandler(io.MultiWriter(&logged, t.Output()), &slog.HandlerOptions{Level: slog.LevelInfo})),
 	}
 	s.lines = logger.NewWriter(io.Discard)

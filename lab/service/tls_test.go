@@ -40,7 +40,7 @@ func newSecuredStack(t *testing.T, vehicles int) *securedStack {
 	postgres, err := devstack.StartPostgres(t.Context(), devstack.PostgresConfig{Dir: filepath.Join(t.TempDir(), "postgres")})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = postgres.Discard() })
-	_, err = storetest.Open(t, postgres.URL()).Migrate(t.Context())
+	_, err = storetest.OpenAsOwner(t, postgres.URL()).Migrate(t.Context())
 	require.NoError(t, err)
 	s := &securedStack{stack: newStack(t, vehicles, postgres.URL())}
 	s.postgres = postgres

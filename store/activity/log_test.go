@@ -8,21 +8,24 @@ import (
 	"github.com/google/uuid"
 
 	"motorpool/internal/require"
+	"motorpool/store/pg"
 	"motorpool/store/storetest"
 	"motorpool/telematics"
 )
 
 var march = time.Date(2026, 3, 24, 10, 0, 0, 123456000, time.UTC)
 
-// testLog is a log with the rights of its owner.
+// testLog is the log of an instance.
 type testLog struct {
 	*testing.T
 	*Log
+	owner *pg.DB
 }
 
 func newLog(t *testing.T) *testLog {
 	t.Helper()
-	return &testLog{T: t, Log: New(storetest.Open(t, storetest.NewDatabase(t)))}
+	address := storetest.NewDatabase(t)
+	return &testLog{t, New(storetest.Open(t, address)), storetest.OpenAsOwner(t, address)}
 }
 
 func entry(n int) telematics.Activity {
@@ -58,8 +61,7 @@ func numbered(from, to int) (entries []telematics.Activity) {
 func (l *testLog) exec(statements ...string) {
 	l.Helper()
 	for _, statement := range statements {
-		_, err := l.db.Pool.ExecContext(l.Context(), statement)
-		l.must(err)
+		storetest.Exec(l.T, l.owner.Pool, statement)
 	}
 }
 

@@ -48,7 +48,7 @@ func (l *testLog) months(n int) {
 
 func (l *testLog) prune(months int, dryRun bool) (names []string, others int64) {
 	l.Helper()
-	p, err := Prune(l.Context(), l.db, months, dryRun)
+	p, err := Prune(l.Context(), l.owner, months, dryRun)
 	l.must(err)
 	for _, m := range p.Months {
 		names = append(names, m.Name)
@@ -83,7 +83,7 @@ func TestPrune_RemovesMonthsAndWhatIsOlderInTheDefaultPartition(t *testing.T) {
 	if names, others := l.prune(2, false); len(names) > 0 || others != 1 {
 		t.Errorf("pruned again: %q and %d other entries, want none and 1", names, others)
 	}
-	if _, err := l.db.Pool.Exec(`delete from activity_default`); err == nil || !strings.Contains(err.Error(), "append-only") {
+	if _, err := l.owner.Pool.Exec(`delete from activity_default`); err == nil || !strings.Contains(err.Error(), "append-only") {
 		t.Errorf("delete after the pruning: %v, want it refused as append-only", err)
 	}
 	l.prune(1, false)

@@ -24,7 +24,7 @@ func TestActivity_IsAppendOnly(t *testing.T) {
 		`update activity set outcome = 'executed'`, `delete from activity`, `truncate activity`,
 		`update activity set code = '' where false`, `truncate activity cascade`,
 	} {
-		_, err := p.Pool.ExecContext(t.Context(), statement)
+		_, err := p.owner().Pool.ExecContext(t.Context(), statement)
 		if err == nil || !strings.Contains(err.Error(), "activity is append-only") {
 			t.Errorf("%s: %v, want it refused as append-only", statement, err)
 		}

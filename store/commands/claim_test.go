@@ -31,9 +31,9 @@ func TestClaim_VehicleWithCommandsCannotBeDeleted(t *testing.T) {
 	unused, _ := add()
 	vehicle, _ := add()
 	deleteVehicle := func(vehicle telematics.VehicleID) error {
-		_, err := p.Pool.Exec(`with unit as (update units set vehicle_id = null where vehicle_id = $1) select`, vehicle)
+		_, err := p.owner().Pool.Exec(`with unit as (update units set vehicle_id = null where vehicle_id = $1) select`, vehicle)
 		if err == nil {
-			_, err = p.Pool.Exec(`delete from vehicles where id = $1`, vehicle)
+			_, err = p.owner().Pool.Exec(`delete from vehicles where id = $1`, vehicle)
 		}
 		return err
 	}

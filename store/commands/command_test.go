@@ -62,7 +62,7 @@ func TestClaim_DrawsItsNumberAfterLockingItsVehicle(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	id, _ := storetest.AddVehicle(t, p.DB, 1)
 	drawn := func() (n int64) {
-		require.NoError(t, p.Pool.Get(&n, `select case when is_called then last_value else 0 end from commands_seq`))
+		require.NoError(t, p.owner().Pool.Get(&n, `select case when is_called then last_value else 0 end from commands_seq`))
 		return n
 	}
 	other := storetest.Begin(t, p.Pool)
@@ -263,7 +263,7 @@ func TestInvalidChanges_AreRefusedByNamedConstraints(t *testing.T) {
 // A unit repeats its answers for as long as it remembers them, also from another vehicle.
 func TestSettle_ReportFromAfterAMoveIsNotOfTheCommand(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
-	p.Pool.MustExec(`insert into agencies (id, code, name) values (2, 'TWO', 'Two')`)
+	storetest.Exec(t, p.Pool, `insert into agencies (id, code, name) values (2, 'TWO', 'Two')`)
 	add := storetest.Vehicles(t, p.DB)
 	for name, move := range map[string]string{
 		"not moved":              `select $1::bigint`,
@@ -276,7 +276,7 @@ func TestSettle_ReportFromAfterAMoveIsNotOfTheCommand(t *testing.T) {
 		c.Unit = unit
 		_, err := p.Claim(t.Context(), c)
 		require.NoError(t, err)
-		p.Pool.MustExec(move, vehicle)
+		storetest.Exec(t, p.Pool, move, vehicle)
 		report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.Latitude: 48.1, telematics.Longitude: 11.5}}
 		late := delivery.Settlement{Command: c.ID, Unit: unit, State: telematics.Succeeded, At: time.Now(), Reported: &report}
 		got, ok, err := p.Settle(t.Context(), late)

@@ -34,7 +34,7 @@ func newListed(tb testing.TB, history, current, vehicles int) *listed {
 		now: time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC),
 	}
 	storetest.AddFleet(tb, l.DB, min(vehicles, current))
-	db, err := l.WithoutTimeouts(tb.Context(), 0)
+	db, err := l.owner().WithoutTimeouts(tb.Context(), 0)
 	require.NoError(tb, err)
 	defer db.Close()
 	for _, statement := range []string{
@@ -58,7 +58,7 @@ func newListed(tb testing.TB, history, current, vehicles int) *listed {
 				where vehicle_id % 5 = 0)`,
 		`vacuum analyze`,
 	} {
-		storetest.Exec(tb, db, statement)
+		db.MustExec(statement)
 	}
 	return l
 }
@@ -195,7 +195,7 @@ func TestList_ReturnsMatchesNewestFirst(t *testing.T) {
 // A partition that is older than the indexes gets them by the next Migrate, a later one when it is
 // added.
 func TestMigrate_BuildsTheIndexesOfPartitions(t *testing.T) {
-	p := open(t, storetest.NewEmptyDatabase(t))
+	p := openAsOwner(t, storetest.NewEmptyDatabase(t))
 	require.NoError(t, p.MigrateTo(t.Context(), 54))
 	for _, statement := range []string{
 		`select add_settled_commands_partition('2026-01-01')`,

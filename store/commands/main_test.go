@@ -2,10 +2,10 @@ package commands
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
-	"motorpool/internal/require"
 	"motorpool/store/activity"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
@@ -24,6 +24,7 @@ type instance struct {
 	*Store
 	HaltStore
 	Numbers
+	owner func() *pg.DB // opens connections with the rights of the owner of the tables
 }
 
 // Claim claims a command, which it does not change.
@@ -53,9 +54,21 @@ func open(tb testing.TB, address string) *instance {
 
 func openWith(tb testing.TB, config pg.Config) *instance {
 	tb.Helper()
-	db, err := pg.New(config)
-	require.NoError(tb, err)
-	p := &instance{db, activity.New(db), vehicles.New(db), New(db, noCache{}), HaltStore{db}, Numbers{db}}
-	tb.Cleanup(func() { require.NoError(tb, p.Close()) })
-	return p
+	return newInstance(storetest.OpenWith(tb, config), sync.OnceValue(func() *pg.DB { return storetest.OpenAs(tb, config) }))
+}
+
+// openAsOwner connects the role that an address names: mostly the owner of the tables.
+func openAsOwner(tb testing.TB, address string) *instance {
+	tb.Helper()
+	db := storetest.OpenAsOwner(tb, address)
+	return newInstance(db, func() *pg.DB { return db })
+}
+
+func newInstance(db *pg.DB, owner func() *pg.DB) *instance {
+	return &instance{db, activity.New(db), vehicles.New(db), New(db, noCache{}), HaltStore{db}, Numbers{db}, owner}
+}
+
+// Import imports as the owner of the tables, as motorpool import does.
+func (p *instance) Import(ctx context.Context, file vehicles.FleetFile) (vehicles.Imported, error) {
+	return vehicles.New(p.owner()).Import(ctx, file)
 }

@@ -24,7 +24,7 @@ func TestMigrate_ManyInstancesConcurrently(t *testing.T) {
 	address := storetest.NewEmptyDatabase(t)
 	var wg sync.WaitGroup
 	for range 2 {
-		p := open(t, address)
+		p := openAsOwner(t, address)
 		wg.Go(func() {
 			version, err := p.Migrate(context.Background())
 			if migrated := p.Migrated(context.Background()); err != nil || migrated != nil || version == 0 {
@@ -33,7 +33,7 @@ func TestMigrate_ManyInstancesConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	p := open(t, address)
+	p := openAsOwner(t, address)
 	storetest.AddVehicle(t, p.DB, 1)
 	if _, err := p.Migrate(t.Context()); err != nil {
 		t.Errorf("Migrate again: %v", err)
@@ -47,7 +47,7 @@ func TestMigrated_RefusesAnEmptyDatabase(t *testing.T) {
 	address := storetest.NewEmptyDatabase(t)
 	ctx, cancel := context.WithTimeout(t.Context(), storetest.Patience)
 	defer cancel()
-	for _, p := range []*instance{asRole(t, address, "app_without_schema"), open(t, address)} {
+	for _, p := range []*instance{asRole(t, address, "app_without_schema"), openAsOwner(t, address)} {
 		if err := p.Migrated(ctx); err == nil || !strings.Contains(err.Error(), "version 0 and lacks migrations") {
 			t.Errorf("Migrated = %v, want version 0", err)
 		}
@@ -93,7 +93,7 @@ func TestMigrations_HaveNoDownSection(t *testing.T) {
 // A backup reads every table for hours. A migration that waited for it in the queue of an exclusive
 // lock would delay all later statements.
 func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
-	p := open(t, storetest.NewEmptyDatabase(t))
+	p := openAsOwner(t, storetest.NewEmptyDatabase(t))
 	const before = 5 // the next migration alters a table that is in use
 	require.NoError(t, p.MigrateTo(t.Context(), before))
 	backup := storetest.Begin(t, p.Pool)
@@ -126,7 +126,7 @@ func TestMigrate_WaitingForABackupDelaysNoOtherStatement(t *testing.T) {
 // A row that no version writes, but an operator may have written by hand, stops the migration and
 // nothing else.
 func TestMigrate_InvalidRowIsNamedAndCommandsStillWork(t *testing.T) {
-	p := open(t, storetest.NewEmptyDatabase(t))
+	p := openAsOwner(t, storetest.NewEmptyDatabase(t))
 	const before = 29 // the next migration adds constraints on commands
 	require.NoError(t, p.MigrateTo(t.Context(), before))
 	storetest.AddVehicle(t, p.DB, 1, telematics.Lock)

@@ -138,7 +138,7 @@ func TestPrepared_SurvivesLostConnectionsAndMigrations(t *testing.T) {
 	}
 	read("the first time")
 	read("again")
-	_, err := p.Pool.ExecContext(context.Background(), `
+	_, err := p.owner().Pool.ExecContext(context.Background(), `
 		select pg_terminate_backend(pid) from pg_stat_activity
 		where datname = current_database() and pid <> pg_backend_pid()`)
 	require.NoError(t, err)

@@ -125,7 +125,7 @@ func TestMigrate_EndsWithItsContextWhilePostgresIsFrozen(t *testing.T) {
 	server, p := ownServer(t, storetest.Patience)
 	file := vehicles.FleetFile{Agencies: []telematics.Agency{{ID: 1, Code: "one", Name: "One"}}}
 	for name, do := range map[string]func(context.Context) error{
-		"Migrate": func(ctx context.Context) error { _, err := p.Migrate(ctx); return err },
+		"Migrate": func(ctx context.Context) error { _, err := p.owner().Migrate(ctx); return err },
 		"Import":  func(ctx context.Context) error { _, err := p.Import(ctx, file); return err },
 	} {
 		held, err := p.Pool.BeginTxx(t.Context(), nil)

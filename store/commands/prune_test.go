@@ -35,7 +35,7 @@ func TestPrune_RemovesWholeMonthsBeforeTheKeptOnes(t *testing.T) {
 	storetest.Exec(t, p.Pool, `update commands set bulk_id = $1 where id = $2`, bulkInUse.ID, kept.ID)
 	moveSettled(t, p)
 
-	would, err := Prune(t.Context(), p.DB, 6, true)
+	would, err := Prune(t.Context(), p.owner(), 6, true)
 	if err != nil || len(would.Months) != 2 || would.Months[0].Name != partitionOf(older) ||
 		would.Months[1].Name != partitionOf(outdated) ||
 		!would.Before.Equal(since) {
@@ -47,7 +47,7 @@ func TestPrune_RemovesWholeMonthsBeforeTheKeptOnes(t *testing.T) {
 	for i := range pruned {
 		pruning.Go(func() {
 			var err error
-			if pruned[i], err = Prune(t.Context(), p.DB, 6, false); err != nil {
+			if pruned[i], err = Prune(t.Context(), p.owner(), 6, false); err != nil {
 				t.Errorf("Prune concurrently: %v", err)
 			}
 		})
@@ -81,7 +81,7 @@ func TestPrune_RemovesWholeMonthsBeforeTheKeptOnes(t *testing.T) {
 		delivery.Settlement{Command: kept.ID, Unit: unit, State: telematics.Succeeded, At: time.Now()}); err != nil || !ok {
 		t.Errorf("a late answer to a kept, unknown command: %v, %v", ok, err)
 	}
-	if again, err := Prune(t.Context(), p.DB, 6, false); err != nil || len(again.Months) != 0 || again.Bulks != 0 {
+	if again, err := Prune(t.Context(), p.owner(), 6, false); err != nil || len(again.Months) != 0 || again.Bulks != 0 {
 		t.Errorf("Prune repeated = %+v, %v; want nothing removed", again, err)
 	}
 }
@@ -91,7 +91,7 @@ func TestPrune_KeepsAtLeastThreeMonths(t *testing.T) {
 	vehicle, _ := storetest.AddVehicle(t, p.DB, 1)
 	c := settleAs(t, p, madeAt(vehicle, time.Now().AddDate(0, 0, -89)), telematics.Unknown)
 	moveSettled(t, p)
-	if pruned, err := Prune(t.Context(), p.DB, 0, false); err != nil || len(pruned.Months) != 0 {
+	if pruned, err := Prune(t.Context(), p.owner(), 0, false); err != nil || len(pruned.Months) != 0 {
 		t.Errorf("Prune = %+v, %v; want nothing removed", pruned, err)
 	}
 	wantAt(t, p, c.ID, partitionOf(c))

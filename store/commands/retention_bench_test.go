@@ -146,7 +146,7 @@ func pruneYear(b *testing.B, p *instance, do func(string), number func(string, .
 	const size = `select pg_database_size(current_database())`
 	before := number(size)
 	began = time.Now()
-	pruned, err := Prune(b.Context(), p.DB, MinMonths, false)
+	pruned, err := Prune(b.Context(), p.owner(), MinMonths, false)
 	took := time.Since(began)
 	if err != nil || len(pruned.Months) != monthsOfYear-MinMonths {
 		b.Errorf("Prune = %+v, %v", pruned, err)

@@ -7,15 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"motorpool/broker/brokertest"
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
-	"motorpool/store/idempotency"
-	"motorpool/store/instances"
-	"motorpool/store/settings"
 	"motorpool/store/storetest"
-	"motorpool/store/twins"
-	"motorpool/store/vehicles"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 )
@@ -23,7 +17,7 @@ import (
 // asRole opens the record with a new role that has the rights of the grants.
 func asRole(t *testing.T, address, name string, grants ...string) *instance {
 	t.Helper()
-	owner := open(t, address)
+	owner := openAsOwner(t, address)
 	for _, statement := range append([]string{`create role ` + name + ` login password 'secret'`}, grants...) {
 		storetest.Exec(t, owner.Pool, statement)
 	}
@@ -35,7 +29,7 @@ func asRole(t *testing.T, address, name string, grants ...string) *instance {
 	of, err := url.Parse(address)
 	require.NoError(t, err)
 	of.User = url.UserPassword(name, "secret")
-	return open(t, of.String())
+	return openAsOwner(t, of.String())
 }
 
 // The service's role has no rights on tables that a migration adds.
@@ -58,62 +52,19 @@ func TestAllowed_NamesTheMissingRights(t *testing.T) {
 	}
 }
 
-// The rights that Allowed checks suffice for a command.
+// The rights that Allowed checks suffice for a command, as for all that these tests do, and for no
+// change of history.
 func TestRights_ARoleWithItsRightsCarriesACommand(t *testing.T) {
-	address := storetest.NewDatabase(t)
-	vehicle, unit := storetest.Vehicles(t, open(t, address).DB)()
-	p := asRole(t, address, "carrier", `grant all on all tables in schema public to carrier`)
-	owner := open(t, address)
+	p := open(t, storetest.NewDatabase(t))
 	var granting sync.WaitGroup
 	for range 4 { // as instances do that start concurrently
 		granting.Go(func() {
-			assert.NoError(t, owner.Grant(t.Context(), "carrier"))
+			assert.NoError(t, p.owner().Grant(t.Context(), storetest.Service))
 		})
 	}
 	granting.Wait()
 	assert.NoError(t, p.Allowed(t.Context()))
-	b := newBulk(vehicle)
-	_, err := p.OpenBulk(t.Context(), b)
-	if err == nil {
-		err = p.RefuseBulk(t.Context(), b.ID, []telematics.BulkItem{{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}})
-	}
-	assert.NoError(t, err, "OpenBulk")
-	c := brokertest.NewCommand(vehicle, telematics.Lock)
-	c.Key = brokertest.NewKey()
-	p.mustClaim(t, c)
-	_, ok, err := p.Settle(t.Context(), delivery.Settlement{Command: c.ID, State: telematics.Rejected, At: time.Now()})
-	if err != nil || !ok {
-		t.Errorf("Settle = %v, %v; want it applied", ok, err)
-	}
-	if _, err := p.Halts(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if _, err := idempotency.Forget(t.Context(), p.DB, 1); err != nil {
-		t.Error(err)
-	}
-	if err := p.StoreUnknownUnits(t.Context(),
-		[]telematics.UnknownUnit{{Unit: "unit-9", FirstSeen: morning, LastSeen: morning, Messages: 1}}); err != nil {
-		t.Error(err)
-	}
-	if _, err := vehicles.ForgetUnknownUnits(t.Context(), p.DB, 1); err != nil {
-		t.Error(err)
-	}
-	if _, err := settings.SharedGroup(t.Context(), p.DB); err != nil {
-		t.Error(err)
-	}
-	if _, err := instances.Beat(t.Context(), p.DB, "instance-1", "key-1", 0); err != nil {
-		t.Error(err)
-	}
-	if _, err := instances.Forget(t.Context(), p.DB, 1); err != nil {
-		t.Error(err)
-	}
-	report := telematics.Report{At: time.Now(), Values: map[telematics.Field]any{telematics.SpeedKmh: 5.0}}
-	if _, err := twins.Store(t.Context(), p.DB, []delivery.Observation{{Unit: unit, At: time.Now(), Report: &report}}); err != nil {
-		t.Error(err)
-	}
-	if _, err := p.Twin(t.Context(), vehicle); err != nil {
-		t.Error(err)
-	}
+	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
 	settled := settleAs(t, p, madeAt(vehicle, time.Now().AddDate(0, 0, -40)), telematics.Unknown)
 	moveSettled(t, p)
 	wantAt(t, p, settled.ID, partitionOf(settled))

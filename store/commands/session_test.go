@@ -72,7 +72,7 @@ func TestSuitable_RefusesAPoolerInTransactionMode(t *testing.T) {
 			pooler, err := devstack.StartPgBouncer(t.Context(), storetest.Server(t).Postgres, mode)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, pooler.Close()) })
-			p := open(t, pooler.URL(database))
+			p := openAsOwner(t, pooler.URL(database))
 			err = p.Suitable(t.Context())
 			if suitable && err != nil ||
 				!suitable && (!errors.Is(err, pg.ErrUnsuitable) || !strings.Contains(err.Error(), "pool_mode=transaction")) {

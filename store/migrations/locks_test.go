@@ -185,7 +185,7 @@ func TestViolations(t *testing.T) {
 
 // Rewriting a table locks it against every statement until the end.
 func TestMigrations_RewriteNoTable(t *testing.T) {
-	p := storetest.Open(t, storetest.NewEmptyDatabase(t))
+	p := storetest.OpenAsOwner(t, storetest.NewEmptyDatabase(t))
 	files := func() map[string]string {
 		t.Helper()
 		var rows []struct{ Name, File string }

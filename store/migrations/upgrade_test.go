@@ -86,7 +86,7 @@ func releases(t *testing.T) []schemaOf {
 // the same migrations, in the same order, as one of the oldest.
 func TestMigrate_UpgradesEachReleaseAndBuildsWithoutLowerNumbers(t *testing.T) {
 	t.Parallel()
-	want := schema(t, storetest.Open(t, storetest.NewDatabase(t)))
+	want := schema(t, storetest.OpenAsOwner(t, storetest.NewDatabase(t)))
 	released := releases(t)
 	for _, s := range earlier(t) {
 		if strings.HasPrefix(s.name, "v") && s.name != released[0].name && s.name != released[len(released)-1].name {
@@ -94,7 +94,7 @@ func TestMigrate_UpgradesEachReleaseAndBuildsWithoutLowerNumbers(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("%s %d without %v", s.name, s.highest, s.missing), func(t *testing.T) {
 			t.Parallel()
-			db := storetest.Open(t, storetest.NewEmptyDatabase(t))
+			db := storetest.OpenAsOwner(t, storetest.NewEmptyDatabase(t))
 			apply(t, db, s.numbers(t)...)
 			if err := db.Migrated(t.Context()); err == nil && len(s.numbers(t)) < len(files(t)) {
 				t.Error("Migrated does not report that migrations are missing")
@@ -102,6 +102,7 @@ func TestMigrate_UpgradesEachReleaseAndBuildsWithoutLowerNumbers(t *testing.T) {
 			storetest.AddVehicle(t, db, 1, telematics.Lock)
 			_, err := db.Migrate(t.Context())
 			require.NoError(t, err)
+			require.NoError(t, db.Grant(t.Context(), storetest.Service))
 			assert.NoError(t, db.Migrated(t.Context()))
 			if lines := difference(schema(t, db), want); len(lines) > 0 {
 				t.Errorf("the schema differs from that of an empty database:\n%s", strings.Join(lines, "\n"))
@@ -113,7 +114,7 @@ func TestMigrate_UpgradesEachReleaseAndBuildsWithoutLowerNumbers(t *testing.T) {
 // A database that lacks a number in the middle is not ready, although it has the highest one.
 func TestMigrated_NamesAMissingLowerNumber(t *testing.T) {
 	t.Parallel()
-	db := storetest.Open(t, storetest.NewDatabase(t))
+	db := storetest.OpenAsOwner(t, storetest.NewDatabase(t))
 	require.NoError(t, db.Migrated(t.Context()))
 	storetest.Exec(t, db.Pool, `delete from goose_db_version where version_id = 58`)
 	if err := db.Migrated(t.Context()); err == nil || !strings.Contains(err.Error(), "motorpool migrate") {
@@ -124,8 +125,8 @@ func TestMigrated_NamesAMissingLowerNumber(t *testing.T) {
 // Some migrations were edited after builds had applied them. Such databases get the edits, too.
 func TestMigrate_RepairsWhatEditedMigrationsLeft(t *testing.T) {
 	t.Parallel()
-	want := schema(t, storetest.Open(t, storetest.NewDatabase(t)))
-	db := storetest.Open(t, storetest.NewEmptyDatabase(t))
+	want := schema(t, storetest.OpenAsOwner(t, storetest.NewDatabase(t)))
+	db := storetest.OpenAsOwner(t, storetest.NewEmptyDatabase(t))
 	const repair = 91
 	for _, release := range slices.Backward(releases(t)) {
 		if release.highest < repair {
@@ -145,6 +146,7 @@ func TestMigrate_RepairsWhatEditedMigrationsLeft(t *testing.T) {
 	}
 	_, err := db.Migrate(t.Context())
 	require.NoError(t, err)
+	require.NoError(t, db.Grant(t.Context(), storetest.Service))
 	if lines := difference(schema(t, db), want); len(lines) > 0 {
 		t.Errorf("the schema differs from that of an empty database:\n%s", strings.Join(lines, "\n"))
 	}

@@ -2,7 +2,6 @@ package operators
 
 import (
 	"errors"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,8 +18,11 @@ var anna = operators.Operator{Name: "anna", Role: operators.Admin, Scopes: []str
 
 var root = telematics.OperatorAt("root")
 
-func open(t *testing.T) Store {
-	return Store{DB: storetest.Open(t, storetest.NewDatabase(t))}
+// open returns the store of the owner of the tables, for whom motorpool operator works, and that of
+// an instance.
+func open(t *testing.T) (owner, instance Store) {
+	address := storetest.NewDatabase(t)
+	return Store{DB: storetest.OpenAsOwner(t, address)}, Store{DB: storetest.Open(t, address)}
 }
 
 func (s Store) mustAdd(t *testing.T, o operators.Operator, link []byte) operators.Operator {
@@ -31,13 +33,13 @@ func (s Store) mustAdd(t *testing.T, o operators.Operator, link []byte) operator
 }
 
 func TestStore_KeepsAnOperator(t *testing.T) {
-	s := open(t)
+	owner, s := open(t)
 	if any, err := s.Any(t.Context()); any || err != nil {
 		t.Errorf("Any of none = %v, %v", any, err)
 	}
 	storetest.AddVehicle(t, s.DB, 1) // and agency 1
-	s.mustAdd(t, anna, nil)
-	ben := s.mustAdd(t, operators.Operator{Name: "ben", Role: operators.Viewer, Agency: 1, Password: "x"}, nil)
+	owner.mustAdd(t, anna, nil)
+	ben := owner.mustAdd(t, operators.Operator{Name: "ben", Role: operators.Viewer, Agency: 1, Password: "x"}, nil)
 	if any, err := s.Any(t.Context()); !any || err != nil {
 		t.Errorf("Any = %v, %v", any, err)
 	}
@@ -49,25 +51,25 @@ func TestStore_KeepsAnOperator(t *testing.T) {
 	if list, err := s.List(t.Context()); err != nil || len(list) != 2 || list[0].Name != "anna" || len(list[0].Scopes) != 2 {
 		t.Errorf("List = %+v, %v", list, err)
 	}
-	if _, err := s.Add(t.Context(), anna, nil, root); !errors.Is(err, ErrExists) {
+	if _, err := owner.Add(t.Context(), anna, nil, root); !errors.Is(err, ErrExists) {
 		t.Errorf("a second anna: %v", err)
 	}
-	if _, err := s.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin, Agency: 99}, nil, root); !errors.Is(err,
+	if _, err := owner.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin, Agency: 99}, nil, root); !errors.Is(err,
 		ErrNoAgency) {
 		t.Errorf("an agency that does not exist: %v", err)
 	}
-	if _, err := s.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin}, nil, root); err == nil {
+	if _, err := owner.Add(t.Context(), operators.Operator{Name: "eve", Role: operators.Admin}, nil, root); err == nil {
 		t.Error("the schema accepts an operator without an agency who does not see all")
 	}
 }
 
 func TestStore_ALinkSetsOnePassword(t *testing.T) {
-	s := open(t)
+	owner, s := open(t)
 	_, digest := operators.NewCode()
-	s.mustAdd(t, anna, digest)
-	owner, found, err := s.ByLink(t.Context(), digest)
-	if err != nil || !found || owner.Name != "anna" {
-		t.Fatalf("ByLink = %+v, %v, %v", owner, found, err)
+	owner.mustAdd(t, anna, digest)
+	of, found, err := s.ByLink(t.Context(), digest)
+	if err != nil || !found || of.Name != "anna" {
+		t.Fatalf("ByLink = %+v, %v, %v", of, found, err)
 	}
 	var set atomic.Int64
 	var all sync.WaitGroup
@@ -91,13 +93,13 @@ func TestStore_ALinkSetsOnePassword(t *testing.T) {
 }
 
 func TestStore_ALinkEnds(t *testing.T) {
-	s := open(t)
+	owner, s := open(t)
 	_, digest := operators.NewCode()
-	added := s.mustAdd(t, anna, digest)
+	added := owner.mustAdd(t, anna, digest)
 	if left := time.Until(added.LinkUntil); left < operators.LinkFor-time.Hour || left > operators.LinkFor+time.Hour {
 		t.Errorf("the link is good for %v, want %v", left, operators.LinkFor)
 	}
-	require.NoError(t, s.DB.Exec(t.Context(), `update operators set link_until = now() - interval '1 second'`))
+	require.NoError(t, owner.DB.Exec(t.Context(), `update operators set link_until = now() - interval '1 second'`))
 	if _, found, err := s.ByLink(t.Context(), digest); found || err != nil {
 		t.Errorf("ByLink of one that has ended: %v, %v", found, err)
 	}
@@ -107,8 +109,8 @@ func TestStore_ALinkEnds(t *testing.T) {
 }
 
 func TestStore_SessionsEndWithThePassword(t *testing.T) {
-	s := open(t)
-	o := s.mustAdd(t, anna, nil)
+	owner, s := open(t)
+	o := owner.mustAdd(t, anna, nil)
 	_, digest := operators.NewCode()
 	lives := func(of operators.Operator, want bool) {
 		t.Helper()
@@ -117,7 +119,7 @@ func TestStore_SessionsEndWithThePassword(t *testing.T) {
 		}
 	}
 	lives(o, true)
-	reset, found, err := s.Reset(t.Context(), "anna", "", digest, root)
+	reset, found, err := owner.Reset(t.Context(), "anna", "", digest, root)
 	if err != nil || !found || reset.Password != "" {
 		t.Fatalf("Reset = %+v, %v, %v", reset, found, err)
 	}
@@ -126,15 +128,15 @@ func TestStore_SessionsEndWithThePassword(t *testing.T) {
 	require.NoError(t, err)
 	lives(reset, false)
 	lives(set, true)
-	if _, found, err := s.Remove(t.Context(), "anna", root); err != nil || !found {
+	if _, found, err := owner.Remove(t.Context(), "anna", root); err != nil || !found {
 		t.Fatalf("Remove = %v, %v", found, err)
 	}
 	lives(set, false)
-	lives(s.mustAdd(t, anna, nil), true)
+	lives(owner.mustAdd(t, anna, nil), true)
 	lives(set, false) // another anna
 	for name, change := range map[string]func() (operators.Operator, bool, error){
-		"Remove": func() (operators.Operator, bool, error) { return s.Remove(t.Context(), "eve", root) },
-		"Reset":  func() (operators.Operator, bool, error) { return s.Reset(t.Context(), "eve", "", digest, root) },
+		"Remove": func() (operators.Operator, bool, error) { return owner.Remove(t.Context(), "eve", root) },
+		"Reset":  func() (operators.Operator, bool, error) { return owner.Reset(t.Context(), "eve", "", digest, root) },
 	} {
 		if _, found, err := change(); found || err != nil {
 			t.Errorf("%s of none: %v, %v", name, found, err)
@@ -149,22 +151,10 @@ func TestStore_SessionsEndWithThePassword(t *testing.T) {
 }
 
 // An instance sets passwords, and neither adds nor removes people.
-func TestStore_TheRoleOfAnInstanceSetsPasswords(t *testing.T) {
-	address := storetest.NewDatabase(t)
-	owner := Store{DB: storetest.Open(t, address)}
+func TestStore_AnInstanceSetsPasswords(t *testing.T) {
+	owner, s := open(t)
 	_, digest := operators.NewCode()
 	owner.mustAdd(t, anna, digest)
-	require.NoError(t, owner.DB.Exec(t.Context(), `create role instance_of_operators login password 'secret'`))
-	t.Cleanup(func() {
-		if _, err := owner.DB.Pool.Exec(`drop owned by instance_of_operators; drop role instance_of_operators`); err != nil {
-			t.Error(err)
-		}
-	})
-	require.NoError(t, owner.DB.Grant(t.Context(), "instance_of_operators"))
-	of, err := url.Parse(address)
-	require.NoError(t, err)
-	of.User = url.UserPassword("instance_of_operators", "secret")
-	s := Store{DB: storetest.Open(t, of.String())}
 	if _, ok, err := s.SetPassword(t.Context(), digest, "hash", root); err != nil || !ok {
 		t.Errorf("SetPassword = %v, %v", ok, err)
 	}
@@ -180,7 +170,7 @@ func TestStore_TheRoleOfAnInstanceSetsPasswords(t *testing.T) {
 // A role that an earlier version was granted its rights needs no further command.
 func TestStore_TheMigrationGrantsTheRoleOfAnInstance(t *testing.T) {
 	address := storetest.NewEmptyDatabase(t)
-	db := storetest.Open(t, address)
+	db := storetest.OpenAsOwner(t, address)
 	require.NoError(t, db.MigrateTo(t.Context(), 91))
 	storetest.Exec(t, db.Pool, `create role earlier_instance; grant
 		select, insert, update, delete on payment_methods to earlier_instance`)

@@ -5,16 +5,13 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"motorpool/internal/require"
 	"motorpool/store/pg"
 	"motorpool/store/storetest"
 )
 
 // A transaction is several statements, and a round trip each is enough.
 func TestTransaction_ParsesItsStatementsOnce(t *testing.T) {
-	db, err := pg.New(pg.Config{URL: storetest.NewDatabase(t), MaxConns: 1})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = db.Close() })
+	db := storetest.OpenAs(t, pg.Config{URL: storetest.NewDatabase(t), MaxConns: 1})
 	const statement = `select id from agencies where id = $1`
 	for n := range 3 {
 		var there []int64

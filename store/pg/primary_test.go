@@ -83,7 +83,7 @@ func (p *pair) goOnAlone() {
 func TestPrimary_ACommitThatOnlyThePrimaryHasFails(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, true)
-	p.admin.MustExec(`create table numbers (n int)`)
+	p.admin.MustExec(`create table numbers (n int); grant all on numbers to public`)
 	db := storetest.Open(t, p.primary.Database(storetest.Template))
 	const insert = `insert into numbers values ($1)`
 	var n int
@@ -167,7 +167,7 @@ func (p *pair) waitsOn(db *pg.DB) {
 func TestPrimary_StatementsThatHangCountAgainstTheLimitOfConnections(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, true)
-	p.admin.MustExec(`create table numbers (n int)`)
+	p.admin.MustExec(`create table numbers (n int); grant all on numbers to public`)
 	const limit = 8
 	db := storetest.OpenWith(t, pg.Config{URL: p.primary.Database(storetest.Template), MaxConns: limit, Timeout: 200 * time.Millisecond})
 	const insert = `insert into numbers values ($1)`
@@ -457,7 +457,7 @@ func TestPrimary_APlainRoleSeesTheTimeline(t *testing.T) {
 		u := mustParse(t, address)
 		u.User = url.UserPassword(role, "secret")
 		var shared sharedLine
-		db := storetest.OpenWith(t, pg.Config{URL: u.String(), Line: &shared})
+		db := storetest.OpenAs(t, pg.Config{URL: u.String(), Line: &shared})
 		db.Signs("secret") // of which the role's rights are not the question here
 		if err := db.Ping(t.Context()); err != nil || !strings.HasPrefix(shared.text, system+" 1 ") {
 			t.Errorf("Ping = %v; shared is %q", err, shared.text)
@@ -475,7 +475,7 @@ func TestConnects_FailsWhereTheRoleHasNoMoreConnections(t *testing.T) {
 	role := "few_" + strings.TrimPrefix(u.Path, "/")
 	owner.MustExec(`create role ` + role + ` login password 'secret'`)
 	u.User = url.UserPassword(role, "secret")
-	db := storetest.OpenWith(t, pg.Config{URL: u.String()})
+	db := storetest.OpenAs(t, pg.Config{URL: u.String()})
 	db.Signs("secret")
 	require.NoError(t, db.Health.PingContext(t.Context()))
 	require.NoError(t, pg.Connects(t.Context(), db))

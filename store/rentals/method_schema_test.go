@@ -47,7 +47,7 @@ func TestSchema_KeepsOneDefault(t *testing.T) {
 			"payment_methods_client_exists", `delete from clients where id = $1`, []any{other.client.ID},
 		},
 	} {
-		err := p.Within(t.Context(), func(tx *sqlx.Tx) error {
+		err := p.owner().Within(t.Context(), func(tx *sqlx.Tx) error {
 			_, err := tx.Exec(violation.sql, violation.args...)
 			return err
 		})

@@ -51,6 +51,9 @@ const Template = "motorpool"
 // the data of a server with the schema there, and each server begins with a copy of them.
 const Original = "TEST_POSTGRES"
 
+// Service is the role of the instances: it has the rights of [pg.Rights], and no others.
+const Service = "motorpool_service"
+
 // ownFolder has the original of a package that is tested alone.
 var ownFolder string
 
@@ -167,6 +170,12 @@ func migrate(address string) error {
 	}
 	defer db.Close()
 	if _, err = db.Migrate(context.Background()); err == nil {
+		_, err = db.Pool.Exec(`create role ` + Service + `; grant pg_read_all_stats to ` + Service)
+	}
+	if err == nil {
+		err = db.Grant(context.Background(), Service)
+	}
+	if err == nil {
 		_, err = db.Pool.Exec(remember)
 	}
 	return err
@@ -256,14 +265,33 @@ func (p Postgres) newDatabase(tb testing.TB, template string) (name string) {
 	return name
 }
 
-// Open connects an instance of Motorpool to a database, until the test ends. Its timeout is 10 s.
+// Open connects an instance of Motorpool to a database of [NewDatabase], until the test ends. It may
+// do what [pg.Rights] says. Its timeout is 10 s.
 func Open(tb testing.TB, address string) *pg.DB {
 	tb.Helper()
 	return OpenWith(tb, pg.Config{URL: address, MaxConns: 8, Timeout: 10 * time.Second})
 }
 
-// OpenWith connects to a database, until the test ends.
+// OpenWith is Open with another configuration.
 func OpenWith(tb testing.TB, config pg.Config) *pg.DB {
+	tb.Helper()
+	u, err := url.Parse(config.URL)
+	require.NoError(tb, err)
+	query := u.Query()
+	query.Set("options", "-c role="+Service)
+	u.RawQuery = query.Encode()
+	config.URL = u.String()
+	return OpenAs(tb, config)
+}
+
+// OpenAsOwner is Open with the rights of the owner of the tables, who migrates, imports and prunes.
+func OpenAsOwner(tb testing.TB, address string) *pg.DB {
+	tb.Helper()
+	return OpenAs(tb, pg.Config{URL: address, MaxConns: 8, Timeout: 10 * time.Second})
+}
+
+// OpenAs is OpenWith as the role that the address names.
+func OpenAs(tb testing.TB, config pg.Config) *pg.DB {
 	tb.Helper()
 	db, err := pg.New(config)
 	require.NoError(tb, err)
@@ -271,10 +299,26 @@ func OpenWith(tb testing.TB, config pg.Config) *pg.DB {
 	return db
 }
 
-// Exec executes a statement, which must succeed.
+// Exec executes a statement with the rights of the owner, which must succeed.
 func Exec(tb testing.TB, db sqlx.Execer, statement string, args ...any) {
 	tb.Helper()
-	_, err := db.Exec(statement, args...)
+	const asOwner = `set local role none`
+	if pool, ok := db.(*sqlx.DB); ok {
+		if len(args) == 0 { // as one transaction, in one round trip
+			_, err := pool.Exec(asOwner + `; ` + statement)
+			require.NoError(tb, err)
+			return
+		}
+		tx, err := pool.Beginx()
+		require.NoError(tb, err)
+		defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
+		Exec(tb, tx, statement, args...)
+		require.NoError(tb, tx.Commit())
+		return
+	}
+	_, err := db.Exec(asOwner)
+	require.NoError(tb, err)
+	_, err = db.Exec(statement, args...)
 	require.NoError(tb, err)
 }
 
@@ -296,12 +340,12 @@ func AddVehicle(tb testing.TB, db *pg.DB, id telematics.VehicleID, actions ...te
 	}
 	unit := telematics.Unit(fmt.Sprintf("unit-%d", id))
 	Exec(tb, db.Pool, `
-		with agency as (insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility') on conflict do nothing)
-		insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
+		with agency as (insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility') on conflict do nothing),
+		vehicle as (insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
 		capabilities)
 		values ($1, 1, 'available', 'electric', 'M-IM ' || $1::bigint, '', '', 0, '', '', '', '{}', $2)
-		on conflict do nothing`, id, pq.Array(actions))
-	Exec(tb, db.Pool, `insert into units (serial, vehicle_id) values ($1, $2) on conflict do nothing`, unit, id)
+		on conflict do nothing)
+		insert into units (serial, vehicle_id) values ($3, $1) on conflict do nothing`, id, pq.Array(actions), unit)
 	return id, unit
 }
 

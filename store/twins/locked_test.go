@@ -19,9 +19,7 @@ import (
 // What is observed of a unit that another transaction holds is not stored, and said to be; the
 // rest of the batch is stored without waiting for it.
 func TestObserve_LockedUnitDelaysNoOther(t *testing.T) {
-	db, err := pg.New(pg.Config{URL: storetest.NewDatabase(t), Timeout: time.Minute})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = db.Close() })
+	db := storetest.OpenWith(t, pg.Config{URL: storetest.NewDatabase(t), Timeout: time.Minute})
 	p, add := newRecord(db), storetest.Vehicles(t, db)
 	held, unit := add()
 	other, otherUnit := add()
@@ -93,7 +91,7 @@ func TestObserve_LogsPresenceOfAUnitThatIsHeldForLong(t *testing.T) {
 func TestObserve_DeadlockMetTwiceDropsNothing(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
 	vehicle, unit := storetest.AddVehicle(t, p.DB, 1)
-	p.Pool.MustExec(`
+	storetest.Exec(t, p.Pool, `
 		create function deadlock() returns trigger language plpgsql as $$ begin raise exception 'deadlock detected' using errcode =
 			'40P01'; end $$;
 		create trigger deadlock before insert or update on snapshots for each row execute function deadlock()`)

@@ -37,6 +37,12 @@ var morning = time.Date(2026, 1, 2, 10, 0, 0, 123456000, time.UTC)
 type record struct {
 	*vehicles.Fleet
 	stored
+	owner *vehicles.Fleet // with the rights of the owner of the tables
+}
+
+// Import imports as motorpool import does.
+func (r *record) Import(ctx context.Context, file vehicles.FleetFile) (vehicles.Imported, error) {
+	return r.owner.Import(ctx, file)
 }
 
 func (r *record) Observe(ctx context.Context, observations []delivery.Observation) (delivery.Seen, error) {
@@ -46,10 +52,12 @@ func (r *record) Observe(ctx context.Context, observations []delivery.Observatio
 // open connects an instance to a database.
 func open(tb testing.TB, address string) *record {
 	tb.Helper()
-	return newRecord(storetest.Open(tb, address))
+	r := newRecord(storetest.Open(tb, address))
+	r.owner = vehicles.New(storetest.OpenAsOwner(tb, address))
+	return r
 }
 
-func newRecord(db *pg.DB) *record { return &record{vehicles.New(db), stored{db}} }
+func newRecord(db *pg.DB) *record { return &record{Fleet: vehicles.New(db), stored: stored{db}} }
 
 func openRedis(t testing.TB, address string) *redis.DB {
 	t.Helper()

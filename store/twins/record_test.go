@@ -76,7 +76,7 @@ func TestRecords_CacheIsBounded(t *testing.T) {
 
 func TestTwinsBelongs_ReadsTheRecordUnlessTheCachedOneIsTheAgencys(t *testing.T) {
 	twins := twinsAt(t, storetest.NewDatabase(t), storetest.StartMiniredis(t).URL())
-	twins.stored.Pool.MustExec(`insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`)
+	storetest.Exec(t, twins.stored.Pool, `insert into agencies (id, code, name) values (2, 'HAM', 'Alster Mobility')`)
 	id, _ := storetest.AddVehicle(t, twins.stored.DB, 1)
 	belongs := func(agency telematics.AgencyID, want bool) {
 		t.Helper()
@@ -86,7 +86,7 @@ func TestTwinsBelongs_ReadsTheRecordUnlessTheCachedOneIsTheAgencys(t *testing.T)
 	}
 	belongs(1, true)
 	belongs(2, false)
-	twins.stored.Pool.MustExec(`update vehicles set agency_id = 2 where id = $1`, id)
+	storetest.Exec(t, twins.stored.Pool, `update vehicles set agency_id = 2 where id = $1`, id)
 	belongs(1, true) // until an order, or a request of another agency, reads the record
 	belongs(2, true)
 	belongs(1, false)

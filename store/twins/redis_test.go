@@ -140,7 +140,7 @@ func TestFlushRedis_LostStateIsNoticedOnceAndWrittenCompletely(t *testing.T) {
 func TestFlushRedis_StateLostInPartIsWrittenCompletely(t *testing.T) {
 	redis := storetest.StartMiniredis(t).URL()
 	here, id, unit := withoutRun(t, redis)
-	there := newTwins(&record{here.vehicles, here.stored}, openRedis(t, redis), 0)
+	there := newTwins(&record{Fleet: here.vehicles, stored: here.stored}, openRedis(t, redis), 0)
 	start := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	for n := range 2 { // so soon after each other, they keep the state
 		observed(t, here, unit, statusAt(start, n))
@@ -229,7 +229,9 @@ func TestFlushRedis_OneOfTwoInstancesPublishesAChangeThatPostgresHasAlready(t *t
 		t.Run(name, func(t *testing.T) {
 			redis := storetest.StartMiniredis(t).URL()
 			here, id, unit := withoutRun(t, redis)
-			fresh := func() *Twins { return newTwins(&record{here.vehicles, here.stored}, openRedis(t, redis), 0) }
+			fresh := func() *Twins {
+				return newTwins(&record{Fleet: here.vehicles, stored: here.stored}, openRedis(t, redis), 0)
+			}
 			var published publishedChanges
 			for _, report := range test.before {
 				earlier := fresh()
@@ -261,7 +263,7 @@ func TestFlushRedis_StateLostByRedisIsNotPublishedAgain(t *testing.T) {
 	here.flushRedis(t.Context(), nil)
 	// As after an hour without reports.
 	require.NoError(t, here.redis.db.Client.FlushDB(t.Context()).Err())
-	there := newTwins(&record{here.vehicles, here.stored}, openRedis(t, redis), 0)
+	there := newTwins(&record{Fleet: here.vehicles, stored: here.stored}, openRedis(t, redis), 0)
 	observed(t, there, unit, statusAt(time.Now().Truncate(time.Millisecond), 7))
 	var published publishedChanges
 	there.flushRedis(t.Context(), published.publish)

@@ -444,7 +444,7 @@ func TestImport_NoVehicleIsForRentInTheWrongCurrency(t *testing.T) {
 		create trigger check_rates before update of currency on agencies for each row
 		when (old.currency <> new.currency) execute function check_rates()`)
 	// Also not a rate that an edit sets in the last moment.
-	_, err = p.importFile(t.Context(), plan.file, plan.changing, func(_ context.Context, _ *sqlx.Tx, part FleetFile) (FleetFile, error) {
+	_, err = p.owner.importFile(t.Context(), plan.file, plan.changing, func(_ context.Context, _ *sqlx.Tx, part FleetFile) (FleetFile, error) {
 		if part.Agencies != nil {
 			storetest.Exec(t, p.Pool, `update vehicles set hourly_rate = 1000 where id = 1`)
 		}

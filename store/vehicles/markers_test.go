@@ -138,7 +138,7 @@ func fillFleet(tb testing.TB, p *fixture, vehicles int, now time.Time) {
 				cast(:now as timestamptz) - case when n % 20 = 0 then interval '1 hour' else interval '20 seconds' end
 			from generate_series(1, cast(:vehicles as int)) n`,
 	} {
-		if _, err := p.Pool.NamedExec(statement, map[string]any{"vehicles": vehicles, "now": now.UTC()}); err != nil {
+		if _, err := p.owner.db.Pool.NamedExec(statement, map[string]any{"vehicles": vehicles, "now": now.UTC()}); err != nil {
 			tb.Fatal(err)
 		}
 	}
