@@ -4,39 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
-
-	"github.com/google/uuid"
 
 	"motorpool/alerts"
 	"motorpool/rental"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
-	"motorpool/telematics"
 )
 
 // row is an alert as it is read.
 type row struct {
-	ID        uuid.UUID  `db:"id"`
-	No        int64      `db:"no"`
-	Rule      string     `db:"rule"`
-	Severity  string     `db:"severity"`
-	AgencyID  *int64     `db:"agency_id"`
-	VehicleID *int64     `db:"vehicle_id"`
-	Plate     *string    `db:"plate_number"`
-	Person    string     `db:"person"`
-	BookingID *int64     `db:"booking_id"`
-	CommandID *uuid.UUID `db:"command_id"`
-	Facts     []byte     `db:"facts"`
-	Since     *time.Time `db:"since"`
-	OpenedAt  *time.Time `db:"opened_at"`
-	ClearedAt *time.Time `db:"cleared_at"`
-	SeenBy    *string    `db:"seen_by"`
-	SeenAt    *time.Time `db:"seen_at"`
-	SeenNote  *string    `db:"seen_note"`
-	Holding   *int64     `db:"holding"` // the booking that has the vehicle
-	Reference *string    `db:"reference"`
-	Client    *string    `db:"client"`
+	alerts.Alert
+	facts  []byte
+	seen   alerts.Acknowledgement
+	holder alerts.Holder // the booking that has the vehicle
 }
 
 // selectAlerts reads rows of alerts a, without those that have not opened.
@@ -50,14 +30,19 @@ const selectAlerts = `
 		left join clients c on c.id = b.client_id
 	where a.no is not null`
 
-func (r row) alert() (alerts.Alert, error) {
-	a := alerts.Alert{
-		ID: r.ID, No: r.No, Rule: alerts.Rule(r.Rule), Severity: alerts.Severity(r.Severity),
-		Agency: telematics.AgencyID(pg.Deref(r.AgencyID)), Vehicle: telematics.VehicleID(pg.Deref(r.VehicleID)),
-		Plate: pg.Deref(r.Plate), Person: r.Person, Booking: pg.Deref(r.BookingID), Command: pg.Deref(r.CommandID),
-		Since: pg.FromTimestamp(r.Since), Opened: pg.FromTimestamp(r.OpenedAt), Cleared: pg.FromTimestamp(r.ClearedAt),
+// fields are where the columns of selectAlerts go.
+func (r *row) fields() []any {
+	return []any{
+		&r.ID, &r.No, &r.Rule, &r.Severity, pg.OrZero(&r.Agency), pg.OrZero(&r.Vehicle), pg.OrZero(&r.Plate), &r.Person,
+		pg.OrZero(&r.Booking), pg.OrZero(&r.Command), &r.facts, pg.UTC(&r.Since), pg.UTC(&r.Opened), pg.UTC(&r.Cleared),
+		pg.OrZero(&r.seen.By), pg.UTC(&r.seen.At), pg.OrZero(&r.seen.Note),
+		pg.OrZero(&r.holder.Booking), pg.OrZero(&r.holder.Reference), pg.OrZero(&r.holder.Client),
 	}
-	if err := json.Unmarshal(r.Facts, &a.Facts); err != nil {
+}
+
+func (r *row) alert() (alerts.Alert, error) {
+	a := r.Alert
+	if err := json.Unmarshal(r.facts, &a.Facts); err != nil {
 		return a, fmt.Errorf("alert %s: %w", r.ID, err)
 	}
 	// An amount of money is stored in minor units, as that of the charge is.
@@ -66,11 +51,11 @@ func (r row) alert() (alerts.Alert, error) {
 			a.Facts["amount"] = json.Number(c.Format(rental.Minor(amount)))
 		}
 	}
-	if r.SeenAt != nil {
-		a.Seen = &alerts.Acknowledgement{By: pg.Deref(r.SeenBy), At: pg.FromTimestamp(r.SeenAt), Note: pg.Deref(r.SeenNote)}
+	if !r.seen.At.IsZero() {
+		a.Seen = &r.seen
 	}
-	if r.Holding != nil {
-		a.Holder = &alerts.Holder{Booking: *r.Holding, Reference: pg.Deref(r.Reference), Client: pg.Deref(r.Client)}
+	if r.holder.Booking != 0 {
+		a.Holder = &r.holder
 	}
 	return a, nil
 }
@@ -102,5 +87,5 @@ func (s *Store) Open(ctx context.Context) ([]alerts.Alert, error) {
 }
 
 func read(ctx context.Context, db pg.Querier, which string, args ...any) ([]alerts.Alert, error) {
-	return pg.Select(ctx, db, row.alert, selectAlerts+which, args...)
+	return pg.Read(ctx, db, (*row).fields, (*row).alert, selectAlerts+which, args...)
 }

@@ -122,31 +122,27 @@ func (s *Store) bulk(ctx context.Context, id telematics.BulkID) (telematics.Bulk
 
 // bulkRow is a row of bulks, read at a time by Postgres's clock.
 type bulkRow struct {
-	ID            uuid.UUID     `db:"id"`
-	Action        string        `db:"action"`
-	Parameters    *string       `db:"parameters"`
-	VehicleIDs    pq.Int64Array `db:"vehicle_ids"`
-	ActorSubject  string        `db:"actor_subject"`
-	ActorRole     string        `db:"actor_role"`
-	ActorAgencyID *int64        `db:"actor_agency_id"`
-	RequestID     *uuid.UUID    `db:"request_id"`
-	RequestedAt   time.Time     `db:"requested_at"`
-	Now           time.Time     `db:"now"`
+	telematics.Bulk
+	parameters *string
+	vehicles   pq.Int64Array
+	now        time.Time
 }
 
 const bulkColumns = `id, action, parameters, vehicle_ids, actor_subject, actor_role, actor_agency_id, request_id, requested_at,
 	clock_timestamp() as now`
 
-func (r bulkRow) bulk() (telematics.Bulk, error) {
-	attention, err := activity.DecodeAttention(r.Parameters)
-	b := telematics.Bulk{
-		ID: r.ID, Action: telematics.Action(r.Action), Attention: attention,
-		Actor: telematics.Actor{
-			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(pg.Deref(r.ActorAgencyID)),
-		},
-		RequestID: pg.Deref(r.RequestID), Requested: r.RequestedAt.UTC(),
+// fields are where bulkColumns go.
+func (r *bulkRow) fields() []any {
+	return []any{
+		&r.ID, &r.Action, &r.parameters, &r.vehicles, &r.Actor.Subject, &r.Actor.Role, pg.OrZero(&r.Actor.Agency), pg.OrZero(&r.RequestID),
+		pg.UTC(&r.Requested), &r.now,
 	}
-	for _, v := range r.VehicleIDs {
+}
+
+func (r *bulkRow) bulk() (b telematics.Bulk, err error) {
+	b = r.Bulk
+	b.Attention, err = activity.DecodeAttention(r.parameters)
+	for _, v := range r.vehicles {
 		b.Vehicles = append(b.Vehicles, telematics.VehicleID(v))
 	}
 	return b, err
@@ -154,28 +150,17 @@ func (r bulkRow) bulk() (telematics.Bulk, error) {
 
 // bulkOrder returns an order to many vehicles, and the time by Postgres's clock.
 func (s *Store) bulkOrder(ctx context.Context, id telematics.BulkID) (b telematics.Bulk, now time.Time, found bool, err error) {
-	var rows []bulkRow
-	err = s.db.Pool.SelectContext(ctx, &rows, `select `+bulkColumns+` from bulks where id = $1`, id)
+	rows, err := pg.Read(ctx, s.db.Pool, (*bulkRow).fields, pg.Itself, `select `+bulkColumns+` from bulks where id = $1`, id)
 	if err != nil || len(rows) == 0 {
 		return telematics.Bulk{}, time.Time{}, false, err
 	}
 	b, err = rows[0].bulk()
-	return b, rows[0].Now, true, err
+	return b, rows[0].now, true, err
 }
 
 // Bulks implements httpapi.Bulks: ids grow with time.
 func (s *Store) Bulks(ctx context.Context, q telematics.BulkQuery) ([]telematics.CountedBulk, error) {
-	bulks, err := s.bulks(ctx, q)
-	return bulks, unavailable.Wrap("list bulks", err)
-}
-
-func (s *Store) bulks(ctx context.Context, q telematics.BulkQuery) ([]telematics.CountedBulk, error) {
-	var rows []struct {
-		bulkRow
-		Refused int    `db:"refused"`
-		States  string `db:"states"`
-	}
-	err := s.db.Lists.SelectContext(ctx, &rows, `
+	bulks, err := pg.Read(ctx, s.db.Lists, (*countedBulkRow).fields, (*countedBulkRow).bulk, `
 		with page as materialized (
 			select `+bulkColumns+` from bulks
 			where ($1::bigint = 0 or actor_agency_id = $1) and ($2::uuid = '`+uuid.Nil.String()+`' or id < $2)
@@ -193,32 +178,37 @@ func (s *Store) bulks(ctx context.Context, q telematics.BulkQuery) ([]telematics
 				) all_commands group by state
 			) counted) as states
 		from page order by id desc`, int64(q.Agency), q.Before, q.Limit)
-	if err != nil {
-		return nil, err
+	return bulks, unavailable.Wrap("list bulks", err)
+}
+
+type countedBulkRow struct {
+	bulkRow
+	refused int
+	states  []byte // JSON: numbers of commands by state
+}
+
+func (r *countedBulkRow) fields() []any { return append(r.bulkRow.fields(), &r.refused, &r.states) }
+
+func (r *countedBulkRow) bulk() (b telematics.CountedBulk, err error) {
+	var states map[telematics.State]int
+	if err := json.Unmarshal(r.states, &states); err != nil {
+		return b, err
 	}
-	listed := make([]telematics.CountedBulk, 0, len(rows))
-	for _, r := range rows {
-		var states map[telematics.State]int
-		if err := json.Unmarshal([]byte(r.States), &states); err != nil {
-			return nil, err
-		}
-		b := telematics.CountedBulk{Outcomes: map[telematics.Outcome]int{telematics.NotExecuted: r.Refused}}
-		if b.Bulk, err = r.bulk(); err != nil {
-			return nil, err
-		}
-		rest := len(b.Vehicles) - r.Refused
-		for state, n := range states {
-			b.Outcomes[state.Outcome()] += n
-			rest -= n
-		}
-		if left := b.Abandoned(r.Now); left != nil {
-			b.Outcomes[left.Outcome] += rest
-		} else {
-			b.Outcomes[telematics.Undecided] += rest
-		}
-		listed = append(listed, b)
+	if b.Bulk, err = r.bulkRow.bulk(); err != nil {
+		return b, err
 	}
-	return listed, nil
+	b.Outcomes = map[telematics.Outcome]int{telematics.NotExecuted: r.refused}
+	rest := len(b.Vehicles) - r.refused
+	for state, n := range states {
+		b.Outcomes[state.Outcome()] += n
+		rest -= n
+	}
+	left := telematics.Undecided
+	if abandoned := b.Abandoned(r.now); abandoned != nil {
+		left = abandoned.Outcome
+	}
+	b.Outcomes[left] += rest
+	return b, nil
 }
 
 func (s *Store) bulkRefusals(ctx context.Context, id telematics.BulkID) (map[telematics.VehicleID]*telematics.Error, error) {

@@ -300,11 +300,16 @@ func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) ([
 	for i, c := range refused {
 		vehicles[i], lanes[i], units[i] = int64(c.Vehicle), string(c.Lane), string(c.Unit)
 	}
-	var rows []struct {
-		Place int `db:"place"` // of the refused command, from 1
+	type occupantRow struct {
 		commandRow
+		place int // of the refused command, from 1
 	}
-	err := s.db.Prepared.SelectContext(ctx, &rows, `
+	fields := func(r *occupantRow) []any { return append([]any{&r.place}, r.fields()...) }
+	_, err := pg.Read(ctx, s.db.Prepared, fields, func(r *occupantRow) (c telematics.Command, err error) {
+		c, err = r.command()
+		occupants[r.place-1] = &c
+		return c, err
+	}, `
 		select place, occupant.* from unnest($1::bigint[], $2::text[], $3::text[])
 			with ordinality as wanted (vehicle, wanted_lane, wanted_unit, place), lateral (
 			(select `+commandColumns+` from commands
@@ -316,9 +321,5 @@ func (s *Store) occupants(ctx context.Context, refused []*telematics.Command) ([
 			limit 1
 		) as occupant`,
 		pq.Array(vehicles), pq.Array(lanes), pq.Array(units))
-	for _, row := range rows {
-		c, failed := row.command()
-		occupants[row.Place-1], err = &c, cmp.Or(err, failed)
-	}
 	return occupants, err
 }

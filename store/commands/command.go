@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/lib/pq"
 
 	"motorpool/store/activity"
@@ -19,38 +18,12 @@ import (
 	v1 "motorpool/telematics/v1"
 )
 
-// commandRow is a row of commands.
+// commandRow is a row of commands, with the columns that are decoded.
 type commandRow struct {
-	ID            uuid.UUID     `db:"id"`
-	VehicleID     int64         `db:"vehicle_id"`
-	AgencyID      int64         `db:"agency_id"`
-	Unit          string        `db:"unit"`
-	Action        string        `db:"action"`
-	Parameters    *string       `db:"parameters"`
-	Lane          string        `db:"lane"`
-	Seq           int64         `db:"seq"`
-	Instance      string        `db:"instance"`
-	ActorSubject  string        `db:"actor_subject"`
-	ActorRole     string        `db:"actor_role"`
-	ActorAgencyID *int64        `db:"actor_agency_id"`
-	RequestID     *uuid.UUID    `db:"request_id"`
-	State         string        `db:"state"`
-	Reason        string        `db:"reason"`
-	Detail        string        `db:"detail"`
-	Reported      *string       `db:"reported"`
-	Late          bool          `db:"late"`
-	Overruled     bool          `db:"overruled"`
-	Attempts      int           `db:"attempts"`
-	RequestedAt   time.Time     `db:"requested_at"`
-	SentAt        *time.Time    `db:"sent_at"`
-	ReceivedAt    *time.Time    `db:"received_at"`
-	CompletedAt   *time.Time    `db:"completed_at"`
-	Deadline      time.Time     `db:"deadline"`
-	BulkID        *uuid.UUID    `db:"bulk_id"`
-	BookingID     *int64        `db:"booking_id"`
-	Assurance     *int16        `db:"assurance"`
-	AnswerBy      *time.Time    `db:"answer_by"`
-	Retransmitted pq.Int64Array `db:"retransmitted_ms"`
+	telematics.Command
+	parameters, reported *string
+	assurance            *int16
+	retransmitted        pq.Int64Array
 }
 
 // commandColumns are the columns of a commandRow, by name: a newer version of the program may have
@@ -59,30 +32,28 @@ const commandColumns = `id, vehicle_id, agency_id, unit, action, parameters, lan
 	actor_subject, actor_role, actor_agency_id, request_id, state, reason, detail, reported, late, overruled, attempts,
 	requested_at, sent_at, received_at, completed_at, deadline, bulk_id, booking_id, assurance, answer_by, retransmitted_ms`
 
-func (r commandRow) command() (telematics.Command, error) {
-	attention, err := activity.DecodeAttention(r.Parameters)
-	if err != nil {
-		return telematics.Command{}, fmt.Errorf("command %s: %w", r.ID, err)
+// fields are where commandColumns go.
+func (r *commandRow) fields() []any {
+	c := &r.Command
+	return []any{
+		&c.ID, &c.Vehicle, &c.Agency, &c.Unit, &c.Action, &r.parameters, &c.Lane, &c.Seq, &c.Instance,
+		&c.Actor.Subject, &c.Actor.Role, pg.OrZero(&c.Actor.Agency), pg.OrZero(&c.RequestID), &c.State, &c.Reason, &c.Detail, &r.reported,
+		&c.Late, &c.Overruled, &c.Attempts, pg.UTC(&c.Requested), pg.UTC(&c.SentAt), pg.UTC(&c.ReceivedAt), pg.UTC(&c.Completed),
+		pg.UTC(&c.Deadline), pg.OrZero(&c.Bulk), pg.OrZero(&c.Booking), &r.assurance, pg.UTC(&c.BestEffort.AnswerBy), &r.retransmitted,
 	}
-	reported, err := decodeReported(r.Reported)
-	if err != nil {
-		return telematics.Command{}, fmt.Errorf("command %s: %w", r.ID, err)
+}
+
+func (r *commandRow) command() (c telematics.Command, err error) {
+	c = r.Command
+	if c.Attention, err = activity.DecodeAttention(r.parameters); err == nil {
+		c.Reported, err = decodeReported(r.reported)
 	}
-	return telematics.Command{
-		ID: r.ID, Vehicle: telematics.VehicleID(r.VehicleID), Agency: telematics.AgencyID(r.AgencyID),
-		Unit: telematics.Unit(r.Unit), Action: telematics.Action(r.Action), Attention: attention,
-		Lane: telematics.Lane(r.Lane), Seq: r.Seq, Instance: r.Instance,
-		Actor: telematics.Actor{
-			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(pg.Deref(r.ActorAgencyID)),
-		},
-		RequestID: pg.Deref(r.RequestID), State: telematics.State(r.State), Reason: r.Reason, Detail: r.Detail,
-		Reported: reported, Late: r.Late, Overruled: r.Overruled, Attempts: r.Attempts,
-		Requested: r.RequestedAt.UTC(), SentAt: pg.FromTimestamp(r.SentAt), ReceivedAt: pg.FromTimestamp(r.ReceivedAt),
-		Completed: pg.FromTimestamp(r.CompletedAt), Deadline: r.Deadline.UTC(),
-		Bulk: pg.Deref(r.BulkID), Booking: pg.Deref(r.BookingID),
-		Assurance: telematics.PromisesOf(r.Assurance), BestEffort: decodeBestEffort(r.Assurance, pg.FromTimestamp(r.AnswerBy)),
-		Retransmitted: decodeRetransmitted(r.Retransmitted, pg.FromTimestamp(r.SentAt)),
-	}, nil
+	if err != nil {
+		return telematics.Command{}, fmt.Errorf("command %s: %w", c.ID, err)
+	}
+	c.Assurance, c.BestEffort = telematics.PromisesOf(r.assurance), decodeBestEffort(r.assurance, c.BestEffort.AnswerBy)
+	c.Retransmitted = decodeRetransmitted(r.retransmitted, c.SentAt)
+	return c, nil
 }
 
 // encodeRetransmitted returns times of retransmissions as an array of Postgres, in milliseconds
@@ -148,7 +119,7 @@ func durable(query string) string {
 
 // selectCommands returns the commands of a query.
 func selectCommands(ctx context.Context, db pg.Querier, query string, args ...any) ([]telematics.Command, error) {
-	return pg.Select(ctx, db, commandRow.command, query, args...)
+	return pg.Read(ctx, db, (*commandRow).fields, (*commandRow).command, query, args...)
 }
 
 // Command returns a command, or a *telematics.Error with CommandNotFound.

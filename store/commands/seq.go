@@ -14,10 +14,10 @@ import (
 // number is not greater than its last, so the sequence jumps ahead at the first number that is
 // drawn after each start or promotion of Postgres: see migration 24.
 type Numbering struct {
-	Last     int64     `db:"last"`      // the number drawn last; 0: none yet
-	Next     int64     `db:"next"`      // a number near the one that a jump would lead to now
-	Current  bool      `db:"current"`   // the sequence was raised in this life of the server
-	RaisedAt time.Time `db:"raised_at"` // zero: never
+	Last     int64     // the number drawn last; 0: none yet
+	Next     int64     // a number near the one that a jump would lead to now
+	Current  bool      // the sequence was raised in this life of the server
+	RaisedAt time.Time // zero: never
 }
 
 // Numbers is the sequence that numbers commands. It is safe for concurrent use.
@@ -25,18 +25,14 @@ type Numbers struct{ DB *pg.DB }
 
 // Read returns the state of the sequence. It draws no number.
 func (n Numbers) Read(ctx context.Context) (Numbering, error) {
-	var row struct {
-		Numbering
-		RaisedAt sql.NullTime `db:"raised_at"`
-	}
-	err := n.DB.Pool.GetContext(ctx, &row, `
+	var s Numbering
+	err := n.DB.Pool.QueryRowContext(ctx, `
 		select case when s.is_called then s.last_value else 0 end as last,
 			greatest(s.last_value + 10000001, (extract(epoch from clock_timestamp()) * 1000000)::bigint) as next,
 			coalesce(n.server_start = pg_postmaster_start_time() and n.sequence = 'commands_seq'::regclass::oid, false) as current,
 			n.raised_at
-		from commands_seq s left join command_numbering n on true`)
-	row.Numbering.RaisedAt = row.RaisedAt.Time.UTC()
-	return row.Numbering, unavailable.Wrap("read the numbering of commands", err)
+		from commands_seq s left join command_numbering n on true`).Scan(&s.Last, &s.Next, &s.Current, pg.UTC(&s.RaisedAt))
+	return s, unavailable.Wrap("read the numbering of commands", err)
 }
 
 // Raise raises the sequence that numbers commands, unless that was done since Postgres started or

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-	"github.com/lib/pq"
-
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
@@ -209,40 +206,28 @@ func settleKnown(
 		byID[s.Command] = s
 	}
 	changed := make(map[telematics.CommandID]*telematics.Command, len(settlements))
-	var r changedRow
 	err := db.Each(ctx, settleStatements[kind], pg.Parameters(rows), func(found *sql.Rows) error {
-		if err := found.Scan(&r.id, &r.late, &r.overruled, &r.attempts, &r.sentAt, &r.receivedAt, &r.completedAt, &r.answerBy,
-			&r.retransmitted, &r.reported); err != nil {
+		var r commandRow
+		if err := found.Scan(&r.ID, &r.Late, &r.Overruled, &r.Attempts, pg.UTC(&r.SentAt), pg.UTC(&r.ReceivedAt), pg.UTC(&r.Completed),
+			pg.UTC(&r.BestEffort.AnswerBy), &r.retransmitted, &r.reported); err != nil {
 			return err
 		}
-		c, err := r.complete(byID[r.id])
-		changed[r.id] = c
+		c, err := r.complete(byID[r.ID])
+		changed[r.ID] = c
 		return err
 	})
 	return changed, err
 }
 
-// changedRow holds the columns that a settlement of a known command may have changed to values
-// that are not in the settlement.
-type changedRow struct {
-	id                              uuid.UUID
-	late, overruled                 bool
-	attempts                        int
-	sentAt, receivedAt, completedAt sql.NullTime
-	answerBy                        sql.NullTime
-	retransmitted                   pq.Int64Array
-	reported                        *string
-}
-
-// complete returns the known command as it is now.
-func (r *changedRow) complete(s *delivery.Settlement) (*telematics.Command, error) {
+// complete returns the known command as it is now: the row has only what a settlement may have
+// changed to values that are not in it.
+func (r *commandRow) complete(s *delivery.Settlement) (*telematics.Command, error) {
 	c := *s.Known
 	c.Key, c.Protocol, c.Installation, c.Version = nil, "", nil, 0 // as it is read
 	c.State, c.Reason, c.Detail, c.Reported = s.State, s.Reason, s.Detail, s.Reported
-	c.Late, c.Overruled, c.Attempts = r.late, r.overruled, r.attempts
-	c.SentAt, c.ReceivedAt, c.Completed = r.sentAt.Time.UTC(), r.receivedAt.Time.UTC(), r.completedAt.Time.UTC()
+	c.Late, c.Overruled, c.Attempts = r.Late, r.Overruled, r.Attempts
+	c.SentAt, c.ReceivedAt, c.Completed, c.BestEffort.AnswerBy = r.SentAt, r.ReceivedAt, r.Completed, r.BestEffort.AnswerBy
 	c.Retransmitted = decodeRetransmitted(r.retransmitted, c.SentAt)
-	c.BestEffort.AnswerBy = r.answerBy.Time.UTC()
 	if c.Reported != nil {
 		return &c, nil
 	}

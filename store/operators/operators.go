@@ -6,10 +6,8 @@ package operators
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -24,26 +22,15 @@ import (
 // for concurrent use.
 type Store struct{ DB *pg.DB }
 
-type row struct {
-	ID        int64          `db:"id"`
-	Name      string         `db:"name"`
-	Role      string         `db:"role"`
-	AgencyID  *int64         `db:"agency_id"`
-	Scopes    pq.StringArray `db:"scopes"`
-	Password  *string        `db:"password"`
-	Epoch     int64          `db:"epoch"`
-	LinkUntil *time.Time     `db:"link_until"`
-	CreatedAt time.Time      `db:"created_at"`
-}
+const columns = `id, name, role, agency_id, scopes, password, epoch, link_until, created_at`
 
-func (r row) operator() operators.Operator {
-	return operators.Operator{
-		ID: r.ID, Name: r.Name, Role: operators.Role(r.Role), Agency: telematics.AgencyID(pg.Deref(r.AgencyID)), Scopes: r.Scopes,
-		Password: pg.Deref(r.Password), Epoch: r.Epoch, LinkUntil: pg.FromTimestamp(r.LinkUntil), Created: r.CreatedAt.UTC(),
+// fields are where columns go.
+func fields(o *operators.Operator) []any {
+	return []any{
+		&o.ID, &o.Name, &o.Role, pg.OrZero(&o.Agency), (*pq.StringArray)(&o.Scopes), pg.OrZero(&o.Password), &o.Epoch,
+		pg.UTC(&o.LinkUntil), pg.UTC(&o.Created),
 	}
 }
-
-const columns = `id, name, role, agency_id, scopes, password, epoch, link_until, created_at`
 
 // ByName implements signin.Operators.
 func (s Store) ByName(ctx context.Context, name string) (operators.Operator, bool, error) {
@@ -69,7 +56,7 @@ func (s Store) Any(ctx context.Context) (any bool, err error) {
 
 // List returns all operators, by name.
 func (s Store) List(ctx context.Context) ([]operators.Operator, error) {
-	list, err := pg.List(ctx, s.DB.Pool, row.operator, `select `+columns+` from operators order by name`)
+	list, err := pg.Read(ctx, s.DB.Pool, fields, pg.Itself, `select `+columns+` from operators order by name`)
 	return list, unavailable.Wrap("list operators", err)
 }
 
@@ -131,7 +118,7 @@ func (s Store) SetPassword(ctx context.Context, digest []byte, password string, 
 func (s Store) change(
 	ctx context.Context, doing, activity string, by telematics.Author, change string, args ...any,
 ) (operators.Operator, bool, error) {
-	var changed row
+	var changed []operators.Operator
 	n := len(args)
 	statement := fmt.Sprintf(`with o as (%s returning *), recorded as (
 			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us,
@@ -141,20 +128,22 @@ func (s Store) change(
 				concat_ws(' ', name, role, nullif(array_to_string(scopes, ' '), '')) from o
 		)
 		select %s from o`, change, n+1, n+2, n+3, n+4, n+5, columns)
-	err := s.DB.Within(ctx, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &changed, statement, append(args, by.Subject, by.Role, by.Agency, activity, pg.Nullable(by.RequestID))...)
+	err := s.DB.Within(ctx, func(tx *sqlx.Tx) (err error) {
+		args = append(args, by.Subject, by.Role, by.Agency, activity, pg.Nullable(by.RequestID))
+		changed, err = pg.Read(ctx, tx, fields, pg.Itself, statement, args...)
+		return err
 	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return operators.Operator{}, false, nil
-	}
-	return changed.operator(), err == nil, unavailable.Wrap(doing, err)
+	return first(changed, doing, err)
 }
 
 func (s Store) one(ctx context.Context, doing, query string, args ...any) (operators.Operator, bool, error) {
-	var found row
-	err := s.DB.Pool.GetContext(ctx, &found, query, args...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return operators.Operator{}, false, nil
+	found, err := pg.Read(ctx, s.DB.Pool, fields, pg.Itself, query, args...)
+	return first(found, doing, err)
+}
+
+func first(found []operators.Operator, doing string, err error) (operators.Operator, bool, error) {
+	if err != nil || len(found) == 0 {
+		return operators.Operator{}, false, unavailable.Wrap(doing, err)
 	}
-	return found.operator(), err == nil, unavailable.Wrap(doing, err)
+	return found[0], true, nil
 }

@@ -35,7 +35,7 @@ func (p Bookings) BookingDetails(ctx context.Context, id rental.BookingID) (rent
 }
 
 func readDetails(ctx context.Context, db pg.Querier, id rental.BookingID, now time.Time) (rental.BookingDetails, error) {
-	found, err := pg.Select(ctx, db, detailsRow.details, selectDetailsOf+` where b.id = $2`, pg.Timestamp(now), id)
+	found, err := pg.Read(ctx, db, (*detailsRow).fields, (*detailsRow).details, selectDetailsOf+` where b.id = $2`, pg.Timestamp(now), id)
 	switch {
 	case err != nil:
 		return rental.BookingDetails{}, err
@@ -52,7 +52,7 @@ func (p Bookings) FindBookings(ctx context.Context, q rental.BookingQuery) ([]re
 		return nil, nil
 	}
 	// The page is selected first, so that charges and neighbours are read only for its bookings.
-	found, err := pg.Select(ctx, p.DB.Lists, detailsRow.details, `
+	found, err := pg.Read(ctx, p.DB.Lists, (*detailsRow).fields, (*detailsRow).details, `
 		with page as materialized (
 			select b.id
 			from bookings b join clients c on c.id = b.client_id

@@ -3,6 +3,7 @@ package rentals
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,51 +14,35 @@ import (
 	"motorpool/telematics"
 )
 
-// detailsRow is a row of bookings with the rows that belong to it.
+// detailsRow is a row of bookings with the rows that belong to it, and what is to be decoded.
 type detailsRow struct {
-	ID         int64      `db:"id"`
-	Identity   *uuid.UUID `db:"cause"`
-	Reference  string     `db:"reference"`
-	State      string     `db:"state"`
-	AgencyID   int64      `db:"agency_id"`
-	ClientID   int64      `db:"client_id"`
-	StartAt    time.Time  `db:"start_at"`
-	EndAt      time.Time  `db:"end_at"`
-	StartedAt  *time.Time `db:"started_at"`
-	EndedAt    *time.Time `db:"ended_at"`
-	Currency   string     `db:"currency"`
-	HourlyRate int64      `db:"hourly_rate"`
-	TaxPPM     int64      `db:"tax_ppm"`
-	Hours      int64      `db:"hours"`
-	Subtotal   int64      `db:"subtotal"`
-	Tax        int64      `db:"tax"`
-	Deposit    int64      `db:"deposit"`
-	MethodID   *int64     `db:"payment_method_id"`
-	Extensions int        `db:"extensions"`
-	CreatedAt  time.Time  `db:"created_at"`
+	rental.BookingDetails
+	identity        *uuid.UUID
+	terms           vehicles.TermsRow
+	vehicle         vehicles.Row
+	card            rental.Card // zero: none
+	plan            []byte      // JSON; null: none
+	charges, latest []byte      // JSON; null: none
+}
 
-	Plan          []byte     `db:"tariff"` // JSON; null: none
-	PausedAt      *time.Time `db:"paused_at"`
-	PausedMS      int64      `db:"paused_ms"`
-	StartMetres   *int64     `db:"start_metres"`
-	EndMetres     *int64     `db:"end_metres"`
-	ReservedUntil *time.Time `db:"reserved_until"`
-	FreeSince     *time.Time `db:"free_since"`
-
-	AgencyCode string             `db:"agency_code"`
-	Subject    string             `db:"subject"`
-	Terms      vehicles.TermsRow  `db:"terms"`
-	Vehicle    vehicles.Row       `db:"vehicle"`
-	UnitSince  *time.Time         `db:"unit_since"`
-	Pickup     telematics.Station `db:"pickup"`
-	Dropoff    telematics.Station `db:"dropoff"`
-	Card       rental.Card        `db:"card"` // zero: none
-
-	Charges []byte     `db:"charges"`    // JSON; null: none
-	Latest  []byte     `db:"transition"` // JSON; null: none
-	Next    *time.Time `db:"next_start"`
-	InOther bool       `db:"in_other"`
-	Before  bool       `db:"before"`
+// fields are where the columns of selectDetailsOf go.
+func (r *detailsRow) fields() []any {
+	b := &r.Booking
+	station := func(s *telematics.Station) []any {
+		return []any{&s.ID, &s.AgencyID, &s.Name, &s.Address, &s.Latitude, &s.Longitude}
+	}
+	return slices.Concat([]any{
+		&b.ID, &r.identity, &b.Reference, &b.State, &b.Agency, &b.Client, pg.UTC(&b.Start), pg.UTC(&b.End),
+		pg.UTC(&b.ActualStart), pg.UTC(&b.ActualEnd), &b.Price.Currency, &b.Price.HourlyRate, &b.Price.Tax, &b.Price.Hours,
+		&b.Price.Subtotal, &b.Price.TaxDue, &b.Price.Deposit, pg.OrZero(&b.Method), &b.Extensions, pg.UTC(&b.Created),
+		&r.plan, pg.UTC(&b.PausedSince), pg.Count(&b.PausedFor, time.Millisecond), pg.OrZero(&b.StartMetres),
+		pg.OrZero(&b.EndMetres), pg.UTC(&b.ReservedUntil), pg.UTC(&b.FreeSince), &r.AgencyCode, &r.Subject,
+	}, r.terms.Columns(), r.vehicle.Columns(), []any{
+		&r.vehicle.Capabilities, &r.vehicle.Serial, &r.vehicle.Protocol, pg.UTC(&r.UnitSince),
+	}, station(&r.Pickup), station(&r.Dropoff), []any{
+		&r.card.Token, &r.card.Brand, &r.card.LastFour, &r.card.ExpMonth, &r.card.ExpYear, &r.card.Fingerprint,
+		&r.charges, &r.latest, pg.UTC(&r.Next), &r.InOther, &r.Before,
+	})
 }
 
 // cardColumns are those of the payment method card, which may be absent.
@@ -123,85 +108,60 @@ const selectDetailsOf = `
 		) o`
 
 // details returns the booking of a row. Its error names the booking.
-func (r detailsRow) details() (_ rental.BookingDetails, err error) {
+func (r *detailsRow) details() (d rental.BookingDetails, err error) {
+	d = r.BookingDetails
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("booking %d: %w", r.ID, err)
+			err = fmt.Errorf("booking %d: %w", d.ID, err)
 		}
 	}()
-	terms, err := r.Terms.Decode()
-	if err != nil {
-		return rental.BookingDetails{}, err
+	if d.Identity = pg.Deref(r.identity); r.identity == nil {
+		d.Identity = rental.EarlierIdentity(d.ID, d.Reference, d.Created)
 	}
-	d := rental.BookingDetails{
-		Booking: r.booking(), AgencyCode: r.AgencyCode, Terms: terms, Subject: r.Subject,
-		Vehicle: r.Vehicle.Vehicle(), Pickup: r.Pickup, Dropoff: r.Dropoff,
-		UnitSince: pg.FromTimestamp(r.UnitSince), Next: pg.FromTimestamp(r.Next), InOther: r.InOther, Before: r.Before,
+	d.Vehicle = r.vehicle.Vehicle()
+	d.VehicleID, d.PickupID, d.DropoffID = d.Vehicle.ID, d.Pickup.ID, d.Dropoff.ID
+	if d.Terms, err = r.terms.Decode(); err != nil {
+		return d, err
 	}
-	if r.Plan != nil {
-		if err := json.Unmarshal(r.Plan, &d.Plan); err != nil {
-			return rental.BookingDetails{}, fmt.Errorf("decode tariff: %w", err)
+	if r.plan != nil {
+		if err := json.Unmarshal(r.plan, &d.Plan); err != nil {
+			return d, fmt.Errorf("decode tariff: %w", err)
 		}
 	}
 	var charges []chargeRow
-	if r.Charges != nil {
-		if err := json.Unmarshal(r.Charges, &charges); err != nil {
-			return rental.BookingDetails{}, fmt.Errorf("decode charges: %w", err)
+	if r.charges != nil {
+		if err := json.Unmarshal(r.charges, &charges); err != nil {
+			return d, fmt.Errorf("decode charges: %w", err)
 		}
 	}
 	for _, row := range charges {
 		d.Charges = append(d.Charges, row.charge())
 	}
-	d.Card = r.card(d.Charges)
-	if r.Latest != nil {
+	d.Card = r.cardOf(d.Charges)
+	if r.latest != nil {
 		var row transitionRow
-		if err := json.Unmarshal(r.Latest, &row); err != nil {
-			return rental.BookingDetails{}, fmt.Errorf("decode transition: %w", err)
+		if err := json.Unmarshal(r.latest, &row); err != nil {
+			return d, fmt.Errorf("decode transition: %w", err)
 		}
 		latest, err := row.transition()
 		if err != nil {
-			return rental.BookingDetails{}, err
+			return d, err
 		}
 		d.Transition = &latest
 	}
 	return d, nil
 }
 
-func (r detailsRow) identity() uuid.UUID {
-	if r.Identity == nil {
-		return rental.EarlierIdentity(rental.BookingID(r.ID), r.Reference, r.CreatedAt)
-	}
-	return *r.Identity
-}
-
-func (r detailsRow) booking() rental.Booking {
-	return rental.Booking{
-		ID: rental.BookingID(r.ID), Identity: r.identity(), Reference: r.Reference, State: rental.BookingState(r.State),
-		Agency: telematics.AgencyID(r.AgencyID), Client: rental.ClientID(r.ClientID), VehicleID: telematics.VehicleID(r.Vehicle.ID),
-		PickupID: r.Pickup.ID, DropoffID: r.Dropoff.ID, Start: r.StartAt.UTC(), End: r.EndAt.UTC(),
-		ActualStart: pg.FromTimestamp(r.StartedAt), ActualEnd: pg.FromTimestamp(r.EndedAt),
-		Price: rental.Price{
-			Tariff: rental.Tariff{Currency: rental.Currency(r.Currency), HourlyRate: rental.Minor(r.HourlyRate),
-				Tax: rental.TaxRate(r.TaxPPM), Deposit: rental.Minor(r.Deposit)},
-			Hours: rental.Hundredths(r.Hours), Subtotal: rental.Minor(r.Subtotal), TaxDue: rental.Minor(r.Tax),
-		},
-		Method: rental.MethodID(pg.Deref(r.MethodID)), Extensions: r.Extensions, Created: r.CreatedAt.UTC(),
-		PausedSince: pg.FromTimestamp(r.PausedAt), PausedFor: time.Duration(r.PausedMS) * time.Millisecond,
-		StartMetres: pg.Deref(r.StartMetres), EndMetres: pg.Deref(r.EndMetres), ReservedUntil: pg.FromTimestamp(r.ReservedUntil),
-		FreeSince: pg.FromTimestamp(r.FreeSince),
-	}
-}
-
-// card returns the card that pays: that of the newest payment that was tried, which may have been
+// cardOf returns the card that pays: that of the newest payment that was tried, which may have been
 // removed since, else the one that would be tried.
-func (r detailsRow) card(charges []rental.Charge) *rental.Card {
+func (r *detailsRow) cardOf(charges []rental.Charge) *rental.Card {
 	for i := len(charges) - 1; i >= 0; i-- {
 		if c := charges[i]; c.LastFour != "" && c.Kind != rental.RefundCharge {
 			return &rental.Card{Brand: c.Brand, LastFour: c.LastFour}
 		}
 	}
-	if r.Card.Token == "" {
+	if r.card.Token == "" {
 		return nil
 	}
-	return &r.Card
+	return &r.card
 }

@@ -265,8 +265,8 @@ func (p Postgres) newDatabase(tb testing.TB, template string) (name string) {
 	return name
 }
 
-// Open connects an instance of Motorpool to a database of [NewDatabase], until the test ends. It may
-// do what [pg.Rights] says. Its timeout is 10 s.
+// Open connects an instance of Motorpool, with the rights of [Service], to a database of
+// [NewDatabase], until the test ends. Its timeout is 10 s.
 func Open(tb testing.TB, address string) *pg.DB {
 	tb.Helper()
 	return OpenWith(tb, pg.Config{URL: address, MaxConns: 8, Timeout: 10 * time.Second})
@@ -341,8 +341,8 @@ func AddVehicle(tb testing.TB, db *pg.DB, id telematics.VehicleID, actions ...te
 	unit := telematics.Unit(fmt.Sprintf("unit-%d", id))
 	Exec(tb, db.Pool, `
 		with agency as (insert into agencies (id, code, name) values (1, 'MUC', 'Isar Mobility') on conflict do nothing),
-		vehicle as (insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image, features,
-		capabilities)
+		vehicle as (insert into vehicles (id, agency_id, status, powertrain, plate_number, brand, model, year, color, category, image,
+		features, capabilities)
 		values ($1, 1, 'available', 'electric', 'M-IM ' || $1::bigint, '', '', 0, '', '', '', '{}', $2)
 		on conflict do nothing)
 		insert into units (serial, vehicle_id) values ($3, $1) on conflict do nothing`, id, pq.Array(actions), unit)

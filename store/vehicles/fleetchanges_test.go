@@ -444,12 +444,13 @@ func TestImport_NoVehicleIsForRentInTheWrongCurrency(t *testing.T) {
 		create trigger check_rates before update of currency on agencies for each row
 		when (old.currency <> new.currency) execute function check_rates()`)
 	// Also not a rate that an edit sets in the last moment.
-	_, err = p.owner.importFile(t.Context(), plan.file, plan.changing, func(_ context.Context, _ *sqlx.Tx, part FleetFile) (FleetFile, error) {
+	complete := func(_ context.Context, _ *sqlx.Tx, part FleetFile) (FleetFile, error) {
 		if part.Agencies != nil {
 			storetest.Exec(t, p.Pool, `update vehicles set hourly_rate = 1000 where id = 1`)
 		}
 		return part, nil
-	}, "")
+	}
+	_, err = p.owner.importFile(t.Context(), plan.file, plan.changing, complete, "")
 	require.NoError(t, err)
 	if v := onRecord(t, p).vehicles[1]; v.rate == nil || v.rate.Hourly != 2400 {
 		t.Errorf("vehicle 1 costs %+v", v.rate)

@@ -338,6 +338,11 @@ const TermsColumns = `a.currency as "terms.currency", a.tax_ppm as "terms.tax", 
 	(extract(epoch from a.payment_wait) * 1000000000)::bigint as "terms.paymentwait",
 	(select rules from rental_rules r where r.agency_id = a.id) as "terms.stored_rules"`
 
+// Columns are where TermsColumns go.
+func (r *TermsRow) Columns() []any {
+	return []any{&r.Currency, &r.Tax, &r.FeeLimit, &r.CancelCutoff, &r.Buffer, &r.UnlockGrace, &r.PaymentWait, &r.Stored}
+}
+
 // Decode returns the terms. It fails where the rules are no JSON of rules.
 func (r TermsRow) Decode() (terms rental.Terms, err error) {
 	terms = r.Terms

@@ -68,6 +68,14 @@ type Row struct {
 	ContactRow
 }
 
+// Columns are where the columns that describe a vehicle go.
+func (r *Row) Columns() []any {
+	return []any{
+		&r.ID, &r.AgencyID, &r.Status, &r.Powertrain, &r.PlateNumber, &r.Brand, &r.Model, &r.Year, &r.Color, &r.Category, &r.Image,
+		&r.Features,
+	}
+}
+
 // installation is the column of that name.
 type installation telematics.Installation
 

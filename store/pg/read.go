@@ -1,0 +1,77 @@
+package pg
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// Read returns what convert makes of the rows of a query. fields returns where the columns of a row
+// go, in their order; see [OrZero], [UTC] and [Count].
+func Read[Row, T any](
+	ctx context.Context, db Querier, fields func(*Row) []any, convert func(*Row) (T, error), query string, args ...any,
+) ([]T, error) {
+	list := []T{}
+	read := func(rows *sql.Rows) error {
+		var row Row
+		if err := rows.Scan(fields(&row)...); err != nil {
+			return err
+		}
+		one, err := convert(&row)
+		list = append(list, one)
+		return err
+	}
+	var err error
+	if each, ok := db.(RowQuerier); ok {
+		err = each.Each(ctx, query, args, read)
+	} else {
+		var rows *sql.Rows
+		rows, err = db.(sqlx.QueryerContext).QueryContext(ctx, query, args...)
+		err = eachRow(rows, err, read)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Itself is the conversion of a row that needs none.
+func Itself[T any](row *T) (T, error) { return *row, nil }
+
+// scan reads a column.
+type scan func(column any) error
+
+// Scan implements sql.Scanner.
+func (s scan) Scan(column any) error { return s(column) }
+
+// OrZero reads a column into v, null as the zero value.
+func OrZero[T any](v *T) sql.Scanner {
+	return scan(func(column any) error {
+		var read sql.Null[T]
+		err := read.Scan(column)
+		*v = read.V
+		return err
+	})
+}
+
+// UTC reads a time, null as the zero time.
+func UTC(at *time.Time) sql.Scanner {
+	return scan(func(column any) error {
+		var read sql.NullTime
+		err := read.Scan(column)
+		*at = read.Time.UTC()
+		return err
+	})
+}
+
+// Count reads a whole number of units, such as milliseconds, null as none.
+func Count(d *time.Duration, unit time.Duration) sql.Scanner {
+	return scan(func(column any) error {
+		var read sql.NullInt64
+		err := read.Scan(column)
+		*d = time.Duration(read.Int64) * unit
+		return err
+	})
+}
