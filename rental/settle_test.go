@@ -248,6 +248,11 @@ func TestSettleUp_WhatNoHoldSecuresIsCharged(t *testing.T) {
 			t.Errorf("%s: %+v; want %d in all", what, d.Charges, d.Price.Rental())
 		}
 	}
+	opening := heldOnly(t, 10_000)
+	opening.State, opening.Charges = rental.Upcoming, expired.Charges
+	if c := must(opening.Activate(start, 0)); len(c.Charges) != 1 || c.Charges[0].Amount != opening.Price.Rental() {
+		t.Errorf("expired while the vehicle was opened: %+v; want the price charged", c)
+	}
 	if c := rental.SettleUp(heldOnly(t, 10_000), now); len(c.Charges) > 0 {
 		t.Errorf("while it is held: %+v", c)
 	}

@@ -137,9 +137,8 @@ func (d BookingDetails) Activate(now time.Time, metres int64) (Change, error) {
 	if d.State != Upcoming {
 		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can be started.", d.State))
 	}
-	b := d.Booking
-	b.State, b.ActualStart, b.StartMetres, b.ReservedUntil = Active, now, metres, time.Time{}
-	return Change{Booking: b}, nil
+	d.State, d.ActualStart, d.StartMetres, d.ReservedUntil = Active, now, metres, time.Time{}
+	return SettleUp(d, now), nil // the hold may have ended meanwhile
 }
 
 // TakeBackStart decides what is still to be done so that a start that failed costs nothing: charges
