@@ -21,7 +21,8 @@ func anOffer(change ...func(*rental.Offer)) rental.Offer {
 	d := details(func(*rental.BookingDetails) {})
 	o := rental.Offer{
 		Candidate: rental.Candidate{
-			Vehicle: d.Vehicle, Energy: new(81), Position: telematics.Position{Latitude: 48.14, Longitude: 11.56}, Metres: 120,
+			Facts: rental.Facts{Vehicle: d.Vehicle}, Energy: new(81), Position: telematics.Position{Latitude: 48.14, Longitude: 11.56},
+			Metres: 120,
 		},
 		Station: &d.Pickup, Booking: rental.Booking{Price: d.Price, Start: d.Start, End: d.End},
 	}

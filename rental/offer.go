@@ -50,13 +50,8 @@ func (r Rules) Shortest() time.Duration { return max(r.MinLength.Duration(), Min
 
 // Candidate is a vehicle near a place, with the stored data that decides whether it is offered.
 type Candidate struct {
-	Vehicle      telematics.Vehicle
-	Rate         *Rate
-	Plan         *Plan
+	Facts        // Terms, and those about the vehicle
 	Connectivity telematics.PresenceStatus
-	NotOpened    bool // by a rule of its agency, no client may open it
-	Lacking      bool // a command that a rental Needs
-	Taken        bool // by another booking in that time
 	Energy       *int // percent, rounded down; nil: not reported
 	Range        *int // km, likewise
 	Lamps        []string
@@ -68,8 +63,7 @@ type Candidate struct {
 type Offer struct {
 	Candidate
 	Station *telematics.Station // where it stands; nil: at none
-	Terms   Terms
-	Booking Booking // that it would be, without client and stations
+	Booking Booking             // that it would be, without client and stations
 }
 
 // Mark returns the place of the offer in its list.
@@ -86,20 +80,19 @@ var criticalLamps = []string{
 // Offer returns the offer of a candidate for a time. It returns false if the vehicle is another
 // agency's, withdrawn, without a price, taken, not online, cannot be opened or returned by clients,
 // has little energy or a lit lamp of a critical fault, or is not what is wanted.
-func (q OfferQuery) Offer(c Candidate, t Terms, s Span) (Offer, bool) {
+func (q OfferQuery) Offer(c Candidate, s Span) (Offer, bool) {
 	atLeast := func(is *int, least int) bool { return least == 0 || is != nil && *is >= least }
-	low := c.Energy != nil && *c.Energy < t.Rules.MinEnergyPercent
+	low := c.Energy != nil && *c.Energy < c.Terms.Rules.MinEnergyPercent
 	switch v := c.Vehicle; {
-	case v.AgencyID != q.Agency, v.Withdrawn(), c.Rate == nil && c.Plan == nil, c.Taken, c.NotOpened, c.Lacking, low,
-		c.Connectivity != telematics.Online,
+	case low, c.Connectivity != telematics.Online, (Draft{Self: true, Agency: q.Agency, Vehicle: v.ID}).CheckVehicle(c.Facts) != nil,
 		slices.ContainsFunc(c.Lamps, func(lamp string) bool { return slices.Contains(criticalLamps, lamp) }),
 		q.Category != "" && q.Category != v.Category,
 		slices.ContainsFunc(q.Features, func(wanted string) bool { return !slices.Contains(v.Features, wanted) }),
 		!atLeast(c.Energy, q.MinEnergyPercent), !atLeast(c.Range, q.MinRangeKm):
 		return Offer{}, false
 	}
-	b, err := Facts{Terms: t, Rate: c.Rate, Plan: c.Plan}.priced(Booking{VehicleID: c.Vehicle.ID, Start: s.From, End: s.To})
-	return Offer{Candidate: c, Terms: t, Booking: b}, err == nil
+	b, err := c.priced(Booking{VehicleID: c.Vehicle.ID, Start: s.From, End: s.To})
+	return Offer{Candidate: c, Booking: b}, err == nil
 }
 
 // Span is a time from which, and until which, a vehicle is wanted, or free.

@@ -59,7 +59,7 @@ func (p Bookings) findOffers(ctx context.Context, q rental.OfferQuery, from, to 
 		}
 		for _, c := range candidates {
 			after = rental.OfferMark{Metres: c.Metres, Vehicle: c.Vehicle.ID}
-			if o, ok := q.Offer(c, common.terms, s.span); ok {
+			if o, ok := q.Offer(c, s.span); ok {
 				if at, stands := telematics.NearestStation(common.stations, o.Position, common.terms.Rules.StationRadius); stands {
 					o.Station = &at
 				}
@@ -228,9 +228,12 @@ func (p Bookings) candidates(
 func (r candidateRow) candidate(m agencyOffer) (rental.Candidate, error) {
 	v := r.Vehicle.Vehicle()
 	c := rental.Candidate{
-		Vehicle: v, Plan: m.plan(v.Category), Taken: r.Taken, Connectivity: telematics.PresenceStatus(pg.Deref(r.Connectivity)),
-		NotOpened: !m.bestEffort && dialects.Spoken.OpensLate(v, telematics.Unlock), Lacking: isLacking(&r.Vehicle),
-		Energy: r.Energy, Range: r.Range, Position: r.Position, Metres: r.Metres,
+		Facts: rental.Facts{
+			Terms: m.terms, Vehicle: v, Plan: m.plan(v.Category), Taken: r.Taken, Lacking: isLacking(&r.Vehicle),
+			NotOpened: !m.bestEffort && dialects.Spoken.OpensLate(v, telematics.Unlock),
+		},
+		Connectivity: telematics.PresenceStatus(pg.Deref(r.Connectivity)),
+		Energy:       r.Energy, Range: r.Range, Position: r.Position, Metres: r.Metres,
 	}
 	if r.Rate != nil {
 		c.Rate = &rental.Rate{Hourly: *r.Rate, Deposit: r.Deposit}
