@@ -28,6 +28,9 @@ const (
 	EndCharge ChargeKind = "end"
 )
 
+// ChargeKinds lists every kind.
+var ChargeKinds = []ChargeKind{StartCharge, DepositCharge, ExtensionCharge, FeeCharge, RefundCharge, EndCharge}
+
 // ChargeState is the recorded state of a charge.
 type ChargeState string
 
@@ -145,6 +148,13 @@ func (c Charge) MayBecome(next ChargeState) bool {
 		return false
 	}
 	return c.State.MayBecome(next)
+}
+
+// Results returns the states with which a charge of the kind may be settled, sorted.
+func (k ChargeKind) Results() []ChargeState {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(chargeStates)), func(s ChargeState) bool {
+		return s == Pending || !Charge{Kind: k, State: Unknown}.MayBecome(s)
+	})
 }
 
 // charge returns a new charge of the booking that is due immediately. An amount of zero is Paid

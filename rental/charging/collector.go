@@ -102,48 +102,31 @@ func (c *Collector) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() {
 		_ = c.Guard.Keep(ctx, "collect charges", func(ctx context.Context) error {
-			return serve(ctx, working, c.loop("charges", c.charges), func(ctx context.Context, limit int) ([]rental.Job, error) {
-				return c.Ledger.TakeCharges(ctx, limit, c.Lease)
-			}, c.processCharge)
+			return serve(ctx, working, c, "charges", c.charges, c.Ledger.TakeCharges, c.processCharge)
 		})
 	})
 	loops.Go(func() {
 		_ = c.Guard.Keep(ctx, "handle notices", func(ctx context.Context) error {
-			return serve(ctx, working, c.loop("notices", c.notices), func(ctx context.Context, limit int) ([]rental.Notice, error) {
-				return c.Notices.TakeNotices(ctx, limit, c.Lease)
-			}, c.handle)
+			return serve(ctx, working, c, "notices", c.notices, c.Notices.TakeNotices, c.handle)
 		})
 	})
 	loops.Wait()
 	return nil
 }
 
-// workLoop configures the loop for one kind of work.
-type workLoop struct {
-	what    string
-	workers int
-	every   time.Duration
-	hint    chan struct{}
-	log     *slog.Logger
-	guard   *guard.Guard
-}
-
-func (c *Collector) loop(what string, hint chan struct{}) workLoop {
-	return workLoop{what: what, workers: c.Workers, every: c.Every, hint: hint, log: c.Logger, guard: c.Guard}
-}
-
 // serve takes as many due jobs as there are free workers, until ctx ends, then waits for its
 // workers. They use the context working.
 func serve[T any](
-	ctx, working context.Context, l workLoop, take func(context.Context, int) ([]T, error), do func(context.Context, T),
+	ctx, working context.Context, c *Collector, what string, hint <-chan struct{},
+	take func(context.Context, int, time.Duration) ([]T, error), do func(context.Context, T),
 ) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
-	free := make(chan struct{}, l.workers)
-	for range l.workers {
+	free := make(chan struct{}, c.Workers)
+	for range c.Workers {
 		free <- struct{}{}
 	}
-	tick := time.NewTicker(l.every)
+	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
 	var outage guard.Outage
 	for {
@@ -152,15 +135,15 @@ func serve[T any](
 			return nil
 		}
 		var due []T
-		err := l.guard.Try("take due "+l.what, func() (err error) {
-			due, err = take(ctx, n)
+		err := c.Guard.Try("take due "+what, func() (err error) {
+			due, err = take(ctx, n, c.Lease)
 			return err
 		})
-		outage.Note(ctx, l.log, "due "+l.what+" not read", err)
+		outage.Note(ctx, c.Logger, "due "+what+" not read", err)
 		for _, one := range due {
 			workers.Go(func() {
 				defer func() { free <- struct{}{} }()
-				_ = l.guard.Do("process "+l.what, func() { do(working, one) })
+				_ = c.Guard.Do("process "+what, func() { do(working, one) })
 			})
 		}
 		for range n - len(due) {
@@ -173,7 +156,7 @@ func serve[T any](
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-		case <-l.hint:
+		case <-hint:
 		}
 	}
 }

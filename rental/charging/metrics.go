@@ -41,8 +41,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Help: "Notices of the payment processor that this instance has claimed.",
 		}),
 	}
-	for kind, states := range chargeResults {
-		for _, state := range states {
+	for _, kind := range rental.ChargeKinds {
+		for _, state := range kind.Results() {
 			m.charges.WithLabelValues(string(kind), string(state))
 		}
 	}
@@ -79,25 +79,6 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	m.handled.unknownObject = handled.WithLabelValues("unknown_object")
 	m.handled.failed = handled.WithLabelValues("failed")
 	return m
-}
-
-// chargeResults are the states that a charge of each kind may be settled with.
-var chargeResults = map[rental.ChargeKind][]rental.ChargeState{
-	rental.StartCharge: {
-		rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Released,
-		rental.Waived,
-	},
-	rental.EndCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
-	rental.ExtensionCharge: {
-		rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Released,
-		rental.Waived,
-	},
-	rental.FeeCharge: {rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Paid, rental.Waived},
-	rental.DepositCharge: {
-		rental.Unknown, rental.RequiresAction, rental.Declined, rental.Failed, rental.Authorized, rental.Captured,
-		rental.Released, rental.Waived,
-	},
-	rental.RefundCharge: {rental.Unknown, rental.Failed, rental.Paid},
 }
 
 // settled counts a recorded result of a charge.
