@@ -32,16 +32,13 @@ func (b bookings) ofClient(c *request.Call) error {
 func position(d rental.BookingDetails) int64 { return int64(d.ID) }
 
 func cancelBooking(c *request.Call, now time.Time) rental.Decision {
-	return func(d rental.BookingDetails) (rental.Change, error) {
-		if c.Actor.Role == telematics.Client {
-			return d.Cancel(now)
-		}
-		return d.Withdraw(now)
-	}
+	return func(d rental.BookingDetails) (rental.Change, error) { return d.Cancel(now, c.Actor.Role) }
 }
 
 func extendBooking(c *request.Call, now time.Time) rental.Decision {
-	return extension(c, now, c.Time("end_date"))
+	return func(d rental.BookingDetails) (rental.Change, error) {
+		return d.Extend(now, c.Time("end_date"), c.Actor.Role)
+	}
 }
 
 func (b bookings) previewExtension(c *request.Call) error {
@@ -49,21 +46,12 @@ func (b bookings) previewExtension(c *request.Call) error {
 	if err != nil {
 		return err
 	}
-	change, err := extension(c, c.Now(), c.QueryTime("end_date"))(d)
+	change, err := d.Extend(c.Now(), c.QueryTime("end_date"), c.Actor.Role)
 	if err != nil {
 		return err
 	}
 	d.Booking = change.Booking
 	return answerBooking(c, http.StatusOK, "The booking as it would be; nothing has changed.", d)
-}
-
-func extension(c *request.Call, now, end time.Time) rental.Decision {
-	return func(d rental.BookingDetails) (rental.Change, error) {
-		if c.Actor.Role == telematics.Client {
-			return d.Extend(now, end)
-		}
-		return rental.ExtendLate(d, now, end)
-	}
 }
 
 // bookedVehicle answers GET /client/bookings/{booking}/vehicle. It records the read before the

@@ -9,6 +9,7 @@ import (
 
 	"motorpool/internal/require"
 	"motorpool/rental"
+	"motorpool/telematics"
 )
 
 // model is a booking to which anything may happen, with its fees and captures counted separately.
@@ -78,7 +79,7 @@ func (l *model) decisions() map[string]func(*rapid.T) {
 		"time passes": func(t *rapid.T) { l.now = l.now.Add(drawLength(t, "pause") % (3 * time.Hour)) },
 		"cancel": func(t *rapid.T) {
 			can := l.CanCancel(l.now)
-			c, err := l.Cancel(l.now)
+			c, err := l.Cancel(l.now, telematics.Client)
 			if l.take(t, c, err) != can {
 				t.Fatalf("can be cancelled: %v, but Cancel says %v", can, err)
 			}
@@ -86,7 +87,7 @@ func (l *model) decisions() map[string]func(*rapid.T) {
 		"extend": func(t *rapid.T) {
 			can, old := l.CanExtend(l.now), l.Booking
 			end := l.End.Add(time.Duration(rapid.Int64Range(-1, 120).Draw(t, "minutes")) * time.Minute)
-			c, err := l.Extend(l.now, end)
+			c, err := l.Extend(l.now, end, telematics.Client)
 			if !l.take(t, c, err) {
 				if can && end.After(old.End) && !end.After(old.End.Add(30*time.Minute)) {
 					t.Fatalf("can be extended, but not by %v: Extend says %v", end.Sub(old.End), err)

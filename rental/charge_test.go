@@ -8,6 +8,7 @@ import (
 
 	"motorpool/internal/assert"
 	"motorpool/rental"
+	"motorpool/telematics"
 )
 
 var chargeStates = []rental.ChargeState{
@@ -226,7 +227,7 @@ func TestFine_FeeAboveTheLimitIsRefused(t *testing.T) {
 // charges, in addition to the deposit.
 func expensive(t *testing.T) rental.BookingDetails {
 	d := active(t)
-	d = after(d, do(t)(d.Extend(start.Add(time.Hour), start.Add(10*time.Hour))))
+	d = after(d, do(t)(d.Extend(start.Add(time.Hour), start.Add(10*time.Hour), telematics.Client)))
 	d = after(d, do(t)(d.Fine(start.Add(2*time.Hour), rental.Fee{Kind: "other", Amount: 2_550})))
 	for _, i := range []int{2, 3} {
 		carryOut(&d.Charges[i], start.Add(3*time.Hour))

@@ -36,7 +36,7 @@ func (d BookingDetails) Begin(now time.Time) (Change, error) {
 func (d BookingDetails) MayBegin(now time.Time) error {
 	switch {
 	case d.State != Upcoming:
-		return Forbids(BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can be started.", d.State))
+		return d.isNot(BookingStateConflict, Upcoming, "be started")
 	case !now.Before(d.End):
 		return Forbids(BookingStateConflict, "The booking's end has passed; it can no longer be started.")
 	case d.InOther:
@@ -52,6 +52,11 @@ func (d BookingDetails) MayBegin(now time.Time) error {
 	return nil
 }
 
+// isNot returns the error for what only a booking in another state can do.
+func (d BookingDetails) isNot(code telematics.Code, wanted BookingState, can string) *telematics.Error {
+	return Forbids(code, fmt.Sprintf("The booking is %s; only an %s one can %s.", d.State, wanted, can))
+}
+
 // notice is how much time an extension must be able to add before the vehicle's next booking.
 const notice = 30 * time.Minute
 
@@ -60,14 +65,14 @@ const notice = 30 * time.Minute
 // refused and is still owed, the vehicle is still the agency's, and its next booking leaves half an
 // hour more, in addition to the agency's buffer. No transition is open.
 func (d BookingDetails) CanExtend(now time.Time) bool {
-	return !d.inTransition() && d.whyNotExtended(now, false) == ""
+	return !d.inTransition() && d.whyNotExtended(now, telematics.Client) == ""
 }
 
-func (d BookingDetails) whyNotExtended(now time.Time, late bool) string {
+func (d BookingDetails) whyNotExtended(now time.Time, by telematics.Role) string {
 	switch {
 	case !d.State.IsLive():
 		return fmt.Sprintf("The booking is %s; only an upcoming or active one can be extended.", d.State)
-	case !now.Before(d.End) && (!late || d.State == Upcoming):
+	case !now.Before(d.End) && (by == telematics.Client || d.State == Upcoming):
 		return "The booking's end has passed; it can no longer be extended."
 	case d.Extensions >= MaxExtensions:
 		return fmt.Sprintf("The booking was extended %d times already.", d.Extensions)
@@ -96,16 +101,9 @@ const MinLength = time.Hour / 100
 // Extend decides to move the end, by MinLength at least. The current end changes nothing. The new
 // price is that of the whole time by the booking's tariff. An active booking is charged the
 // difference now if its start was charged, and all of it where no hold lasts as long; an upcoming
-// one when it starts. It fails with a *telematics.Error that says why it cannot be extended.
-func (d BookingDetails) Extend(now, end time.Time) (Change, error) { return d.extend(now, end, false) }
-
-// ExtendLate decides as Extend does, for staff: also once the end of an active booking has passed,
-// to an end in the future.
-func ExtendLate(d BookingDetails, now, end time.Time) (Change, error) {
-	return d.extend(now, end, true)
-}
-
-func (d BookingDetails) extend(now, end time.Time, late bool) (Change, error) {
+// one when it starts. It fails with a *telematics.Error that says why it cannot be extended. Staff
+// can do so also once the end of an active booking has passed, to an end in the future.
+func (d BookingDetails) Extend(now, end time.Time, by telematics.Role) (Change, error) {
 	b, end := d.Booking, truncateToMillis(end)
 	if end.Equal(d.End) && d.State.IsLive() {
 		return Change{Booking: b}, nil
@@ -113,7 +111,7 @@ func (d BookingDetails) extend(now, end time.Time, late bool) (Change, error) {
 	if d.inTransition() {
 		return Change{}, d.errTransitionOpen()
 	}
-	if why := d.whyNotExtended(now, late); why != "" {
+	if why := d.whyNotExtended(now, by); why != "" {
 		return Change{}, Forbids(BookingNotExtendable, why)
 	}
 	if end.Before(d.End) {
@@ -192,7 +190,7 @@ func (d BookingDetails) Finish(now time.Time) (Change, error) {
 
 func (d BookingDetails) finish(now time.Time) (Change, error) {
 	if d.State != Active {
-		return Change{}, Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; only an active one can be ended.", d.State))
+		return Change{}, d.isNot(BookingNotActive, Active, "be ended")
 	}
 	b := d.Booking
 	b.State, b.ActualEnd = Completed, now
@@ -264,30 +262,23 @@ func (d BookingDetails) CanCancel(now time.Time) bool {
 	return !d.inTransition() && d.State == Upcoming && (isHeld || now.Before(d.Start.Add(-d.Terms.CancelCutoff)))
 }
 
-// Cancel decides to cancel the booking, if CanCancel allows it. It fails with a *telematics.Error
-// where not.
-func (d BookingDetails) Cancel(now time.Time) (Change, error) {
+// Cancel decides to cancel the booking: a client if CanCancel allows it, staff while it is upcoming,
+// also after the agency's cutoff. It fails with a *telematics.Error where not.
+func (d BookingDetails) Cancel(now time.Time, by telematics.Role) (Change, error) {
 	if d.inTransition() {
 		return Change{}, d.errTransitionOpen()
 	}
-	if !d.CanCancel(now) {
-		return Change{}, Forbids(BookingNotCancellable, d.whyNotCancelled(now))
+	why := "The booking should have started; it can no longer be cancelled."
+	switch {
+	case d.State != Upcoming:
+		return Change{}, d.isNot(BookingNotCancellable, Upcoming, "be cancelled")
+	case by != telematics.Client || d.CanCancel(now):
+		d.State = Cancelled
+		return Change{Booking: d.Booking}, nil
+	case now.Before(d.Start):
+		why = fmt.Sprintf("The booking starts in less than %v; it can no longer be cancelled.", telematics.Words(d.Terms.CancelCutoff))
 	}
-	return d.Withdraw(now)
-}
-
-// Withdraw decides to cancel the booking for its client: while it is upcoming, also after the
-// agency's cutoff. It fails with a *telematics.Error where not.
-func (d BookingDetails) Withdraw(now time.Time) (Change, error) {
-	if d.inTransition() {
-		return Change{}, d.errTransitionOpen()
-	}
-	b := d.Booking
-	if b.State != Upcoming {
-		return Change{}, Forbids(BookingNotCancellable, d.whyNotCancelled(now))
-	}
-	b.State = Cancelled
-	return Change{Booking: b}, nil
+	return Change{}, Forbids(BookingNotCancellable, why)
 }
 
 // Move decides to move a booking to the vehicle of MoveTo, at the agreed price. It fails with a
@@ -300,9 +291,7 @@ func Move(d BookingDetails) (Change, error) {
 	case d.inTransition():
 		return Change{}, d.errTransitionOpen()
 	case d.State != Upcoming:
-		return Change{}, Forbids(
-			BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can move to another vehicle.", d.State),
-		)
+		return Change{}, d.isNot(BookingStateConflict, Upcoming, "move to another vehicle")
 	case to == b.VehicleID:
 		return Change{Booking: b}, nil
 	case len(d.Charges) > 0:
@@ -334,15 +323,4 @@ func (d BookingDetails) Lapse(now time.Time) (Change, bool) {
 	b := d.Booking
 	b.State = Cancelled
 	return Change{Booking: b, Details: map[string]any{field: until.Format(time.RFC3339Nano)}}, true
-}
-
-func (d BookingDetails) whyNotCancelled(now time.Time) string {
-	switch {
-	case d.State != Upcoming:
-		return fmt.Sprintf("The booking is %s; only an upcoming one can be cancelled.", d.State)
-	case now.Before(d.Start):
-		return fmt.Sprintf("The booking starts in less than %v; it can no longer be cancelled.", telematics.Words(d.Terms.CancelCutoff))
-	default:
-		return "The booking should have started; it can no longer be cancelled."
-	}
 }

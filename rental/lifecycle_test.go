@@ -161,11 +161,11 @@ func TestExtend_PossibleByStateTimeNextBookingAndPayment(t *testing.T) {
 		c.with(&d)
 		assert.Equal(t, d.CanExtend(c.now), (c.why == ""), "%s: can be extended", what)
 		if c.why != "" {
-			refused(t, what, rental.BookingNotExtendable, c.why)(d.Extend(c.now, end.Add(time.Hour)))
+			refused(t, what, rental.BookingNotExtendable, c.why)(d.Extend(c.now, end.Add(time.Hour), telematics.Client))
 			continue
 		}
 		// Where an extension is possible at all, half an hour is.
-		if change := do(t)(d.Extend(c.now, end.Add(30*time.Minute))); change.Booking.End != end.Add(30*time.Minute) ||
+		if change := do(t)(d.Extend(c.now, end.Add(30*time.Minute), telematics.Client)); change.Booking.End != end.Add(30*time.Minute) ||
 			change.Booking.Extensions != d.Extensions+1 || d.State == rental.Upcoming && len(change.Charges) > 0 {
 			t.Errorf("%s: change %+v, want the end half an hour later, and an upcoming one not charged", what, change)
 		}
@@ -175,7 +175,7 @@ func TestExtend_PossibleByStateTimeNextBookingAndPayment(t *testing.T) {
 func TestExtend_AnActiveBookingIsChargedImmediately(t *testing.T) {
 	d := active(t)
 	now, end := start.Add(time.Hour), start.Add(10*time.Hour)
-	change := do(t)(d.Extend(now, end))
+	change := do(t)(d.Extend(now, end, telematics.Client))
 	if len(change.Charges) != 1 || len(change.Amended) > 0 {
 		t.Fatalf("change %+v, want one new charge", change)
 	}
@@ -196,37 +196,37 @@ func TestExtend_AnActiveBookingIsChargedImmediately(t *testing.T) {
 	}
 }
 
-func TestExtendLate_TheClientKeepsTheVehicle(t *testing.T) {
+func TestExtend_StaffLate_TheClientKeepsTheVehicle(t *testing.T) {
 	d := active(t)
 	now := d.End.Add(2 * time.Hour)
 	d.Next = now.Add(2 * time.Hour)
-	change := do(t)(rental.ExtendLate(d, now, now.Add(time.Hour)))
+	change := do(t)(d.Extend(now, now.Add(time.Hour), telematics.Admin))
 	if change.Booking.End != now.Add(time.Hour) || len(change.Charges) != 1 || change.Charges[0].Amount != 3*1650 ||
 		change.Charges[0].Added != 3*time.Hour {
 		t.Errorf("change %+v, want three hours more, which are charged", change)
 	}
-	refused(t, "to the past", rental.BookingNotExtendable, "end_date must be in the future.")(rental.ExtendLate(d, now, now))
+	refused(t, "to the past", rental.BookingNotExtendable, "end_date must be in the future.")(d.Extend(now, now, telematics.Admin))
 	refused(t, "into the next booking", rental.VehicleNotAvailable, "The vehicle has another booking before that end.")(
-		rental.ExtendLate(d, now, d.Next),
+		d.Extend(now, d.Next, telematics.Admin),
 	)
 	d.Next = d.End.Add(time.Hour) // its client waits
 	refused(t, "past one that waits", rental.VehicleNotAvailable, "The vehicle has another booking before that end.")(
-		rental.ExtendLate(d, now, now.Add(time.Hour)),
+		d.Extend(now, now.Add(time.Hour), telematics.Admin),
 	)
 	up := upcoming()
 	refused(t, "never started", rental.BookingNotExtendable, "The booking's end has passed; it can no longer be extended.")(
-		rental.ExtendLate(up, now, now.Add(time.Hour)),
+		up.Extend(now, now.Add(time.Hour), telematics.Admin),
 	)
 }
 
 // Extensions that are each too short to cost anything add up to a drive that costs nothing.
 func TestExtend_ByLessThanWhatIsChargedIsRefused(t *testing.T) {
 	d := active(t)
-	_, err := d.Extend(start, d.End.Add(time.Second))
+	_, err := d.Extend(start, d.End.Add(time.Second), telematics.Client)
 	if refused := new(telematics.Error); !errors.As(err, &refused) || refused.Code != rental.BookingNotExtendable {
 		t.Fatalf("an extension by a second: %v, want it refused", err)
 	}
-	change := do(t)(d.Extend(start, d.End.Add(rental.MinLength)))
+	change := do(t)(d.Extend(start, d.End.Add(rental.MinLength), telematics.Client))
 	if len(change.Charges) != 1 || change.Charges[0].Amount == 0 {
 		t.Errorf("an extension by %v: charges %+v, want one that costs something", rental.MinLength, change.Charges)
 	}
@@ -237,7 +237,7 @@ func TestExtend_IsNotChargedIfOnlyAnEarlierStartWas(t *testing.T) {
 	d := active(t)
 	d.Plan = &rental.Plan{Hour: 1_500}
 	d.Charges[0].Goal = rental.Release
-	if c := do(t)(d.Extend(start, d.End.Add(time.Hour))); len(c.Charges) != 0 {
+	if c := do(t)(d.Extend(start, d.End.Add(time.Hour), telematics.Client)); len(c.Charges) != 0 {
 		t.Errorf("charged %+v, want nothing until the end", c.Charges)
 	}
 }
@@ -245,10 +245,10 @@ func TestExtend_IsNotChargedIfOnlyAnEarlierStartWas(t *testing.T) {
 func TestTakeBack_RestoresEndAndPrice(t *testing.T) {
 	d := active(t)
 	before := d.Booking
-	d = after(d, do(t)(d.Extend(start, d.End.Add(time.Hour))))
+	d = after(d, do(t)(d.Extend(start, d.End.Add(time.Hour), telematics.Client)))
 	once := d.Booking
 	first := d.Charges[len(d.Charges)-1]
-	d = after(d, do(t)(d.Extend(start, d.End.Add(2*time.Hour))))
+	d = after(d, do(t)(d.Extend(start, d.End.Add(2*time.Hour), telematics.Client)))
 	second := d.Charges[len(d.Charges)-1]
 	if c, err := d.TakeBack(first.ID); err != nil || c.Booking != d.Booking {
 		t.Errorf("the first of two extensions: %+v, %v; want no change", c, err)
@@ -276,12 +276,12 @@ func TestExtend_ToThePresentEndChangesNothing(t *testing.T) {
 			refused(
 				t, string(state), rental.BookingNotExtendable,
 				"The booking is "+string(state)+"; only an upcoming or active one can be extended.",
-			)(d.Extend(start, d.End))
+			)(d.Extend(start, d.End, telematics.Client))
 			continue
 		}
 		// The caller's time is in another zone and has more digits than are stored.
 		same := d.End.In(time.FixedZone("", 3600)).Add(time.Millisecond - 1)
-		if c := do(t)(d.Extend(start, same)); c.Booking != d.Booking || len(c.Charges)+len(c.Amended) > 0 || c.Details != nil {
+		if c := do(t)(d.Extend(start, same, telematics.Client)); c.Booking != d.Booking || len(c.Charges)+len(c.Amended) > 0 || c.Details != nil {
 			t.Errorf("%s: change %+v, want none", state, c)
 		}
 	}
@@ -293,26 +293,26 @@ func TestExtend_UpToTheNextBookingAndTheLimits(t *testing.T) {
 	refused(
 		t, "shorter", rental.BookingNotExtendable,
 		"end_date must be after the current one; bookings cannot be shortened.",
-	)(d.Extend(start, d.End.Add(-time.Millisecond)))
+	)(d.Extend(start, d.End.Add(-time.Millisecond), telematics.Client))
 	refused(t, "into the buffer", rental.VehicleNotAvailable, "The vehicle has another booking before that end.")(
-		d.Extend(start, d.Next.Add(-15*time.Minute+time.Millisecond)),
+		d.Extend(start, d.Next.Add(-15*time.Minute+time.Millisecond), telematics.Client),
 	)
-	if c := do(t)(d.Extend(start, d.Next.Add(-15*time.Minute))); c.Booking.End != d.Next.Add(-15*time.Minute) {
+	if c := do(t)(d.Extend(start, d.Next.Add(-15*time.Minute), telematics.Client)); c.Booking.End != d.Next.Add(-15*time.Minute) {
 		t.Errorf("up to the buffer: booking %+v, want that end", c.Booking)
 	}
 	d.Next = time.Time{}
 	refused(t, "longer than 366 days", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(
-		d.Extend(start, start.Add(rental.MaxLength+time.Millisecond)),
+		d.Extend(start, start.Add(rental.MaxLength+time.Millisecond), telematics.Client),
 	)
 	refused(t, "until the year 9999", rental.BookingNotExtendable, "A booking lasts at most 366 days.")(
-		d.Extend(start, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)),
+		d.Extend(start, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), telematics.Client),
 	)
-	if c := do(t)(d.Extend(start, start.Add(rental.MaxLength))); c.Booking.Price.Hours != 878_400 {
+	if c := do(t)(d.Extend(start, start.Add(rental.MaxLength), telematics.Client)); c.Booking.Price.Hours != 878_400 {
 		t.Errorf("to the longest time: booking %+v, want 878400 hundredths of an hour", c.Booking)
 	}
 	d.Price.HourlyRate = rental.MaxAmount / 10
 	refused(t, "too expensive", rental.BookingNotExtendable, "The booking would cost more than can be charged.")(
-		d.Extend(start, start.Add(12*time.Hour)),
+		d.Extend(start, start.Add(12*time.Hour), telematics.Client),
 	)
 }
 
@@ -365,7 +365,7 @@ func TestCancel_OfAReservationThatWasNotStarted(t *testing.T) {
 	if kept.ReservedUntil = (time.Time{}); kept.CanCancel(now) {
 		t.Error("one that does not lapse can be cancelled after the cutoff")
 	}
-	assert.Equal(t, do(t)(d.Cancel(now)).Booking.State, rental.Cancelled, "the booking")
+	assert.Equal(t, do(t)(d.Cancel(now, telematics.Client)).Booking.State, rental.Cancelled, "the booking")
 	if d.State = rental.Active; d.CanCancel(now) {
 		t.Error("an active booking can be cancelled")
 	}
@@ -396,14 +396,14 @@ func TestCancel_UntilTheCutoff(t *testing.T) {
 		d.State, d.Terms.CancelCutoff = c.state, c.cutoff
 		what := string(c.state) + " at " + c.now.Sub(start).String()
 		assert.Equal(t, d.CanCancel(c.now), (c.why == ""), "%s: can be cancelled", what)
-		if _, err := d.Withdraw(c.now); (err == nil) != (c.state == rental.Upcoming) {
+		if _, err := d.Cancel(c.now, telematics.Admin); (err == nil) != (c.state == rental.Upcoming) {
 			t.Errorf("%s: staff cancel it, after the cutoff, too: %v", what, err)
 		}
 		if c.why != "" {
-			refused(t, what, rental.BookingNotCancellable, c.why)(d.Cancel(c.now))
+			refused(t, what, rental.BookingNotCancellable, c.why)(d.Cancel(c.now, telematics.Client))
 			continue
 		}
-		change := do(t)(d.Cancel(c.now))
+		change := do(t)(d.Cancel(c.now, telematics.Client))
 		want := d.Booking
 		want.State = rental.Cancelled
 		if change.Booking != want || len(change.Charges)+len(change.Amended) > 0 {

@@ -12,6 +12,7 @@ import (
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
+	"motorpool/telematics"
 )
 
 // city is a tariff of car sharing in a city, in cents.
@@ -359,7 +360,7 @@ func TestExtend_ByTheTariff(t *testing.T) {
 	c, err := d.Begin(start)
 	require.NoError(t, err)
 	d.Booking, d.Charges = c.Booking, c.Charges
-	c, err = d.Extend(start, start.Add(25*time.Hour))
+	c, err = d.Extend(start, start.Add(25*time.Hour), telematics.Client)
 	if err != nil || c.Booking.Price.Subtotal != 7_900+1_200 || c.Charges[0].Amount != 1_320 {
 		t.Fatalf("extended %+v, %v; want an hour of 12.00 more, with 10 %% tax", c, err)
 	}
@@ -372,8 +373,9 @@ func TestExtend_ByTheTariff(t *testing.T) {
 	}
 	// What the start did not charge, the extension does not.
 	d.Charges = nil
-	if c, err := d.Extend(start, start.Add(25*time.Hour)); err != nil || c.Booking.Price.Subtotal != 7_900+1_200 || len(c.Charges) != 0 {
-		t.Errorf("extended %+v, %v; want no charge", c, err)
+	again, err := d.Extend(start, start.Add(25*time.Hour), telematics.Client)
+	if err != nil || again.Booking.Price.Subtotal != 7_900+1_200 || len(again.Charges) != 0 {
+		t.Errorf("extended %+v, %v; want no charge", again, err)
 	}
 }
 
@@ -498,7 +500,7 @@ func TestClose_AnExtensionWithoutAResultIsWithdrawnFirst(t *testing.T) {
 		for i := range d.Charges {
 			carryOut(&d.Charges[i], start)
 		}
-		d = after(d, do(t)(d.Extend(start, d.Start.Add(48*time.Hour))))
+		d = after(d, do(t)(d.Extend(start, d.Start.Add(48*time.Hour), telematics.Client)))
 		end := start.Add(time.Hour)
 		waits, done, err := d.Close(end, end, 0)
 		if err != nil || done || waits.Booking != d.Booking || len(waits.Amended) != 1 || waits.Amended[0].Goal != rental.Release {

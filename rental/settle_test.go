@@ -43,10 +43,10 @@ func TestStartPayment_ADepositThatIsTooSmallIsNone(t *testing.T) {
 // A processor ends a hold after a week: what is rented for longer is charged, as a whole.
 func TestExtend_ForLongerThanAHoldLastsIsCharged(t *testing.T) {
 	d := heldOnly(t, 10_000)
-	d = after(d, do(t)(d.Extend(start, start.Add(5*24*time.Hour))))
+	d = after(d, do(t)(d.Extend(start, start.Add(5*24*time.Hour), telematics.Client)))
 	assert.Equal(t, len(d.Charges), 1, "charges of five days")
 	before := d.Booking
-	d = after(d, do(t)(d.Extend(start, start.Add(7*24*time.Hour))))
+	d = after(d, do(t)(d.Extend(start, start.Add(7*24*time.Hour), telematics.Client)))
 	if c := d.Charges[len(d.Charges)-1]; c.Kind != rental.ExtensionCharge || c.Amount != d.Price.Rental() {
 		t.Fatalf("seven days: %+v; want %d charged", c, d.Price.Rental())
 	}
@@ -55,7 +55,7 @@ func TestExtend_ForLongerThanAHoldLastsIsCharged(t *testing.T) {
 		t.Errorf("not paid: %+v, %v; want the booking as before", back.Booking, err)
 	}
 	carryOut(&d.Charges[1], start)
-	d = after(d, do(t)(d.Extend(start, start.Add(8*24*time.Hour))))
+	d = after(d, do(t)(d.Extend(start, start.Add(8*24*time.Hour), telematics.Client)))
 	if c := d.Charges[2]; c.Amount != d.Price.Rental()-d.Charges[1].Amount {
 		t.Errorf("another day: %+v", c)
 	}
@@ -265,7 +265,7 @@ func TestSettleUp_WhatNoHoldSecuresIsCharged(t *testing.T) {
 // driven.
 func TestSettleUp_ARefusedExtensionIsPaidByTheDeposit(t *testing.T) {
 	d := active(t)
-	d = after(d, do(t)(d.Extend(start, d.End.Add(time.Hour))))
+	d = after(d, do(t)(d.Extend(start, d.End.Add(time.Hour), telematics.Client)))
 	d.Charges[2].State, d.Charges[2].DeclineCode = rental.Declined, "insufficient_funds"
 	d = after(d, do(t)(d.Finish(start.Add(9*time.Hour))))
 	if d.Charges[2].Goal != rental.Release || d.Charges[1].Goal != rental.Hold {

@@ -39,7 +39,8 @@ func (d BookingDetails) Open(now time.Time, k TransitionKind, by telematics.Role
 	case ResumeRental:
 		return Change{Booking: d.Booking}, d.mayResume(now)
 	default:
-		return Change{Booking: d.Booking}, d.mayEnd()
+		_, err := d.finish(now)
+		return Change{Booking: d.Booking}, err
 	}
 }
 
@@ -59,7 +60,7 @@ func (d BookingDetails) tooEarly(now time.Time, what string) error {
 func (d BookingDetails) mayPause() error {
 	switch {
 	case d.State != Active:
-		return Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; only an active one can be paused.", d.State))
+		return d.isNot(BookingNotActive, Active, "be paused")
 	case !d.PausedSince.IsZero():
 		return Forbids(BookingStateConflict, "The rental is paused already.")
 	}
@@ -73,13 +74,6 @@ func (d BookingDetails) mayResume(now time.Time) error {
 	d.Booking = d.resumed(now)
 	if refusal := d.Control(now, telematics.Unlock); refusal != nil {
 		return refusal
-	}
-	return nil
-}
-
-func (d BookingDetails) mayEnd() error {
-	if d.State != Active {
-		return Forbids(BookingNotActive, fmt.Sprintf("The booking is %s; only an active one can be ended.", d.State))
 	}
 	return nil
 }
@@ -135,7 +129,7 @@ func (d BookingDetails) startPayments() []Charge {
 // not known. It fails with a *telematics.Error where the booking is no longer upcoming.
 func (d BookingDetails) Activate(now time.Time, metres int64) (Change, error) {
 	if d.State != Upcoming {
-		return Change{}, Forbids(BookingStateConflict, fmt.Sprintf("The booking is %s; only an upcoming one can be started.", d.State))
+		return Change{}, d.isNot(BookingStateConflict, Upcoming, "be started")
 	}
 	d.State, d.ActualStart, d.StartMetres, d.ReservedUntil = Active, now, metres, time.Time{}
 	return SettleUp(d, now), nil // the hold may have ended meanwhile

@@ -97,7 +97,7 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 				d.Booking = back.Booking
 				d = after(d, rental.SettleUp(d, now))
 			} else if rapid.Bool().Draw(t, "extend") && d.CanExtend(now) {
-				d = after(d, must(d.Extend(now, d.End.Add(time.Duration(rapid.Int64Range(1, 200).Draw(t, "hours"))*time.Hour))))
+				d = after(d, must(d.Extend(now, d.End.Add(time.Duration(rapid.Int64Range(1, 200).Draw(t, "hours"))*time.Hour), telematics.Client)))
 				if rapid.Bool().Draw(t, "paid immediately") {
 					settleAll(&d, now)
 				}
@@ -502,9 +502,9 @@ func TestOpen_OnlyWhatTheBookingAllows(t *testing.T) {
 	}
 	moving.MoveTo.Vehicle.ID = 6
 	for name, err := range map[string]error{
-		"finish": second(moving.Finish(start)), "withdraw": second(moving.Withdraw(start)), "move": second(rental.Move(moving)),
-		"begin": second(moving.Begin(start)), "cancel": second(moving.Cancel(start.Add(-3 * time.Hour))),
-		"extend": second(moving.Extend(start, moving.End.Add(time.Hour))),
+		"finish": second(moving.Finish(start)), "withdraw": second(moving.Cancel(start, telematics.Admin)), "move": second(rental.Move(moving)),
+		"begin": second(moving.Begin(start)), "cancel": second(moving.Cancel(start.Add(-3*time.Hour), telematics.Client)),
+		"extend": second(moving.Extend(start, moving.End.Add(time.Hour), telematics.Client)),
 	} {
 		if codeOf(err) != rental.TransitionIsOpen {
 			t.Errorf("%s while a transition is open: %v", name, err)

@@ -37,7 +37,7 @@ func TestAmend_WritesBookingChargesAndAuditEntry(t *testing.T) {
 		t.Errorf("charge of the deposit %+v", deposit)
 	}
 	extended := w.amend(rental.BookingExtend, booking.ID, noon.Add(time.Hour), func(d rental.BookingDetails) (rental.Change, error) {
-		return d.Extend(noon.Add(time.Hour), noon.Add(10*time.Hour))
+		return d.Extend(noon.Add(time.Hour), noon.Add(10*time.Hour), telematics.Client)
 	})
 	if !extended.End.Equal(noon.Add(10*time.Hour)) || extended.Extensions != 1 || extended.Price.Hours != 1000 ||
 		extended.Charges[2].Amount != 3_300 {

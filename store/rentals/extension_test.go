@@ -6,6 +6,7 @@ import (
 
 	"motorpool/internal/require"
 	"motorpool/rental"
+	"motorpool/telematics"
 )
 
 // declinedExtension books vehicle 1 for an hour, begins that, and extends it by four hours, for
@@ -19,7 +20,9 @@ func (w *rentalWorld) declinedExtension() (rental.BookingDetails, rental.Charge)
 	w.exec(`update charges set state = 'authorized', settled = amount, next_attempt_at = null where kind = 'deposit'`)
 	d = w.amend(
 		rental.BookingExtend, d.ID, noon,
-		func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(noon, d.End.Add(4*time.Hour)) },
+		func(d rental.BookingDetails) (rental.Change, error) {
+			return d.Extend(noon, d.End.Add(4*time.Hour), telematics.Client)
+		},
 	)
 	job := w.takeOne()
 	if job.MendFor == nil || *job.MendFor != rental.DefaultPaymentWait || !job.MendBy.IsZero() || job.Added != 4*time.Hour {
@@ -148,7 +151,9 @@ func TestExtension_EarlierOneIsTakenBackAfterTheLaterOne(t *testing.T) {
 	w.exec(`update charges set state = 'unknown', decline_code = '' where id = $1`, first.ID)
 	d = w.amend(
 		rental.BookingExtend, d.ID, noon,
-		func(d rental.BookingDetails) (rental.Change, error) { return d.Extend(noon, d.End.Add(time.Hour)) },
+		func(d rental.BookingDetails) (rental.Change, error) {
+			return d.Extend(noon, d.End.Add(time.Hour), telematics.Client)
+		},
 	)
 	w.exec(
 		`update charges set state = 'failed', decline_code = 'stolen_card', next_attempt_at = null, look_at = null,

@@ -142,7 +142,7 @@ func finishAt(now time.Time) rental.Decision {
 }
 
 func cancelAt(now time.Time) rental.Decision {
-	return func(d rental.BookingDetails) (rental.Change, error) { return d.Cancel(now) }
+	return func(d rental.BookingDetails) (rental.Change, error) { return d.Cancel(now, telematics.Client) }
 }
 
 func fineOf(amount rental.Minor) rental.Decision {

@@ -56,7 +56,7 @@ func TestBook_ByTheNewestTariffOfTheCategory(t *testing.T) {
 	made := w.book(draft(1, 14, 15))
 	w.setTariffs(map[string]*rental.Plan{"compact": {Category: "compact", Hour: 5_000}, "": nil})
 	longer := w.amend(rental.BookingExtend, made.ID, noon, func(d rental.BookingDetails) (rental.Change, error) {
-		return d.Extend(noon, d.End.Add(time.Hour))
+		return d.Extend(noon, d.End.Add(time.Hour), telematics.Client)
 	})
 	if longer.Plan == nil || *longer.Plan != compact || longer.Price.Subtotal != 2_400 {
 		t.Errorf("extended by %+v for %+v; want by version 2, for 24.00", longer.Plan, longer.Price)

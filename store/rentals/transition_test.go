@@ -972,7 +972,7 @@ func TestTransitions_AnExtensionThatIsNotPaidBeforeTheEndCostsNothing(t *testing
 	d.bank.FailAll("CreateIntent", sandbox.TooMany)
 	now := time.Now()
 	d.amend(rental.BookingExtend, d.id, now, func(b rental.BookingDetails) (rental.Change, error) {
-		return b.Extend(now, b.End.Add(time.Hour))
+		return b.Extend(now, b.End.Add(time.Hour), telematics.Client)
 	})
 	end, err := d.ask(rental.EndRental, "")
 	require.NoError(t, err)
