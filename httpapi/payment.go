@@ -50,7 +50,7 @@ func (b bookings) clientMethods(c *request.Call) error {
 func (w wallets) add(c *request.Call) error {
 	makeDefault, _ := c.Values["set_default"].(bool)
 	added, err := w.Wallet.Add(c.Ctx(), rental.NewCard{
-		Token: c.Text("payment_method_id"), Default: makeDefault, Actor: c.Actor, RequestID: c.ID, Key: c.Key,
+		Token: c.Text("payment_method_id"), Default: makeDefault, Actor: c.Actor, Key: c.Key,
 		Activity: c.Entry(rental.MethodAdd, 0),
 	})
 	w.recordUnchanged(c, rental.MethodAdd, added.Replayed, err)

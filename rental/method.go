@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"motorpool/telematics"
 )
 
@@ -65,12 +63,11 @@ func (c Card) Label() string {
 
 // NewCard is a client's request to add a card.
 type NewCard struct {
-	Token     string // the processor's id of the payment method
-	Default   bool
-	Actor     telematics.Actor
-	RequestID uuid.UUID
-	Key       *telematics.IdempotencyKey
-	Activity  telematics.Activity // of the history
+	Token    string // the processor's id of the payment method
+	Default  bool
+	Actor    telematics.Actor
+	Key      *telematics.IdempotencyKey
+	Activity telematics.Activity // of the history
 }
 
 // MethodRequest is a client's request to change or remove one of its payment methods.

@@ -33,8 +33,10 @@ type Job struct {
 	QueryOnly bool // query only: it is due because of a notice or QueryAt, not for an attempt
 	Tries     int  // consecutive tries that changed nothing
 	Client    ClientID
-	Customer  string   // the processor's id
-	Card      *Method  // to try now; never one that must not be retried; nil: none
+	Customer  string // the processor's id
+	// To try now, without what the client's list has in addition; never one that must not be
+	// retried; nil: none.
+	Card      *Method
 	Default   MethodID // the client's default when the card was chosen; zero: none
 	Payment   string   // of a refund: the processor's id of the payment to refund
 	Reference string   // of the booking

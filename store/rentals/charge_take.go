@@ -30,10 +30,8 @@ type jobRow struct {
 	MendBy  *time.Time     `db:"mend_by"`
 	MendFor *time.Duration `db:"mend_for"`
 
-	Card          rental.Card `db:"card"`    // to try now
-	CardID        *int64      `db:"card_id"` // null: there is none
-	CardDefault   *bool       `db:"card_default"`
-	CardCreatedAt *time.Time  `db:"card_created_at"`
+	Card   rental.Card `db:"card"`    // to try now
+	CardID *int64      `db:"card_id"` // null: there is none
 }
 
 func (r jobRow) job() rental.Job {
@@ -45,10 +43,7 @@ func (r jobRow) job() rental.Job {
 		MendBy: pg.FromTimestamp(r.MendBy), MendFor: r.MendFor,
 	}
 	if r.CardID != nil {
-		j.Card = &rental.Method{
-			ID: rental.MethodID(*r.CardID), Client: j.Client, Default: pg.Deref(r.CardDefault),
-			Created: pg.FromTimestamp(r.CardCreatedAt), Card: r.Card,
-		}
+		j.Card = &rental.Method{ID: rental.MethodID(*r.CardID), Client: j.Client, Card: r.Card}
 	}
 	return j
 }
@@ -82,7 +77,7 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 			) then c.mend_by end as mend_by,
 			case when c.added_ms > 0 and b.state = 'active' then extract(epoch from a.payment_wait) * 1000000000 end::bigint as mend_for,
 			`+cardColumns+`,
-			card.id as card_id, card.id = cl.default_payment_method_id as card_default, card.created_at as card_created_at
+			card.id as card_id
 		from c
 			join bookings b on b.id = c.booking_id
 			join clients cl on cl.id = b.client_id
