@@ -262,8 +262,8 @@ func (d BookingDetails) CanCancel(now time.Time) bool {
 	return !d.inTransition() && d.State == Upcoming && (isHeld || now.Before(d.Start.Add(-d.Terms.CancelCutoff)))
 }
 
-// Cancel decides to cancel the booking: a client if CanCancel allows it, staff while it is upcoming,
-// also after the agency's cutoff. It fails with a *telematics.Error where not.
+// Cancel decides to cancel the booking: a client if CanCancel allows it, staff while it is
+// upcoming, also after the agency's cutoff. It fails with a *telematics.Error where not.
 func (d BookingDetails) Cancel(now time.Time, by telematics.Role) (Change, error) {
 	if d.inTransition() {
 		return Change{}, d.errTransitionOpen()

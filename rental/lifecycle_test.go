@@ -281,7 +281,8 @@ func TestExtend_ToThePresentEndChangesNothing(t *testing.T) {
 		}
 		// The caller's time is in another zone and has more digits than are stored.
 		same := d.End.In(time.FixedZone("", 3600)).Add(time.Millisecond - 1)
-		if c := do(t)(d.Extend(start, same, telematics.Client)); c.Booking != d.Booking || len(c.Charges)+len(c.Amended) > 0 || c.Details != nil {
+		c := do(t)(d.Extend(start, same, telematics.Client))
+		if c.Booking != d.Booking || len(c.Charges)+len(c.Amended) > 0 || c.Details != nil {
 			t.Errorf("%s: change %+v, want none", state, c)
 		}
 	}

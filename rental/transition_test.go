@@ -97,7 +97,8 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 				d.Booking = back.Booking
 				d = after(d, rental.SettleUp(d, now))
 			} else if rapid.Bool().Draw(t, "extend") && d.CanExtend(now) {
-				d = after(d, must(d.Extend(now, d.End.Add(time.Duration(rapid.Int64Range(1, 200).Draw(t, "hours"))*time.Hour), telematics.Client)))
+				more := time.Duration(rapid.Int64Range(1, 200).Draw(t, "hours")) * time.Hour
+				d = after(d, must(d.Extend(now, d.End.Add(more), telematics.Client)))
 				if rapid.Bool().Draw(t, "paid immediately") {
 					settleAll(&d, now)
 				}
