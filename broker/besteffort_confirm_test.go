@@ -234,6 +234,26 @@ func TestConfirm_CommandIsPublishedAtTheEndOfASecondWhileThereIsTime(t *testing.
 	}
 }
 
+// A machine that was suspended meanwhile, whose clocks tell nothing of it, sends no command late to
+// a unit that checks no expiry.
+func TestConfirm_CommandThatWaitedIsPublishedByTheTimeOfTheDatabase(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addTruck(withClock)
+		w.truckSays(0, fmt.Sprintf("locked no %d", time.Now().Unix()))
+		time.Sleep(time.Minute + 100*time.Millisecond)
+		const before = 50 * time.Millisecond // it leaves
+		time.AfterFunc(800*time.Millisecond-before, func() { w.SetClock(10 * time.Second) })
+		order := w.order(telematics.Lock)
+		order.Vehicle = truckID
+		receipt, err := w.brokers[0].Start(w.Context(), &order)
+		require.NoError(t, err)
+		time.Sleep(20 * time.Second)
+		if c := w.record(receipt.Command.ID); c.State != telematics.Expired || len(w.mqtt.published()) > 0 {
+			t.Errorf("%s, and %d messages published; want it expired, and none", c.State, len(w.mqtt.published()))
+		}
+	})
+}
+
 func TestBestEffort_UnlockNeedsTheAgencysConsent(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addTruck(nil)

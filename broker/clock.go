@@ -17,8 +17,9 @@ const theExactTime = "The exact time"
 type clock struct {
 	mu       sync.Mutex
 	compared bool
-	wrong    error         // nil: it is not known to be wrong
-	ahead    time.Duration // of the database's clock at most; zero unless wrong
+	wrong    error // nil: it is not known to be wrong
+	// The database's time, and when it was read at the latest, by the monotonic clock.
+	theirs, read time.Time
 	// Closed when the fields above change; nil: there is no waiter.
 	changed chan struct{}
 }
@@ -40,25 +41,29 @@ func (k *clock) err() error {
 	return k.wrong
 }
 
-// correction returns what to add to this instance's time before it is stored; zero unless the clock
-// is known to be wrong. A corrected time is never later than the database's, so that a settlement
+// right returns the time of the database's clock where the clock is known to be wrong, however it
+// is set meanwhile, or else now. It is never later than the database's time, so that a settlement
 // is not dated after what follows it.
-func (k *clock) correction() time.Duration {
+func (k *clock) right(now time.Time) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return -k.ahead
+	if k.wrong == nil {
+		return now
+	}
+	return k.theirs.Add(time.Since(k.read))
 }
 
-// markWrong notes that the clock is wrong: it is ahead by between least and most, which are
-// negative where it is behind. It reports whether that is new.
-func (k *clock) markWrong(least, most time.Duration) (wrong error, isNew bool) {
+// markWrong notes that the clock is wrong: it is ahead of the database's time by between least and
+// most, which are negative where it is behind. It reports whether that is new.
+func (k *clock) markWrong(theirs time.Time, least, most time.Duration) (wrong error, isNew bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	isNew = k.wrong == nil
-	if !isNew && least <= k.ahead { // the clock was not set again, so the sharper comparison holds
-		most = min(most, k.ahead)
+	// A sharper comparison holds, unless the database's clock was set back.
+	if known := k.theirs.Add(time.Since(k.read)); isNew || known.Before(theirs) || known.Sub(theirs) > most-least {
+		k.theirs, k.read = theirs, time.Now()
 	}
-	k.compared, k.ahead, k.wrong = true, most, wrongBy(least, most)
+	k.compared, k.wrong = true, wrongBy(least, most)
 	if isNew {
 		k.notifyChanged()
 	}
@@ -75,7 +80,7 @@ func (k *clock) markRight(sure bool) (wasWrong bool) {
 		return false
 	}
 	if wasWrong || !k.compared {
-		k.compared, k.ahead, k.wrong = true, 0, nil
+		k.compared, k.wrong = true, nil
 		k.notifyChanged()
 	}
 	return wasWrong
@@ -101,8 +106,18 @@ func wrongBy(least, most time.Duration) error {
 func (b *Broker) now() time.Time { return b.config.Now().UTC() }
 
 // recordTime returns the time that dates stored outcomes and audit log entries: that of this
-// instance's clock, corrected where it is known to be wrong.
-func (b *Broker) recordTime() time.Time { return b.now().Add(b.clock.correction()) }
+// instance's clock, or of the database's where that one is known to be wrong.
+func (b *Broker) recordTime() time.Time { return b.clock.right(b.now()) }
+
+// timeFor returns the time by which a command here is published: not before the time that has
+// passed since its request, where the clock was set back meanwhile.
+func (b *Broker) timeFor(w *waiter) time.Time {
+	now := b.now()
+	if passed := w.command.Requested.Add(time.Since(w.began)); passed.After(now) {
+		return passed
+	}
+	return now
+}
 
 // watchClock compares the clock with the database's every clockEvery, until the context ends.
 func (b *Broker) watchClock(ctx context.Context) error {
@@ -132,7 +147,7 @@ func (b *Broker) CompareClock(ctx context.Context) error {
 	b.metrics.clockOffset.Set((least + (most-least)/2).Seconds())
 	switch {
 	case least > MaxSkew, most < -MaxSkew:
-		return b.reportWrongClock(least, most)
+		return b.reportWrongClock(theirs, least, most)
 	case b.clock.markRight(least >= -MaxSkew && most <= MaxSkew):
 		b.config.Logger.Info("clock correct again")
 	}
@@ -148,13 +163,13 @@ func (b *Broker) checkClock(ctx context.Context, c *telematics.Command, claimed 
 	// It was ordered before it was claimed.
 	least, most := c.Requested.Sub(claimed), b.now().Sub(claimed)
 	if least > MaxSkew || most < -MaxSkew {
-		return b.reportWrongClock(least, most)
+		return b.reportWrongClock(claimed, least, most)
 	}
 	return nil
 }
 
-func (b *Broker) reportWrongClock(least, most time.Duration) error {
-	wrong, isNew := b.clock.markWrong(least, most)
+func (b *Broker) reportWrongClock(theirs time.Time, least, most time.Duration) error {
+	wrong, isNew := b.clock.markWrong(theirs, least, most)
 	if isNew {
 		b.metrics.clockWrong.Inc()
 		b.config.Logger.Error("clock wrong, no command is sent and nothing is received", "ahead", most, "err", wrong)

@@ -243,3 +243,74 @@ func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
 		assert.Equal(t, metric(t, w.brokers[0], "motorpool_answers_clock_behind_total"), 4, "rejections counted")
 	})
 }
+
+// machine has an instance whose clocks a test sets. Timers stand for its monotonic clock.
+type machine struct{ ahead time.Duration }
+
+func (m *machine) wire(_ *brokertest.Memory, c *broker.Config) {
+	c.Now = func() time.Time { return time.Now().Add(m.ahead) }
+}
+
+// suspended is what a machine sees that was suspended: the clocks of all have gone on, but for its
+// monotonic one.
+func (m *machine) suspended(w *world, took time.Duration) {
+	m.ahead += took
+	w.SetClock(m.ahead)
+}
+
+// A reading of the halts from before its machine was suspended is old, however little time has
+// passed since by the monotonic clock.
+func TestPublish_HaltsReadBeforeTheMachineWasSuspendedAreOld(t *testing.T) {
+	var m machine
+	inWorldOf(t, []wiring{m.wire}, func(w *world) {
+		time.AfterFunc(time.Second/10, func() {
+			w.Halt(telematics.Halt{Why: "recall"})
+			w.Break(errUnavailable, "Halts") // not yet read again
+			m.suspended(w, broker.HaltWithin+time.Second/10)
+		})
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		assert.Equal(t, len(w.mqtt.published()), 1, "messages published, of which one before the halt")
+	})
+}
+
+// A clock that is set back between the claim of a command and its publication makes neither that
+// nor its date earlier than it is.
+func TestPublish_ClockSetBackBefore(t *testing.T) {
+	for name, test := range map[string]struct {
+		takes time.Duration
+		sent  int
+	}{"in time": {time.Second, 1}, "too late": {telematics.DefaultBudget, 0}} {
+		t.Run(name, func(t *testing.T) {
+			var m machine
+			inWorldOf(t, []wiring{m.wire}, func(w *world) {
+				w.answers(0, time.Second, telematics.Succeeded)
+				order := w.order(telematics.Lock)
+				order.Allowed = func(context.Context) error { // asked after the claim
+					w.Break(errUnavailable, "Time")
+					m.ahead = -time.Hour
+					time.Sleep(test.takes)
+					return nil
+				}
+				got, _ := w.sendVia(0, order)
+				assert.Equal(t, len(w.mqtt.published()), test.sent, "messages published")
+				if at := w.record(got.ID).SentAt; test.sent > 0 && at.Before(got.Requested.Add(test.takes)) {
+					t.Errorf("published %v after its request, want %v", at.Sub(got.Requested), test.takes)
+				}
+			})
+		})
+	}
+}
+
+// A clock that has just been set right corrects no time any more.
+func TestSend_ClockSetRightDatesTheRefusalRight(t *testing.T) {
+	m := machine{ahead: -20 * time.Minute}
+	inWorldOf(t, []wiring{m.wire}, func(w *world) {
+		m.ahead = 0
+		_, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		if off := time.Until(w.Entries()[0].At); off.Abs() > time.Second {
+			t.Errorf("the refusal is dated %v from now", off)
+		}
+	})
+}

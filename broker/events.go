@@ -69,8 +69,8 @@ func (t *eventPublisher) haltsChanged(changes []telematics.HaltChange) {
 // sent queues the event of a command's first publication.
 func (t *eventPublisher) sent(c *telematics.Command, at time.Time) {
 	sent := *c // others read it
-	sent.State, sent.SentAt, sent.Attempts = telematics.Sent, at.UTC(), 1
-	t.publish(sent.Event(at.UTC()))
+	sent.State, sent.SentAt, sent.Attempts = telematics.Sent, at, 1
+	t.publish(sent.Event(at))
 }
 
 // start begins to append queued events to the log, and returns a function that stops that. The

@@ -25,7 +25,13 @@ func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.T
 // publish publishes the message of a command, unless it could arrive too late, and sets the timer
 // of its retransmission.
 func (b *Broker) publish(ctx context.Context, w *waiter) {
-	c, attempts, now, dated := w.command, w.progress().Attempts, time.Now(), b.now()
+	c, attempts := w.command, w.progress().Attempts
+	// It waited, maybe on a machine that was suspended, and the unit checks no expiry.
+	if waited := !w.timers.retransmit.IsZero(); waited && attempts == 0 && !c.Assurance.Expiring && b.CompareClock(ctx) != nil {
+		w.timers.retransmit = time.Now().Add(publishRetry)
+		return
+	}
+	now, dated := time.Now(), b.timeFor(w)
 	message := *w.message
 	message.Repeated = attempts > 0
 	over := w.stopped.Load() || !dated.Before(c.Deadline)
@@ -62,9 +68,9 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		b.metrics.publications.Inc()
 		if attempts == 0 {
 			b.metrics.commandsPublished.Inc()
-			b.events.sent(c, now) // before it can be received
+			b.events.sent(c, dated) // before it can be received
 		}
-		w.markPublished(now)
+		w.markPublished(dated)
 	}
 	w.timers.retransmit = time.Now().Add(b.retransmissionTimeout(w))
 }

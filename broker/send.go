@@ -239,7 +239,7 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	default:
 		now := time.Now() // whatever the clock is set to meanwhile
 		w.timers = timers{
-			deadline: now.Add(min(w.command.Deadline.Sub(b.now()), w.command.Budget())),
+			deadline: now.Add(w.command.Deadline.Sub(b.timeFor(w))),
 			progress: now.Add(progressAfter), confirm: besteffort.FirstCheck(w.command, now),
 		}
 		b.publish(ctx, w)

@@ -24,6 +24,7 @@ type waiters struct {
 // waiter correlates a command in flight with its answers.
 type waiter struct {
 	command *telematics.Command      // not changed once it has its lane
+	began   time.Time                // when it was requested, by the monotonic clock
 	updates chan *telematics.Command // holds the latest; a newer one replaces it
 	turn    *list.Element
 	span    tracing.Span // of the command, while it is in flight
@@ -43,11 +44,12 @@ type waiter struct {
 	stopped      atomic.Bool // it must not be published any more
 	progressLost atomic.Bool // its progress was not stored
 
-	mu       sync.Mutex
-	latest   delivery.Progress         // may be newer than what is stored
-	answered bool                      // the unit has sent an answer
-	final    bool                      // it was the final one
-	counts   struct{ open, final int } // answers so far
+	mu        sync.Mutex
+	latest    delivery.Progress         // may be newer than what is stored
+	published time.Time                 // first, by the monotonic clock
+	answered  bool                      // the unit has sent an answer
+	final     bool                      // it was the final one
+	counts    struct{ open, final int } // answers so far
 }
 
 // countAnswer counts an answer, and reports whether it is queued before all others.
@@ -63,7 +65,7 @@ func (w *waiter) countAnswer(state telematics.State) bool {
 }
 
 func (ws *waiters) add(c *telematics.Command, span tracing.Span) *waiter {
-	w := &waiter{command: c, span: span, updates: make(chan *telematics.Command, 1)}
+	w := &waiter{command: c, began: time.Now(), span: span, updates: make(chan *telematics.Command, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.byID == nil {
@@ -179,7 +181,7 @@ func (w *waiter) firstAnswer() (took time.Duration, first bool) {
 	defer w.mu.Unlock()
 	first = !w.answered && !w.latest.SentAt.IsZero()
 	w.answered = true
-	return time.Since(w.latest.SentAt), first
+	return time.Since(w.published), first
 }
 
 // markAnswered notes a final answer. After a rejection that the unit does not remember, the command
@@ -198,7 +200,7 @@ func (w *waiter) markPublished(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.latest.Attempts == 0 {
-		w.latest.SentAt = at
+		w.latest.SentAt, w.published = at, time.Now()
 	} else if len(w.latest.Retransmitted) < telematics.MaxRetransmissions {
 		// Readers hold a slice of the former length.
 		w.latest.Retransmitted = append(w.latest.Retransmitted, at)

@@ -32,8 +32,8 @@ type connection struct {
 	client  atomic.Pointer[mqtt.Client] // nil: nothing may be published
 	// Why the latest connection ended, or was not established; nil: there was none.
 	why atomic.Pointer[error]
-	// When the latest established connection ended, in Unix nanoseconds; 0: none has.
-	lost  atomic.Int64
+	// When the latest established connection ended, by the monotonic clock; nil: none has.
+	lost  atomic.Pointer[time.Time]
 	nodes []string // tried in turn, one for each connection
 }
 
@@ -156,7 +156,7 @@ func (l *Link) runConnection(ctx context.Context, ln *connection, node string, t
 	}
 	ln.client.Store(&client)
 	defer func() {
-		ln.lost.Store(time.Now().UnixNano())
+		ln.lost.Store(new(time.Now()))
 		ln.client.Store(nil)
 	}()
 	up()

@@ -219,7 +219,7 @@ func (l *Link) Ready() error { return anyOf(l.air, (*connection).ready) }
 func (l *Link) lostWithin(d time.Duration) bool {
 	return slices.ContainsFunc(l.air, func(ln *connection) bool {
 		lost := ln.lost.Load()
-		return lost != 0 && time.Since(time.Unix(0, lost)) < d
+		return lost != nil && time.Since(*lost) < d
 	})
 }
 

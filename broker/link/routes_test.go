@@ -17,7 +17,7 @@ func TestShards_UnitOfALostShardIsRefusedOnceItCouldHaveMoved(t *testing.T) {
 	s.links[1].air[0].client.Store(&client) // connected
 	s.routes.set("car", route{shard: 0})
 	for since, ok := range map[time.Duration]bool{0: true, moveWithin / 2: true, moveWithin + time.Second: false} {
-		s.links[0].air[0].lost.Store(time.Now().Add(-since).UnixNano())
+		s.links[0].air[0].lost.Store(new(time.Now().Add(-since)))
 		if err := s.Ready("car"); (err == nil) != ok {
 			t.Errorf("Ready %v after the unit's shard was lost: %v, want success: %t", since, err, ok)
 		}

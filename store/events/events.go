@@ -108,9 +108,10 @@ func (l *Log) Publish(ctx context.Context, events []telematics.Event) ([]telemat
 // add appends rows to a stream: all of them, or none.
 func (l *Log) add(ctx context.Context, stream int, rows [][]byte) error {
 	key := l.keys[stream]
+	var last *goredis.StringCmd
 	if _, err := l.db.Client.TxPipelined(ctx, func(pipe goredis.Pipeliner) error {
 		for _, row := range rows {
-			pipe.XAdd(
+			last = pipe.XAdd(
 				ctx,
 				&goredis.XAddArgs{Stream: key, MaxLen: int64(eventsKept / len(l.keys)), Approx: true, Values: []any{eventField, row}},
 			)
@@ -121,7 +122,7 @@ func (l *Log) add(ctx context.Context, stream int, rows [][]byte) error {
 		return err
 	}
 	if l.isTrimDue(stream) {
-		if err := l.trim(ctx, key); err != nil {
+		if err := l.trim(ctx, key, last.Val()); err != nil {
 			l.db.Log.Warn("old events not removed from redis", "key", key, "err", err)
 		}
 	}
@@ -138,10 +139,11 @@ func (l *Log) isTrimDue(stream int) bool {
 	return due
 }
 
-// trim removes events that are older than keptFor, except the newest of them: the place of a
-// follower may be there, where nothing was added for long.
-func (l *Log) trim(ctx context.Context, key string) error {
-	until := fmt.Sprint(time.Now().Add(-keptFor).UnixMilli())
+// trim removes events that are keptFor older than the last one by Redis's clock, except the newest
+// of them: the place of a follower may be there, where nothing was added for long.
+func (l *Log) trim(ctx context.Context, key, last string) error {
+	now, _ := parseEntryID(last) // Redis has written it
+	until := fmt.Sprint(int64(now.ms) - keptFor.Milliseconds())
 	old, err := l.db.Client.XRevRangeN(ctx, key, until, "-", 1).Result()
 	if err != nil || len(old) == 0 {
 		return err
