@@ -26,8 +26,8 @@ test: go ## run all tests, most with the race detector, 10 to 30 minutes (instal
 
 chaos: go ## break everything and check every law, five minutes (SEED=7 COMMANDS=20000 DURATION=200s ARGS=--print; a day of bought units, 24 minutes: ARGS=--day; money: ARGS="--bookings 2000"; rentals: ARGS="--rentals 2000"; one fault: ARGS=--fault=postgres-async; before a release each that is in no other round, 15 minutes: ARGS=--fault=all; rolling restart: ARGS=--rollout; shards: ARGS=--shards; maintenance: ARGS=--maintenance)
 	@.ci/servers
-	@go build -tags clockfault -o bin/motorpool-chaos ./cmd/motorpool && go build -o bin/chaos ./lab/chaos
-	@bin/chaos $(if $(findstring --race,$(ARGS))$(findstring --binary,$(ARGS)),,--binary bin/motorpool-chaos) $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
+	@go build -o bin/ ./cmd/motorpool ./lab/chaos
+	@bin/chaos $(if $(findstring --race,$(ARGS))$(findstring --binary,$(ARGS)),,--binary bin/motorpool) $(if $(SEED),--seed $(SEED)) $(if $(COMMANDS),--commands $(COMMANDS)) $(if $(DURATION),--duration $(DURATION)) $(ARGS)
 
 bench: go ## measure everything next to floors of the same run, an hour (ROUNDS=1 SHORT=1: briefly, two minutes; one thing: ARGS="command --rounds 1", waiting, ingest, fleet; a million vehicles: ARGS=scale)
 	@.ci/servers

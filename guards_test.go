@@ -23,7 +23,6 @@ var unguarded = map[string]string{
 	"broker/link/conn.go: Write":            "writes acknowledgements into a socket, and stands below the library",
 	"broker/link/displace.go: eachRetained": "of the operator's tool, whose command ends with the panic",
 	"cmd/motorpool/sign.go: stdin":          "of the operator's tool, whose command ends with the panic",
-	"internal/app/clock_fault.go: now":      "of the fault harness",
 	"internal/logger/writer.go: NewWriter":  "the log itself",
 	"rental/charging/collector.go: Run":     "waits for others",
 	"rental/transitions/runner.go: Run":     "ends a context; its workers have the guard",

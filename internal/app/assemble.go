@@ -115,7 +115,7 @@ func (s *service) assembleBroker() (err error) {
 		Vehicles: s.reported, Commands: s.record, Halts: commands.HaltStore{DB: s.postgres}, Clock: s.postgres,
 		AuditLog: s.auditLog, Twins: alarmingTwins{s.reported, s.alerts}, Pending: redis.NewPendingTable(s.cache), Contacts: s.cars,
 		Events: events.New(s.cache), UnknownUnits: s.cars, Health: s.cars, Unrecorded: s.record, Bulks: s.record,
-		Publisher: s.mqtt, Key: s.signing, Now: now, Hanging: s.postgres.Hanging,
+		Publisher: s.mqtt, Key: s.signing, Hanging: s.postgres.Hanging,
 		Lives:  func(id string) bool { return s.present.lives(id) },
 		Logger: s.log, Metrics: s.registry, Guard: s.panics, Tracer: s.tracer, Instance: s.instance,
 	})
@@ -147,7 +147,7 @@ func (s *service) assembleAPI() error {
 	if err != nil {
 		return err
 	}
-	tokens, limits, agencyKeys := s.config.tokens(s.tokenKeys, now), redis.NewLimits(s.cache), agencykeys.New(s.postgres, s.sealer)
+	tokens, limits, agencyKeys := s.config.tokens(s.tokenKeys), redis.NewLimits(s.cache), agencykeys.New(s.postgres, s.sealer)
 	if s.addresses, err = s.newAddresses(limits); err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (s *service) assembleAPI() error {
 		Tokens: tokens, SignIn: signIn, SignInHint: s.config.SignInHint,
 		Console: pages, CORSOrigins: list(s.config.CORSOrigins), TrustedProxies: proxies,
 		HideDocs: !s.config.Docs, DocsScript: s.config.DocsScript,
-		Log: s.log, Now: now, Tracer: s.tracer,
+		Log: s.log, Tracer: s.tracer,
 	})
 	s.maxConnections, err = s.config.maxConnections()
 	return err

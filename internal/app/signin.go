@@ -26,7 +26,7 @@ func (s *service) signIn(limits *redis.Limits, tokens *auth.Tokens) (*signin.Sig
 		return nil, fmt.Errorf("--console-url: %w", err)
 	}
 	return signin.New(signin.Config{
-		Store: redis.NewSessions(s.cache), Tokens: tokens, URL: address, Lifetime: c.ConsoleSession, Log: s.log, Now: now,
+		Store: redis.NewSessions(s.cache), Tokens: tokens, URL: address, Lifetime: c.ConsoleSession, Log: s.log,
 		Metrics: s.registry, Operators: operators.Store{DB: s.postgres}, Limiter: limits,
 		Issuer: signin.IssuerConfig{
 			URL: c.OIDCIssuer, ClientID: c.OIDCClientID, ClientSecret: string(c.OIDCClientSecret),

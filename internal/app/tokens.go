@@ -18,9 +18,9 @@ import (
 )
 
 // tokens returns the verifier of access tokens.
-func (c Config) tokens(keys *auth.Keys, now func() time.Time) *auth.Tokens {
+func (c Config) tokens(keys *auth.Keys) *auth.Tokens {
 	return auth.NewTokens(auth.TokensConfig{
-		Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: keys, Types: list(c.TokenTyp), Claims: c.claims(), Now: now,
+		Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: keys, Types: list(c.TokenTyp), Claims: c.claims(),
 	})
 }
 

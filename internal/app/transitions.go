@@ -19,7 +19,7 @@ func (s *service) newTransitions() *transitions.Runner {
 		Cars:  rentedCars{s.broker, s.reported, s.record},
 		Areas: s.places,
 		Nudge: s.money.collector.Nudge, Publish: s.publishRental, Budget: s.config.Budget,
-		Logger: s.log, Now: now, Metrics: s.registry, Guard: s.panics,
+		Logger: s.log, Metrics: s.registry, Guard: s.panics,
 	})
 }
 

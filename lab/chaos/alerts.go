@@ -5,11 +5,20 @@ import "motorpool/lab/chaos/alerts"
 // lost are alerts about answers to commands that Postgres has lost.
 const lost = " MotorpoolAnswersUnrecorded MotorpoolAnswerInvented"
 
+// leapt is about Postgres's clock, set back by more than a minute, or ahead by more than an hour.
+const leapt = " MotorpoolPostgresClockLeapt"
+
+// clockWrong are those of an instance with a wrong clock, which leaves the MQTT broker.
+var clockWrong = alerts.Of{
+	Must: "MotorpoolClockWrong MotorpoolNotReady", May: "MotorpoolClockSkew MotorpoolMQTTDown MotorpoolIngestBehind" + alerts.Failing,
+}
+
 // AlertsOf has an entry for each kind of fault that fires an alert. The others fire none.
 var AlertsOf = map[string]alerts.Of{
 	"instance killed":  {Must: "MotorpoolInstanceDown", May: alerts.Failing},
 	"instance frozen":  {Must: "MotorpoolInstanceDown", May: alerts.Failing},
-	ClockAhead:         {Must: "MotorpoolClockWrong MotorpoolNotReady", May: "MotorpoolClockSkew" + alerts.Failing},
+	ClockAhead:         clockWrong,
+	ClockBehind:        clockWrong,
 	"mosquitto killed": {Must: "MotorpoolMQTTDown MotorpoolCommandsUnavailable", May: alerts.Failing},
 	"mosquitto frozen": {Must: "MotorpoolMQTTDown MotorpoolCommandsUnavailable", May: alerts.Failing},
 	"redis killed":     {Must: "MotorpoolNotReady MotorpoolCommandsFailing", May: alerts.Failing},
@@ -36,6 +45,13 @@ var AlertsOf = map[string]alerts.Of{
 	"instance log blocked": {Must: "MotorpoolLogLost"},
 	"subscription deaf":    {Must: "MotorpoolMQTTDown", May: alerts.Failing},
 	"foreign signing key":  {Must: "MotorpoolNotReady", May: alerts.Failing},
+
+	"instance suspended":    {May: "MotorpoolInstanceDown MotorpoolNotReady MotorpoolClockWrong MotorpoolClockSkew" + alerts.Failing},
+	"postgres clock behind": {Must: clockWrong.Must, May: clockWrong.May + leapt},
+	"all clocks behind":     {May: "MotorpoolClockWrong" + leapt + alerts.Failing},
+	"machine suspended": {
+		May: "MotorpoolInstanceDown MotorpoolAbsent MotorpoolNotReady MotorpoolClockWrong MotorpoolMQTTDown" + leapt + alerts.Failing,
+	},
 
 	PostgresSync:  {May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolPostgresHanging" + alerts.Failing},
 	RedisSentinel: {May: "MotorpoolNotReady" + alerts.Failing},

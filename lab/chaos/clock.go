@@ -3,100 +3,160 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
+	"sync"
 	"time"
 
 	"motorpool/lab/chaos/audit"
+	"motorpool/lab/chaos/clocks"
 	"motorpool/lab/world"
 	"motorpool/simulator"
 )
 
-const (
-	// clockFaultTag is the build tag of a service whose clock a file can set wrong, which
-	// clockFaultFile names: see clock_fault.go in package app.
-	clockFaultTag  = "clockfault"
-	clockFaultFile = "MOTORPOOL_CLOCK_FAULT"
+// clockRight is after how long an instance with a corrected clock certainly works again.
+const clockRight = 2 * time.Second
 
-	// clockRight is after how long an instance with a corrected clock certainly works again.
-	clockRight = 2 * time.Second
-)
-
-// clockFile contains by how much the clock of an instance is ahead. Without the file, the clock is
-// right.
-func (r *round) clockFile(instance int) string {
-	return r.Path(fmt.Sprintf("instance-%d.clock", instance))
+// setClock sets the wall clock of servers ahead; negative: back; zero: right.
+func setClock(ahead time.Duration, servers ...server) error {
+	set := func(pid int) error { return clocks.Set(pid, ahead) }
+	return errors.Join(inEach(servers, set), inEach(servers, set)) // Postgres forks
 }
 
-// setClockAhead sets the clock of a running instance ahead. The instance counts as down meanwhile.
-func (r *round) setClockAhead(ctx context.Context, f Fault) error {
-	if !world.HasTag(r.World.Binary, clockFaultTag) {
-		return errUnsupported
+func inEach(servers []server, do func(pid int) error) error {
+	var failures []error
+	for _, s := range servers {
+		pids, err := s.Processes()
+		failures = append(failures, err)
+		for _, pid := range pids {
+			failures = append(failures, do(pid))
+		}
 	}
+	return errors.Join(failures...)
+}
+
+// timekeepers are the instances and Postgres.
+func (r *round) timekeepers() (all []server) {
+	for _, n := range r.Running {
+		all = append(all, n)
+	}
+	return append(all, r.Postgres)
+}
+
+// noteClock notes when the clock of an instance was wrong, or else that of Postgres or of all.
+func (r *round) noteClock(target string, c audit.ClockFault) {
+	r.clocks.Add(clockFault{r.instance(target), c, false})
+}
+
+// clockFault is of one instance, or of what no instance is.
+type clockFault struct {
+	instance int
+	audit.ClockFault
+	suspended bool // its machine was, before that
+}
+
+// ofNoInstance is where wrongClocks has the faults of Postgres's clock, and of all.
+const ofNoInstance = -1
+
+// wrongClocks returns when the clock of each instance was wrong.
+func (r *round) wrongClocks() map[int][]audit.ClockFault {
+	all := map[int][]audit.ClockFault{}
+	for _, c := range r.clocks.All() {
+		all[c.instance] = append(all[c.instance], c.ClockFault)
+	}
+	return all
+}
+
+// stoodStill returns when an instance was suspended, until it could notice that, where no clock of
+// that machine told it.
+func (r *round) stoodStill(instance int) (all []audit.Interval) {
+	for _, c := range r.clocks.All() {
+		if c.suspended && c.instance == instance {
+			all = append(all, audit.Interval{From: c.From.Add(c.Ahead), To: c.From.Add(suspensionNoticed)})
+		}
+	}
+	return all
+}
+
+// setWrong sets the clock of an instance, or of Postgres, ahead or back for a while. It counts as
+// down meanwhile.
+func (r *round) setWrong(ctx context.Context, f Fault) error {
 	defer r.down(f.Target)()
-	i := r.instance(f.Target)
-	if err := r.setClock(i, aheadOf(f)); err != nil {
+	from := time.Now()
+	if err := setClock(aheadOf(f), r.server(f.Target)); err != nil {
 		return err
 	}
 	world.Pause(ctx, f.For)
-	err := r.setClock(i, 0)
+	err := setClock(0, r.server(f.Target))
+	r.noteClock(f.Target, audit.ClockFault{From: from, To: time.Now(), Ahead: aheadOf(f)})
 	world.Pause(ctx, clockRight)
 	return err
 }
 
-// setClock sets the clock of an instance ahead, atomically, as it is read at any time.
-func (r *round) setClock(instance int, ahead time.Duration) error {
-	file := r.clockFile(instance)
-	if err := os.WriteFile(file+".new", []byte(ahead.String()), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
-}
+// suspensions is how often a machine is suspended in a round of one fault.
+const suspensions = 3
 
-// withPostgresClock lets the clock of Postgres be set, too: a schema that is searched first has
-// other functions.
-func (r *round) withPostgresClock(ctx context.Context) error {
-	if err := r.setPostgresClock(ctx, 0); err != nil {
-		return err
+// suspend suspends the machine of an instance, or the one that all servers share: its clocks stand
+// still, and its wall clock is right again some seconds after it goes on. In a round of one fault,
+// commands are halted while an instance stands still.
+func (r *round) suspend(ctx context.Context, f Fault) error {
+	defer r.down(f.Target)()
+	if r.Fault == "" {
+		return r.suspendFor(ctx, f, f.For.Truncate(time.Second), f.Amount)
 	}
-	r.replicated[Postgres] = r.Postgres.URL() + "&search_path=public,pg_catalog"
-	return nil
-}
-
-func (r *round) setPostgresClock(ctx context.Context, ahead time.Duration) error {
-	for name, stability := range map[string]string{"now": "stable", "clock_timestamp": "volatile"} {
-		if err := r.set(ctx, fmt.Sprintf(`create or replace function public.%s() returns timestamptz language sql %s as
-			$$select pg_catalog.%[1]s() + interval '%[3]d seconds'$$`, name, stability, int64(ahead.Seconds()))); err != nil {
+	for n := range int64(suspensions) {
+		var halting sync.WaitGroup
+		var unhalted error
+		if f.Target != everything {
+			r.orderUnanswered(ctx, newDraw(r.Seed, int(f.At), r.fleet, r.Instances), 0)
+			world.Pause(ctx, time.Second) // they are sent
+			halting.Go(func() {
+				world.Pause(ctx, time.Second/2)
+				unhalted = r.haltCommands(ctx, Fault{At: f.At, For: f.For / suspensions, Target: Halt(0)})
+			})
+		}
+		err := r.suspendFor(ctx, f, (f.For / suspensions).Truncate(time.Second), n*maxLag/(suspensions-1))
+		halting.Wait()
+		if err = errors.Join(err, unhalted); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setAllClocks sets the clocks of all instances and of Postgres ahead.
-func (r *round) setAllClocks(ctx context.Context, ahead time.Duration) error {
-	var failures []error
-	for i := range r.Running {
-		failures = append(failures, r.setClock(i, ahead))
-	}
-	if err := errors.Join(append(failures, r.setPostgresClock(ctx, ahead))...); err != nil {
-		return fmt.Errorf("set all clocks: %w", err)
-	}
-	return nil
-}
+// suspensionNoticed is how long an instance may need to notice that it was suspended, where only
+// the clock of Postgres and the halts there show it: it reads both twice a second.
+const suspensionNoticed = 1500 * time.Millisecond
 
-// obeyPostgresClock lets the functions that find their tables by a fixed search path find that
-// clock, too.
-func (r *round) obeyPostgresClock(ctx context.Context) error {
-	return r.set(ctx, `do $$
-		declare f record;
-		begin
-			for f in select oid::regprocedure as name from pg_proc
-				where pronamespace = 'public'::regnamespace and array_to_string(proconfig, ' ') like '%search_path=%'
-			loop
-				execute format('alter function %s set search_path = public, pg_catalog, pg_temp', f.name);
-			end loop;
-		end $$`)
+// maxLag is after how many seconds the clock of a machine is right at the latest, when it goes on.
+const maxLag = 3
+
+func (r *round) suspendFor(ctx context.Context, f Fault, took time.Duration, lag int64) error {
+	servers := []server{}
+	if f.Target == everything {
+		servers = append(r.timekeepers(), r.Redis, r.Mosquitto)
+	} else {
+		servers = append(servers, r.server(f.Target))
+	}
+	for _, s := range servers {
+		if err := s.Pause(); err != nil {
+			return err
+		}
+	}
+	world.Pause(ctx, took)
+	err := inEach(servers, func(pid int) error { return clocks.Stop(pid, took) })
+	if lag == 0 {
+		err = errors.Join(err, setClock(0, servers...))
+	}
+	from := time.Now()
+	for _, s := range servers {
+		err = errors.Join(err, s.Resume())
+	}
+	if lag > 0 && err == nil {
+		world.Pause(ctx, time.Duration(lag)*time.Second)
+		err = setClock(0, servers...)
+		r.clocks.Add(clockFault{r.instance(f.Target), audit.ClockFault{From: from, To: time.Now(), Ahead: -took}, true})
+	}
+	world.Pause(ctx, clockRight)
+	return err
 }
 
 // beforeMonthsEnd is how long before the end of a month the clocks are set to.
@@ -105,24 +165,33 @@ const beforeMonthsEnd = 2 * time.Second
 // endMonth sets all clocks, those of cars included, to just before the end of a month, some months
 // ahead, where they stay: as if the service had run for months.
 func (r *round) endMonth(ctx context.Context, f Fault) error {
-	if !world.HasTag(r.World.Binary, clockFaultTag) {
-		return errUnsupported
-	}
 	over := r.uptime.allDown()
 	now := time.Now().UTC()
 	r.newMonth = time.Date(now.Year(), now.Month()+time.Month(f.Amount), 1, 0, 0, 0, 0, time.UTC)
 	ahead := r.newMonth.Add(-beforeMonthsEnd).Sub(now).Truncate(time.Second)
-	r.leaps = []audit.ClockFault{{From: now, Ahead: ahead}}
-	if err := r.setAllClocks(ctx, ahead); err != nil {
+	if err := setClock(ahead, r.timekeepers()...); err != nil {
 		return err
 	}
+	r.noteClock(f.Target, audit.ClockFault{From: now, To: now.Add(time.Hour), Ahead: ahead})
 	for _, c := range r.cars {
 		c.SetClock(simulator.Clock{Skew: ahead})
 	}
 	world.Pause(ctx, clockRight)
 	over()
 	world.Pause(ctx, f.For-clockRight)
-	return nil
+	// Samples from before have no partition any more.
+	var err error
+	r.refusedBefore, err = r.refusedSamples(ctx)
+	return err
+}
+
+func (r *round) refusedSamples(ctx context.Context) (n int, err error) {
+	for _, instance := range r.Running {
+		values, failure := instance.Metrics(ctx)
+		err = errors.Join(err, failure)
+		n += int(values[`motorpool_telemetry_samples_dropped_total{reason="refused"}`])
+	}
+	return n, err
 }
 
 // months returns where the rows of the new month are, when housekeeping has had its time.
@@ -139,12 +208,9 @@ func (r *round) months(ctx context.Context) (*audit.Months, error) {
 		err = count(ctx)
 		return retryLater(ctx, err == nil && m.Outside == 0 && m.Entries > 0 && m.Samples > 0)
 	}) // the audit shows what is missing
-	for _, n := range r.Running {
-		values, failure := n.Metrics(ctx)
-		err = errors.Join(err, failure)
-		m.Refused += int(values[`motorpool_telemetry_samples_dropped_total{reason="refused"}`])
-	}
-	return m, err
+	refused, failure := r.refusedSamples(ctx)
+	m.Refused = refused - r.refusedBefore
+	return m, errors.Join(err, failure)
 }
 
 // keptWithin is how long housekeeping may need: it looks for missing partitions once a minute.
@@ -153,50 +219,27 @@ const keptWithin = 90 * time.Second
 // leapFor is how long the clocks are wrong.
 const leapFor = 5 * time.Second
 
-// leap sets the clocks of all instances and of Postgres ahead, and back, as a wrong time server
+// leap sets the clocks of all instances and of Postgres wrong, and right, as a wrong time server
 // does, and kills an instance meanwhile, so that others must settle what it has sent. Cars have the
 // time from satellites.
 func (r *round) leap(ctx context.Context, f Fault) error {
-	if !world.HasTag(r.World.Binary, clockFaultTag) {
-		return errUnsupported
-	}
 	defer r.uptime.allDown()()
-	for _, ahead := range []time.Duration{aheadOf(f), 0} {
-		at := time.Now()
-		if err := r.setAllClocks(ctx, ahead); err != nil {
-			return err
-		}
-		if ahead == 0 {
-			r.leaps[0].To = time.Now()
-			break
-		}
-		r.leaps = []audit.ClockFault{{From: at, Ahead: ahead}}
-		world.Pause(ctx, leapFor)
-		r.orderUnanswered(ctx, newDraw(r.Seed, int(f.At), r.fleet, r.Instances), 0)
-		world.Pause(ctx, time.Second) // they are sent
-		if err := r.Running[0].Kill(); err != nil {
-			return err
-		}
-	}
-	if err := r.Running[0].Restart(); err != nil {
+	from := time.Now()
+	if err := setClock(aheadOf(f), r.timekeepers()...); err != nil {
 		return err
 	}
-	world.Pause(ctx, clockRight)
-	return nil
+	world.Pause(ctx, leapFor)
+	r.orderUnanswered(ctx, newDraw(r.Seed, int(f.At), r.fleet, r.Instances), 0)
+	world.Pause(ctx, time.Second) // they are sent
+	if err := r.Running[0].Kill(); err != nil {
+		return err
+	}
+	err := setClock(0, r.timekeepers()[1:]...)
+	r.noteClock(f.Target, audit.ClockFault{From: from, To: time.Now(), Ahead: aheadOf(f)})
+	if err = errors.Join(err, r.Running[0].Restart()); err == nil {
+		world.Pause(ctx, clockRight)
+	}
+	return err
 }
 
 func aheadOf(f Fault) time.Duration { return time.Duration(f.Amount) * time.Second }
-
-// wrongClocks returns when the clock of each instance was ahead: the injection ends clockRight
-// later.
-func (r *round) wrongClocks() map[int][]audit.ClockFault {
-	clocks := map[int][]audit.ClockFault{}
-	for i, n := range r.Running {
-		for _, s := range r.injections.All() {
-			if s.Kind.Name == ClockAhead && s.Target == n.Name && s.Err == nil {
-				clocks[i] = append(clocks[i], audit.ClockFault{From: s.From, To: s.To.Add(-clockRight), Ahead: aheadOf(s.Fault)})
-			}
-		}
-	}
-	return clocks
-}

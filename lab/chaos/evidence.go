@@ -32,6 +32,8 @@ func (r *round) collectEvidence(ctx context.Context) error {
 	e.Flights, e.Published, e.Up, e.Reach = r.recorder.Events(), r.listener.received.All(), r.uptime.up(), r.uptime.reach()
 	e.Tampered = r.tamper(ctx)
 	e.Clocks = r.wrongClocks()
+	e.Leaps = e.Clocks[ofNoInstance]
+	delete(e.Clocks, ofNoInstance)
 	e.Sound, e.Stalls = r.soundCars(), r.uptime.stalls()
 	if r.Fault != "" { // else other faults delay and refuse commands meanwhile
 		e.Locks = r.locks.All()
@@ -41,12 +43,6 @@ func (r *round) collectEvidence(ctx context.Context) error {
 		e.Agencies[unitOf(car)] = agencyOf(car)
 	}
 	e.Others, e.Intrusions, e.Redelivered = r.fleet.others(), r.listener.intrusions.All(), redelivered(r.injections.All())
-	e.Leaps = slices.Clone(r.leaps)
-	for i := range e.Leaps {
-		if e.Leaps[i].To.IsZero() {
-			e.Leaps[i].To = time.Now()
-		}
-	}
 	e.Foreign = r.foreign.All()
 	r.watcher.mu.Lock()
 	defer r.watcher.mu.Unlock()
@@ -65,7 +61,7 @@ func (r *round) collectEvidence(ctx context.Context) error {
 func (r *round) delayed() map[int][]audit.Interval {
 	delayed := map[int][]audit.Interval{}
 	for i, n := range r.Running {
-		delayed[i] = r.uptime.stalls()
+		delayed[i] = append(r.uptime.stalls(), r.stoodStill(i)...)
 		for _, s := range r.injections.All() {
 			if s.Kind.Delays && (s.Target == n.Name || s.Target == Mosquitto || s.Target == ServerLine(i, Mosquitto)) {
 				delayed[i] = append(delayed[i], audit.Interval{From: s.From, To: s.To})

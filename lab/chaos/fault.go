@@ -14,7 +14,8 @@ import (
 // Kind is a kind of fault.
 type Kind struct {
 	Name   string
-	Skews  bool // sets clocks wrong
+	Skews  bool // sets clocks of cars wrong
+	Clock  bool // sets those of machines wrong
 	Delays bool // messages through the target are not lost, but arrive later
 	// Alone keeps it out of the round of all faults: it needs separate servers, ends the state of
 	// an installation, or strikes several targets. A round of one fault has it.
@@ -43,6 +44,7 @@ const (
 	LeapADay      = "all clocks leap a day"
 	MonthsEnd     = "month's end"
 	ClockAhead    = "instance clock ahead"
+	ClockBehind   = "instance clock behind"
 	FullDisk      = "disk of postgres full"
 	RedisEvicting = "redis evicting"
 	RadioLate     = "radio late"
@@ -73,8 +75,16 @@ var Kinds = []Kind{
 	{Name: "instance frozen", strike: (*round).freeze, target: instances, process: true, Delays: true},
 	{Name: "instance stopped", strike: (*round).stop, target: instances, process: true},
 	{
-		Name: ClockAhead, strike: (*round).setClockAhead, target: instances, process: true, mild: true, least: minClockFault,
+		Name: ClockAhead, strike: (*round).setWrong, target: instances, process: true, mild: true, least: minClockFault, Clock: true,
 		amount: between(31, 300), unit: "s",
+	},
+	{
+		Name: ClockBehind, strike: (*round).setWrong, target: instances, process: true, mild: true, least: minClockFault, Clock: true,
+		amount: behind, unit: "s",
+	},
+	{
+		Name: "instance suspended", strike: (*round).suspend, target: instances, process: true, mild: true, least: minClockFault,
+		Clock: true, amount: between(0, maxLag), unit: "s until its clock is right",
 	},
 	{Name: "mosquitto killed", strike: (*round).kill, target: onTarget(Mosquitto), process: true},
 	{Name: "mosquitto frozen", strike: (*round).freeze, target: onTarget(Mosquitto), process: true, Delays: true},
@@ -100,16 +110,28 @@ var Kinds = []Kind{
 	{Name: RedisSentinel, world: (*round).startSentinel, target: onTarget(Redis), Alone: true},
 	{Name: RedisCluster, world: (*round).startCluster, target: onTarget(Redis), Alone: true},
 	{
-		Name: LeapTo2100, strike: (*round).leap, world: (*round).withPostgresClock, target: onTarget("all clocks"), Alone: true,
+		Name: LeapTo2100, strike: (*round).leap, target: onTarget("all clocks"), Alone: true, Clock: true,
 		amount: always(int64(74 * 365 * 24 * time.Hour / time.Second)), unit: "s",
 	},
 	{
-		Name: LeapADay, strike: (*round).leap, world: (*round).withPostgresClock, target: onTarget("all clocks"), Alone: true,
+		Name: LeapADay, strike: (*round).leap, target: onTarget("all clocks"), Alone: true, Clock: true,
 		amount: always(int64(25 * time.Hour / time.Second)), unit: "s",
 	},
 	{
-		Name: MonthsEnd, strike: (*round).endMonth, world: (*round).withPostgresClock, target: onTarget("all clocks"), Alone: true,
+		Name: MonthsEnd, strike: (*round).endMonth, target: onTarget("all clocks"), Alone: true, Clock: true,
 		amount: between(3, 15), unit: "months",
+	},
+	{
+		Name: "all clocks behind", strike: (*round).leap, target: onTarget("all clocks"), Alone: true, Clock: true,
+		amount: between(-leeway, -3), unit: "s",
+	},
+	{
+		Name: "postgres clock behind", strike: (*round).setWrong, target: onTarget(Postgres), Alone: true, Clock: true,
+		amount: behind, unit: "s",
+	},
+	{
+		Name: "machine suspended", strike: (*round).suspend, target: onTarget(everything), Alone: true, Clock: true, Delays: true,
+		amount: between(0, maxLag), unit: "s until its clock is right",
 	},
 	{Name: "instances killed and redis emptied", strike: (*round).loseUnstored, target: onTarget("all instances and redis"), Alone: true},
 	{Name: "presence stored late", strike: (*round).delayPresence, target: instances, cars: anyCar, Alone: true},
@@ -177,6 +199,8 @@ const (
 	Mosquitto = "mosquitto"
 	Redis     = "redis"
 	Postgres  = "postgres"
+
+	everything = "all instances and servers"
 )
 
 // Agencies is the number of agencies: a halt of one must not affect the vehicles of the other.
@@ -287,14 +311,12 @@ func Scheduled() (kinds []*Kind) {
 	return kinds
 }
 
-// KeepsTime reports whether a fault leaves all clocks right.
-func (k *Kind) KeepsTime() bool {
-	return !k.Skews && k.Name != ClockAhead && !k.MovesAllClocks()
-}
+// leeway is by how many seconds a token may be too new: with such a clock, commands are taken.
+const leeway = 55
 
-// MovesAllClocks reports whether a fault sets the clocks of all instances and of Postgres.
-func (k *Kind) MovesAllClocks() bool {
-	return k != nil && (k.Name == LeapTo2100 || k.Name == LeapADay || k.Name == MonthsEnd)
+// behind draws by how many seconds a clock is behind: within the leeway, or up to an hour.
+func behind(rng *rand.Rand) int64 {
+	return between(-[]int64{leeway, 3600}[rng.IntN(2)], -3)(rng)
 }
 
 // TellsReadiness reports whether commands to sound vehicles succeed, unless an instance is not

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"motorpool/lab/chaos/clocks"
 	"motorpool/lab/world"
 )
 
@@ -45,6 +46,9 @@ func (r *round) injectAll(ctx context.Context) error {
 			r.Log.Info("fault injected", "kind", f.Kind.Name, "target", f.Target, "for", f.For, "amount", f.Amount, "cars", len(f.Cars))
 			i.Err = f.strike(r, ctx)
 			i.To = time.Now()
+			if errors.Is(i.Err, clocks.ErrUnsupported) {
+				i.Err = errUnsupported
+			}
 			if r.mustCome(i.Err) && !errors.Is(i.Err, errUnsupported) {
 				r.Fail(fmt.Errorf("fault %q of %s: %w", f.Kind.Name, f.Target, i.Err))
 			}

@@ -63,10 +63,7 @@ var kinds = []kind{
 		is: func(f flags) bool { return f.Fault != "" }, takes: []string{"--fault", "--commands", "--duration"},
 		complete: func(f *flags) error {
 			if f.single() == "" {
-				return fmt.Errorf(
-					"--fault: no fault is called %q; there are %s; %s is each that is in no other round", f.Fault,
-					strings.Join(names(true), ", "), everyFault,
-				)
+				return fmt.Errorf("--fault: no fault is called %q; --fault=%s prints their names", f.Fault, list)
 			}
 			f.Commands, f.Duration = cmp.Or(f.Commands, singleCommands), cmp.Or(f.Duration, singleDuration)
 			return f.completeCommands(minSingleDuration)
@@ -148,6 +145,7 @@ func (f flags) arguments() string {
 
 const (
 	everyFault    = "all"
+	list          = "list"
 	briefCommands = 1000
 	briefDuration = 20 * time.Second
 

@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -50,7 +51,7 @@ type flags struct {
 	Callers     int           `default:"96" placeholder:"N" help:"Concurrent callers (default ${default})."`
 	Bookings    int           `default:"0" placeholder:"N" help:"Run a round of money instead; takes --duration."`
 	Rentals     int           `default:"0" placeholder:"N" help:"Run a round of rentals by clients instead; takes --duration."`
-	Fault       string        `default:"" placeholder:"NAME" help:"Run a round of one fault instead; all: of each that is in no other."`
+	Fault       string        `default:"" placeholder:"NAME" help:"Run a round of one fault instead; all: of each in no other; list them."`
 	Rollout     bool          `help:"Run a rolling restart behind HAProxy instead: no command fails."`
 	Shards      bool          `help:"Run a round of several MQTT brokers instead, of which one is killed; takes --commands."`
 	Maintenance bool          `help:"Run a round of credentials of OVMS modules instead, while Mosquitto is reloaded and restarted."`
@@ -86,6 +87,10 @@ func run(ctx context.Context, args []string) (int, error) {
 		return worthless, err
 	}
 	_, err = parser.Parse(args)
+	if f.Fault == list && err == nil {
+		fmt.Println(strings.Join(names(true), "\n"))
+		return 0, nil
+	}
 	if err = errors.Join(reader.Problems(), err, f.complete()); err != nil {
 		return worthless, err
 	}
@@ -168,7 +173,7 @@ func (f flags) runInFolder(ctx context.Context) (res *runner.Result, code int, e
 		}
 		fmt.Fprintf(os.Stderr, "chaos: the logs are in %s; to repeat the round: make chaos %s\n", dir, f.arguments())
 	}()
-	if f.Binary, err = world.BuildProgram(ctx, f.Binary, dir, f.Race, clockFaultTag); err != nil {
+	if f.Binary, err = world.BuildProgram(ctx, f.Binary, dir, f.Race); err != nil {
 		return nil, worthless, err
 	}
 	if res, err = f.runRound(ctx, dir, logger.New(os.Stderr, f.LogLevel, "text")); err != nil {

@@ -100,7 +100,7 @@ func TestFlags_RoundOfOneFaultSetsItsCommandsAndDuration(t *testing.T) {
 		t.Errorf("a round of one fault: %v, %+v", err, f)
 	}
 	for name, spoil := range map[string]func(*flags){
-		"of an unknown fault":       func(f *flags) { f.Fault = "list" },
+		"of an unknown fault":       func(f *flags) { f.Fault = "nothing at all" },
 		"with another round":        func(f *flags) { f.Bookings = 100 },
 		"with a rolling restart":    func(f *flags) { f.Rollout = true },
 		"with its schedule":         func(f *flags) { f.Print = true },

@@ -59,11 +59,12 @@ type round struct {
 	readiness *readiness
 	awaited   runner.Log[error] // how what must come in time came
 
-	evicted   atomic.Int64       // keys by Redis, and writes that it refused as it was full
-	leaps     []audit.ClockFault // of all clocks
-	newMonth  time.Time          // that the clocks have reached; zero: none
-	lostFrom  time.Time          // since when what Postgres showed may be lost; zero: none
-	lostAbove int64              // id of the last audit log entry that was sampled before
+	evicted       atomic.Int64 // keys by Redis, and writes that it refused as it was full
+	clocks        runner.Log[clockFault]
+	newMonth      time.Time // that the clocks have reached; zero: none
+	refusedBefore int       // samples, before that
+	lostFrom      time.Time // since when what Postgres showed may be lost; zero: none
+	lostAbove     int64     // id of the last audit log entry that was sampled before
 
 	replicated map[string]string // URL of each server that has no line, by its name
 	// strike injects a fault with a separate world.
@@ -99,7 +100,7 @@ func (r *round) makeKeys(context.Context) (err error) {
 	if r.forger, err = signing.NewKey(); err != nil {
 		return err
 	}
-	if Find(r.Fault).MovesAllClocks() {
+	if r.single() == LeapTo2100 || r.single() == MonthsEnd {
 		r.TokenLifetime = 100 * 365 * 24 * time.Hour
 	}
 	r.admin, err = r.Token(telematics.Actor{Subject: "chaos", Role: telematics.Admin}, auth.ScopeAllAgencies)
@@ -127,11 +128,6 @@ func (r *round) startServers(ctx context.Context) error {
 	r.OnClose(r.redis.Close)
 	if err := r.Migrate(ctx); err != nil {
 		return err
-	}
-	if r.single() == MonthsEnd {
-		if err := r.obeyPostgresClock(ctx); err != nil {
-			return err
-		}
 	}
 	return r.Import(ctx, fleet)
 }
@@ -173,8 +169,7 @@ func (r *round) startInstances(ctx context.Context) error {
 		n, err := r.StartInstance(ctx, world.InstanceConfig{
 			Name: Instance(i), MQTTURL: servers[0], RedisURL: servers[1], DatabaseURL: servers[2],
 			Settings: []string{
-				"MOTORPOOL_BUDGET=" + budget.String(), clockFaultFile + "=" + r.clockFile(i),
-				"MOTORPOOL_SIGNING_KEYS=" + r.signingFile(i),
+				"MOTORPOOL_BUDGET=" + budget.String(), "MOTORPOOL_SIGNING_KEYS=" + r.signingFile(i),
 			},
 		})
 		if err != nil {

@@ -25,6 +25,7 @@ type server interface {
 	Resume() error
 	Kill() error
 	Restart() error
+	Processes() ([]int, error)
 }
 
 func (r *round) server(name string) server {
@@ -47,7 +48,7 @@ func (r *round) instance(name string) int {
 // down records that a fault of the target makes instances unavailable, until the returned function
 // is called.
 func (r *round) down(target string) (over func()) {
-	if target == Postgres {
+	if target == Postgres || target == everything {
 		return r.uptime.allDown()
 	}
 	for i, n := range r.Running {

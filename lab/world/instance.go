@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -180,13 +178,13 @@ func (n *Instance) Metrics(ctx context.Context) (metricstest.Values, error) {
 }
 
 // BuildProgram returns the absolute path of the named program. Without a name it builds the service
-// into dir, with build tags.
-func BuildProgram(ctx context.Context, named, dir string, race bool, tags ...string) (string, error) {
+// into dir.
+func BuildProgram(ctx context.Context, named, dir string, race bool) (string, error) {
 	if named != "" {
 		return filepath.Abs(named)
 	}
 	binary := filepath.Join(dir, "motorpool")
-	args := []string{"build", "-ldflags=-s -w", "-o", binary, "-tags", strings.Join(tags, ",")}
+	args := []string{"build", "-ldflags=-s -w", "-o", binary}
 	if race {
 		args = append(args, "-race")
 	}
@@ -194,15 +192,4 @@ func BuildProgram(ctx context.Context, named, dir string, race bool, tags ...str
 		return "", fmt.Errorf("build the service: %w\n%s", err, output)
 	}
 	return binary, nil
-}
-
-// HasTag reports whether a program was built with a build tag.
-func HasTag(binary, tag string) bool {
-	info, err := buildinfo.ReadFile(binary)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool {
-		return s.Key == "-tags" && slices.Contains(strings.Split(s.Value, ","), tag)
-	})
 }

@@ -74,6 +74,16 @@ func (c *child) PID() int {
 	return c.proc.pid
 }
 
+// Processes returns the numbers of the running server's process and of those that it has forked.
+func (c *child) Processes() (pids []int, err error) {
+	err = c.withRunning(func(p *process) error {
+		children, err := childrenOf(p.pid)
+		pids = append([]int{p.pid}, children...)
+		return err
+	})
+	return pids, err
+}
+
 // Pause freezes the server (SIGSTOP): connections stay open and nothing answers.
 func (c *child) Pause() error {
 	return c.withRunning(func(p *process) error { return p.freeze() })

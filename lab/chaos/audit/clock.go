@@ -10,7 +10,7 @@ import (
 	"motorpool/telematics"
 )
 
-// ClockFault is a time in which the clock of an instance was ahead.
+// ClockFault is a time in which the clock of an instance was ahead or behind.
 type ClockFault struct {
 	From, To time.Time // from before it was set until it was set right
 	Ahead    time.Duration
@@ -38,7 +38,7 @@ func signedWithACorrectClock(chk *checker) {
 		if m.Echoed {
 			continue
 		}
-		instance := chk.instanceOf(m)
+		instance := chk.instanceOf(m.Command)
 		for _, f := range chk.Clocks[instance] {
 			if m.At.After(f.From) && m.At.Before(f.To) {
 				free := longestWithout(chk.Delayed[instance], f.From.Add(clockNoticed), m.At)
@@ -123,20 +123,24 @@ func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telemat
 	for i := range rows {
 		row := &rows[i]
 		calls := called[row.RequestID]
-		if by := writtenAhead(all, calls, row.Requested); by > 0 {
+		// The first two are written by the instance that was called.
+		owner := e.Leaps
+		for _, c := range calls {
+			owner = slices.Concat(owner, e.Clocks[c.Instance])
+		}
+		if by := writtenAhead(owner, calls, row.Requested); by != 0 {
 			ahead[row.ID] = by
 			row.Requested = row.Requested.Add(-by)
 		}
-		// Other instances have written them, too: only a time after everything that was seen is
-		// certainly that of a wrong clock.
-		for _, t := range []*time.Time{&row.SentAt, &row.ReceivedAt} {
-			faults := e.Leaps
-			if t.After(end) {
-				faults = all
-			}
-			*t = t.Add(-writtenAhead(faults, calls, *t))
+		row.SentAt = row.SentAt.Add(-writtenAhead(owner, calls, row.SentAt))
+		// Others write that, too: only a time after everything that was seen, or before the call,
+		// is certainly that of a wrong clock.
+		faults := e.Leaps
+		if row.ReceivedAt.After(end) || len(calls) > 0 && row.ReceivedAt.Before(calls[0].Start) {
+			faults = all
 		}
-		row.latest = row.Completed.Add(-writtenAhead(e.Leaps, calls, row.Completed))
+		row.ReceivedAt = row.ReceivedAt.Add(-writtenAhead(faults, calls, row.ReceivedAt))
+		row.latest = e.latest(row.Completed.Add(-writtenAhead(e.Leaps, calls, row.Completed)))
 		row.Completed = row.Completed.Add(-writtenAhead(all, calls, row.Completed))
 	}
 	for i := range entries {
@@ -157,10 +161,27 @@ func (e Evidence) end() (end time.Time) {
 	return end
 }
 
+// latest returns the latest time that can be meant by one that an instance has dated, whose clock
+// may have been behind.
+func (e Evidence) latest(t time.Time) time.Time {
+	last := t
+	for _, f := range slices.Concat(slices.Concat(slices.Collect(maps.Values(e.Clocks))...), e.Leaps) {
+		if written := t.Add(-f.Ahead); written.After(f.From) && written.Before(f.To.Add(clockReading)) {
+			last = laterOf(last, written)
+		}
+	}
+	return last
+}
+
 // writtenAhead returns by how much the clock was ahead that has dated something of a request; zero:
-// not at all. Where two faults may have, it was the one that puts it less long after the request.
+// not at all; negative: it was behind, as what was dated before the request. Where two faults may
+// have, it was the one that puts it less long after the request.
 func writtenAhead(faults []ClockFault, calls []*Call, t time.Time) (by time.Duration) {
+	before := func(c *Call) bool { return !c.Start.After(t.Add(clockReading)) }
 	for _, f := range faults {
+		if f.Ahead < 0 && slices.ContainsFunc(calls, before) {
+			continue
+		}
 		written := t.Add(-f.Ahead)
 		if !written.After(f.From.Add(-clockReading)) || !written.Before(f.To.Add(clockReading)) {
 			continue
@@ -171,7 +192,9 @@ func writtenAhead(faults []ClockFault, calls []*Call, t time.Time) (by time.Dura
 		if slices.ContainsFunc(calls, later) || len(calls) > 0 && !slices.ContainsFunc(calls, called) {
 			continue
 		}
-		by = max(by, f.Ahead)
+		if by == 0 || f.Ahead > by {
+			by = f.Ahead
+		}
 	}
 	return by
 }

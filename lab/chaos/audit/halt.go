@@ -27,7 +27,7 @@ func haltHolds(chk *checker) {
 		m := &chk.Published[i]
 		for _, halt := range chk.Halts {
 			if halt.Stops(chk.Agencies[m.Unit]) && !m.At.Before(halt.Written) && m.At.Before(halt.Lifting) && !m.Echoed {
-				free := longestWithout(chk.Delayed[chk.instanceOf(m)], halt.Written.Add(broker.HaltWithin), m.At)
+				free := longestWithout(chk.Delayed[chk.instanceOf(m.Command)], halt.Written.Add(broker.HaltWithin), m.At)
 				chk.must(free <= maxTransit, command(m.Command),
 					"a message to unit %s came %v after commands were halted; its way had been clear for %v since the halt holds",
 					m.Unit, m.At.Sub(halt.Written).Round(time.Millisecond), free.Round(time.Millisecond))
@@ -47,9 +47,9 @@ func (h Halt) Stops(agency telematics.AgencyID) bool { return h.Agency == 0 || h
 // unknownInstance is that of a message without a call: no delay excuses that it is late.
 const unknownInstance = -1
 
-// instanceOf returns the instance that published a message, which is the one that was called.
-func (v *view) instanceOf(m *Message) int {
-	if r := v.rows[m.Command]; r != nil && len(v.called[r.RequestID]) > 0 {
+// instanceOf returns the instance that publishes a command, which is the one that was called.
+func (v *view) instanceOf(id telematics.CommandID) int {
+	if r := v.rows[id]; r != nil && len(v.called[r.RequestID]) > 0 {
 		return v.called[r.RequestID][0].Instance
 	}
 	return unknownInstance
