@@ -149,7 +149,7 @@ func (r *round) eachCar(f Fault, do func(int, unit)) {
 }
 
 func (r *round) skewClocks(ctx context.Context, f Fault) error {
-	r.eachCar(f, func(_ int, c unit) { c.SetClock(simulator.Clock{Skew: f.Skew}) })
+	r.eachCar(f, func(_ int, c unit) { c.SetClock(simulator.Clock{Skew: time.Duration(f.Amount) * time.Millisecond}) })
 	world.Pause(ctx, f.For)
 	r.eachCar(f, func(_ int, c unit) { c.SetClock(simulator.Clock{}) })
 	return nil

@@ -43,37 +43,13 @@ func (r *round) timekeepers() (all []server) {
 
 // noteClock notes when the clock of an instance was wrong, or else that of Postgres or of all.
 func (r *round) noteClock(target string, c audit.ClockFault) {
-	r.clocks.Add(clockFault{r.instance(target), c, false})
-}
-
-// clockFault is of one instance, or of what no instance is.
-type clockFault struct {
-	instance int
-	audit.ClockFault
-	suspended bool // its machine was, before that
-}
-
-// ofNoInstance is where wrongClocks has the faults of Postgres's clock, and of all.
-const ofNoInstance = -1
-
-// wrongClocks returns when the clock of each instance was wrong.
-func (r *round) wrongClocks() map[int][]audit.ClockFault {
-	all := map[int][]audit.ClockFault{}
-	for _, c := range r.clocks.All() {
-		all[c.instance] = append(all[c.instance], c.ClockFault)
+	r.clocks.Lock()
+	defer r.clocks.Unlock()
+	of := r.instance(target)
+	if of < 0 {
+		of = audit.All
 	}
-	return all
-}
-
-// stoodStill returns when an instance was suspended, until it could notice that, where no clock of
-// that machine told it.
-func (r *round) stoodStill(instance int) (all []audit.Interval) {
-	for _, c := range r.clocks.All() {
-		if c.suspended && c.instance == instance {
-			all = append(all, audit.Interval{From: c.From.Add(c.Ahead), To: c.From.Add(suspensionNoticed)})
-		}
-	}
-	return all
+	r.clocks.wrong[of] = append(r.clocks.wrong[of], c)
 }
 
 // setWrong sets the clock of an instance, or of Postgres, ahead or back for a while. It counts as
@@ -153,7 +129,7 @@ func (r *round) suspendFor(ctx context.Context, f Fault, took time.Duration, lag
 	if lag > 0 && err == nil {
 		world.Pause(ctx, time.Duration(lag)*time.Second)
 		err = setClock(0, servers...)
-		r.clocks.Add(clockFault{r.instance(f.Target), audit.ClockFault{From: from, To: time.Now(), Ahead: -took}, true})
+		r.noteClock(f.Target, audit.ClockFault{From: from, To: time.Now(), Ahead: -took, Suspended: true})
 	}
 	world.Pause(ctx, clockRight)
 	return err

@@ -31,9 +31,7 @@ func (r *round) collectEvidence(ctx context.Context) error {
 	e.Pending, fromRedis = r.pending(ctx)
 	e.Flights, e.Published, e.Up, e.Reach = r.recorder.Events(), r.listener.received.All(), r.uptime.up(), r.uptime.reach()
 	e.Tampered = r.tamper(ctx)
-	e.Clocks = r.wrongClocks()
-	e.Leaps = e.Clocks[ofNoInstance]
-	delete(e.Clocks, ofNoInstance)
+	e.Clocks = r.clocks.wrong
 	e.Sound, e.Stalls = r.soundCars(), r.uptime.stalls()
 	if r.Fault != "" { // else other faults delay and refuse commands meanwhile
 		e.Locks = r.locks.All()
@@ -61,7 +59,12 @@ func (r *round) collectEvidence(ctx context.Context) error {
 func (r *round) delayed() map[int][]audit.Interval {
 	delayed := map[int][]audit.Interval{}
 	for i, n := range r.Running {
-		delayed[i] = append(r.uptime.stalls(), r.stoodStill(i)...)
+		delayed[i] = r.uptime.stalls()
+		for _, c := range r.clocks.wrong[i] {
+			if c.Suspended { // and no clock of that machine told it
+				delayed[i] = append(delayed[i], audit.Interval{From: c.From.Add(c.Ahead), To: c.From.Add(suspensionNoticed)})
+			}
+		}
 		for _, s := range r.injections.All() {
 			if s.Kind.Delays && (s.Target == n.Name || s.Target == Mosquitto || s.Target == ServerLine(i, Mosquitto)) {
 				delayed[i] = append(delayed[i], audit.Interval{From: s.From, To: s.To})

@@ -14,8 +14,7 @@ import (
 // Kind is a kind of fault.
 type Kind struct {
 	Name   string
-	Skews  bool // sets clocks of cars wrong
-	Clock  bool // sets those of machines wrong
+	Clock  bool // sets clocks wrong
 	Delays bool // messages through the target are not lost, but arrive later
 	// Alone keeps it out of the round of all faults: it needs separate servers, ends the state of
 	// an installation, or strikes several targets. A round of one fault has it.
@@ -158,7 +157,10 @@ var Kinds = []Kind{
 	{Name: "network reset", strike: toxicLine(network.Reset), target: lines, amount: between(0, 400), unit: "ms later"},
 	{Name: "network torn", strike: toxicLine(network.Tear), target: lines, amount: between(1, 4000), unit: "bytes later"},
 
-	{Name: "car clocks wrong", strike: (*round).skewClocks, target: cars, mild: true, cars: mayLoseTime, Skews: true},
+	{
+		Name: "car clocks wrong", strike: (*round).skewClocks, target: cars, mild: true, cars: mayLoseTime, Clock: true,
+		amount: skew, unit: "ms",
+	},
 	{Name: Restarted, strike: (*round).restartCars, target: cars, mild: true, cars: MayRestart},
 	ofCars("cars disconnected", (*round).disconnectCars),
 	ofCars("commands lost", breakCars(func(f *simulator.Faults, _ int64) { f.Drop.Chance = 0.5 })),
@@ -290,6 +292,9 @@ const carTargets = 16
 // cars returns one of the targets that faults of cars have: those of different targets may strike
 // the same car.
 func cars(_ Plan, rng *rand.Rand) string { return fmt.Sprintf("crew %d", rng.IntN(carTargets)) }
+
+// skew draws by how many milliseconds the clock of a car is ahead.
+func skew(rng *rand.Rand) int64 { return between(1000, 60_000)(rng) * int64(1-2*rng.IntN(2)) }
 
 // Find returns the kind with a name, in which hyphens may stand for spaces; nil: there is none.
 func Find(name string) *Kind {

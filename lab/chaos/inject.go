@@ -67,17 +67,5 @@ func (f Fault) strike(r *round, ctx context.Context) error {
 	return f.Kind.strike(r, ctx, f)
 }
 
-// aftermath is how long after a fault a call still counts as disturbed by it.
+// aftermath is how long after a fault calls may still be disturbed by it.
 const aftermath = time.Second
-
-// withoutFaults returns a test for intervals without faults.
-func withoutFaults(injections []injection) func(from, to time.Time) bool {
-	return func(from, to time.Time) bool {
-		for _, i := range injections {
-			if i.Err == nil && from.Before(i.To.Add(aftermath)) && to.After(i.From) {
-				return false
-			}
-		}
-		return true
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"motorpool/lab/chaos/maintenance"
@@ -164,18 +163,10 @@ func (f flags) of(name string) flags {
 	return f
 }
 
-// each is the result of one of several rounds.
-type each struct {
-	fault string
-	of    *runner.Result // nil: the harness broke
-	code  int
-	took  time.Duration
-}
-
-// runEach runs the round of each fault, and prints those that found something, or prove nothing,
-// and a table of all.
-func (f flags) runEach(ctx context.Context, out io.Writer) (int, error) {
-	var all []each
+// runEach runs the round of each fault, and prints a line of each, and those that found something
+// or prove nothing. The worst round is the exit code.
+func (f flags) runEach(ctx context.Context, out io.Writer) (worst int, err error) {
+	violations := 0
 	for _, name := range names(false) {
 		one, begin := f.of(name), time.Now()
 		if err := one.complete(); err != nil {
@@ -186,41 +177,29 @@ func (f flags) runEach(ctx context.Context, out io.Writer) (int, error) {
 		if ctx.Err() != nil {
 			return worthless, ctx.Err()
 		}
-		if err != nil {
-			fmt.Fprintf(out, "\n%s: %v\n", name, err)
-		}
 		if res != nil && code != 0 {
 			res.Write(out)
 		}
-		all = append(all, each{name, res, code, time.Since(begin)})
+		found, done := 0, 0
+		if res != nil {
+			found, done = len(res.Violations), res.Done
+		}
+		took := time.Since(begin).Round(time.Second)
+		fmt.Fprintf(out, "%s: %d commands, %d violations, exit code %d, in %v\n", name, done, found, code, took)
+		if err != nil { // the harness broke
+			fmt.Fprintf(out, "%s: %v\n", name, err)
+		}
+		violations += found
+		worst = worse(worst, code)
 	}
-	return writeEach(out, all), nil
+	fmt.Fprintf(out, "violations: %d\n", violations)
+	return worst, nil
 }
 
-// writeEach prints a table of rounds, and returns the exit code of all.
-func writeEach(out io.Writer, all []each) (code int) {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "\nfault\tcommands\tviolations\tseconds\t\n")
-	violations := 0
-	for _, e := range all {
-		commands, found, why := "–", "–", "the harness broke"
-		if e.of != nil {
-			n := len(e.of.Violations)
-			commands, found, why = fmt.Sprint(e.of.Done), fmt.Sprint(n), e.of.Worthless
-			violations += n
-		}
-		switch {
-		case e.of != nil && why != "":
-			why = "proves nothing: " + why
-		case e.code == violated && found == "0":
-			why = "data races"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.0f\t%s\n", e.fault, commands, found, e.took.Seconds(), why)
-		if e.code == violated || code == 0 {
-			code = e.code
-		}
+// worse returns the worse one of two exit codes: what violated is worse than what proves nothing.
+func worse(a, b int) int {
+	if a == violated || b == 0 {
+		return a
 	}
-	_ = t.Flush() // out is the terminal
-	fmt.Fprintf(out, "violations: %d\n", violations)
-	return code
+	return b
 }

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"strings"
 	"testing"
-	"time"
 
-	"motorpool/lab/chaos/runner"
-	"motorpool/lab/chaos/verdict"
+	"motorpool/internal/assert"
 )
 
 func TestFlags_EachFaultAloneIsASeparateRound(t *testing.T) {
@@ -30,30 +27,10 @@ func TestFlags_EachFaultAloneIsASeparateRound(t *testing.T) {
 	}
 }
 
-func TestWriteEach_WorstRoundIsTheExitCode(t *testing.T) {
-	round := func(violations int) *runner.Result {
-		r := &runner.Result{Report: verdict.New("a law"), Done: 1234}
-		for range violations {
-			r.Must("a law", false, "broken")
-		}
-		return r
-	}
-	good, bad := each{"good", round(0), 0, time.Second}, each{"bad", round(2), violated, time.Second}
-	broken := each{"broken", nil, worthless, time.Second}
-	for _, test := range []struct {
-		rounds []each
-		code   int
-	}{{[]each{good}, 0}, {[]each{good, broken, good}, worthless}, {[]each{bad, broken, good}, violated}, {[]each{broken, bad}, violated}} {
-		var text strings.Builder
-		if code := writeEach(&text, test.rounds); code != test.code {
-			t.Errorf("exit code %d, want %d:\n%s", code, test.code, &text)
-		}
-	}
-	var text strings.Builder
-	writeEach(&text, []each{bad, broken})
-	for _, want := range []string{"1234", "the harness broke", "violations: 2\n"} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("the table lacks %q:\n%s", want, &text)
-		}
+func TestWorse_ViolationsAreWorst(t *testing.T) {
+	for _, c := range []struct{ a, b, want int }{
+		{0, 0, 0}, {0, worthless, worthless}, {worthless, 0, worthless}, {violated, worthless, violated}, {worthless, violated, violated},
+	} {
+		assert.Equal(t, worse(c.a, c.b), c.want, "%d and %d", c.a, c.b)
 	}
 }

@@ -59,8 +59,11 @@ type round struct {
 	readiness *readiness
 	awaited   runner.Log[error] // how what must come in time came
 
-	evicted       atomic.Int64 // keys by Redis, and writes that it refused as it was full
-	clocks        runner.Log[clockFault]
+	evicted atomic.Int64 // keys by Redis, and writes that it refused as it was full
+	clocks  struct {
+		sync.Mutex
+		wrong map[int][]audit.ClockFault
+	}
 	newMonth      time.Time // that the clocks have reached; zero: none
 	refusedBefore int       // samples, before that
 	lostFrom      time.Time // since when what Postgres showed may be lost; zero: none
@@ -75,6 +78,7 @@ type round struct {
 // commands returns rounds of commands: with all faults, or with one.
 func (f flags) commands(w *world.World, _ runner.Config) (runner.Round, error) {
 	r := &round{flags: f, World: w, fleet: f.makeup(), lines: network.Network{}, uptime: newUptime(f.Instances)}
+	r.clocks.wrong = map[int][]audit.ClockFault{}
 	r.load = &load{round: r, turns: make(chan struct{}, f.Callers)}
 	r.OnClose(r.lines.Close)
 	kind := runner.Round{

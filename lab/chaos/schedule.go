@@ -23,9 +23,8 @@ type Fault struct {
 	For    time.Duration
 	Kind   *Kind
 	Target string
-	Cars   []int         // that it strikes, of faults of cars
-	Skew   time.Duration // of a clock
-	Amount int64         // in the kind's unit
+	Cars   []int // that it strikes, of faults of cars
+	Amount int64 // in the kind's unit
 }
 
 const (
@@ -37,7 +36,6 @@ const (
 	recovery  = 2 * time.Second         // without faults of the same target, after a fault
 	minLength = 500 * time.Millisecond
 	maxLength = 15 * time.Second
-	maxSkew   = 60 * time.Second
 )
 
 // Schedule contains every kind of fault once, in random order, before any comes again.
@@ -145,12 +143,6 @@ func (f *Fault) draw(p Plan, rng *rand.Rand) {
 			}
 		}
 	}
-	if f.Kind.Skews {
-		f.Skew = (time.Second + time.Duration(rng.Int64N(int64(maxSkew-time.Second)))).Truncate(time.Millisecond)
-		if rng.IntN(2) == 0 {
-			f.Skew = -f.Skew
-		}
-	}
 }
 
 // String is a line of the printed schedule.
@@ -159,9 +151,6 @@ func (f Fault) String() string {
 	fmt.Fprintf(&b, "%9.3fs  %-22s %-26s for %v", f.At.Seconds(), f.Kind.Name, f.Target, f.For)
 	if f.Kind.cars != nil {
 		fmt.Fprintf(&b, ", %d cars", len(f.Cars))
-	}
-	if f.Kind.Skews {
-		fmt.Fprintf(&b, ", by %v", f.Skew)
 	}
 	if f.Kind.amount != nil {
 		fmt.Fprintf(&b, ", %d %s", f.Amount, f.Kind.unit)

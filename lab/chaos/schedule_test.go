@@ -85,7 +85,7 @@ func TestSchedule_NoCarBothRestartsAndLosesTheTime(t *testing.T) {
 	for seed := range uint64(20) {
 		for _, f := range aPlan(seed, 200*time.Second).Schedule() {
 			for _, car := range f.Cars {
-				lost[car] = lost[car] || f.Kind.Skews
+				lost[car] = lost[car] || f.Kind.Clock
 				restarted[car] = restarted[car] || f.Kind.Name == Restarted
 			}
 		}

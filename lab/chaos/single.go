@@ -96,7 +96,7 @@ func (r *round) watchOne(ctx context.Context) (err error) {
 	var watchers sync.WaitGroup
 	watchers.Go(func() { r.watchBackends(ctx, &r.one.backends) })
 	r.one.reads = &reader{round: r}
-	if !r.faults[0].Kind.Skews && !r.faults[0].Kind.Clock {
+	if !r.faults[0].Kind.Clock {
 		watchers.Go(func() { r.one.reads.run(ctx) })
 	}
 	r.one.stop = func() { stop(); watchers.Wait() }

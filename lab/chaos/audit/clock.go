@@ -12,9 +12,13 @@ import (
 
 // ClockFault is a time in which the clock of an instance was ahead or behind.
 type ClockFault struct {
-	From, To time.Time // from before it was set until it was set right
-	Ahead    time.Duration
+	From, To  time.Time // from before it was set until it was set right
+	Ahead     time.Duration
+	Suspended bool // its machine was, until From
 }
+
+// All stands for the clocks of all instances and of Postgres.
+const All = -2
 
 // clockNoticed is how long an instance may need to notice that its clock is wrong: a comparison
 // that hangs ends after 3 s, and the next one follows. Meanwhile each of its messages is checked.
@@ -54,7 +58,7 @@ func signedWithACorrectClock(chk *checker) {
 
 // leapt reports whether the clocks of all instances were ahead at a time.
 func (v *view) leapt(at time.Time) bool {
-	return slices.ContainsFunc(v.Leaps, func(l ClockFault) bool {
+	return slices.ContainsFunc(v.Clocks[All], func(l ClockFault) bool {
 		return at.After(l.From) && at.Before(l.To.Add(leapOver))
 	})
 }
@@ -117,14 +121,13 @@ func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telemat
 	rows, entries = append(rows, e.Commands...), append(entries, e.AuditLog...)
 	ahead = map[telematics.CommandID]time.Duration{}
 	called := groupBy(e.Calls, func(c *Call) string { return c.RequestID })
-	instances := slices.Concat(slices.Collect(maps.Values(e.Clocks))...)
-	all := slices.Concat(instances, e.Leaps)
+	all := slices.Concat(slices.Collect(maps.Values(e.Clocks))...)
 	end := e.end()
 	for i := range rows {
 		row := &rows[i]
 		calls := called[row.RequestID]
 		// The first two are written by the instance that was called.
-		owner := e.Leaps
+		owner := e.Clocks[All]
 		for _, c := range calls {
 			owner = slices.Concat(owner, e.Clocks[c.Instance])
 		}
@@ -135,12 +138,12 @@ func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telemat
 		row.SentAt = row.SentAt.Add(-writtenAhead(owner, calls, row.SentAt))
 		// Others write that, too: only a time after everything that was seen, or before the call,
 		// is certainly that of a wrong clock.
-		faults := e.Leaps
+		faults := e.Clocks[All]
 		if row.ReceivedAt.After(end) || len(calls) > 0 && row.ReceivedAt.Before(calls[0].Start) {
 			faults = all
 		}
 		row.ReceivedAt = row.ReceivedAt.Add(-writtenAhead(faults, calls, row.ReceivedAt))
-		row.latest = e.latest(row.Completed.Add(-writtenAhead(e.Leaps, calls, row.Completed)))
+		row.latest = e.latest(row.Completed.Add(-writtenAhead(e.Clocks[All], calls, row.Completed)))
 		row.Completed = row.Completed.Add(-writtenAhead(all, calls, row.Completed))
 	}
 	for i := range entries {
@@ -165,7 +168,7 @@ func (e Evidence) end() (end time.Time) {
 // may have been behind.
 func (e Evidence) latest(t time.Time) time.Time {
 	last := t
-	for _, f := range slices.Concat(slices.Concat(slices.Collect(maps.Values(e.Clocks))...), e.Leaps) {
+	for _, f := range slices.Concat(slices.Collect(maps.Values(e.Clocks))...) {
 		if written := t.Add(-f.Ahead); written.After(f.From) && written.Before(f.To.Add(clockReading)) {
 			last = laterOf(last, written)
 		}

@@ -40,10 +40,8 @@ type Evidence struct {
 	Agencies map[telematics.Unit]telematics.AgencyID
 	// Delayed lists when messages of an instance, by Call.Instance, to Mosquitto could be delayed.
 	Delayed map[int][]Interval
-	// Clocks lists when the clock of an instance, by Call.Instance, was ahead.
+	// Clocks lists when the clock of an instance, by Call.Instance, or of All was wrong.
 	Clocks map[int][]ClockFault
-	// Leaps lists when the clocks of all instances and of Postgres were ahead.
-	Leaps []ClockFault
 	// Floods lists when one unit published far more than it may.
 	Floods []Flood
 	// ClientFlood is the result of one client's flood.

@@ -3,11 +3,11 @@ package audit
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/telematics"
 	"motorpool/telematics/dialects"
@@ -88,8 +88,7 @@ type foreign struct {
 	turns      map[telematics.Unit][]*simulator.Event // in the order of true time
 	intrusions map[telematics.Unit][]time.Time
 	redelivery []Interval
-	end        time.Time                     // of what the flight recorder has
-	exempted   map[telematics.CommandID]bool // by a law that would have been violated
+	end        time.Time // of what the flight recorder has
 }
 
 // hearing is one copy of a command that a unit has received, and the events that it caused.
@@ -105,7 +104,7 @@ func newForeign(e Evidence, p telematics.Protocol) *foreign {
 	f := &foreign{
 		units: map[telematics.Unit]Installed{}, of: map[telematics.CommandID][]*hearing{},
 		turns: map[telematics.Unit][]*simulator.Event{}, intrusions: map[telematics.Unit][]time.Time{},
-		redelivery: joined(e.Redelivered), exempted: map[telematics.CommandID]bool{},
+		redelivery: joined(e.Redelivered),
 	}
 	for _, i := range e.Others {
 		if i.Protocol.Means(p) {
@@ -295,49 +294,31 @@ func (f *foreign) wasLocked(u telematics.Unit, locked bool, from, to time.Time) 
 	return false
 }
 
-// Tally counts what shows that the laws about the units of one protocol were tried.
-type Tally struct {
-	Protocol  telematics.Protocol
-	States    map[telematics.State]int // of commands
-	Confirmed int                      // succeeded by a report
-	Started   int                      // copies that a vehicle began to execute
-	Denied    int                      // calls
-	Exempt    int                      // violate a law, by an intruder or an answer that came twice
-}
-
-// Tallies counts for each protocol other than v1.
-func Tallies(e Evidence) []Tally {
-	var all []Tally
+// Untried returns why the laws about units of other protocols prove nothing, or "".
+func Untried(e Evidence) string {
 	for _, p := range e.protocols() {
-		f, unused := newForeign(e, p), verdict.New()
-		for _, law := range othersLaws {
-			law.check(&checker{view: f.view, law: law.name, report: &unused}, f)
+		f := newForeign(e, p)
+		starts, confirmed, denied := 0, 0, 0
+		for i := range f.Commands {
+			if r := &f.Commands[i]; r.State == telematics.Succeeded && len(f.units[r.Unit].confirmation(r.Action)) > 0 {
+				confirmed++
+			}
 		}
-		all = append(all, f.tally(p))
-	}
-	return all
-}
-
-func (f *foreign) tally(p telematics.Protocol) Tally {
-	t := Tally{Protocol: p, States: map[telematics.State]int{}, Exempt: len(f.exempted)}
-	for i := range f.Commands {
-		r := &f.Commands[i]
-		t.States[r.State]++
-		if r.State == telematics.Succeeded && len(f.units[r.Unit].confirmation(r.Action)) > 0 {
-			t.Confirmed++
+		for _, h := range f.copies {
+			if len(h.started) > 0 {
+				starts++
+			}
 		}
-	}
-	for _, h := range f.copies {
-		if len(h.started) > 0 {
-			t.Started++
+		for i := range f.Calls {
+			if f.Calls[i].Code == telematics.BestEffortIsDenied {
+				denied++
+			}
+		}
+		if starts == 0 || confirmed == 0 || denied == 0 {
+			return fmt.Sprintf("of %s units %d starts, %d confirmed commands, %d denied", p, starts, confirmed, denied)
 		}
 	}
-	for i := range f.Calls {
-		if f.Calls[i].Code == telematics.BestEffortIsDenied {
-			t.Denied++
-		}
-	}
-	return t
+	return ""
 }
 
 // since returns when a command was published; or when it was requested, if its row has no such time
@@ -358,11 +339,7 @@ func (f *foreign) excused(r *Row, holds bool) bool {
 		return true
 	}
 	until := cmp.Or(r.ReceivedAt, r.Completed)
-	is := f.intruded(r.Unit, r.Requested, until) || !f.units[r.Unit].promises(r.Action).Correlated && f.repeatable(r.Unit, until)
-	if is {
-		f.exempted[r.ID] = true
-	}
-	return is
+	return f.intruded(r.Unit, r.Requested, until) || !f.units[r.Unit].promises(r.Action).Correlated && f.repeatable(r.Unit, until)
 }
 
 // remembered is how old an answer may be when it is delivered again.

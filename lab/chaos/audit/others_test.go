@@ -153,11 +153,10 @@ func TestOthers_HealthyWorldHasNoViolation(t *testing.T) {
 			}
 		}
 	}
-	tallies := Tallies(othersWorld())
-	if len(tallies) != 2 || tallies[0].Confirmed != 3 || tallies[1].Confirmed != 1 || tallies[1].Denied != 1 || tallies[0].Started != 3 ||
-		tallies[0].Exempt != 0 {
-		t.Errorf("tallies %+v", tallies)
-	}
+	e := othersWorld()
+	assert.Equal(t, Untried(e), "", "why it proves nothing")
+	e.Calls = nil
+	assert.Equal(t, Untried(e), "of ovms units 3 starts, 3 confirmed commands, 0 denied", "why it proves nothing")
 }
 
 func TestOthers_EachViolationIsFound(t *testing.T) {
@@ -291,7 +290,6 @@ func TestOthers_IntrudersAndRepeatedAnswersAreNoViolation(t *testing.T) {
 	for _, v := range Check(w.Evidence).Violations {
 		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
 	}
-	assert.Equal(t, Tallies(w.Evidence)[1].Exempt, 1, "exemptions")
 }
 
 // Two instances may have written when a command succeeded. The vehicle was locked before by the
@@ -312,7 +310,7 @@ func TestOthers_LateReportIsSettledWhileAnotherClockIsAhead(t *testing.T) {
 		t.Errorf("%s: %s\n%s", v.Law, v.What, v.Timeline)
 	}
 	for _, leaps := range [][]ClockFault{nil, {ahead}} { // a leap is that of all clocks
-		w.Leaps = leaps
+		w.Clocks[All] = leaps
 		if lock.Completed = lock.Requested.Add(41 * time.Second); leaps == nil {
 			lock.Completed = lock.Requested.Add(39 * time.Second)
 		}

@@ -189,7 +189,7 @@ func TestDrawOperations_SameSeedSameOperations(t *testing.T) {
 }
 
 func TestResult_EmptyRoundIsNotValid(t *testing.T) {
-	if newRound(nil, runner.Config{}, Plan{}).worthless(nil) == "" {
+	if newRound(nil, runner.Config{}, Plan{}).worthless() == "" {
 		t.Error("an empty round counts as valid")
 	}
 }

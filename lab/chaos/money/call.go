@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
 
 	crand "crypto/rand"
@@ -76,13 +74,6 @@ func (r *round) callUntilDefinite(ctx context.Context, rng *rand.Rand, c call) (
 func (r *round) callOnce(ctx context.Context, c call, at *instance, patience time.Duration) (s answer) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	defer func() {
-		name := "none"
-		if s.status != 0 {
-			name = strings.TrimSpace(fmt.Sprintf("%d %s", s.status, s.code))
-		}
-		r.seen.Add(seen{answerGroup, name})
-	}()
 	var body struct {
 		Data  json.RawMessage
 		Error struct{ Code telematics.Code }

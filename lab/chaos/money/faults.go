@@ -2,12 +2,14 @@ package money
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
 
+	"motorpool/lab/chaos/clocks"
 	"motorpool/lab/world"
 	"motorpool/simulator/sandbox"
 )
@@ -36,7 +38,7 @@ var moneyFaults = []fault{
 			return restart(n) // SIGTERM, as a deployment does
 		}),
 	},
-	{name: "instance frozen for longer than a lease", every: 90 * time.Second, do: onInstance((*round).freeze)},
+	{name: "instance suspended for longer than a lease", every: 90 * time.Second, do: onInstance((*round).suspend)},
 	{name: "postgres killed", every: 14 * time.Second, least: 2, do: func(r *round, ctx context.Context, rng *rand.Rand) error {
 		return kill(ctx, rng, r.Postgres)
 	}},
@@ -108,7 +110,7 @@ func (r *round) injectFaults(ctx context.Context) error {
 					return
 				}
 				r.Log.Info("fault injected", "kind", s.name, "for", time.Since(struck))
-				r.seen.Add(seen{faultGroup, s.name})
+				r.struck.Add(s.name)
 			}
 		})
 	}
@@ -158,14 +160,21 @@ func onInstance(strike func(*round, context.Context, *rand.Rand, *instance) erro
 	}
 }
 
-// freeze stops an instance (SIGSTOP) until others have taken over its work, and resumes it in the
-// middle of that work.
-func (r *round) freeze(ctx context.Context, rng *rand.Rand, n *instance) error {
+// suspend stops an instance, with its monotonic clock where that is possible, until others have
+// taken over its work, and resumes it in the middle of that work.
+func (r *round) suspend(ctx context.Context, rng *rand.Rand, n *instance) error {
 	if err := n.Pause(); err != nil {
 		return err
 	}
-	world.Pause(ctx, lease+time.Duration(rng.Int64N(int64(10*time.Second))))
-	err := n.Resume()
+	took := lease + time.Duration(rng.IntN(10))*time.Second
+	world.Pause(ctx, took)
+	pids, err := n.Processes()
+	for _, pid := range pids {
+		if failure := errors.Join(clocks.Stop(pid, took), clocks.Set(pid, 0)); !errors.Is(failure, clocks.ErrUnsupported) {
+			err = errors.Join(err, failure)
+		}
+	}
+	err = errors.Join(err, n.Resume())
 	r.resumed = time.Now()
 	return err
 }

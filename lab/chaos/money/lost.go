@@ -43,7 +43,6 @@ func (r *round) loseCommits(ctx context.Context) error {
 	}
 	r.OnClose(db.Close)
 	r.db = db
-	r.seen.Add(seen{faultGroup, "commits lost"})
 	return nil
 }
 
@@ -126,7 +125,7 @@ func (r *round) repeatAll(ctx context.Context) error {
 			s, tries, _ := r.callUntilDefinite(ctx, rng, r.bookings[i].call(d))
 			d.Status, d.Code, d.Tries, d.Repeated = s.status, s.code, d.Tries+tries, 0
 			if before && s.status != 0 && !s.replayed {
-				r.seen.Add(seen{lostGroup, string(d.Kind)})
+				r.forgotten.Add(d.Kind)
 			}
 		}
 		if ctx.Err() != nil {

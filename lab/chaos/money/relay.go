@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"motorpool/lab/chaos/runner"
 	"motorpool/lab/world"
 )
 
@@ -21,7 +20,6 @@ import (
 // instance, or sometimes to all of them. During faults it drops some that are about payments: the
 // service has to poll then.
 type relay struct {
-	seen  *runner.Log[seen]
 	drops atomic.Bool
 
 	mu        sync.Mutex // guards what follows
@@ -37,10 +35,6 @@ const (
 	deliveryTimeout = time.Second
 	backOffFor      = 2 * time.Second
 )
-
-func newRelay(log *runner.Log[seen]) *relay {
-	return &relay{seen: log, backedOff: map[*instance]time.Time{}}
-}
 
 func (r *relay) deliverTo(instances []*instance) {
 	r.mu.Lock()
@@ -78,7 +72,6 @@ func (r *relay) RoundTrip(request *http.Request) (*http.Response, error) {
 
 func (r *relay) deliver(request *http.Request, body []byte) bool {
 	if r.drops.Load() && aboutPayment(body) && rand.IntN(100) < dropPercent {
-		r.seen.Add(seen{noticeGroup, "dropped"})
 		return true
 	}
 	toAll := rand.IntN(100) < toAllPercent
@@ -92,12 +85,7 @@ func (r *relay) deliver(request *http.Request, body []byte) bool {
 				break
 			}
 		}
-		switch {
-		case accepted > 1:
-			r.seen.Add(seen{noticeGroup, "accepted by several instances"})
-			return true
-		case accepted == 1:
-			r.seen.Add(seen{noticeGroup, "accepted by one instance"})
+		if accepted > 0 {
 			return true
 		}
 		world.Pause(request.Context(), deliveryRetry)

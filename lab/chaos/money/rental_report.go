@@ -11,7 +11,6 @@ import (
 )
 
 func (r *driving) result(took time.Duration) runner.Result {
-	counts := counted(r.seen.All())
 	ended := 0
 	for _, b := range r.accounts.Rentals {
 		if b.State == rental.Completed {
@@ -19,8 +18,8 @@ func (r *driving) result(took time.Duration) runner.Result {
 		}
 	}
 	result := runner.Result{Report: CheckRentals(r.accounts), Done: ended}
-	result.Summary = func(t io.Writer) { r.summaryOfRentals(t, took, counts) }
-	result.Worthless = r.faultless(counts)
+	result.Summary = func(t io.Writer) { r.summaryOfRentals(t, took) }
+	result.Worthless = r.faultless()
 	switch unchecked := result.Unchecked(); {
 	case result.Worthless != "":
 	case ended < r.Rentals/2:
@@ -31,7 +30,7 @@ func (r *driving) result(took time.Duration) runner.Result {
 	return result
 }
 
-func (r *driving) summaryOfRentals(t io.Writer, took time.Duration, counts map[string]map[string]int) {
+func (r *driving) summaryOfRentals(t io.Writer, took time.Duration) {
 	fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
 	fmt.Fprintf(
 		t, "rentals\t%d wanted, %d booked, on %d cars; %d instances\n", r.Rentals, len(r.accounts.Rentals), len(r.cars), r.Instances,
@@ -39,14 +38,7 @@ func (r *driving) summaryOfRentals(t io.Writer, took time.Duration, counts map[s
 	r.writeTimes(t, took)
 	verdict.WriteCounts(t, "booking", "times", verdict.Count(r.accounts.Rentals, func(b RentalRow) rental.BookingState { return b.State }))
 	verdict.WriteCounts(t, "transition", "times", verdict.Count(r.accounts.Transitions, func(row TransitionRow) string {
-		name := fmt.Sprintf("%s %s", row.Kind, row.State)
-		if row.Override != "" {
-			name += " by override"
-		}
-		if row.NeedsStaff {
-			name += ", needs staff"
-		}
-		return name
+		return fmt.Sprintf("%s %s", row.Kind, row.State)
 	}))
-	r.writeCharges(t, r.accounts.Charges, counts, faultGroup, noticeGroup, answerGroup)
+	r.writeCharges(t, r.accounts.Charges)
 }

@@ -3,6 +3,7 @@ package money
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"motorpool/lab/chaos/runner"
@@ -10,10 +11,9 @@ import (
 )
 
 func (r *round) result(took time.Duration) runner.Result {
-	counts := counted(r.seen.All())
 	result := runner.Result{Report: Check(r.Evidence), Done: len(r.Operations)}
-	result.Summary = func(t io.Writer) { r.summary(t, took, counts) }
-	result.Worthless = r.worthless(counts)
+	result.Summary = func(t io.Writer) { r.summary(t, took) }
+	result.Worthless = r.worthless()
 	// Where commits are lost, only some operations are performed.
 	if result.Worthless == "" && !r.LostCommits && len(result.Unchecked()) > 0 {
 		result.Worthless = fmt.Sprintf("%q were never checked", result.Unchecked())
@@ -21,28 +21,18 @@ func (r *round) result(took time.Duration) runner.Result {
 	return result
 }
 
-func (r *round) summary(t io.Writer, took time.Duration, counts map[string]map[string]int) {
+func (r *round) summary(t io.Writer, took time.Duration) {
 	fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
 	fmt.Fprintf(t, "bookings\t%d, %d instances\n", r.Bookings, r.Instances)
 	r.writeTimes(t, took)
-	fmt.Fprintf(t, "calls\t%d, for %d operations\n", sum(counts[answerGroup]), len(r.Operations))
 	verdict.WriteCounts(t, "operation", "times", verdict.Count(r.Operations, func(o Operation) string {
 		if o.Done() {
 			return string(o.Kind) + " done"
 		}
 		return string(o.Kind) + " refused"
 	}))
-	r.writeCharges(t, r.Charges, counts, faultGroup, lostGroup, noticeGroup, answerGroup)
-	if r.LostCommits {
-		fmt.Fprintf(t, "\nnames of bookings\t%d references and ids shown, %d of them lost\n", len(r.Shown), r.lostNames())
-	}
-	orphans := 0
-	for _, m := range r.Ledger {
-		if m.Approved == 0 && m.Attempts == 0 {
-			orphans++
-		}
-	}
-	fmt.Fprintf(t, "\nthe processor's ledger\t%d payments, %d of them never charged to a card\n", len(r.Ledger), orphans)
+	r.writeCharges(t, r.Charges)
+	fmt.Fprintf(t, "\nthe processor's ledger\t%d payments\n", len(r.Ledger))
 }
 
 func (r *round) writeTimes(t io.Writer, took time.Duration) {
@@ -52,20 +42,18 @@ func (r *round) writeTimes(t io.Writer, took time.Duration) {
 	)
 }
 
-// writeCharges writes what became of charges, and how often what is in some groups happened.
-func (r *round) writeCharges(t io.Writer, charges []ChargeRow, counts map[string]map[string]int, groups ...string) {
+// writeCharges writes what became of charges, and how often faults happened.
+func (r *round) writeCharges(t io.Writer, charges []ChargeRow) {
 	became := verdict.Count(charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) })
 	verdict.WriteCounts(t, "charge", "times", became)
 	verdict.WriteCounts(t, "fault of the processor", "times", r.processor.Fired())
-	for _, group := range groups {
-		verdict.WriteCounts(t, group, "times", counts[group])
-	}
+	verdict.WriteCounts(t, "fault", "times", verdict.Count(r.struck.All(), strings.Clone))
 }
 
 // worthless returns why the round proves nothing, or "".
-func (r *round) worthless(counts map[string]map[string]int) string {
+func (r *round) worthless() string {
 	if r.LostCommits {
-		if n := sum(counts[lostGroup]); n < minLost {
+		if n := len(r.forgotten.All()); n < minLost {
 			return fmt.Sprintf("only %d confirmed operations were lost", n)
 		}
 		if n := r.lostNames(); n < minLost {
@@ -73,7 +61,7 @@ func (r *round) worthless(counts map[string]map[string]int) string {
 		}
 		return ""
 	}
-	if why := r.faultless(counts); why != "" {
+	if why := r.faultless(); why != "" {
 		return why
 	}
 	done := map[OperationKind]int{}
@@ -91,9 +79,10 @@ func (r *round) worthless(counts map[string]map[string]int) string {
 }
 
 // faultless returns which fault never happened, or happened too seldom, or "".
-func (r *round) faultless(counts map[string]map[string]int) string {
+func (r *round) faultless() string {
+	struck := verdict.Count(r.struck.All(), strings.Clone)
 	for _, s := range r.faults {
-		if want := s.howOften(r.Duration); counts[faultGroup][s.name] < want {
+		if want := s.howOften(r.Duration); struck[s.name] < want {
 			return fmt.Sprintf("%q happened less than %d times", s.name, want)
 		}
 	}
@@ -104,13 +93,6 @@ func (r *round) faultless(counts map[string]map[string]int) string {
 		}
 	}
 	return ""
-}
-
-func sum(counts map[string]int) (all int) {
-	for _, n := range counts {
-		all += n
-	}
-	return all
 }
 
 // lostNames counts the references and ids that were shown, and are not on record.
@@ -125,24 +107,4 @@ func (e *Evidence) lostNames() (n int) {
 		}
 	}
 	return n
-}
-
-// Groups of what happens.
-const (
-	answerGroup = "answer"            // of calls, by status and code
-	faultGroup  = "fault"             // of processes
-	lostGroup   = "lost and repeated" // confirmed operations that the record forgot
-	noticeGroup = "notice"            // of the processor, by what happened to them
-)
-
-// seen is something that happened in a round.
-type seen struct{ group, name string }
-
-// counted counts what happened, by group and name.
-func counted(all []seen) map[string]map[string]int {
-	counts := map[string]map[string]int{answerGroup: {}, faultGroup: {}, lostGroup: {}, noticeGroup: {}}
-	for _, one := range all {
-		counts[one.group][one.name]++
-	}
-	return counts
 }

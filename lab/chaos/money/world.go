@@ -24,7 +24,8 @@ type round struct {
 	Plan
 	*world.World
 	Evidence
-	seen runner.Log[seen]
+	struck    runner.Log[string]        // names of faults
+	forgotten runner.Log[OperationKind] // confirmed operations that the record forgot
 
 	admin      string // token
 	agencyKeys map[telematics.AgencyID]rental.AgencyKey
@@ -62,7 +63,7 @@ func (r *round) startServers(ctx context.Context) error {
 		return err
 	}
 	r.OnClose(r.db.Close)
-	r.relay = newRelay(&r.seen)
+	r.relay = &relay{backedOff: map[*instance]time.Time{}}
 	if r.processor, err = sandbox.Start(sandbox.Config{
 		Key: r.PaymentsKey, WebhookSecret: r.WebhookSecret, WebhookURL: "http://relay", Poster: r.relay, Disorder: true,
 		Logger: r.LogFile("processor"),

@@ -74,13 +74,9 @@ func readRecord(ctx context.Context, db *sqlx.DB) (record, error) {
 		State telematics.State
 	}
 	var unrecorded, entries []uuid.UUID
-	var hasTable bool // an older program has no such table
-	err := errors.Join(db.GetContext(ctx, &hasTable, `select to_regclass('unrecorded_answers') is not null`),
-		db.SelectContext(ctx, &rows, `select id, state from commands`),
-		db.SelectContext(ctx, &entries, `select command_id from activity where action = 'answer.unrecorded'`))
-	if err == nil && hasTable {
-		err = db.SelectContext(ctx, &unrecorded, `select command_id from unrecorded_answers`)
-	}
+	err := errors.Join(db.SelectContext(ctx, &rows, `select id, state from commands`),
+		db.SelectContext(ctx, &entries, `select command_id from activity where action = 'answer.unrecorded'`),
+		db.SelectContext(ctx, &unrecorded, `select command_id from unrecorded_answers`))
 	for _, row := range rows {
 		r.states[row.ID] = row.State
 	}

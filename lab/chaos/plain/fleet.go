@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -172,13 +171,6 @@ func (f *fleet) summary(took time.Duration, facts func(t io.Writer)) func(io.Wri
 		fmt.Fprintf(t, "\nseed\t%d\n", f.Seed)
 		fmt.Fprintf(t, "time\t%v\n", took.Round(time.Second))
 		facts(t)
-		var waits []time.Duration
-		for _, c := range f.calls {
-			waits = append(waits, c.took.Round(time.Millisecond))
-		}
-		if slices.Sort(waits); len(waits) > 0 {
-			fmt.Fprintf(t, "callers waited\t%v at the median, %v at the longest\n", waits[len(waits)/2], waits[len(waits)-1])
-		}
 		verdict.WriteCounts(t, "answer", "calls", verdict.Count(f.calls, func(c call) string {
 			if c.answer == noAnswer {
 				return noAnswer
