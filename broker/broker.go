@@ -137,6 +137,7 @@ func New(c Config) *Broker {
 		uncorrelated:  make(chan *unitAnswer, c.QueueSize/16+1),
 		repeated:      newRepeated(c.QueueSize),
 		settled:       newSettledResults(),
+		unrecordedBy:  newRecentUnits(),
 		hints:         make(chan telematics.CommandID, c.QueueSize),
 		outbox:        outbox{settlements: map[telematics.CommandID]delivery.Settlement{}},
 	}

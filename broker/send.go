@@ -172,8 +172,9 @@ func (b *Broker) claim(
 		}
 		if claim.Taken() {
 			c.Seq = claim.Seq
-			w.wrongClock = b.checkClock(stepping, c, claim.At)
-			if order.Allowed != nil {
+			if wrong := b.checkClock(stepping, c, claim.At); wrong != nil {
+				w.missing, w.unsent = theExactTime, wrong
+			} else if order.Allowed != nil {
 				w.unsent = order.Allowed(stepping)
 			}
 			b.events.publish(c.Event(c.Requested))
@@ -215,7 +216,7 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 		}
 	}()
 	var signing errgroup.Group
-	if w.wrongClock == nil && w.unsent == nil {
+	if w.unsent == nil {
 		signing.Go(func() error {
 			return b.config.Guard.Try("sign command", func() (err error) {
 				w.message, err = b.sign(ctx, w.command)
@@ -227,9 +228,7 @@ func (b *Broker) dispatch(ctx context.Context, w *waiter) {
 	unregistered := b.awaitRegistration(ctx, w)
 	unsigned := signing.Wait()
 	switch {
-	case w.unsent != nil: // its order does not allow it any more
-	case w.wrongClock != nil:
-		w.missing, w.unsent = theExactTime, w.wrongClock
+	case w.unsent != nil:
 	case unsigned != nil:
 		w.missing, w.unsent = "The signing key", unsigned
 	case unregistered != nil:

@@ -166,14 +166,14 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 		return false
 	case result.Noted:
 		b.metrics.answersUnrecorded.Inc()
-		b.unrecordedBy.note(unit, b.now())
+		b.unrecordedBy.Add(unit, b.now())
 		b.config.Logger.Warn(
 			"answer to an unrecorded command stored separately", "unit", unit, "vehicle", result.Vehicle,
 			"command", a.Command, "state", a.State,
 		)
 	case result.Unknown:
 		b.metrics.answersUnrecorded.Inc()
-		b.unrecordedBy.note(unit, b.now())
+		b.unrecordedBy.Add(unit, b.now())
 		b.config.Logger.Debug(
 			"answer to an unrecorded command not stored, limit of the unit reached", "unit", unit,
 			"vehicle", result.Vehicle, "command", a.Command, "state", a.State,

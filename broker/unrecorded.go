@@ -1,9 +1,11 @@
 package broker
 
 import (
-	"sync"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"motorpool/broker/ingest"
 	"motorpool/telematics"
 )
 
@@ -16,32 +18,22 @@ const (
 	unrecordedUnits = 1000
 )
 
-// recentUnits holds which units have answered unrecorded commands lately. One alone may invent ids;
-// several mean that Postgres has lost commands. The zero value is empty. It is safe for concurrent
-// use.
+// recentUnits are units that have answered unrecorded commands, and when. One alone may invent ids;
+// several mean that Postgres has lost commands.
 type recentUnits struct {
-	mu sync.Mutex
-	at map[telematics.Unit]time.Time
+	*lru.Cache[telematics.Unit, time.Time]
 }
 
-func (r *recentUnits) note(unit telematics.Unit, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.at == nil {
-		r.at = map[telematics.Unit]time.Time{}
-	}
-	if _, counted := r.at[unit]; counted || len(r.at) < unrecordedUnits {
-		r.at[unit] = now
-	}
+func newRecentUnits() recentUnits {
+	return recentUnits{ingest.NewCache[telematics.Unit, time.Time](unrecordedUnits)}
 }
 
-func (r *recentUnits) count(now time.Time) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for unit, at := range r.at {
-		if now.Sub(at) > unrecordedWithin {
-			delete(r.at, unit)
+// count returns how many units have done so within unrecordedWithin.
+func (r recentUnits) count(now time.Time) (n int) {
+	for _, at := range r.Values() {
+		if now.Sub(at) <= unrecordedWithin {
+			n++
 		}
 	}
-	return len(r.at)
+	return n
 }

@@ -36,10 +36,9 @@ type waiter struct {
 	received bool // the unit has it, so it is retransmitted less often
 
 	// Why the command is not published.
-	wrongClock error  // it was dated by a wrong clock
-	halted     bool   // by an operator
-	unsent     error  // a server or a key is unavailable, or its order does not allow it any more
-	missing    string // what is unavailable, in words for the caller; empty: nothing
+	halted  bool   // by an operator
+	unsent  error  // something is unavailable, or its order does not allow it any more
+	missing string // what is unavailable, in words for the caller; empty: nothing
 
 	stopped      atomic.Bool // it must not be published any more
 	progressLost atomic.Bool // its progress was not stored
