@@ -71,28 +71,28 @@ func (b *Broker) receiveAnswer(m telematics.Message) {
 // pending table has its command.
 func (b *Broker) queueAnswer(a *queuedAnswer) {
 	if w := b.waiters.of(a.unit, a.answer.Command); w != nil && w.countAnswer(a.answer.State) {
-		b.enqueue(b.first, a)
+		b.enqueue(b.first, a, ingest.Answer)
 		return
 	}
 	var ok bool
 	if a.from, ok = b.allowances.answers.Admit(a.unit, a.size, a.at); ok {
-		b.enqueue(b.answers, a)
+		b.enqueue(b.answers, a, ingest.Answer)
 		return
 	}
 	if a.from, ok = b.allowances.overAllowance.Admit(a.unit, a.size, a.at); ok {
-		b.enqueue(b.overAllowance, a)
+		b.enqueue(b.overAllowance, a, ingest.Answer)
 		return
 	}
 	b.ingest.Limit(a.unit, ingest.Answer)
 }
 
-func (b *Broker) enqueue(queue chan<- *queuedAnswer, a *queuedAnswer) {
+func (b *Broker) enqueue(queue chan<- *queuedAnswer, a *queuedAnswer, kind ingest.Kind) {
 	select {
 	case queue <- a:
 	default:
 		// The command is published again, and the unit repeats its answer [CMD-5].
 		a.from.Handled(a.size)
-		b.metrics.drop(ingest.Answer, queueFull, 1)
+		b.metrics.drop(kind, queueFull, 1)
 	}
 }
 
@@ -122,7 +122,7 @@ func (b *Broker) lookUp(batch []*queuedAnswer) {
 			a.from, ok = b.allowances.pending.Admit(a.unit, a.size, a.at)
 		}
 		if ok {
-			b.enqueue(b.answers, a)
+			b.enqueue(b.answers, a, ingest.Answer)
 		} else {
 			b.ingest.Limit(a.unit, ingest.Answer)
 		}
@@ -226,7 +226,7 @@ func (b *Broker) answerAgain(a *queuedAnswer, because error) {
 	}
 	a.from = nil
 	time.AfterFunc(answerAgainAfter, func() {
-		_ = b.config.Guard.Do("queue answer again", func() { b.enqueue(b.answers, a) })
+		_ = b.config.Guard.Do("queue answer again", func() { b.enqueue(b.answers, a, ingest.Answer) })
 	})
 }
 
@@ -256,8 +256,8 @@ func (b *Broker) inTable(ctx context.Context, unit telematics.Unit, id telematic
 
 // handleUncorrelated handles answers to no command in flight, until the context ends, and then
 // those that are left, for no longer than one step may take.
-func (b *Broker) handleUncorrelated(ctx context.Context, uncorrelated <-chan *unitAnswer, settle func(context.Context, *unitAnswer)) error {
-	handle := func(ctx context.Context, s *unitAnswer) {
+func handleUncorrelated[T any](ctx context.Context, b *Broker, uncorrelated <-chan T, settle func(context.Context, T)) error {
+	handle := func(ctx context.Context, s T) {
 		_ = b.config.Guard.Do("handle uncorrelated answer", func() { settle(ctx, s) })
 	}
 	handling := tracing.Detach(ctx)

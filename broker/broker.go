@@ -86,18 +86,18 @@ type Broker struct {
 	unrecordedBy  recentUnits
 	ingest        *ingest.Ingest // reports, presence and unknown units
 	bestEffort    *besteffort.Handler
-	allowances    struct{ answers, overAllowance, pending *ingest.Limiter }
+	allowances    struct{ answers, overAllowance, pending, repeated *ingest.Limiter }
 	first         chan *queuedAnswer // answers to commands that have a waiter here
 	answers       chan *queuedAnswer // the others, within the allowance of their units
 	overAllowance chan *queuedAnswer // the rest: handled only if the pending table has the command
 	// Answers to commands that are not in flight. They have a separate queue, to delay no others.
 	uncorrelated chan *unitAnswer
 	hints        chan telematics.CommandID
-	repeated     *repeated       // results that reports repeat
-	settled      *settledResults // cache of results that no report can change any more
-	events       *eventPublisher // queues the events of changes
-	background   sync.WaitGroup  // wake-ups and writes of the outbox, for which no caller waits
-	started      sync.WaitGroup  // commands of Start in flight
+	repeated     chan *queuedAnswer // results that reports repeat
+	settled      *settledResults    // cache of results that no report can change any more
+	events       *eventPublisher    // queues the events of changes
+	background   sync.WaitGroup     // wake-ups and writes of the outbox, for which no caller waits
+	started      sync.WaitGroup     // commands of Start in flight
 
 	lateSince atomic.Pointer[time.Time] // when owners of late commands got their time; nil: none
 	unswept   guard.Outage              // overdue commands cannot be read
@@ -135,7 +135,7 @@ func New(c Config) *Broker {
 		answers:       make(chan *queuedAnswer, c.QueueSize),
 		overAllowance: make(chan *queuedAnswer, c.QueueSize/4+1),
 		uncorrelated:  make(chan *unitAnswer, c.QueueSize/16+1),
-		repeated:      newRepeated(c.QueueSize),
+		repeated:      make(chan *queuedAnswer, c.QueueSize),
 		settled:       newSettledResults(),
 		unrecordedBy:  newRecentUnits(),
 		hints:         make(chan telematics.CommandID, c.QueueSize),
@@ -143,6 +143,7 @@ func New(c Config) *Broker {
 	}
 	b.allowances.answers, b.allowances.pending, b.allowances.overAllowance = ingest.NewLimiter(answerAllowance),
 		ingest.NewLimiter(answerAllowance), ingest.NewLimiter(lookUpAllowance)
+	b.allowances.repeated = ingest.NewLimiter(repeatedAllowance)
 	b.outbox.releases = debouncer[delivery.Pending]{
 		after: releaseDebounce, flush: b.writeReleases, background: &b.background, guard: c.Guard,
 	}
@@ -179,12 +180,12 @@ func (b *Broker) Run(ctx context.Context) error {
 	for range uncorrelatedWorkers {
 		followers.Go(func() {
 			_ = b.config.Guard.Keep(after, "handle uncorrelated answers", func(ctx context.Context) error {
-				return b.handleUncorrelated(ctx, b.uncorrelated, b.settleUncorrelated)
+				return handleUncorrelated(ctx, b, b.uncorrelated, b.settleUncorrelated)
 			})
 		})
 		followers.Go(func() {
 			_ = b.config.Guard.Keep(after, "handle repeated answers", func(ctx context.Context) error {
-				return b.handleUncorrelated(ctx, b.repeated.queue, b.settleRepeated)
+				return handleUncorrelated(ctx, b, b.repeated, b.settleRepeated)
 			})
 		})
 	}

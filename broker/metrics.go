@@ -162,7 +162,7 @@ func (b *Broker) registerQueues() {
 		b.config.Metrics, ingest.Answer,
 		func() int { return len(b.first) + len(b.answers) + len(b.overAllowance) + len(b.uncorrelated) },
 	)
-	ingest.RegisterQueue(b.config.Metrics, recalledAnswer, func() int { return len(b.repeated.queue) })
+	ingest.RegisterQueue(b.config.Metrics, recalledAnswer, func() int { return len(b.repeated) })
 	ingest.RegisterQueue(b.config.Metrics, event, func() int { return len(b.events.queue) })
 	for kind, waiting := range map[string]func() int{
 		string(settlement): b.outbox.waitingSettlements, string(auditLogEntry): b.outbox.waitingEntries,

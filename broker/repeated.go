@@ -61,41 +61,6 @@ func (d *settledResults) add(unit telematics.Unit, a telematics.Answer) {
 // checked against Postgres once more: a failover or a restore may have lost them.
 func (b *Broker) ForgetSettled() { b.settled.units.Purge() }
 
-// repeated are results that wait to be checked, by unit.
-type repeated struct {
-	mu      sync.Mutex
-	waiting map[telematics.Unit]int
-	queue   chan *unitAnswer
-}
-
-func newRepeated(size int) *repeated {
-	return &repeated{waiting: make(map[telematics.Unit]int), queue: make(chan *unitAnswer, size)}
-}
-
-// add reports false where there is no room, for this unit or at all.
-func (r *repeated) add(s *unitAnswer) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.waiting[s.unit] >= maxRepeated {
-		return false
-	}
-	select {
-	case r.queue <- s:
-		r.waiting[s.unit]++
-		return true
-	default:
-		return false
-	}
-}
-
-func (r *repeated) handled(unit telematics.Unit) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.waiting[unit]--; r.waiting[unit] <= 0 {
-		delete(r.waiting, unit)
-	}
-}
-
 // checkRepeated queues the results that a report repeats: an answer that was lost on its way is
 // settled by the next report [TEL-3], whose values are those of the answer, too. It does not
 // block [LAW-8]; overflow is counted, and comes again with the next report.
@@ -109,15 +74,17 @@ func (b *Broker) checkRepeated(unit telematics.Unit, r telematics.Report, at tim
 			a.Report = state
 		}
 		b.metrics.answersRecalled.Inc()
-		if !b.repeated.add(&unitAnswer{unit: unit, answer: a, at: at}) {
+		if from, ok := b.allowances.repeated.Admit(unit, 0, at); ok {
+			b.enqueue(b.repeated, &queuedAnswer{unitAnswer: unitAnswer{unit: unit, answer: a, at: at}, from: from}, recalledAnswer)
+		} else {
 			b.metrics.drop(recalledAnswer, queueFull, 1)
 		}
 	}
 }
 
-func (b *Broker) settleRepeated(ctx context.Context, s *unitAnswer) {
-	defer b.repeated.handled(s.unit)
-	b.settleUncorrelated(ctx, s)
+func (b *Broker) settleRepeated(ctx context.Context, a *queuedAnswer) {
+	defer a.from.Handled(0)
+	b.settleUncorrelated(ctx, &a.unitAnswer)
 }
 
 // cacheSettled caches a final answer that Postgres has accepted, or never will: the row of a

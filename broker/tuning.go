@@ -144,17 +144,18 @@ const (
 	// order. Half: as many as it names, and some are looked up again and again. Double: twice the
 	// memory.
 	resultsPerUnit = 16
-	// Results of one unit that wait to be looked up: those of two reports [TEL-3]; a choice. Half:
-	// a second report that comes soon is dropped. Double: a unit that invents results has more of
-	// the queue.
-	maxRepeated = 16
 )
 
 // Allowances of one unit's answers, as in package ingest. lookUpAllowance is of answers beyond
 // their allowance that are looked up in the pending table, all in a few round trips.
+// repeatedAllowance is of results that wait to be looked up: those of two reports [TEL-3]; a
+// choice. With half, a second report that comes soon is dropped; with double, a unit that invents
+// results has more of the queue.
 var (
 	answerAllowance = ingest.Allowance{Rate: 20, Burst: 128, Bytes: 1 << 20}
 	lookUpAllowance = ingest.Allowance{Rate: 10_000, Burst: 512, Bytes: 1 << 20}
+
+	repeatedAllowance = ingest.Allowance{Rate: 10_000, Burst: 16, Bytes: 1 << 20}
 )
 
 // Polling of Postgres, since wake-ups may be lost.
