@@ -36,7 +36,7 @@ func (s *service) readKeys() (err error) {
 	if s.secured, err = s.config.tls(s.log); err != nil {
 		return err
 	}
-	s.registry = s.config.newRegistry(s.signing, s.secured.inUse)
+	s.registry = s.newRegistry()
 	if s.sealer, err = s.config.sealer(); err != nil {
 		return err
 	}
@@ -119,7 +119,6 @@ func (s *service) assembleBroker() (err error) {
 		Lives:  func(id string) bool { return s.present.lives(id) },
 		Logger: s.log, Metrics: s.registry, Guard: s.panics, Tracer: s.tracer, Instance: s.instance,
 	})
-	s.config.registerInstance(s.registry, s.broker.Instance())
 	s.present = s.newPresence()
 	s.database = &databaseWatch{
 		postgres: s.postgres, gauges: newDatabaseGauges(s.registry), log: s.log, history: s.config.TelemetryRetention > 0,

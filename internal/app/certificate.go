@@ -68,12 +68,9 @@ func parsePair(text []byte) (*tls.Certificate, error) {
 	return &pair, err
 }
 
-func (c *certificate) ofServer(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return c.current.Load(), nil
-}
-
-func (c *certificate) ofClient(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	return c.current.Load(), nil
+// get returns the one in use, for a callback of crypto/tls.
+func get[Hello any](c *certificate) func(Hello) (*tls.Certificate, error) {
+	return func(Hello) (*tls.Certificate, error) { return c.current.Load(), nil }
 }
 
 // watch polls the files and uses new ones once they match each other, until the context ends.

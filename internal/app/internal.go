@@ -21,29 +21,25 @@ import (
 )
 
 // newRegistry returns a registry with the metrics of the Go runtime, the process, the log, the
-// signing key and the certificates.
-func (c Config) newRegistry(signing *signingKeys, inUse []*certificate) *prometheus.Registry {
+// signing key, the certificates, and of which instance this is.
+func (s *service) newRegistry() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), signing)
-	for _, certificate := range inUse {
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), s.signing)
+	for _, certificate := range s.secured.inUse {
 		certificate.register(registry)
 	}
-	if c.LogDropped != nil {
+	if s.config.LogDropped != nil {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "motorpool_log_lines_dropped_total",
 			Help: "Lines of the log that were dropped: they were not read, or could not be written.",
-		}, c.LogDropped))
+		}, s.config.LogDropped))
 	}
-	return registry
-}
-
-// registerInstance registers a metric whose labels name this instance.
-func (c Config) registerInstance(registry *prometheus.Registry, id string) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "motorpool_instance_info",
 		Help:        "Always 1; the labels name the instance, as the log and the database do, and the version of the program.",
-		ConstLabels: prometheus.Labels{"id": id, "version": cmp.Or(c.Version, "dev")},
+		ConstLabels: prometheus.Labels{"id": s.instance, "version": cmp.Or(s.config.Version, "dev")},
 	}, func() float64 { return 1 }))
+	return registry
 }
 
 // brokerGauges are what each MQTT broker says of itself.
@@ -132,27 +128,20 @@ func (g databaseGauges) setExpiry(t time.Time) {
 
 // internalHandler serves the internal listener: readiness with the reasons, metrics, the units'
 // keys.
-func (c Config) internalHandler(
-	ready *health.Readiness, registry *prometheus.Registry, signing *signingKeys, log *slog.Logger,
-) http.Handler {
+func (s *service) internalHandler(ready *health.Readiness) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", ready.Internal())
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "Motorpool, internal address. There are:\n/readyz\n/healthz\n/metrics\n/units.jwks\n")
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
 	}))
-	mux.HandleFunc("GET /units.jwks", signing.serveUnits)
-	if c.Profiles {
-		serveProfiles(mux)
+	mux.HandleFunc("GET /units.jwks", s.signing.serveUnits)
+	if s.config.Profiles { // without the command line: flags may be secrets
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index) // and the named ones of runtime/pprof
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return mux
-}
-
-// serveProfiles serves Go's profiles, without the command line: flags may be secrets.
-func serveProfiles(mux *http.ServeMux) {
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index) // and the named ones of runtime/pprof
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 }

@@ -213,12 +213,12 @@ func (s *service) readiness() *health.Readiness {
 func (s *service) serveHTTP(ctx context.Context, listeners Listeners) error {
 	ready := s.readiness()
 	s.registry.MustRegister(ready)
-	stopping := newStopping(s.config.Drain, s.panics, s.log)
+	stopping := &stopping{service: s}
 	server := httpapi.NewServer("", stopping.closeConnections(s.public))
 	server.RegisterOnShutdown(s.feed.End) // else no stream ends
 	servers := []httpServer{
 		{server, s.secured.listener(connections.Bound(listeners.Public, s.maxConnections, s.registry, s.log))},
-		{httpapi.NewServer("", s.config.internalHandler(ready, s.registry, s.signing, s.log)), listeners.Internal},
+		{httpapi.NewServer("", s.internalHandler(ready)), listeners.Internal},
 	}
 	healthAddress := "none"
 	if listeners.Health != nil {

@@ -3,10 +3,8 @@ package app
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"sync/atomic"
-	"time"
 
 	"motorpool/guard"
 	"motorpool/httpapi/health"
@@ -16,14 +14,8 @@ import (
 // stopping keeps an instance serving for a while after it was asked to stop, so that load balancers
 // take it out before its listeners close.
 type stopping struct {
-	drain   time.Duration
-	log     *slog.Logger
-	panics  *guard.Guard
+	*service
 	closing atomic.Bool
-}
-
-func newStopping(drain time.Duration, panics *guard.Guard, log *slog.Logger) *stopping {
-	return &stopping{drain: drain, panics: panics, log: log}
 }
 
 // after returns a context that ends after ctx, by the length of the drain. The returned function
@@ -40,13 +32,14 @@ func (s *stopping) after(ctx context.Context, ready *health.Readiness) (context.
 // serveOn serves on while load balancers take the instance out; not where it was never ready.
 func (s *stopping) serveOn(serving context.Context, ready *health.Readiness, never bool) {
 	ready.Drain()
-	if s.drain == 0 || never {
+	whole := s.config.Drain
+	if whole == 0 || never {
 		return
 	}
-	s.log.Info("draining", "for", s.drain)
-	guard.Pause(serving, s.drain/2)
+	s.log.Info("draining", "for", whole)
+	guard.Pause(serving, whole/2)
 	s.closing.Store(true)
-	guard.Pause(serving, s.drain-s.drain/2)
+	guard.Pause(serving, whole-whole/2)
 }
 
 // closeConnections closes keep-alive connections with their next response, in the second half of

@@ -32,7 +32,7 @@ func (c Config) tls(log *slog.Logger) (secured, error) {
 	if public != nil {
 		s.inUse = append(s.inUse, public)
 		// HTTP/2 would need further bounds, for the streams of a connection.
-		s.public = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: public.ofServer}
+		s.public = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: get[*tls.ClientHelloInfo](public)}
 	}
 	var errMQTT, errRedis error
 	s.mqtt, errMQTT = s.client("mqtt", strings.Join(c.MQTTURL, " "), "tcp", "ssl", c.MQTTCA, c.MQTTCert, c.MQTTKey, log)
@@ -62,7 +62,7 @@ func (s *secured) client(server, address, plain, scheme, caFile, certFile, keyFi
 	config := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	if own != nil {
 		s.inUse = append(s.inUse, own)
-		config.GetClientCertificate = own.ofClient
+		config.GetClientCertificate = get[*tls.CertificateRequestInfo](own)
 	}
 	return config, nil
 }

@@ -20,14 +20,12 @@ import (
 // tokens returns the verifier of access tokens.
 func (c Config) tokens(keys *auth.Keys) *auth.Tokens {
 	return auth.NewTokens(auth.TokensConfig{
-		Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: keys, Types: list(c.TokenTyp), Claims: c.claims(),
+		Issuer: c.TokenIssuer, Audience: c.TokenAudience, Keys: keys, Types: list(c.TokenTyp),
+		Claims: auth.Claims{ // empty names mean the defaults
+			Role: c.ClaimRole, Agency: c.ClaimAgency, Scope: c.ClaimScope,
+			Admin: c.RoleAdmin, Operator: c.RoleOperator, Viewer: c.RoleViewer, Client: c.RoleClient,
+		},
 	})
-}
-
-// claims returns the names of claims and roles. Empty names mean the defaults.
-func (c Config) claims() auth.Claims {
-	return auth.Claims{Role: c.ClaimRole, Agency: c.ClaimAgency, Scope: c.ClaimScope,
-		Admin: c.RoleAdmin, Operator: c.RoleOperator, Viewer: c.RoleViewer, Client: c.RoleClient}
 }
 
 func (c Config) checkClaims() error {
