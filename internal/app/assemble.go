@@ -120,13 +120,7 @@ func (s *service) assembleBroker() (err error) {
 		Logger: s.log, Metrics: s.registry, Guard: s.panics, Tracer: s.tracer, Instance: s.instance,
 	})
 	s.present = s.newPresence()
-	s.database = &databaseWatch{
-		postgres: s.postgres, gauges: newDatabaseGauges(s.registry), log: s.log, history: s.config.TelemetryRetention > 0,
-		changed: func() {
-			s.broker.ForgetSettled()
-			s.money.reconciler.CommitsMayBeLost()
-		},
-	}
+	s.database = &databaseWatch{service: s, gauges: newDatabaseGauges(s.registry)}
 	s.watches = watch.New(watch.Config{
 		Dialects: dialects.Spoken, Publish: s.mqtt.Publish, Watcher: "motorpool-" + s.broker.Instance(),
 		Booked:   rentals.Bookings{DB: s.postgres}.Running,

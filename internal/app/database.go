@@ -3,8 +3,9 @@ package app
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"motorpool/broker"
 	"motorpool/guard"
@@ -28,11 +29,7 @@ const (
 // databaseWatch detects a database that must not be used, and one that may lose acknowledged
 // commits.
 type databaseWatch struct {
-	postgres *pg.DB
-	history  bool   // telemetry is kept
-	changed  func() // called after a restart or failover: rows that were read may be gone
-	log      *slog.Logger
-
+	*service
 	unsafe   string      // settings, as they were logged last
 	standbys pg.Standbys // likewise
 	gauges   databaseGauges
@@ -48,7 +45,8 @@ func (w *databaseWatch) run(ctx context.Context) error {
 		if now := w.postgres.Lives(); now != lives {
 			lives, next = now, time.Now()
 			w.log.Warn("postgres restarted or failed over: repeated answers of units are checked again")
-			w.changed()
+			w.broker.ForgetSettled()
+			w.money.reconciler.CommitsMayBeLost()
 		}
 		if !time.Now().Before(next) {
 			if err := w.check(ctx); err == nil {
@@ -99,7 +97,7 @@ func (w *databaseWatch) checkClock(ctx context.Context) error {
 // readPartitions reads how long the partitions of tables by time last.
 func (w *databaseWatch) readPartitions(ctx context.Context) error {
 	tables := []string{"activity"}
-	if w.history {
+	if w.config.TelemetryRetention > 0 {
 		tables = append(tables, "telemetry")
 	}
 	for _, table := range tables {
@@ -158,27 +156,22 @@ func (w *databaseWatch) checkSafety(ctx context.Context) error {
 
 // readGauges reads what the gauges show of rows.
 func (w *databaseWatch) readGauges(ctx context.Context) error {
-	stuck, err := rentals.Charges{DB: w.postgres}.Stuck(ctx)
-	if err != nil {
-		return err
+	charges := rentals.Charges{DB: w.postgres}
+	for gauge, read := range map[prometheus.Gauge]func(context.Context) (int, error){
+		w.gauges.stuckCharges: charges.Stuck, w.gauges.chargesForOperator: charges.ForOperator,
+		w.gauges.unrecorded: rentals.Payments{DB: w.postgres}.Unrecorded,
+	} {
+		n, err := read(ctx)
+		if err != nil {
+			return err
+		}
+		gauge.Set(float64(n))
 	}
-	w.gauges.stuckCharges.Set(float64(stuck))
-	forOperator, err := rentals.Charges{DB: w.postgres}.ForOperator(ctx)
-	if err != nil {
-		return err
-	}
-	w.gauges.chargesForOperator.Set(float64(forOperator))
-	unrecorded, err := rentals.Payments{DB: w.postgres}.Unrecorded(ctx)
-	if err != nil {
-		return err
-	}
-	w.gauges.unrecorded.Set(float64(unrecorded))
 	expiry, err := agencykeys.FirstExpiry(ctx, w.postgres)
-	if err != nil {
-		return err
+	if err == nil {
+		w.gauges.setExpiry(expiry)
 	}
-	w.gauges.setExpiry(expiry)
-	return nil
+	return err
 }
 
 // schemaEvery is the interval between two checks of a schema that is not ready.
@@ -230,22 +223,19 @@ func (s *service) awaitSchema(ctx context.Context) error {
 	}
 }
 
-// migrate brings the schema up to date, if wanted. It retries until the context ends.
-func migrate(ctx context.Context, p *pg.DB, wanted bool, log *slog.Logger) error {
-	if !wanted {
+// migrate brings the schema up to date, if that is wanted. It retries until the context ends.
+func (s *service) migrate(ctx context.Context) error {
+	if !s.config.Migrate {
 		return nil
 	}
 	var outage guard.Outage
 	for {
-		if err := pg.Migrating(ctx, p); err != nil {
-			log.Warn("schema migration waits for another one", "err", err)
+		if err := pg.Migrating(ctx, s.postgres); err != nil {
+			s.log.Warn("schema migration waits for another one", "err", err)
 		}
-		version, err := p.Migrate(ctx)
-		if outage.Note(ctx, log, "schema migration failed", err); err == nil {
-			log.Info("schema is up to date", "version", version)
-			return nil
-		}
-		if ctx.Err() != nil {
+		version, err := s.postgres.Migrate(ctx)
+		if outage.Note(ctx, s.log, "schema migration failed", err); err == nil {
+			s.log.Info("schema is up to date", "version", version)
 			return nil
 		}
 		if !guard.Pause(ctx, 2*time.Second) {
@@ -264,24 +254,24 @@ const (
 
 // lapse cancels bookings that were not started in time, and ends pauses and maintenance,
 // repeatedly, until the context ends.
-func lapse(ctx context.Context, db *pg.DB, publish func(rental.Booking), log *slog.Logger) error {
+func (s *service) lapse(ctx context.Context) error {
 	note := func(activity string, changed []rental.Booking) {
 		for _, b := range changed {
-			log.Info("booking was due to change", "activity", activity, "booking", int64(b.ID), "vehicle", int64(b.VehicleID))
-			publish(b)
+			s.log.Info("booking was due to change", "activity", activity, "booking", int64(b.ID), "vehicle", int64(b.VehicleID))
+			s.publishBooking(b)
 		}
 	}
 	var outage guard.Outage
 	for guard.Pause(ctx, lapseEvery) {
-		lapsed, notLapsed := rentals.Lapse(ctx, db, lapseBatch)
+		lapsed, notLapsed := rentals.Lapse(ctx, s.postgres, lapseBatch)
 		note(rental.BookingLapse, lapsed)
-		driven, notDriven := rentals.EndPauses(ctx, db, lapseBatch)
+		driven, notDriven := rentals.EndPauses(ctx, s.postgres, lapseBatch)
 		note(rental.PauseEnd, driven)
 		var err error
 		for more := true; more && ctx.Err() == nil; {
-			more, err = rentals.EndMaintenance(ctx, db, lapseBatch)
+			more, err = rentals.EndMaintenance(ctx, s.postgres, lapseBatch)
 		}
-		outage.Note(ctx, log, "bookings and maintenance not changed that are due", errors.Join(notLapsed, notDriven, err))
+		outage.Note(ctx, s.log, "bookings and maintenance not changed that are due", errors.Join(notLapsed, notDriven, err))
 	}
 	return nil
 }
@@ -292,7 +282,7 @@ const (
 )
 
 // forget removes outdated rows, repeatedly, until the context ends.
-func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
+func (s *service) forget(ctx context.Context) error {
 	outdated := []struct {
 		what   string
 		forget func(ctx context.Context, db *pg.DB, limit int) (more bool, err error)
@@ -310,10 +300,10 @@ func forget(ctx context.Context, db *pg.DB, log *slog.Logger) error {
 		for i, rows := range outdated {
 			for more := true; more && ctx.Err() == nil; {
 				var err error
-				if more, err = rows.forget(ctx, db, forgetBatch); errors.Is(err, pg.ErrClockLeapt) {
-					log.Debug("outdated rows not removed yet", "what", rows.what, "err", err)
+				if more, err = rows.forget(ctx, s.postgres, forgetBatch); errors.Is(err, pg.ErrClockLeapt) {
+					s.log.Debug("outdated rows not removed yet", "what", rows.what, "err", err)
 				} else {
-					outages[i].Note(ctx, log, "outdated "+rows.what+" not removed", err)
+					outages[i].Note(ctx, s.log, "outdated "+rows.what+" not removed", err)
 				}
 			}
 		}

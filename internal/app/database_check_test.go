@@ -15,7 +15,9 @@ import (
 func TestDatabaseWatch_RaisesTheNumbersWhereOtherStepsFail(t *testing.T) {
 	db := storetest.Open(t, storetest.NewDatabase(t))
 	storetest.Exec(t, db.Pool, `drop function observe_clock; alter table processor_notices rename to elsewhere`)
-	w := &databaseWatch{postgres: db, gauges: newDatabaseGauges(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler)}
+	w := &databaseWatch{
+		service: &service{postgres: db, log: slog.New(slog.DiscardHandler)}, gauges: newDatabaseGauges(prometheus.NewRegistry()),
+	}
 	if err := w.check(t.Context()); err == nil || !strings.Contains(err.Error(), "note postgres's clock") ||
 		!strings.Contains(err.Error(), "correct when charges are due") {
 		t.Errorf("check = %v, want both failures", err)

@@ -156,13 +156,11 @@ func (s *service) serve(ctx context.Context, listeners Listeners) (err error) {
 // runParts starts the parts that calls use.
 func (s *service) runParts(run func(doing string, part func(context.Context) error)) {
 	run("watch primaries", s.postgres.Watch)
-	run("migrate", func(ctx context.Context) error { return migrate(ctx, s.postgres, s.config.Migrate, s.log) })
+	run("migrate", s.migrate)
 	run("await schema", s.awaitSchema)
 	run("run broker", s.broker.Run)
-	run("forget", s.whileRight(func(ctx context.Context) error { return forget(ctx, s.postgres, s.log) }))
-	run("cancel reservations that lapse", s.withSchema(s.whileRight(func(ctx context.Context) error {
-		return lapse(ctx, s.postgres, s.publishBooking, s.log)
-	})))
+	run("forget", s.whileRight(s.forget))
+	run("cancel reservations that lapse", s.withSchema(s.whileRight(s.lapse)))
 	run("add partitions of the audit log", s.withSchema(s.whileRight(func(ctx context.Context) error {
 		return activity.KeepPartitions(ctx, s.postgres, s.log)
 	})))

@@ -32,7 +32,9 @@ func (c Config) tls(log *slog.Logger) (secured, error) {
 	if public != nil {
 		s.inUse = append(s.inUse, public)
 		// HTTP/2 would need further bounds, for the streams of a connection.
-		s.public = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: get[*tls.ClientHelloInfo](public)}
+		s.public = &tls.Config{
+			MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: get[*tls.ClientHelloInfo](public),
+		}
 	}
 	var errMQTT, errRedis error
 	s.mqtt, errMQTT = s.client("mqtt", strings.Join(c.MQTTURL, " "), "tcp", "ssl", c.MQTTCA, c.MQTTCert, c.MQTTKey, log)
