@@ -37,8 +37,7 @@ type Book struct {
 	known *lru.Cache[cell, answer]
 
 	// Each cell is queued once, so that a place that is read often delays no other.
-	queue  sync.Mutex
-	queued map[cell]bool
+	queued sync.Map // of cells
 	wanted chan telematics.Position
 }
 
@@ -61,7 +60,7 @@ func New(config Config) *Book {
 	if err != nil {
 		panic(err) // the size is a constant
 	}
-	b := &Book{Config: config, known: known, queued: map[cell]bool{}, wanted: make(chan telematics.Position, queueSize)}
+	b := &Book{Config: config, known: known, wanted: make(chan telematics.Position, queueSize)}
 	if config.Geocoder != nil {
 		b.requests = promauto.With(config.Metrics).NewCounterVec(prometheus.CounterOpts{
 			Name: "motorpool_geocoder_requests_total", Help: "Requests to the geocoder, by their result.",
@@ -93,22 +92,14 @@ func (b *Book) Address(agency telematics.AgencyID, p telematics.Position, stands
 
 // want queues a place, unless it is queued, or the queue is full.
 func (b *Book) want(p telematics.Position) {
-	b.queue.Lock()
-	defer b.queue.Unlock()
-	if b.queued[cellOf(p)] {
+	if _, queued := b.queued.LoadOrStore(cellOf(p), true); queued {
 		return
 	}
 	select {
 	case b.wanted <- p:
-		b.queued[cellOf(p)] = true
 	default:
+		b.queued.Delete(cellOf(p))
 	}
-}
-
-func (b *Book) taken(p telematics.Position) {
-	b.queue.Lock()
-	defer b.queue.Unlock()
-	delete(b.queued, cellOf(p))
 }
 
 func (b *Book) answer(p telematics.Position) (answer, bool) {
@@ -163,7 +154,7 @@ func (b *Book) QueryGeocoder(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case p := <-b.wanted:
-			b.taken(p)
+			b.queued.Delete(cellOf(p))
 			if _, known := b.answer(p); known {
 				continue // since it was wanted
 			}

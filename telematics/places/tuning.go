@@ -24,13 +24,8 @@ const (
 // putOff returns how long to send no request after a number of failures in a row, the last
 // with err.
 func putOff(failures int, err error) time.Duration {
-	wait := firstBackOff
-	for range failures - 1 {
-		if wait *= 2; wait >= maxBackOff {
-			wait = maxBackOff
-			break
-		}
-	}
+	const doublings = 7 // beyond maxBackOff
+	wait := min(firstBackOff<<min(failures-1, doublings), maxBackOff)
 	var hint interface{ RetryAfter() time.Duration }
 	if errors.As(err, &hint) {
 		wait = max(wait, min(hint.RetryAfter(), maxPutOff))
