@@ -401,6 +401,17 @@ func TestStream_EndsWithItsToken(t *testing.T) {
 	same(t, s.awaitEnd(t), "token_expired", "reason")
 }
 
+// The monotonic clock of a machine that was suspended has not counted that.
+func TestStream_EndsWithItsTokenThatExpiredWhileTheMachineWasSuspended(t *testing.T) {
+	var suspended atomic.Int64
+	l := newLiveWith(t, brokertest.NewEvents(), func(c *httpapi.Config) {
+		c.Now = func() time.Time { return now.Add(time.Duration(suspended.Load())) }
+	}, func(c *stream.Config) { c.PingEvery = 10 * time.Millisecond })
+	s := l.follow("").awaitBegin(t)
+	suspended.Store(int64(1000 * time.Hour))
+	same(t, s.awaitEnd(t), "token_expired", "reason")
+}
+
 func TestStream_EndsWhenTheKeyOfItsTokenIsWithdrawn(t *testing.T) {
 	source := keyFile(t, jwks(edKey(), ecKey()))
 	keys := auth.NewKeys(auth.KeysConfig{Source: source, Refresh: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})

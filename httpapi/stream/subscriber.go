@@ -124,6 +124,10 @@ func (s *subscriber) follow(ctx context.Context) {
 		case <-more:
 		case <-changed:
 		case <-ping.C:
+			if !s.Now().Before(s.Until) { // the timer stood still while the machine was suspended
+				s.end(tokenExpired)
+				return
+			}
 			if s.Refused(ctx) {
 				s.end(tokenRefused)
 				return
