@@ -68,28 +68,36 @@ func (r *round) setWrong(ctx context.Context, f Fault) error {
 }
 
 // suspensions is how often a machine is suspended in a round of one fault.
-const suspensions = 3
+const suspensions = 2
 
 // suspend suspends the machine of an instance, or the one that all servers share: its clocks stand
 // still, and its wall clock is right again some seconds after it goes on. In a round of one fault,
-// commands are halted while an instance stands still.
+// commands are halted the first time, while some are in flight; the second time, some are accepted.
 func (r *round) suspend(ctx context.Context, f Fault) error {
 	defer r.down(f.Target)()
 	if r.Fault == "" {
 		return r.suspendFor(ctx, f, f.For.Truncate(time.Second), f.Amount)
 	}
-	for n := range int64(suspensions) {
+	lag := f.Amount
+	if f.Target != everything {
+		lag = 0
+	}
+	for n := range suspensions {
 		var halting sync.WaitGroup
 		var unhalted error
-		if f.Target != everything {
-			r.orderUnanswered(ctx, newDraw(r.Seed, int(f.At), r.fleet, r.Instances), 0)
+		r.orderUnanswered(ctx, newDraw(r.Seed, int(f.At), r.fleet, r.Instances), 0)
+		if n == 0 {
 			world.Pause(ctx, time.Second) // they are sent
+		} else {
+			world.Pause(ctx, accepting)
+		}
+		if n == 0 && f.Target != everything {
 			halting.Go(func() {
 				world.Pause(ctx, time.Second/2)
 				unhalted = r.haltCommands(ctx, Fault{At: f.At, For: f.For / suspensions, Target: Halt(0)})
 			})
 		}
-		err := r.suspendFor(ctx, f, (f.For / suspensions).Truncate(time.Second), n*maxLag/(suspensions-1))
+		err := r.suspendFor(ctx, f, (f.For / suspensions).Truncate(time.Second), lag)
 		halting.Wait()
 		if err = errors.Join(err, unhalted); err != nil {
 			return err
@@ -101,6 +109,9 @@ func (r *round) suspend(ctx context.Context, f Fault) error {
 // suspensionNoticed is how long an instance may need to notice that it was suspended, where only
 // the clock of Postgres and the halts there show it: it reads both twice a second.
 const suspensionNoticed = 1500 * time.Millisecond
+
+// accepting is a time after which some of many orders are accepted, and not published.
+const accepting = 30 * time.Millisecond
 
 // maxLag is after how many seconds the clock of a machine is right at the latest, when it goes on.
 const maxLag = 3

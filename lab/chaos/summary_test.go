@@ -9,7 +9,6 @@ import (
 	"motorpool/internal/assert"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/runner"
-	"motorpool/lab/chaos/verdict"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -52,9 +51,9 @@ func goodRound() *summary {
 // columns matches the gaps between columns, whose width depends on their content.
 var columns = regexp.MustCompile(`  +`)
 
-func (s *summary) text(violations ...verdict.Violation) string {
+func (s *summary) text() string {
 	var b strings.Builder
-	runner.Result{Report: verdict.Report{Violations: violations}, Summary: s.write, Worthless: s.worthless()}.Write(&b)
+	runner.Result{Summary: s.write, Worthless: s.worthless()}.Write(&b)
 	return columns.ReplaceAllString(b.String(), "  ")
 }
 
@@ -67,16 +66,6 @@ func TestSummary_ShowsFaultsAndResults(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the summary lacks %q:\n%s", want, text)
 		}
-	}
-}
-
-func TestSummary_LastLineCountsTheViolations(t *testing.T) {
-	s := goodRound()
-	if !strings.HasSuffix(s.text(), "\nviolations: 0\n") {
-		t.Errorf("the summary does not end with 0 violations:\n%s", s.text())
-	}
-	if text := s.text(make([]verdict.Violation, 3)...); !strings.HasSuffix(text, "\nviolations: 3\n") {
-		t.Errorf("the summary does not end with 3 violations:\n%s", text)
 	}
 }
 

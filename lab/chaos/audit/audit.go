@@ -16,6 +16,7 @@ var laws = []struct {
 }{
 	{"executed at most once", atMostOnce, false},
 	{"never late", neverLate, false},
+	{"nothing is published late", publishedInTime, true},
 	{"never forged", neverForged, false},
 	{"HTTP answers are true", answersAreTrue, false},
 	{"unknown settles", unknownSettles, false},

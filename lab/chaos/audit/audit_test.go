@@ -248,6 +248,9 @@ func TestCheck_FindsEachViolationWithItsTimeline(t *testing.T) {
 			at := noon.Add(70 * time.Second)
 			e.row(doneOne).Completed, e.AuditLog[0].At = at, at
 		}},
+		{"a message after the command has expired", "nothing is published late", "after its expiry", lateOne, func(e *Evidence) {
+			e.message(lateOne).At = (&telematics.Command{Deadline: e.row(lateOne).Deadline}).Expires().Add(1100 * time.Millisecond)
+		}},
 		{"a message after the halt is in force", "a halt holds", "had been clear for 1.1s", lateOne, func(e *Evidence) {
 			e.message(lateOne).At = e.Halts[0].Written.Add(broker.HaltWithin + ms(1100))
 		}},

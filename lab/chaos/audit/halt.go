@@ -41,6 +41,22 @@ func haltHolds(chk *checker) {
 	}
 }
 
+// publishedInTime checks that no message is published after its command has expired [LAW-4], with
+// times as in haltHolds. Exempt are commands that a wrong clock has dated, and leaps of all clocks.
+func publishedInTime(chk *checker) {
+	for i := range chk.Published {
+		m := &chk.Published[i]
+		r := chk.rows[m.Command]
+		if r == nil || m.Echoed || chk.ahead[r.ID] != 0 || chk.leapt(m.At) {
+			continue
+		}
+		expires := (&telematics.Command{Deadline: r.Deadline}).Expires()
+		free := longestWithout(chk.Delayed[chk.instanceOf(m.Command)], expires, m.At)
+		chk.must(free <= maxTransit, command(m.Command), "a message to unit %s came %v after its expiry; its way had been clear for %v",
+			m.Unit, m.At.Sub(expires).Round(time.Millisecond), free.Round(time.Millisecond))
+	}
+}
+
 // Stops reports whether a halt is of an agency: of that one, or of all.
 func (h Halt) Stops(agency telematics.AgencyID) bool { return h.Agency == 0 || h.Agency == agency }
 
