@@ -15,3 +15,9 @@ export const due = ['declined', 'failed', 'requires_action'];
 
 /** Whether a client owes a charge. */
 export const isDue = (c: Pick<Charge, 'state' | 'kind'>) => due.includes(c.state) && c.kind !== 'refund' && c.kind !== 'deposit';
+
+/** What an agency has received by a charge, so that a sum of them is right: a refund is less than 0, what is only held is 0. */
+export function receivedOf({ kind, state, amount, settled }: Pick<Charge, 'kind' | 'state' | 'amount' | 'settled'>): number {
+  if (state === 'captured') return settled;
+  return state !== 'paid' ? 0 : kind === 'refund' ? -amount : amount;
+}

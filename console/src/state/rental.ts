@@ -4,6 +4,9 @@ import type { RentalChange } from '../api/events';
 import type { Texts } from '../texts/en';
 import type { Tone } from './bookingStory';
 
+/** The states of bookings that are not over, as a filter. */
+export const notOver = 'upcoming,active';
+
 /** The transition that is open; undefined: none is. An instance of the version before knows none. */
 export const openOf = (booking: Pick<AdminBooking, 'transition'>): Transition | undefined =>
   booking.transition?.state === 'open' ? booking.transition : undefined;

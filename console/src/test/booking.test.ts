@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { tick } from 'svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { at, booking, doubled, Envelope, openConsole, type Answers, type Pages } from './service';
+import { at, booking, doubled, Envelope, openConsole, summary, type Answers, type Pages } from './service';
 
 let pages: Pages;
 let sent: { path: string; body: unknown; key: string | undefined }[];
@@ -73,6 +73,38 @@ it('is made for a client, once although the answer was lost', async () => {
     dropoff_station_id: 1,
   });
   expect(sent[1]).toEqual(sent[0]);
+});
+
+it('is made for the client, and of the agency, that the page is about', async () => {
+  answers['agencies/1/clients/anna/payment-methods'] = [];
+  await pages.open('#/client?agency_id=1&client=anna', 'main h1');
+  await click('new-booking');
+  expect(field('client').value).toBe('anna');
+  await pages.until(() => pages.texts('dialog[open] option').filter((text) => text.includes('€')).length === 2);
+  await pages.open('#/client?agency_id=2&client=anna', 'main h1');
+  await click('new-booking');
+  await pages.until(() => pages.texts('[data-price]')[0]?.includes('free'));
+  expect(pages.texts('dialog[open] option').filter((text) => text.includes('€'))).toEqual([]);
+});
+
+it.each([
+  ['upcoming', { status: 'maintenance' }, 'M-IM 2101 is in maintenance: the booking cannot begin before it is back in service.'],
+  ['active', { status: 'maintenance' }, undefined],
+  ['active', { connectivity: { status: 'offline', last_seen: null } }, 'The unit is offline.'],
+] as const)('%s says what of its vehicle is in the way: %o', async (status, change, says) => {
+  pages.close();
+  const car = summary(1, change);
+  pages = await openConsole({ ...doubled, halts: [], vehicles: [car], 'bookings/1': booking(1, { status }) });
+  await pages.open('#/bookings/1', '[data-booking]');
+  expect(pages.texts('[data-hindrance]')[0]?.slice(0, says?.length)).toBe(says);
+});
+
+it('says of an extension that costs nothing that the price stays', async () => {
+  answers['bookings/3/extend'] = made;
+  await pages.open('#/bookings/3', '[data-action="extend"]');
+  await click('extend');
+  await pages.until(() => pages.texts('dialog[open] li').includes('The price stays €100.00.'));
+  answers['bookings/3/extend'] = take;
 });
 
 it('names the zone that its times will have, not that of now', async () => {

@@ -1,7 +1,9 @@
 // @vitest-environment happy-dom
 import { tick } from 'svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { serverTime } from '../api/servertime';
 import { halts } from '../state/halts.svelte';
+import { route } from '../state/route.svelte';
 import { session } from '../state/session.svelte';
 import { stream } from '../state/stream.svelte';
 import { selection } from '../state/selection.svelte';
@@ -158,6 +160,21 @@ it('finds the charges of a booking by its reference', async () => {
   await pages.until(
     () => input.value === 'BK-2026-00001' && pages.requests.some((r) => r.startsWith('GET charges?') && r.includes('booking_id=1')),
   );
+});
+
+it('shows what was paid last month', async () => {
+  await pages.open('#/charges', '[data-charge]');
+  const month = [...document.querySelectorAll<HTMLElement>('.filter button')].find((b) => b.textContent === 'last month')!;
+  month.click();
+  await pages.until(() => month.getAttribute('aria-pressed') === 'true');
+  const [now, { parameters }] = [new Date(serverTime.now()), route];
+  expect([parameters.get('from'), parameters.get('to')].map((at) => Date.parse(at!))).toEqual(
+    [1, 0].map((before) => new Date(now.getFullYear(), now.getMonth() - before, 1).getTime()),
+  );
+  const by = [...document.querySelectorAll<HTMLSelectElement>('label.filter select')].find((s) => s.options[1]?.value === 'paid_at')!;
+  by.value = 'paid_at';
+  by.dispatchEvent(new Event('change', { bubbles: true }));
+  await pages.until(() => pages.requests.some((r) => /^GET charges\?.*from=.*to=.*by=paid_at/.test(r)));
 });
 
 it('filters no other page by a booking that was found late', async () => {

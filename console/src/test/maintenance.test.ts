@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { session } from '../state/session.svelte';
-import { at, doubled, openConsole, vehicle, type Answers, type Pages } from './service';
+import { at, doubled, Envelope, openConsole, vehicle, type Answers, type Pages } from './service';
 
 let pages: Pages;
 let answers: Answers;
@@ -18,7 +18,8 @@ beforeEach(async () => {
       if (method !== 'PATCH') return car;
       const { status, reason, until } = JSON.parse(String(body));
       sent.push({ status, reason, until });
-      return { ...car, status, maintenance: status === 'maintenance' ? { reason, until, since: at(0), by: 'zoe' } : null };
+      const data = { ...car, status, maintenance: status === 'maintenance' ? { reason, until, since: at(0), by: 'zoe' } : null };
+      return new Envelope(200, { success: true, message: '', data, meta: { bookings_in_maintenance: 2 } });
     },
   };
   pages = await openConsole(answers);
@@ -53,6 +54,9 @@ it('sets a vehicle to maintenance with a reason and an end, and back', async () 
   document.querySelector('dialog[open] form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true }));
   await pages.until(() => document.querySelector('[data-maintenance="true"]'));
   expect(pages.texts('[data-maintenance] p')[0]).toMatch(/^In maintenance: brakes, since .* \(zoe\), until .*2126/);
+  expect(document.querySelector('[data-maintenance] a')!.getAttribute('href')).toBe(
+    '#/bookings?vehicle_id=1&status=upcoming%2Cactive&to=2126-03-01T18%3A00',
+  );
   click('back-to-service');
   await pages.until(() => document.querySelector('[data-maintenance="false"]'));
   const until = new Date('2126-03-01T18:00').toISOString();

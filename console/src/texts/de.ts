@@ -420,6 +420,7 @@ export const de: Texts = {
     clear: 'Filter entfernen',
     show: 'Anzeigen',
     times: { '': 'alle', '-1h': '1 Stunde', '-24h': '24 Stunden', '-7d': '7 Tage', exact: 'von … bis' },
+    months: ['dieser Monat', 'letzter Monat'],
     vehicle: 'Fahrzeug',
     actor: 'Von',
     action: 'Aktion',
@@ -799,6 +800,7 @@ export const de: Texts = {
       not_charged: 'nicht berechnet',
     }),
     notCancelled: 'nicht storniert',
+    notOver: 'nicht vorbei',
     paused: 'pausiert',
     needsStaff: 'zu klären',
     overdue: (minutes) =>
@@ -812,6 +814,7 @@ export const de: Texts = {
   },
   charges: {
     title: 'Zahlungen',
+    by: { title: 'Zeit', made: 'der Anlage', paid: 'der Zahlung' },
     groups: { attention: 'Zu klären', open: 'In Arbeit', held: 'Vorgemerkt', done: 'Erledigt', all: 'Alle' },
     columns: {
       made: 'Angelegt',
@@ -923,6 +926,7 @@ export const de: Texts = {
       payment: 'Zahlung',
       client_may: 'Der Kunde kann',
     },
+    inMaintenance: (plate) => `${plate} ist in Wartung: Die Buchung kann erst beginnen, wenn es wieder im Dienst ist.`,
     whyOff: 'Warum manches nicht geht',
     notBegun: 'nicht begonnen',
     until: (from, to) => `${from} – ${to}`,
@@ -1093,6 +1097,7 @@ export const de: Texts = {
       end: (price) =>
         `Der Preis bleibt ${price}, ob früher oder später. Es geht kein Befehl hinaus: Verriegeln Sie das Fahrzeug auf seiner Seite.`,
       endsNow: (end) => `Vereinbart ist das Ende am ${end}.`,
+      priceStays: (price) => `Der Preis bleibt ${price}.`,
       extended: (was, is) => `Die Miete kostet ${is} statt ${was}.`,
       extend: 'Abgebucht wird sie, wenn die Buchung beginnt.',
       extendLater: 'Abgebucht wird sie, wenn die Miete endet.',

@@ -1,1 +1,0 @@
-function e(e,t){return e.status===`active`?Math.max(0,Math.floor((t-Date.parse(e.end_date))/6e4)):0}export{e as t};
