@@ -22,34 +22,28 @@ func (l *Log) Export(ctx context.Context, to io.Writer, r Range) error {
 		return err
 	}
 	defer db.Close()
-	//nolint:sqlclosecheck // the linter does not see Close through sqlx.Rows
-	rows, err := db.QueryxContext(ctx, `
-		select `+columns+` from activity
-		where ($1::timestamptz is null or at >= $1) and ($2::timestamptz is null or at < $2)
-		order by id`, pg.Timestamp(r.From), pg.Timestamp(r.To))
-	if err != nil {
-		return unavailable.Wrap("export the audit log", err)
-	}
-	defer rows.Close()
 	w := bufio.NewWriter(to)
 	lines := json.NewEncoder(w)
-	for rows.Next() {
-		var entry row
-		if err := rows.StructScan(&entry); err != nil {
-			return unavailable.Wrap("export the audit log", err)
-		}
-		entry.At = pg.Timestamp(*entry.At)
+	var entry row
+	var failed error // to write
+	err = pg.Each(ctx, db, entry.fields(), func() error {
+		entry.At, entry.Written = pg.Timestamp(*entry.At), nil
 		if entry.Parameters != nil {
 			entry.Written = json.RawMessage(*entry.Parameters)
 		}
-		if err := lines.Encode(struct {
+		failed = lines.Encode(struct {
 			ID int64 `json:"id"`
 			row
-		}{entry.ID, entry}); err != nil {
-			return err
-		}
+		}{entry.ID, entry})
+		return failed
+	}, `
+		select `+columns+` from activity
+		where ($1::timestamptz is null or at >= $1) and ($2::timestamptz is null or at < $2)
+		order by id`, pg.Timestamp(r.From), pg.Timestamp(r.To))
+	if failed != nil {
+		return failed
 	}
-	if err := rows.Err(); err != nil {
+	if err != nil {
 		return unavailable.Wrap("export the audit log", err)
 	}
 	return w.Flush()

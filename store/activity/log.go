@@ -26,24 +26,32 @@ const columns = `id, at, actor_subject, actor_role, actor_agency_id, agency_id, 
 
 // row is a row of the table activity, for reads and writes. As JSON it lacks what is null.
 type row struct {
-	ID            int64      `db:"id" json:"-"`
-	At            *time.Time `db:"at" json:"at"`
-	ActorSubject  string     `db:"actor_subject" json:"actor_subject"`
-	ActorRole     string     `db:"actor_role" json:"actor_role"`
-	ActorAgencyID *int64     `db:"actor_agency_id" json:"actor_agency_id,omitempty"`
-	AgencyID      *int64     `db:"agency_id" json:"agency_id,omitempty"`
-	VehicleID     *int64     `db:"vehicle_id" json:"vehicle_id,omitempty"`
-	BookingID     *int64     `db:"booking_id" json:"booking_id,omitempty"`
-	Action        string     `db:"action" json:"action"`
-	Parameters    *string    `db:"parameters" json:"-"`
-	Written       any        `db:"-" json:"parameters,omitempty"`
-	Outcome       string     `db:"outcome" json:"outcome"`
-	Code          string     `db:"code" json:"code"`
-	CommandID     *uuid.UUID `db:"command_id" json:"command_id,omitempty"`
-	RequestID     *uuid.UUID `db:"request_id" json:"request_id,omitempty"`
-	LatencyUS     int64      `db:"latency_us" json:"latency_us"`
-	Late          bool       `db:"late" json:"late"`
-	Note          string     `db:"note" json:"note"`
+	ID            int64      `json:"-"`
+	At            *time.Time `json:"at"`
+	ActorSubject  string     `json:"actor_subject"`
+	ActorRole     string     `json:"actor_role"`
+	ActorAgencyID *int64     `json:"actor_agency_id,omitempty"`
+	AgencyID      *int64     `json:"agency_id,omitempty"`
+	VehicleID     *int64     `json:"vehicle_id,omitempty"`
+	BookingID     *int64     `json:"booking_id,omitempty"`
+	Action        string     `json:"action"`
+	Parameters    *string    `json:"-"`
+	Written       any        `json:"parameters,omitempty"`
+	Outcome       string     `json:"outcome"`
+	Code          string     `json:"code"`
+	CommandID     *uuid.UUID `json:"command_id,omitempty"`
+	RequestID     *uuid.UUID `json:"request_id,omitempty"`
+	LatencyUS     int64      `json:"latency_us"`
+	Late          bool       `json:"late"`
+	Note          string     `json:"note"`
+}
+
+// fields are where columns go.
+func (r *row) fields() []any {
+	return []any{
+		&r.ID, &r.At, &r.ActorSubject, &r.ActorRole, &r.ActorAgencyID, &r.AgencyID, &r.VehicleID, &r.BookingID, &r.Action, &r.Parameters,
+		&r.Outcome, &r.Code, &r.CommandID, &r.RequestID, &r.LatencyUS, &r.Late, &r.Note,
+	}
 }
 
 func newRow(a telematics.Activity) row {
@@ -70,7 +78,7 @@ func encodeParameters(a telematics.Activity) any {
 
 // decodeParameters reads the parameters of the request: those of an attention command, else details
 // by name.
-func (r row) decodeParameters(a *telematics.Activity) error {
+func (r *row) decodeParameters(a *telematics.Activity) error {
 	if r.Parameters == nil {
 		return nil
 	}
@@ -87,7 +95,7 @@ func (r row) decodeParameters(a *telematics.Activity) error {
 	return nil
 }
 
-func (r row) activity() (telematics.Activity, error) {
+func (r *row) activity() (telematics.Activity, error) {
 	line := telematics.Activity{
 		ID: r.ID, At: pg.FromTimestamp(r.At),
 		Actor: telematics.Actor{
@@ -152,7 +160,7 @@ func (l *Log) Activities(ctx context.Context, q telematics.ActivityQuery) ([]tel
 	if !q.From.IsZero() && !q.To.IsZero() && q.To.Sub(q.From) <= sortedRange {
 		order = "id + 0" // keeps Postgres from scanning the index of ids from the newest entry on
 	}
-	entries, err := pg.Select(ctx, l.db.Lists, row.activity, `
+	entries, err := pg.Read(ctx, l.db.Lists, (*row).fields, (*row).activity, `
 		select `+columns+` from activity
 		where ($1::bigint = 0 or agency_id = $1)
 			and ($2::bigint = 0 or vehicle_id = $2)

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -107,7 +106,7 @@ func (k *Keys) read(ctx context.Context) (*cachedKeys, error) {
 	}
 	for _, row := range rows {
 		key := cachedKey{AgencyKey: row.key()}
-		if key.Secret, _, err = k.sealer.open(row.Sealed, row.owner()); err != nil {
+		if key.Secret, _, err = k.sealer.open(row.sealed, row.owner()); err != nil {
 			key.err = fmt.Errorf("open the secret of agency key %s: %w", key.ID, err)
 		}
 		cached.byID[key.ID] = key
@@ -131,34 +130,27 @@ func (k *Keys) forget() {
 
 // agencyKeyRow is a key as it is stored.
 type agencyKeyRow struct {
-	ID         string     `db:"id"`
-	AgencyID   int64      `db:"agency_id"`
-	AgencyCode string     `db:"code"`
-	Sealed     []byte     `db:"sealed"`
-	State      string     `db:"state"`
-	RetiresAt  *time.Time `db:"retires_at"`
-	CreatedAt  time.Time  `db:"created_at"`
+	rental.AgencyKey
+	sealed []byte
 }
 
-func (r agencyKeyRow) key() rental.AgencyKey {
-	return rental.AgencyKey{
-		ID: r.ID, Agency: telematics.AgencyID(r.AgencyID), AgencyCode: r.AgencyCode,
-		State: rental.KeyState(r.State), Retires: pg.FromTimestamp(r.RetiresAt), Created: r.CreatedAt.UTC(),
-	}
+// fields are where agencyKeyColumns go.
+func (r *agencyKeyRow) fields() []any {
+	return []any{&r.ID, &r.Agency, &r.AgencyCode, &r.sealed, &r.State, pg.UTC(&r.Retires), pg.UTC(&r.Created)}
 }
+
+func (r agencyKeyRow) key() rental.AgencyKey { return r.AgencyKey }
 
 // owner binds the secret to its row: a sealed secret that is copied to another agency's key does
 // not open there.
-func (r agencyKeyRow) owner() string { return fmt.Sprintf("agency key %s of %d", r.ID, r.AgencyID) }
+func (r agencyKeyRow) owner() string { return fmt.Sprintf("agency key %s of %d", r.ID, r.Agency) }
 
 const agencyKeyColumns = `k.id, k.agency_id, a.code, k.sealed, k.state, k.retires_at, k.created_at`
 
 func (k *Keys) rows(ctx context.Context) ([]agencyKeyRow, error) {
-	var rows []agencyKeyRow
-	err := k.db.Pool.SelectContext(ctx, &rows, `
+	return pg.Read(ctx, k.db.Pool, (*agencyKeyRow).fields, pg.Itself, `
 		select `+agencyKeyColumns+` from agency_keys k join agencies a on a.id = k.agency_id
 		order by k.agency_id, k.created_at, k.id`)
-	return rows, err
 }
 
 // List returns all keys, by agency and age, without their secrets.
@@ -175,7 +167,7 @@ func (k *Keys) List(ctx context.Context) ([]rental.AgencyKey, error) {
 // no such agency.
 func (k *Keys) Add(ctx context.Context, agency telematics.AgencyID, by telematics.Author) (rental.AgencyKey, bool, error) {
 	const idSize = 16 // of 5 bits each
-	row := agencyKeyRow{ID: "ak_" + strings.ToLower(rand.Text()[:idSize]), AgencyID: int64(agency)}
+	row := agencyKeyRow{AgencyKey: rental.AgencyKey{ID: "ak_" + strings.ToLower(rand.Text()[:idSize]), Agency: agency}}
 	secret := newSecret(rental.SecretSize)
 	sealed, err := k.sealer.seal(secret, row.owner())
 	if err != nil {
@@ -205,11 +197,11 @@ func (k *Keys) Opened(ctx context.Context) (opened, all int, err error) {
 		return 0, 0, unavailable.Wrap("open agency keys", err)
 	}
 	for _, row := range rows {
-		if row.State == string(rental.KeyRevoked) {
+		if row.State == rental.KeyRevoked {
 			continue
 		}
 		all++
-		if _, _, err := k.sealer.open(row.Sealed, row.owner()); err == nil {
+		if _, _, err := k.sealer.open(row.sealed, row.owner()); err == nil {
 			opened++
 		}
 	}
@@ -259,19 +251,17 @@ func (k *Keys) change(
 			id || $%d::text from k
 		)
 		select `+agencyKeyColumns+` from k join agencies a on a.id = k.agency_id`, n+1, n+2, n+3, n+4, n+5, n+6)
-	err := k.db.Within(ctx, func(tx *sqlx.Tx) error {
+	var found bool
+	err := k.db.Within(ctx, func(tx *sqlx.Tx) (err error) {
 		// One change at a time, so that concurrent ones do not exceed the number of new keys.
 		if _, err := tx.ExecContext(ctx, `select pg_advisory_xact_lock(hashtextextended('agency keys', 0))`); err != nil {
 			return err
 		}
-		return tx.GetContext(
-			ctx, &row, statement,
-			append(args, by.Subject, by.Role, by.Agency, activity, pg.Nullable(by.RequestID), note)...)
+		args = append(args, by.Subject, by.Role, by.Agency, activity, pg.Nullable(by.RequestID), note)
+		found, err = pg.One(ctx, tx, row.fields(), statement, args...)
+		return err
 	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return rental.AgencyKey{}, false, nil
-	}
-	return row.key(), err == nil, unavailable.Wrap(doing, err)
+	return row.key(), found && err == nil, unavailable.Wrap(doing, err)
 }
 
 // Reseal seals all secrets with the first key, so that the other keys can be removed. It returns
@@ -285,7 +275,7 @@ func (k *Keys) Reseal(ctx context.Context) (int, error) {
 	done := 0
 	var failed []error
 	for _, row := range rows {
-		secret, first, err := k.sealer.open(row.Sealed, row.owner())
+		secret, first, err := k.sealer.open(row.sealed, row.owner())
 		if err == nil && !first {
 			if err = k.reseal(ctx, row, secret); err == nil {
 				done++
@@ -303,5 +293,5 @@ func (k *Keys) reseal(ctx context.Context, row agencyKeyRow, secret []byte) erro
 	if err != nil {
 		return err
 	}
-	return k.db.Exec(ctx, `update agency_keys set sealed = $2 where id = $1 and sealed = $3`, row.ID, sealed, row.Sealed)
+	return k.db.Exec(ctx, `update agency_keys set sealed = $2 where id = $1 and sealed = $3`, row.ID, sealed, row.sealed)
 }

@@ -32,14 +32,10 @@ const (
 
 // Use implements auth.SignatureUses, by Postgres's clock alone.
 func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.UseResult, error) {
-	var rows []struct {
-		Fresh bool `db:"fresh"`
-		Room  bool `db:"room"`
-		First bool `db:"first"`
-	}
+	var fresh, room, first bool
 	// The library repeats a statement whose reply was lost: then the conflicting row may be that of
 	// this call.
-	err := s.db.Clients.SelectContext(ctx, &rows, `
+	_, err := pg.One(ctx, s.db.Clients, []any{&fresh, &room, &first}, `
 		with asked as (
 			select to_timestamp($5) between now() - interval '`+freshFor+` s' and now() + interval '`+ahead+` s' as fresh,
 				(select count(*) from (
@@ -57,11 +53,11 @@ func (s *Signatures) Use(ctx context.Context, u rental.SignatureUse) (rental.Use
 	switch {
 	case err != nil:
 		return 0, unavailable.Wrap("use a signature up", err)
-	case rows[0].First:
+	case first:
 		return rental.FirstUse, nil
-	case !rows[0].Fresh:
+	case !fresh:
 		return rental.NotFresh, nil
-	case !rows[0].Room:
+	case !room:
 		return rental.TooManyUses, nil
 	}
 	return rental.UsedBefore, nil

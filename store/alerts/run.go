@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"motorpool/alerts"
 	"motorpool/guard"
+	"motorpool/store/pg"
 )
 
 // Run sweeps while this instance has the lease, and writes alarms of units. It blocks until the
@@ -59,19 +59,15 @@ func (s *Store) sweepOnce(ctx context.Context) {
 
 // countOpen counts open alerts for the metrics.
 func (s *Store) countOpen(ctx context.Context) error {
-	var rows []struct {
-		Rule     alerts.Rule     `db:"rule"`
-		Severity alerts.Severity `db:"severity"`
-		Count    float64         `db:"count"`
-	}
-	err := s.DB.Pool.SelectContext(ctx, &rows, `
-		select rule, severity, count(*) as count from alerts where no is not null and cleared_at is null group by rule, severity`)
+	counts := map[kind]float64{}
+	var of kind
+	var n float64
+	err := pg.Each(ctx, s.DB.Pool, []any{&of.rule, &of.severity, &n}, func() error {
+		counts[of] = n
+		return nil
+	}, `select rule, severity, count(*) as count from alerts where no is not null and cleared_at is null group by rule, severity`)
 	if err != nil {
 		return err
-	}
-	counts := make(map[kind]float64, len(rows))
-	for _, r := range rows {
-		counts[kind{r.Rule, r.Severity}] = r.Count
 	}
 	s.metrics.setOpen(counts)
 	return nil

@@ -56,21 +56,17 @@ func (s *Store) Settings(ctx context.Context, agency telematics.AgencyID) ([]ale
 
 // readSettings returns the settings of agencies a, for all rules.
 func readSettings(
-	ctx context.Context, db sqlx.QueryerContext, which string, args ...any,
+	ctx context.Context, db pg.Querier, which string, args ...any,
 ) (map[telematics.AgencyID][]alerts.Setting, error) {
-	var rows []struct {
-		ID       telematics.AgencyID `db:"id"`
-		Settings []byte              `db:"settings"`
-	}
-	err := sqlx.SelectContext(ctx, db, &rows, `
+	rows, err := pg.Pairs[telematics.AgencyID, []byte](ctx, db, `
 		select a.id, coalesce(r.settings, '[]') as settings from agencies a left join alert_rules r on r.agency_id = a.id `+which, args...)
 	all := make(map[telematics.AgencyID][]alerts.Setting, len(rows))
-	for _, r := range rows {
+	for id, text := range rows {
 		var stored []settingRow
-		if err := json.Unmarshal(r.Settings, &stored); err != nil {
-			return nil, fmt.Errorf("rules of alerts of agency %d: %w", r.ID, err)
+		if err := json.Unmarshal(text, &stored); err != nil {
+			return nil, fmt.Errorf("rules of alerts of agency %d: %w", id, err)
 		}
-		all[r.ID] = alerts.Complete(pg.Map(stored, settingRow.setting))
+		all[id] = alerts.Complete(pg.Map(stored, settingRow.setting))
 	}
 	return all, err
 }

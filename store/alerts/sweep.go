@@ -199,17 +199,10 @@ func (s *Store) sweep(
 // change runs a statement that returns which alerts it has changed, and how; it returns the events
 // of that.
 func change(ctx context.Context, tx *sqlx.Tx, statement string, parameters ...any) ([]telematics.Event, error) {
-	var rows []struct {
-		ID     uuid.UUID     `db:"id"`
-		Change alerts.Change `db:"change"`
-	}
-	if err := tx.SelectContext(ctx, &rows, statement, parameters...); err != nil || len(rows) == 0 {
+	changes, err := pg.Pairs[uuid.UUID, alerts.Change](ctx, tx, statement, parameters...)
+	if err != nil || len(changes) == 0 {
 		return nil, err
 	}
-	changes, ids := map[uuid.UUID]alerts.Change{}, make([]string, len(rows))
-	for i, r := range rows {
-		changes[r.ID], ids[i] = r.Change, r.ID.String()
-	}
-	changed, err := read(ctx, tx, ` and a.id = any ($1::uuid[]) order by a.no`, pq.Array(ids))
+	changed, err := read(ctx, tx, ` and a.id = any ($1::uuid[]) order by a.no`, pq.Array(slices.Collect(maps.Keys(changes))))
 	return pg.Map(changed, func(a alerts.Alert) telematics.Event { return a.Event(changes[a.ID], time.Now()) }), err
 }

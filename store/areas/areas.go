@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 	"golang.org/x/sync/singleflight"
 
@@ -105,18 +103,17 @@ func (a *Areas) read(ctx context.Context) (*cached, error) {
 	}
 	// The time is taken before the read, so that the areas are not cached for too long.
 	c := &cached{at: a.now(), agencies: map[telematics.AgencyID]agency{}}
-	var rows []row
-	err := a.db.Pool.SelectContext(ctx, &rows, `select `+uncached+` from areas`, pq.Array(versions))
+	rows, err := pg.Read(ctx, a.db.Pool, (*row).fields, pg.Itself, `select `+uncached+` from areas`, pq.Array(versions))
 	if err != nil {
 		return nil, err
 	}
 	changed := map[telematics.AgencyID]bool{}
 	for _, r := range rows {
-		id := telematics.AgencyID(r.AgencyID)
+		id := r.agency
 		if c.agencies[id].areas == nil {
 			c.agencies[id] = agency{areas: map[string]areas.Placed{}}
 		}
-		if r.Geometry == nil {
+		if r.geometry == nil {
 			c.agencies[id].areas[r.Name] = before.agencies[id].areas[r.Name]
 			continue
 		}
@@ -139,40 +136,36 @@ func (a *Areas) read(ctx context.Context) (*cached, error) {
 
 // row is an area as it is stored.
 type row struct {
-	AgencyID int64     `db:"agency_id"`
-	Name     string    `db:"name"`
-	Kind     string    `db:"kind"`
-	Geometry []byte    `db:"geometry"` // nil: not read
-	Version  uuid.UUID `db:"version"`
-	Changed  time.Time `db:"changed_at"`
+	agency telematics.AgencyID
+	areas.Placed
+	geometry []byte // nil: not read
+}
+
+// fields are where columns, or uncached ones, go.
+func (r *row) fields() []any {
+	return []any{&r.agency, &r.Name, &r.Kind, &r.Version, pg.UTC(&r.Changed), &r.geometry}
 }
 
 // Read returns the areas of some agencies.
-func Read(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.AgencyID][]areas.Placed, error) {
-	var rows []row
+func Read(ctx context.Context, db pg.Querier, ids []int64) (map[telematics.AgencyID][]areas.Placed, error) {
 	found := map[telematics.AgencyID][]areas.Placed{}
-	err := sqlx.SelectContext(ctx, db, &rows, `select `+columns+` from areas where agency_id = any ($1)`, pq.Array(ids))
-	for _, r := range rows {
-		placed, err := r.placed()
-		if err != nil {
-			return nil, err
-		}
-		found[telematics.AgencyID(r.AgencyID)] = append(found[telematics.AgencyID(r.AgencyID)], placed)
-	}
+	_, err := pg.Read(ctx, db, (*row).fields, func(r *row) (placed areas.Placed, err error) {
+		placed, err = r.placed()
+		found[r.agency] = append(found[r.agency], placed)
+		return placed, err
+	}, `select `+columns+` from areas where agency_id = any ($1)`, pq.Array(ids))
 	return found, err
 }
 
-const columns = `agency_id, name, kind, geometry, version, changed_at`
+const columns = `agency_id, name, kind, version, changed_at, geometry`
 
 // uncached are the columns without the geometries of versions that are cached, $1.
 const uncached = `agency_id, name, kind, version, changed_at, case when version <> all ($1::uuid[]) then geometry end as geometry`
 
-func (r row) placed() (areas.Placed, error) {
-	shape, err := areas.Stored(r.Geometry)
-	if err != nil {
-		return areas.Placed{}, fmt.Errorf("read area %s of agency %d: %w", r.Name, r.AgencyID, err)
+func (r *row) placed() (p areas.Placed, err error) {
+	p = r.Placed
+	if p.Shape, err = areas.Stored(r.geometry); err != nil {
+		return areas.Placed{}, fmt.Errorf("read area %s of agency %d: %w", r.Name, r.agency, err)
 	}
-	return areas.Placed{
-		Area: rental.Area{Name: r.Name, Kind: rental.AreaKind(r.Kind)}, Shape: shape, Version: r.Version, Changed: r.Changed.UTC(),
-	}, nil
+	return p, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
@@ -29,24 +30,20 @@ func (a *Areas) list(ctx context.Context, id telematics.AgencyID, name string) (
 		return nil, err
 	}
 	cached := current.agencies[id]
-	var rows []row
-	err = a.db.Lists.SelectContext(ctx, &rows, `select `+uncached+` from areas where agency_id = $2 and $3::text in ('', name)
+	list, err := pg.Read(ctx, a.db.Lists, (*row).fields, func(r *row) (areas.Placed, error) {
+		if r.geometry == nil {
+			return cached.areas[r.Name], nil
+		}
+		return r.placed()
+	}, `select `+uncached+` from areas where agency_id = $2 and $3::text in ('', name)
 		order by name`, pq.Array(cached.appendVersions([]string{})), id, name)
-	if err == nil && len(rows) == 0 {
+	if err == nil && len(list) == 0 {
 		var known bool
 		if err = a.db.Lists.GetContext(ctx, &known, `select exists (select from agencies where id = $1)`, id); err == nil && !known {
 			err = telematics.NoSuchAgency(id)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return pg.Convert(rows, func(r row) (areas.Placed, error) {
-		if r.Geometry == nil {
-			return cached.areas[r.Name], nil
-		}
-		return r.placed()
-	})
+	return list, err
 }
 
 // Put carries out a change and adds its audit log entry, in one transaction. It returns the area as
@@ -62,7 +59,7 @@ func (a *Areas) Put(ctx context.Context, c areas.Change) (now areas.Placed, adde
 		switch {
 		case !known && (c.Shape == nil || c.Version != ""):
 			return rental.NoSuchArea(c.Agency, c.Name)
-		case c.Version != "" && c.Version != was.Version.String():
+		case c.Version != "" && c.Version != was.String():
 			return &telematics.Error{
 				Code: rental.AreaChanged, Message: fmt.Sprintf("The area %s was changed since you read it: read it again.", c.Name),
 			}
@@ -76,7 +73,7 @@ func (a *Areas) Put(ctx context.Context, c areas.Change) (now areas.Placed, adde
 		}
 		if c.Shape != nil {
 			var r row
-			err := tx.GetContext(ctx, &r, `select `+columns+` from areas where agency_id = $1 and name = $2`, c.Agency, c.Name)
+			_, err := pg.One(ctx, tx, r.fields(), `select `+columns+` from areas where agency_id = $1 and name = $2`, c.Agency, c.Name)
 			if err != nil {
 				return err
 			}
@@ -102,8 +99,8 @@ func Lock(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID) error {
 	return err
 }
 
-// lock is Lock, and returns the rows of the areas without geometries.
-func lock(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID) (map[string]row, error) {
+// lock is Lock, and returns the versions of the areas.
+func lock(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID) (map[string]uuid.UUID, error) {
 	if err := Lock(ctx, tx, id); err != nil {
 		return nil, err
 	}
@@ -115,13 +112,7 @@ func lock(ctx context.Context, tx *sqlx.Tx, id telematics.AgencyID) (map[string]
 	if agencies == nil {
 		return nil, telematics.NoSuchAgency(id)
 	}
-	var rows []row
-	err = tx.SelectContext(ctx, &rows, `select name, version from areas where agency_id = $1`, id)
-	found := map[string]row{}
-	for _, r := range rows {
-		found[r.Name] = r
-	}
-	return found, err
+	return pg.Pairs[string, uuid.UUID](ctx, tx, `select name, version from areas where agency_id = $1`, id)
 }
 
 // record is an area as it is written.
@@ -146,7 +137,7 @@ func records(changed map[string]*areas.Placed) (set []byte, names []string, err 
 
 // CheckLimits returns a *telematics.Error with rental.AreaLimit where an agency would have more
 // than it may once some areas are changed, as by Write.
-func CheckLimits(ctx context.Context, db sqlx.QueryerContext, id telematics.AgencyID, changed map[string]*areas.Placed) error {
+func CheckLimits(ctx context.Context, db pg.Querier, id telematics.AgencyID, changed map[string]*areas.Placed) error {
 	set, names, err := records(changed)
 	if err != nil {
 		return err
@@ -154,12 +145,9 @@ func CheckLimits(ctx context.Context, db sqlx.QueryerContext, id telematics.Agen
 	return checkLimits(ctx, db, id, set, names)
 }
 
-func checkLimits(ctx context.Context, db sqlx.QueryerContext, id telematics.AgencyID, set []byte, names []string) error {
-	var all struct {
-		Areas int `db:"areas"`
-		Bytes int `db:"bytes"`
-	}
-	if err := sqlx.GetContext(ctx, db, &all, `
+func checkLimits(ctx context.Context, db pg.Querier, id telematics.AgencyID, set []byte, names []string) error {
+	var count, bytes int
+	if _, err := pg.One(ctx, db, []any{&count, &bytes}, `
 		select count(*) as areas, coalesce(sum(octet_length(geometry::text)), 0) as bytes
 		from (
 			select geometry from areas where agency_id = $1 and name <> all ($3::text[])
@@ -169,10 +157,10 @@ func checkLimits(ctx context.Context, db sqlx.QueryerContext, id telematics.Agen
 		return err
 	}
 	switch {
-	case all.Areas > areas.MaxAreas:
+	case count > areas.MaxAreas:
 		return limit("An agency has at most %d areas: remove one first.", areas.MaxAreas)
-	case all.Bytes > areas.MaxTotal:
-		return limit("All areas of an agency have at most %d bytes; these have %d: use fewer positions.", areas.MaxTotal, all.Bytes)
+	case bytes > areas.MaxTotal:
+		return limit("All areas of an agency have at most %d bytes; these have %d: use fewer positions.", areas.MaxTotal, bytes)
 	}
 	return nil
 }

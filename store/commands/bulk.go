@@ -212,20 +212,18 @@ func (r *countedBulkRow) bulk() (b telematics.CountedBulk, err error) {
 }
 
 func (s *Store) bulkRefusals(ctx context.Context, id telematics.BulkID) (map[telematics.VehicleID]*telematics.Error, error) {
-	var rows []struct {
-		VehicleID int64  `db:"vehicle_id"`
-		Error     string `db:"error"`
-	}
-	if err := s.db.Pool.SelectContext(ctx, &rows, `select vehicle_id, error from bulk_refusals where bulk_id = $1`, id); err != nil {
+	rows, err := pg.Pairs[telematics.VehicleID, []byte](ctx, s.db.Pool, `
+		select vehicle_id, error from bulk_refusals where bulk_id = $1`, id)
+	if err != nil {
 		return nil, err
 	}
 	refusals := make(map[telematics.VehicleID]*telematics.Error, len(rows))
-	for _, row := range rows {
+	for vehicle, text := range rows {
 		var refusal telematics.Failure
-		if err := json.Unmarshal([]byte(row.Error), &refusal); err != nil {
-			return nil, fmt.Errorf("refusal of vehicle %d: %w", row.VehicleID, err)
+		if err := json.Unmarshal(text, &refusal); err != nil {
+			return nil, fmt.Errorf("refusal of vehicle %d: %w", vehicle, err)
 		}
-		refusals[telematics.VehicleID(row.VehicleID)] = refusal.Err()
+		refusals[vehicle] = refusal.Err()
 	}
 	return refusals, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 
-	"github.com/google/uuid"
 	"github.com/lib/pq"
 
 	"motorpool/store/idempotency"
@@ -48,38 +47,34 @@ func (s *Store) selectByKey(ctx context.Context, k telematics.IdempotencyKey) (d
 	if !pg.Searchable(k.Subject, k.Key) {
 		return delivery.KeyResult{}, false, nil
 	}
-	var rows []struct {
-		Fingerprint []byte     `db:"fingerprint"`
-		CommandID   *uuid.UUID `db:"command_id"`
-		BulkID      *uuid.UUID `db:"bulk_id"`
-		Old         bool       `db:"old"`
-	}
-	err := s.db.Prepared.SelectContext(ctx, &rows, `
+	var fingerprint []byte
+	var id *telematics.CommandID
+	var made delivery.KeyResult
+	var old bool
+	found, err := pg.One(ctx, s.db.Prepared, []any{&fingerprint, &id, pg.OrZero(&made.Bulk), &old}, `
 		select fingerprint, command_id, bulk_id, made_at <= `+idempotency.KeptSince+` as old
 		from idempotency_keys
 		where agency_id = $1 and subject = $2 and key = $3`,
 		k.Agency, k.Subject, k.Key)
-	if err != nil || len(rows) == 0 {
+	if err != nil || !found {
 		return delivery.KeyResult{}, false, err
 	}
-	row := rows[0]
-	if row.Old {
+	if old {
 		_, err := s.db.Pool.ExecContext(ctx, `
 			delete from idempotency_keys
 			where agency_id = $1 and subject = $2 and key = $3 and made_at <= `+idempotency.KeptSince,
 			k.Agency, k.Subject, k.Key)
 		return delivery.KeyResult{}, false, err
 	}
-	made := delivery.KeyResult{Bulk: pg.Deref(row.BulkID)}
-	copy(made.Fingerprint[:], row.Fingerprint)
-	if row.CommandID == nil {
+	copy(made.Fingerprint[:], fingerprint)
+	if id == nil {
 		return made, true, nil
 	}
-	if made.Command, err = s.command(ctx, durable(recorded(`where id = $1`)), *row.CommandID); err != nil {
+	if made.Command, err = s.command(ctx, durable(recorded(`where id = $1`)), *id); err != nil {
 		return delivery.KeyResult{}, false, err
 	}
 	if made.Command.State.Outcome() == telematics.NotExecuted {
-		return delivery.KeyResult{}, false, s.free(ctx, *row.CommandID)
+		return delivery.KeyResult{}, false, s.free(ctx, *id)
 	}
 	return made, true, nil
 }

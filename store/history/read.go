@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"motorpool/store/pg"
@@ -22,7 +23,8 @@ func (r Reader) TelemetryDays() int { return r.Days }
 // Telemetry implements httpapi.Telemetry. Samples that are older than Days, and not removed yet,
 // are left out.
 func (r Reader) Telemetry(ctx context.Context, q samples.Query) ([]samples.Bucket, error) {
-	buckets, err := pg.List(ctx, r.DB.Lists, func(row bucketRow) samples.Bucket { return row.bucket(q) }, `
+	convert := func(row *bucketRow) (samples.Bucket, error) { return row.bucket(q), nil }
+	buckets, err := pg.Read(ctx, r.DB.Lists, (*bucketRow).fields, convert, `
 		select least(floor(extract(epoch from at + after * interval '1 s' - $3) / $5)::integer, $6 - 1) as place,
 			min(energy) as energy_min, avg(energy) as energy_avg, max(energy) as energy_max,
 			min(voltage) as voltage_min, avg(voltage) as voltage_avg, max(voltage) as voltage_max,
@@ -42,47 +44,39 @@ func (r Reader) Telemetry(ctx context.Context, q samples.Query) ([]samples.Bucke
 	return buckets, unavailable.Wrap("read the telemetry history", err)
 }
 
+// statRow has the least, mean and greatest value of a bucket; nil: it has none.
+type statRow struct{ least, mean, most *float64 }
+
+func (s *statRow) fields() []any { return []any{&s.least, &s.mean, &s.most} }
+
 type bucketRow struct {
-	Place      int        `db:"place"`
-	EnergyMin  *float64   `db:"energy_min"`
-	EnergyAvg  *float64   `db:"energy_avg"`
-	EnergyMax  *float64   `db:"energy_max"`
-	VoltageMin *float64   `db:"voltage_min"`
-	VoltageAvg *float64   `db:"voltage_avg"`
-	VoltageMax *float64   `db:"voltage_max"`
-	SpeedMin   *float64   `db:"speed_min"`
-	SpeedAvg   *float64   `db:"speed_avg"`
-	SpeedMax   *float64   `db:"speed_max"`
-	SignalMin  *float64   `db:"signal_min"`
-	SignalAvg  *float64   `db:"signal_avg"`
-	SignalMax  *float64   `db:"signal_max"`
-	Latitude   *float64   `db:"latitude"`
-	Longitude  *float64   `db:"longitude"`
-	LocatedAt  *time.Time `db:"located_at"`
-	Locked     *bool      `db:"locked"`
-	Ignition   *bool      `db:"ignition"`
+	place                          int
+	energy, voltage, speed, signal statRow
+	latitude, longitude            *float64
+	samples.Bucket
 }
 
-func (r bucketRow) bucket(q samples.Query) samples.Bucket {
-	b := samples.Bucket{
-		Begin:   q.From.Add(time.Duration(r.Place) * q.Width()),
-		Energy:  values(samples.Energy, r.EnergyMin, r.EnergyAvg, r.EnergyMax),
-		Voltage: values(samples.Voltage, r.VoltageMin, r.VoltageAvg, r.VoltageMax),
-		Speed:   values(samples.Speed, r.SpeedMin, r.SpeedAvg, r.SpeedMax),
-		Signal:  values(samples.Signal, r.SignalMin, r.SignalAvg, r.SignalMax), Locked: r.Locked, Ignition: r.Ignition,
-	}
-	if r.LocatedAt != nil {
-		b.LocatedAt = *r.LocatedAt
+func (r *bucketRow) fields() []any {
+	return slices.Concat([]any{&r.place}, r.energy.fields(), r.voltage.fields(), r.speed.fields(), r.signal.fields(),
+		[]any{&r.latitude, &r.longitude, pg.UTC(&r.LocatedAt), &r.Locked, &r.Ignition})
+}
+
+func (r *bucketRow) bucket(q samples.Query) samples.Bucket {
+	b := r.Bucket
+	b.Begin = q.From.Add(time.Duration(r.place) * q.Width())
+	b.Energy, b.Voltage = r.energy.values(samples.Energy), r.voltage.values(samples.Voltage)
+	b.Speed, b.Signal = r.speed.values(samples.Speed), r.signal.values(samples.Signal)
+	if !b.LocatedAt.IsZero() {
 		b.Position = &telematics.Position{
-			Latitude: *r.Latitude / samples.Latitude.Step(), Longitude: *r.Longitude / samples.Longitude.Step(),
+			Latitude: *r.latitude / samples.Latitude.Step(), Longitude: *r.longitude / samples.Longitude.Step(),
 		}
 	}
 	return b
 }
 
-func values(f samples.Field, least, mean, most *float64) *samples.Values {
-	if mean == nil {
+func (s statRow) values(f samples.Field) *samples.Values {
+	if s.mean == nil {
 		return nil
 	}
-	return &samples.Values{Min: *least / f.Step(), Avg: *mean / f.Step(), Max: *most / f.Step()}
+	return &samples.Values{Min: *s.least / f.Step(), Avg: *s.mean / f.Step(), Max: *s.most / f.Step()}
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/rental"
@@ -89,38 +88,29 @@ func Take(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n Na
 
 // Find returns the result that an idempotency key stands for; nil: the key is free. Where it is of
 // another request, it fails with IdempotencyMismatch.
-func Find(ctx context.Context, db sqlx.QueryerContext, key *telematics.IdempotencyKey) (*Names, error) {
+func Find(ctx context.Context, db pg.Querier, key *telematics.IdempotencyKey) (*Names, error) {
 	if key == nil || !pg.Searchable(key.Subject, key.Key) {
 		return nil, nil
 	}
-	var rows []struct {
-		Fingerprint []byte     `db:"fingerprint"`
-		BookingID   *int64     `db:"booking_id"`
-		Transition  *uuid.UUID `db:"transition_id"`
-		MethodID    *int64     `db:"payment_method_id"`
-		Refusal     *string    `db:"refusal"`
-	}
-	err := sqlx.SelectContext(ctx, db, &rows, `
+	var n Names
+	var fingerprint, refused []byte
+	found, err := pg.One(ctx, db, []any{&fingerprint, pg.OrZero(&n.Booking), &n.Transition, pg.OrZero(&n.Method), &refused}, `
 		select fingerprint, booking_id, transition_id, payment_method_id, refusal
 		from idempotency_keys
 		where agency_id = $1 and subject = $2 and key = $3 and made_at > `+KeptSince,
 		key.Agency, key.Subject, key.Key)
-	if err != nil || len(rows) == 0 {
+	if err != nil || !found {
 		return nil, err
 	}
-	row := rows[0]
-	n := &Names{
-		Booking: rental.BookingID(pg.Deref(row.BookingID)), Transition: row.Transition, Method: rental.MethodID(pg.Deref(row.MethodID)),
-	}
-	if string(row.Fingerprint) != string(key.Fingerprint[:]) {
+	if string(fingerprint) != string(key.Fingerprint[:]) {
 		return nil, telematics.KeyMismatch()
 	}
-	if row.Refusal != nil {
+	if refused != nil {
 		var refusal telematics.Failure
-		if err := json.Unmarshal([]byte(*row.Refusal), &refusal); err != nil {
+		if err := json.Unmarshal(refused, &refusal); err != nil {
 			return nil, fmt.Errorf("refusal under an idempotency key: %w", err)
 		}
 		n.Refusal = refusal.Err()
 	}
-	return n, nil
+	return &n, nil
 }

@@ -14,7 +14,7 @@ func Read[Row, T any](
 	ctx context.Context, db Querier, fields func(*Row) []any, convert func(*Row) (T, error), query string, args ...any,
 ) ([]T, error) {
 	list := []T{}
-	read := func(rows *sql.Rows) error {
+	err := eachOf(ctx, db, query, args, func(rows *sql.Rows) error {
 		var row Row
 		if err := rows.Scan(fields(&row)...); err != nil {
 			return err
@@ -22,19 +22,48 @@ func Read[Row, T any](
 		one, err := convert(&row)
 		list = append(list, one)
 		return err
-	}
-	var err error
-	if each, ok := db.(RowQuerier); ok {
-		err = each.Each(ctx, query, args, read)
-	} else {
-		var rows *sql.Rows
-		rows, err = db.(sqlx.QueryerContext).QueryContext(ctx, query, args...)
-		err = eachRow(rows, err, read)
-	}
+	})
 	if err != nil {
 		return nil, err
 	}
 	return list, nil
+}
+
+// Each reads one row of a query after the other into the same places, and calls do after each.
+func Each(ctx context.Context, db Querier, into []any, do func() error, query string, args ...any) error {
+	return eachOf(ctx, db, query, args, func(rows *sql.Rows) error {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		return do()
+	})
+}
+
+// One reads the only row of a query. It reports false where there is none.
+func One(ctx context.Context, db Querier, into []any, query string, args ...any) (found bool, err error) {
+	err = Each(ctx, db, into, func() error { found = true; return nil }, query, args...)
+	return found, err
+}
+
+// Pairs returns the rows of a query, of two columns, as a map.
+func Pairs[K comparable, V any](ctx context.Context, db Querier, query string, args ...any) (map[K]V, error) {
+	pairs := map[K]V{}
+	err := eachOf(ctx, db, query, args, func(rows *sql.Rows) error {
+		var key K
+		var value V
+		err := rows.Scan(&key, &value)
+		pairs[key] = value
+		return err
+	})
+	return pairs, err
+}
+
+func eachOf(ctx context.Context, db Querier, query string, args []any, read func(*sql.Rows) error) error {
+	if each, ok := db.(RowQuerier); ok {
+		return each.Each(ctx, query, args, read)
+	}
+	rows, err := db.(sqlx.QueryerContext).QueryContext(ctx, query, args...)
+	return eachRow(rows, err, read)
 }
 
 // Itself is the conversion of a row that needs none.

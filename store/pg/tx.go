@@ -90,32 +90,6 @@ func (p *DB) Forget(ctx context.Context, doing, statement string, limit int) (mo
 	return n == int64(limit), unavailable.Wrap(doing, err)
 }
 
-// List returns the rows of a query, converted.
-func List[Row, T any](ctx context.Context, db Querier, convert func(Row) T, query string, args ...any) ([]T, error) {
-	return Select(ctx, db, func(r Row) (T, error) { return convert(r), nil }, query, args...)
-}
-
-// Select is List with the error of the first row that cannot be converted.
-func Select[Row, T any](ctx context.Context, db Querier, convert func(Row) (T, error), query string, args ...any) ([]T, error) {
-	var rows []Row
-	if err := db.SelectContext(ctx, &rows, query, args...); err != nil {
-		return nil, err
-	}
-	return Convert(rows, convert)
-}
-
-// Convert converts rows; it returns the error of the first that cannot be converted.
-func Convert[Row, T any](rows []Row, convert func(Row) (T, error)) ([]T, error) {
-	list := make([]T, len(rows))
-	for i, row := range rows {
-		var err error
-		if list[i], err = convert(row); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
-}
-
 // Map returns what a function makes of each item; never nil.
 func Map[T, U any](items []T, convert func(T) U) []U {
 	list := make([]U, len(items))

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -183,16 +184,13 @@ func readOwn(ctx context.Context, tx *sqlx.Tx, draft *rental.Draft, facts *renta
 // readVehicle reads the vehicle of a draft, and what it costs. lock is a clause that locks it, or
 // empty. It fails with errCurrencyChanged where terms that were read before are in another
 // currency.
-func readVehicle(ctx context.Context, db sqlx.QueryerContext, draft rental.Draft, lock string, facts *rental.Facts) error {
+func readVehicle(ctx context.Context, db pg.Querier, draft rental.Draft, lock string, facts *rental.Facts) error {
 	var row pricedRow
-	err := sqlx.GetContext(ctx, db, &row, selectPriced+` where v.id = $1`+lock, draft.Vehicle)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil // the draft is refused
-	}
-	if err != nil {
+	found, err := pg.One(ctx, db, row.fields(), selectPriced+` where v.id = $1`+lock, draft.Vehicle)
+	if err != nil || !found { // the draft is refused
 		return err
 	}
-	if known := facts.Terms.Currency; known != "" && telematics.AgencyID(row.AgencyID) == draft.Agency && row.Currency != known {
+	if known := facts.Terms.Currency; known != "" && row.vehicle.AgencyID == draft.Agency && row.currency != known {
 		return errCurrencyChanged
 	}
 	return row.read(facts)
@@ -207,24 +205,30 @@ const selectPriced = `
 		left join units u on u.vehicle_id = v.id`
 
 type pricedRow struct {
-	vehicles.Row
-	HourlyRate *rental.Minor   `db:"hourly_rate"`
-	Deposit    rental.Minor    `db:"deposit"`
-	Currency   rental.Currency `db:"currency"`
-	Tax        rental.TaxRate  `db:"tax_ppm"`
-	Plan       []byte          `db:"tariff"` // JSON; null: none
+	vehicle    telematics.Vehicle
+	contact    telematics.Contact // only the actions
+	hourly     *rental.Minor
+	deposit    rental.Minor
+	bestEffort bool
+	currency   rental.Currency
+	tax        rental.TaxRate
+	plan       []byte // JSON; null: none
+}
+
+// fields are where the columns of selectPriced go.
+func (r *pricedRow) fields() []any {
+	v := &r.vehicle
+	return slices.Concat([]any{&v.ID, &v.AgencyID, &v.Status, vehicles.Actions(&v.Actions), &r.hourly, &r.deposit}, vehicles.UnitFields(v),
+		[]any{vehicles.Actions(&r.contact.Actions), &r.bestEffort, &r.currency, &r.tax, &r.plan})
 }
 
 // read sets the facts about the vehicle.
-func (r pricedRow) read(facts *rental.Facts) error {
-	facts.Vehicle, facts.Lacking = r.Vehicle(), isLacking(&r.Row)
-	facts.NotOpened = !r.BestEffort && dialects.Spoken.OpensLate(facts.Vehicle, telematics.Unlock)
-	if r.HourlyRate != nil {
-		facts.Rate = &rental.Rate{Hourly: *r.HourlyRate, Deposit: r.Deposit}
-	}
-	if r.Plan != nil {
-		if err := json.Unmarshal(r.Plan, &facts.Plan); err != nil {
-			return fmt.Errorf("tariff of vehicle %d: %w", r.ID, err)
+func (r *pricedRow) read(facts *rental.Facts) error {
+	facts.Vehicle, facts.Rate, facts.Lacking = r.vehicle, vehicles.RateOf(r.hourly, r.deposit), isLacking(r.vehicle, r.contact)
+	facts.NotOpened = !r.bestEffort && dialects.Spoken.OpensLate(facts.Vehicle, telematics.Unlock)
+	if r.plan != nil {
+		if err := json.Unmarshal(r.plan, &facts.Plan); err != nil {
+			return fmt.Errorf("tariff of vehicle %d: %w", r.vehicle.ID, err)
 		}
 	}
 	return nil

@@ -58,26 +58,23 @@ const isReplaced = `exists (
 
 // heldCharge holds the columns of a locked charge that may have changed since its worker leased it.
 type heldCharge struct {
-	State        string  `db:"state"`
-	Goal         *string `db:"goal"`
-	Woken        bool    `db:"woken"`
-	Tried        string  `db:"tried"`
-	TriedDefault *int64  `db:"tried_default"`
+	state        rental.ChargeState
+	goal         rental.Goal
+	woken        bool
+	tried        string
+	triedDefault int64
 }
 
 // hold locks a charge that its worker still has leased; false: the lease was lost.
 func hold(ctx context.Context, tx *sqlx.Tx, id, lease uuid.UUID) (h heldCharge, ok bool, err error) {
-	err = tx.GetContext(ctx, &h, `
+	ok, err = pg.One(ctx, tx, []any{&h.state, pg.OrZero(&h.goal), &h.woken, &h.tried, pg.OrZero(&h.triedDefault)}, `
 		select state, goal, woken_at is not null as woken, tried, tried_default
 		from charges where id = $1 and lease = $2 for update`, id, lease)
-	if errors.Is(err, sql.ErrNoRows) {
-		return heldCharge{}, false, nil
-	}
-	return h, err == nil, err
+	return h, ok, err
 }
 
 func (h heldCharge) mayBecome(job rental.Job, next rental.ChargeState) error {
-	if now := (rental.Charge{Kind: job.Kind, State: rental.ChargeState(h.State)}); !now.MayBecome(next) {
+	if now := (rental.Charge{Kind: job.Kind, State: h.state}); !now.MayBecome(next) {
 		return fmt.Errorf("charge %s is %s and cannot become %s", job.ID, now.State, next)
 	}
 	return nil
@@ -85,7 +82,7 @@ func (h heldCharge) mayBecome(job rental.Job, next rental.ChargeState) error {
 
 // changed reports whether the charge was changed since its worker leased it.
 func (h heldCharge) changed(job rental.Job) bool {
-	return h.Woken || rental.Goal(pg.Deref(h.Goal)) != job.Goal
+	return h.woken || h.goal != job.Goal
 }
 
 // WriteCharge implements rental.Ledger.
@@ -277,7 +274,7 @@ func refused(s rental.ChargeState) bool {
 // writeOutcome writes the result of a job. The charge is due again immediately where it was changed
 // meanwhile (its goal, or its card), or the client set another default since the card was tried.
 func writeOutcome(ctx context.Context, tx *sqlx.Tx, job rental.Job, r rental.Result, held heldCharge, s defaultMethod) error {
-	other := s.ID != 0 && s.ID != pg.Deref(held.TriedDefault) && s.Card != held.Tried
+	other := s.ID != 0 && s.ID != held.triedDefault && s.Card != held.tried
 	_, err := tx.ExecContext(ctx, `
 		with now as (
 			select at, again, m.id, m.brand, m.last_four,
@@ -338,25 +335,23 @@ func isOver(k rental.ChargeKind, s rental.ChargeState) bool {
 // Dispute implements rental.Ledger.
 func (p Charges) Dispute(ctx context.Context, object string, entry telematics.Activity) (known bool, err error) {
 	err = p.DB.Within(ctx, func(tx *sqlx.Tx) error {
-		var of []jobRow
-		if err := tx.SelectContext(ctx, &of, `
+		var c rental.Charge
+		var err error
+		if known, err = pg.One(ctx, tx, []any{&c.Booking, &c.Kind, &c.Number, &c.Currency, &c.Amount, &entry.Agency, &entry.Vehicle}, `
 			select c.booking_id, c.kind, c.number, c.currency, c.amount, b.agency_id, b.vehicle_id
 			from charges c join bookings b on b.id = c.booking_id where c.intent = $1
-			for no key update of c`, object); err != nil || len(of) == 0 {
+			for no key update of c`, object); err != nil || !known {
 			return err
 		}
-		known = true
-		row := of[0] // at most one
 		var written bool
 		if err := tx.GetContext(ctx, &written, `
 			select exists (select from activity where booking_id = $1 and action = $2 and parameters->>'notice_id' = $3)`,
-			row.BookingID, entry.Action, entry.Details["notice_id"]); err != nil || written {
+			c.Booking, entry.Action, entry.Details["notice_id"]); err != nil || written {
 			return err
 		}
-		c := row.charge()
-		entry.Booking, entry.Agency, entry.Vehicle = row.BookingID, telematics.AgencyID(row.AgencyID), telematics.VehicleID(row.VehicleID)
+		entry.Booking = int64(c.Booking)
 		maps.Copy(entry.Details, map[string]any{
-			"kind": row.Kind, "number": c.Number, "amount": c.Currency.Format(c.Amount), "currency": row.Currency,
+			"kind": string(c.Kind), "number": c.Number, "amount": c.Currency.Format(c.Amount), "currency": string(c.Currency),
 		})
 		return activity.Insert(ctx, tx, entry)
 	})
@@ -368,15 +363,9 @@ func (p Charges) WakeCharge(ctx context.Context, object string) (state rental.Ch
 	if object == "" || !pg.Searchable(object) {
 		return "", false, nil
 	}
-	var rows []struct {
-		State rental.ChargeState `db:"state"`
-		Kind  rental.ChargeKind  `db:"kind"`
-	}
-	err = p.DB.Pool.SelectContext(ctx, &rows, `
+	var kind rental.ChargeKind
+	found, err := pg.One(ctx, p.DB.Pool, []any{&state, &kind}, `
 		update charges set look_at = case when state = any ($2) and kind <> 'refund' then look_at else clock_timestamp() end
 		where intent = $1 returning state, kind`, object, pq.Array(rental.FinalChargeStates()))
-	if err != nil || len(rows) == 0 {
-		return "", false, unavailable.Wrap("wake a charge", err)
-	}
-	return rows[0].State, !isOver(rows[0].Kind, rows[0].State), nil
+	return state, found && !isOver(kind, state), unavailable.Wrap("wake a charge", err)
 }

@@ -2,6 +2,7 @@ package rentals
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -10,23 +11,21 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"
-	"motorpool/telematics"
 )
 
 // bookedChargeRow is a row of charges with the booking, client and vehicle that it belongs to.
 type bookedChargeRow struct {
 	chargeRow
-	Reference string       `db:"reference"`
-	AgencyID  int64        `db:"agency_id"`
-	Subject   string       `db:"subject"`
-	Vehicle   vehicles.Row `db:"vehicle"`
+	rental.BookedCharge
 }
 
-func (r bookedChargeRow) charge() rental.BookedCharge {
-	return rental.BookedCharge{
-		Charge: r.chargeRow.charge(), Reference: r.Reference, Agency: telematics.AgencyID(r.AgencyID),
-		Subject: r.Subject, Vehicle: r.Vehicle.Vehicle(),
-	}
+func (r *bookedChargeRow) fields() []any {
+	return slices.Concat(r.chargeRow.fields(), []any{&r.Reference, &r.Agency, &r.Subject}, vehicles.DescriptionFields(&r.Vehicle))
+}
+
+func (r *bookedChargeRow) charge() (rental.BookedCharge, error) {
+	r.Charge = r.chargeRow.charge()
+	return r.BookedCharge, nil
 }
 
 // FindCharges implements httpapi.Bookings. Ids grow with time.
@@ -35,8 +34,8 @@ func (p Bookings) FindCharges(ctx context.Context, q rental.ChargeQuery) ([]rent
 	if !pg.Searchable(append(states, q.Client)...) {
 		return nil, nil
 	}
-	found, err := pg.List(ctx, p.DB.Lists, bookedChargeRow.charge, `
-		select `+chargeColumns+`, b.reference, b.agency_id, cl.subject, `+vehicleColumns+`
+	found, err := pg.Read(ctx, p.DB.Lists, (*bookedChargeRow).fields, (*bookedChargeRow).charge, `
+		select `+chargeColumns+`, b.reference, b.agency_id, cl.subject, `+vehicles.DescriptionColumns+`
 		from charges c
 			join bookings b on b.id = c.booking_id
 			join clients cl on cl.id = b.client_id

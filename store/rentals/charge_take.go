@@ -10,42 +10,29 @@ import (
 	"motorpool/store/pg"
 	"motorpool/store/settings"
 	"motorpool/store/unavailable"
-	"motorpool/telematics"
 )
 
 // jobRow is a leased charge, with all that its worker needs.
 type jobRow struct {
 	chargeRow
-	Lease     uuid.UUID `db:"lease"`
-	QueryOnly bool      `db:"query_only"`
-	Tries     int       `db:"tries"`
-	ClientID  int64     `db:"client_id"`
-	Customer  *string   `db:"customer"`
-	Default   *int64    `db:"client_default"`
-	Payment   *string   `db:"payment"`
-	Reference string    `db:"reference"`
-	AgencyID  int64     `db:"agency_id"`
-	VehicleID int64     `db:"vehicle_id"`
-
-	MendBy  *time.Time     `db:"mend_by"`
-	MendFor *time.Duration `db:"mend_for"`
-
-	Card   rental.Card `db:"card"`    // to try now
-	CardID *int64      `db:"card_id"` // null: there is none
+	rental.Job
+	card rental.Method // to try now; zero: there is none
 }
 
-func (r jobRow) job() rental.Job {
-	j := rental.Job{
-		Charge: r.charge(), Lease: r.Lease, QueryOnly: r.QueryOnly, Tries: r.Tries,
-		Client: rental.ClientID(r.ClientID), Customer: pg.Deref(r.Customer), Default: rental.MethodID(pg.Deref(r.Default)),
-		Payment: pg.Deref(r.Payment), Reference: r.Reference,
-		Agency: telematics.AgencyID(r.AgencyID), Vehicle: telematics.VehicleID(r.VehicleID),
-		MendBy: pg.FromTimestamp(r.MendBy), MendFor: r.MendFor,
+func (r *jobRow) fields() []any {
+	j, m := &r.Job, &r.card
+	return append(r.chargeRow.fields(), &j.Lease, &j.QueryOnly, &j.Tries, &j.Client, pg.OrZero(&j.Customer), pg.OrZero(&j.Default),
+		pg.OrZero(&j.Payment), &j.Reference, &j.Agency, &j.Vehicle, pg.UTC(&j.MendBy), &j.MendFor,
+		&m.Token, &m.Brand, &m.LastFour, &m.ExpMonth, &m.ExpYear, &m.Fingerprint, pg.OrZero(&m.ID))
+}
+
+func (r *jobRow) job() (rental.Job, error) {
+	r.Charge = r.charge()
+	if r.card.ID != 0 {
+		r.card.Client = r.Client
+		r.Card = &r.card
 	}
-	if r.CardID != nil {
-		j.Card = &rental.Method{ID: rental.MethodID(*r.CardID), Client: j.Client, Card: r.Card}
-	}
-	return j
+	return r.Job, nil
 }
 
 // TakeCharges leases up to limit due charges, each to one worker, by Postgres's clock. It clears
@@ -56,7 +43,7 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := pg.List(ctx, p.DB.Pool, jobRow.job, `
+	jobs, err := pg.Read(ctx, p.DB.Pool, (*jobRow).fields, (*jobRow).job, `
 		with due as (
 			select id from charges
 			where due_at <= now() and (lease_until is null or lease_until <= now())
@@ -108,34 +95,43 @@ const chargeColumns = `c.id, c.payment_key, c.booking_id, c.kind, c.number, c.st
 // chargeRow holds the columns of charges that all readers use: as a row, or as JSON with the same
 // names.
 type chargeRow struct {
-	ID              uuid.UUID  `db:"id" json:"id"`
-	PaymentKey      *uuid.UUID `db:"payment_key" json:"payment_key"`
-	BookingID       int64      `db:"booking_id" json:"booking_id"`
-	Kind            string     `db:"kind" json:"kind"`
-	Number          int        `db:"number" json:"number"`
-	State           string     `db:"state" json:"state"`
-	Currency        string     `db:"currency" json:"currency"`
-	Amount          int64      `db:"amount" json:"amount"`
-	Settled         int64      `db:"settled" json:"settled"`
-	Goal            *string    `db:"goal" json:"goal"`
-	CaptureAmount   int64      `db:"capture_amount" json:"capture_amount"`
-	RefundsChargeID *uuid.UUID `db:"refunds_charge_id" json:"refunds_charge_id"`
-	AddedMS         int64      `db:"added_ms" json:"added_ms"`
-	MendedAt        *time.Time `db:"mended_at" json:"mended_at"`
-	Fee             string     `db:"fee" json:"fee"`
-	Reason          string     `db:"reason" json:"reason"`
-	PaymentMethodID *int64     `db:"payment_method_id" json:"payment_method_id"`
-	Brand           string     `db:"brand" json:"brand"`
-	LastFour        string     `db:"last_four" json:"last_four"`
-	Intent          *string    `db:"intent" json:"intent"`
-	Seen            string     `db:"seen" json:"seen"`
-	Attempts        int        `db:"attempts" json:"attempts"`
-	Declines        int        `db:"declines" json:"declines"`
-	DeclineCode     string     `db:"decline_code" json:"decline_code"`
-	NextAttemptAt   *time.Time `db:"next_attempt_at" json:"next_attempt_at"`
-	PaidAt          *time.Time `db:"paid_at" json:"paid_at"`
-	CreatedAt       time.Time  `db:"created_at" json:"created_at"`
-	RequestedBy     string     `db:"requested_by" json:"requested_by"`
+	ID              uuid.UUID  `json:"id"`
+	PaymentKey      *uuid.UUID `json:"payment_key"`
+	BookingID       int64      `json:"booking_id"`
+	Kind            string     `json:"kind"`
+	Number          int        `json:"number"`
+	State           string     `json:"state"`
+	Currency        string     `json:"currency"`
+	Amount          int64      `json:"amount"`
+	Settled         int64      `json:"settled"`
+	Goal            *string    `json:"goal"`
+	CaptureAmount   int64      `json:"capture_amount"`
+	RefundsChargeID *uuid.UUID `json:"refunds_charge_id"`
+	AddedMS         int64      `json:"added_ms"`
+	MendedAt        *time.Time `json:"mended_at"`
+	Fee             string     `json:"fee"`
+	Reason          string     `json:"reason"`
+	PaymentMethodID *int64     `json:"payment_method_id"`
+	Brand           string     `json:"brand"`
+	LastFour        string     `json:"last_four"`
+	Intent          *string    `json:"intent"`
+	Seen            string     `json:"seen"`
+	Attempts        int        `json:"attempts"`
+	Declines        int        `json:"declines"`
+	DeclineCode     string     `json:"decline_code"`
+	NextAttemptAt   *time.Time `json:"next_attempt_at"`
+	PaidAt          *time.Time `json:"paid_at"`
+	CreatedAt       time.Time  `json:"created_at"`
+	RequestedBy     string     `json:"requested_by"`
+}
+
+// fields are where chargeColumns go.
+func (r *chargeRow) fields() []any {
+	return []any{
+		&r.ID, &r.PaymentKey, &r.BookingID, &r.Kind, &r.Number, &r.State, &r.Currency, &r.Amount, &r.Settled, &r.Goal, &r.CaptureAmount,
+		&r.RefundsChargeID, &r.AddedMS, &r.MendedAt, &r.Fee, &r.Reason, &r.PaymentMethodID, &r.Brand, &r.LastFour, &r.Intent, &r.Seen,
+		&r.Attempts, &r.Declines, &r.DeclineCode, &r.NextAttemptAt, &r.PaidAt, &r.CreatedAt, &r.RequestedBy,
+	}
 }
 
 func (r chargeRow) charge() rental.Charge {

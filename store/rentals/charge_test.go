@@ -118,7 +118,8 @@ func (m *market) amend(c rental.Charge, g rental.Goal, amount rental.Minor) {
 
 func (m *market) charge(id rental.ChargeID) rental.Charge {
 	var row chargeRow
-	m.get(&row, `select `+chargeColumns+` from charges c where c.id = $1`, id)
+	_, err := pg.One(m.t.Context(), m.p.Pool, row.fields(), `select `+chargeColumns+` from charges c where c.id = $1`, id)
+	require.NoError(m.t, err)
 	return row.charge()
 }
 

@@ -19,7 +19,6 @@ type detailsRow struct {
 	rental.BookingDetails
 	identity        *uuid.UUID
 	terms           vehicles.TermsRow
-	vehicle         vehicles.Row
 	card            rental.Card // zero: none
 	plan            []byte      // JSON; null: none
 	charges, latest []byte      // JSON; null: none
@@ -37,8 +36,8 @@ func (r *detailsRow) fields() []any {
 		&b.Price.Subtotal, &b.Price.TaxDue, &b.Price.Deposit, pg.OrZero(&b.Method), &b.Extensions, pg.UTC(&b.Created),
 		&r.plan, pg.UTC(&b.PausedSince), pg.Count(&b.PausedFor, time.Millisecond), pg.OrZero(&b.StartMetres),
 		pg.OrZero(&b.EndMetres), pg.UTC(&b.ReservedUntil), pg.UTC(&b.FreeSince), &r.AgencyCode, &r.Subject,
-	}, r.terms.Columns(), r.vehicle.Columns(), []any{
-		&r.vehicle.Capabilities, &r.vehicle.Serial, &r.vehicle.Protocol, pg.UTC(&r.UnitSince),
+	}, r.terms.Columns(), vehicles.DescriptionFields(&r.Vehicle), []any{
+		vehicles.Actions(&r.Vehicle.Actions), pg.OrZero(&r.Vehicle.Unit), pg.OrZero(&r.Vehicle.Protocol), pg.UTC(&r.UnitSince),
 	}, station(&r.Pickup), station(&r.Dropoff), []any{
 		&r.card.Token, &r.card.Brand, &r.card.LastFour, &r.card.ExpMonth, &r.card.ExpYear, &r.card.Fingerprint,
 		&r.charges, &r.latest, pg.UTC(&r.Next), &r.InOther, &r.Before,
@@ -49,12 +48,6 @@ func (r *detailsRow) fields() []any {
 const cardColumns = `coalesce(card.token, '') as "card.token", coalesce(card.brand, '') as "card.brand",
 	coalesce(card.last_four, '') as "card.lastfour", coalesce(card.exp_month, 0) as "card.expmonth",
 	coalesce(card.exp_year, 0) as "card.expyear", coalesce(card.fingerprint, '') as "card.fingerprint"`
-
-// vehicleColumns describe the vehicle v of a booking.
-const vehicleColumns = `v.id as "vehicle.id", v.agency_id as "vehicle.agency_id", v.status as "vehicle.status",
-	v.powertrain as "vehicle.powertrain",
-	v.plate_number as "vehicle.plate_number", v.brand as "vehicle.brand", v.model as "vehicle.model", v.year as "vehicle.year",
-	v.color as "vehicle.color", v.category as "vehicle.category", v.image as "vehicle.image", v.features as "vehicle.features"`
 
 // selectDetailsOf selects bookings b with the rows that belong to them. The vehicle's other
 // bookings o are the live ones; $1 is now.
@@ -68,8 +61,7 @@ const selectDetailsOf = `
 				and ` + backAt + ` > b.start_at
 		), case when v.maintenance_since between b.start_at and b.started_at then v.maintenance_since end) end as free_since,
 		a.code as agency_code, c.subject, ` + vehicles.TermsColumns + `,
-		` + vehicleColumns + `,
-		v.capabilities as "vehicle.capabilities", u.serial as "vehicle.serial", u.protocol as "vehicle.protocol",
+		` + vehicles.DescriptionColumns + `, v.capabilities, u.serial, u.protocol,
 		u.moved_at as unit_since,
 		p.id as "pickup.id", p.agency_id as "pickup.agencyid", p.name as "pickup.name", p.address as "pickup.address",
 		p.latitude as "pickup.latitude", p.longitude as "pickup.longitude",
@@ -118,7 +110,6 @@ func (r *detailsRow) details() (d rental.BookingDetails, err error) {
 	if d.Identity = pg.Deref(r.identity); r.identity == nil {
 		d.Identity = rental.EarlierIdentity(d.ID, d.Reference, d.Created)
 	}
-	d.Vehicle = r.vehicle.Vehicle()
 	d.VehicleID, d.PickupID, d.DropoffID = d.Vehicle.ID, d.Pickup.ID, d.Dropoff.ID
 	if d.Terms, err = r.terms.Decode(); err != nil {
 		return d, err

@@ -145,16 +145,19 @@ type search struct {
 
 // candidateRow is a vehicle with what decides about offering it.
 type candidateRow struct {
-	Vehicle      vehicles.Row  `db:"vehicle"`
-	Rate         *rental.Minor `db:"hourly_rate"`
-	Deposit      rental.Minor  `db:"deposit"`
-	Connectivity *string       `db:"connectivity"`
-	Taken        bool          `db:"taken"`
-	Energy       *int          `db:"energy"`
-	Range        *int          `db:"range"`
-	Lamps        []byte        `db:"lamps"` // JSON
-	telematics.Position
-	Metres int64 `db:"metres"`
+	rental.Candidate
+	contact telematics.Contact // only the actions
+	hourly  *rental.Minor
+	deposit rental.Minor
+	lamps   []byte // JSON
+}
+
+// fields are where the columns of selectCandidates go.
+func (r *candidateRow) fields() []any {
+	v := &r.Vehicle
+	return slices.Concat([]any{&r.Metres, &r.Position.Latitude, &r.Position.Longitude, &r.hourly, &r.deposit},
+		vehicles.DescriptionFields(v), []any{vehicles.Actions(&v.Actions), vehicles.Actions(&r.contact.Actions)}, vehicles.UnitFields(v),
+		[]any{pg.OrZero(&r.Connectivity), &r.Energy, &r.Range, &r.lamps, &r.Taken})
 }
 
 // wholeNumber is the SQL of a number in JSON, rounded down; null: it is none, or far too large.
@@ -168,9 +171,8 @@ func wholeNumber(json string) string {
 // distance tells more than they do. The nearest ones of the agency and the category are selected
 // first, so that all other data is read for them alone.
 var selectCandidates = `
-	select near.metres, near.lat as latitude, near.lon as longitude, v.hourly_rate, v.deposit, ` + vehicleColumns + `,
-		v.capabilities as "vehicle.capabilities", u.actions as "vehicle.actions",
-		u.serial as "vehicle.serial", u.protocol as "vehicle.protocol", u.installation as "vehicle.installation",
+	select near.metres, near.lat as latitude, near.lon as longitude, v.hourly_rate, v.deposit, ` + vehicles.DescriptionColumns + `,
+		v.capabilities, u.actions, u.serial, u.protocol, u.installation,
 		case when u.serial is not null then ` + vehicles.Connectivity(`$14`, `$15`) + ` end as connectivity,
 		` + wholeNumber(`s.fields->case v.powertrain
 			when 'electric' then 'telemetry.battery_level_percent' else 'telemetry.fuel_level_percent' end->'v'`) + ` as energy,
@@ -218,37 +220,30 @@ func (p Bookings) candidates(
 		box.West = 181 // the second box is empty
 	}
 	// A prepared statement: planning takes longer than a search.
-	convert := func(r candidateRow) (rental.Candidate, error) { return r.candidate(m) }
-	return pg.Select(ctx, p.DB.Clients, convert, selectCandidates, s.q.Near.Latitude, s.q.Near.Longitude, after.Metres, after.Vehicle,
-		limit, radius, s.around.Latitude, s.around.Longitude, s.decimals, west, east, box.West, 180, pg.Timestamp(s.q.Now),
-		int64(telematics.OnlineFor.Seconds()), pg.Timestamp(s.span.From), pg.Timestamp(s.span.To), box.South, box.North,
-		pg.Timestamp(s.q.Now.Add(rental.MaxLate)), s.q.Agency, s.q.Category)
+	convert := func(r *candidateRow) (rental.Candidate, error) { return r.candidate(m) }
+	return pg.Read(ctx, p.DB.Clients, (*candidateRow).fields, convert, selectCandidates,
+		s.q.Near.Latitude, s.q.Near.Longitude, after.Metres, after.Vehicle, limit, radius, s.around.Latitude, s.around.Longitude,
+		s.decimals, west, east, box.West, 180, pg.Timestamp(s.q.Now), int64(telematics.OnlineFor.Seconds()),
+		pg.Timestamp(s.span.From), pg.Timestamp(s.span.To), box.South, box.North, pg.Timestamp(s.q.Now.Add(rental.MaxLate)), s.q.Agency,
+		s.q.Category)
 }
 
-func (r candidateRow) candidate(m agencyOffer) (rental.Candidate, error) {
-	v := r.Vehicle.Vehicle()
-	c := rental.Candidate{
-		Facts: rental.Facts{
-			Terms: m.terms, Vehicle: v, Plan: m.plan(v.Category), Taken: r.Taken, Lacking: isLacking(&r.Vehicle),
-			NotOpened: !m.bestEffort && dialects.Spoken.OpensLate(v, telematics.Unlock),
-		},
-		Connectivity: telematics.PresenceStatus(pg.Deref(r.Connectivity)),
-		Energy:       r.Energy, Range: r.Range, Position: r.Position, Metres: r.Metres,
-	}
-	if r.Rate != nil {
-		c.Rate = &rental.Rate{Hourly: *r.Rate, Deposit: r.Deposit}
-	}
-	if r.Lamps != nil {
-		if err := json.Unmarshal(r.Lamps, &c.Lamps); err != nil {
-			return rental.Candidate{}, fmt.Errorf("vehicle %d: %w", v.ID, err)
+func (r *candidateRow) candidate(m agencyOffer) (rental.Candidate, error) {
+	c := r.Candidate
+	c.Terms, c.Plan, c.Rate = m.terms, m.plan(c.Vehicle.Category), vehicles.RateOf(r.hourly, r.deposit)
+	c.Lacking = isLacking(c.Vehicle, r.contact)
+	c.NotOpened = !m.bestEffort && dialects.Spoken.OpensLate(c.Vehicle, telematics.Unlock)
+	if r.lamps != nil {
+		if err := json.Unmarshal(r.lamps, &c.Lamps); err != nil {
+			return rental.Candidate{}, fmt.Errorf("vehicle %d: %w", c.Vehicle.ID, err)
 		}
 	}
 	return c, nil
 }
 
 // isLacking reports whether a vehicle lacks a command that a rental needs.
-func isLacking(r *vehicles.Row) bool {
-	t := telematics.Twin{Vehicle: r.Vehicle(), Contact: r.Contact()}
+func isLacking(v telematics.Vehicle, c telematics.Contact) bool {
+	t := telematics.Twin{Vehicle: v, Contact: c}
 	return slices.ContainsFunc(rental.Needs, func(a telematics.Action) bool { return !dialects.Spoken.CanOrder(t, a) })
 }
 
@@ -273,11 +268,7 @@ func (p Bookings) freeTimes(ctx context.Context, d rental.Draft, within rental.S
 	if err != nil {
 		return nil, err
 	}
-	type row struct {
-		From time.Time `db:"start_at"`
-		To   time.Time `db:"end_at"`
-	}
-	taken, err := pg.List(ctx, p.DB.Lists, func(r row) rental.Span { return rental.Span{From: r.From.UTC(), To: r.To.UTC()} }, `
+	taken, err := pg.Read(ctx, p.DB.Lists, func(s *rental.Span) []any { return []any{pg.UTC(&s.From), pg.UTC(&s.To)} }, pg.Itself, `
 		select start_at, end_at from (`+takenTimes(`$1`, `$4::timestamptz`)+`) t where start_at < $3 and end_at > $2 order by start_at`,
 		d.Vehicle, pg.Timestamp(within.From), pg.Timestamp(within.To), pg.Timestamp(now.Add(rental.MaxLate)))
 	if err != nil {

@@ -79,8 +79,7 @@ func makeQuote(ctx context.Context, tx *sqlx.Tx, r rental.QuoteRequest) (rental.
 
 // FindFree implements httpapi.Bookings.
 func (p Bookings) FindFree(ctx context.Context, agency telematics.AgencyID, at rental.Span, now time.Time) ([]rental.Booking, error) {
-	var rows []pricedRow
-	err := p.DB.Lists.SelectContext(ctx, &rows, selectPriced+`
+	rows, err := pg.Read(ctx, p.DB.Lists, (*pricedRow).fields, pg.Itself, selectPriced+`
 		where ($1::bigint = 0 or v.agency_id = $1) and not `+isTaken(`v.id`, `$2::timestamptz`, `$3::timestamptz`, `$4::timestamptz`)+`
 		order by v.id`, agency, pg.Timestamp(at.From), pg.Timestamp(at.To), pg.Timestamp(now.Add(rental.MaxLate)))
 	if err != nil {
@@ -88,7 +87,7 @@ func (p Bookings) FindFree(ctx context.Context, agency telematics.AgencyID, at r
 	}
 	var free []rental.Booking
 	for _, row := range rows {
-		facts := rental.Facts{Terms: rental.Terms{Currency: row.Currency, Tax: row.Tax}}
+		facts := rental.Facts{Terms: rental.Terms{Currency: row.currency, Tax: row.tax}}
 		if err := row.read(&facts); err != nil {
 			return nil, err
 		}

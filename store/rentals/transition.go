@@ -24,18 +24,18 @@ const transitionColumns = `x.id, x.booking_id, (select of.vehicle_id from bookin
 
 // transitionRow is a row of transitions, also as JSON.
 type transitionRow struct {
-	ID          uuid.UUID       `db:"id" json:"id"`
-	BookingID   int64           `db:"booking_id" json:"booking_id"`
-	VehicleID   int64           `db:"vehicle_id" json:"vehicle_id"`
-	Kind        string          `db:"kind" json:"kind"`
-	State       string          `db:"state" json:"state"`
-	Step        string          `db:"step" json:"step"`
-	RequestedAt time.Time       `db:"requested_at" json:"requested_at"`
-	RequestedBy json.RawMessage `db:"requested_by" json:"requested_by"`
-	Content     json.RawMessage `db:"content" json:"content"`
-	Lease       *uuid.UUID      `db:"lease" json:"lease"`
-	NeedsStaff  bool            `db:"needs_staff" json:"needs_staff"`
-	EndedAt     *time.Time      `db:"ended_at" json:"ended_at"`
+	ID          uuid.UUID              `json:"id"`
+	BookingID   rental.BookingID       `json:"booking_id"`
+	VehicleID   telematics.VehicleID   `json:"vehicle_id"`
+	Kind        rental.TransitionKind  `json:"kind"`
+	State       rental.TransitionState `json:"state"`
+	Step        rental.TransitionStep  `json:"step"`
+	RequestedAt time.Time              `json:"requested_at"`
+	RequestedBy json.RawMessage        `json:"requested_by"`
+	Content     json.RawMessage        `json:"content"`
+	Lease       *uuid.UUID             `json:"lease"`
+	NeedsStaff  bool                   `json:"needs_staff"`
+	EndedAt     *time.Time             `json:"ended_at"`
 }
 
 // actorRow is the JSON of the actor of a transition.
@@ -45,12 +45,18 @@ type actorRow struct {
 	Agency  telematics.AgencyID `json:"agency,omitempty"`
 }
 
-func (r transitionRow) transition() (rental.Transition, error) {
+// fields are where transitionColumns go.
+func (r *transitionRow) fields() []any {
+	return []any{
+		&r.ID, &r.BookingID, &r.VehicleID, &r.Kind, &r.State, &r.Step, &r.RequestedAt, &r.RequestedBy, &r.Content, &r.Lease, &r.NeedsStaff,
+		&r.EndedAt,
+	}
+}
+
+func (r *transitionRow) transition() (rental.Transition, error) {
 	t := rental.Transition{
-		ID: r.ID, Booking: rental.BookingID(r.BookingID), Vehicle: telematics.VehicleID(r.VehicleID),
-		Kind: rental.TransitionKind(r.Kind), State: rental.TransitionState(r.State),
-		Step: rental.TransitionStep(r.Step), Requested: r.RequestedAt.UTC(), Ended: pg.FromTimestamp(r.EndedAt),
-		NeedsStaff: r.NeedsStaff, Lease: pg.Deref(r.Lease),
+		ID: r.ID, Booking: r.BookingID, Vehicle: r.VehicleID, Kind: r.Kind, State: r.State, Step: r.Step,
+		Requested: r.RequestedAt.UTC(), Ended: pg.FromTimestamp(r.EndedAt), NeedsStaff: r.NeedsStaff, Lease: pg.Deref(r.Lease),
 	}
 	var by actorRow
 	if err := errors.Join(json.Unmarshal(r.RequestedBy, &by), json.Unmarshal(r.Content, &t.Progress)); err != nil {
@@ -83,7 +89,7 @@ func (p Transitions) OfBooking(ctx context.Context, id rental.BookingID) ([]rent
 }
 
 func (p Transitions) find(ctx context.Context, where string, args ...any) ([]rental.Transition, error) {
-	return pg.Select(ctx, p.DB.Clients, transitionRow.transition, `
+	return pg.Read(ctx, p.DB.Clients, (*transitionRow).fields, (*transitionRow).transition, `
 		select `+transitionColumns+` from transitions x where `+where+` order by x.requested_at desc, x.id desc`, args...)
 }
 
@@ -160,7 +166,7 @@ func lockedDetails(ctx context.Context, tx *sqlx.Tx, r rental.Request) (rental.B
 
 // TakeTransitions implements transitions.Store, by Postgres's clock.
 func (p Transitions) TakeTransitions(ctx context.Context, limit int, lease time.Duration) ([]rental.Transition, error) {
-	taken, err := pg.Select(ctx, p.DB.Pool, transitionRow.transition, `
+	taken, err := pg.Read(ctx, p.DB.Pool, (*transitionRow).fields, (*transitionRow).transition, `
 		with due as (
 			select id from transitions
 			where due_at <= now() and (lease_until is null or lease_until <= now())
@@ -241,7 +247,7 @@ func (p Transitions) Wish(
 func wish(
 	ctx context.Context, tx *sqlx.Tx, r rental.Request, id rental.TransitionID, decide func(*rental.Transition) (string, error),
 ) (rental.Transition, bool, error) {
-	found, err := pg.Select(ctx, tx, transitionRow.transition, `
+	found, err := pg.Read(ctx, tx, (*transitionRow).fields, (*transitionRow).transition, `
 		select `+transitionColumns+` from transitions x where x.id = $1 and x.booking_id = $2 for no key update`, id, r.Booking)
 	switch {
 	case err != nil:

@@ -42,11 +42,7 @@ func (p Payments) RefundedLess(ctx context.Context, refunded map[uuid.UUID]renta
 	for _, payment := range payments {
 		amounts = append(amounts, int64(refunded[payment]))
 	}
-	var rows []struct {
-		Payment  uuid.UUID    `db:"payment"`
-		Recorded rental.Minor `db:"recorded"`
-	}
-	err := p.DB.Pool.SelectContext(ctx, &rows, `
+	less, err := pg.Pairs[uuid.UUID, rental.Minor](ctx, p.DB.Pool, `
 		select p.payment, r.recorded
 		from unnest($1::uuid[], $2::bigint[]) as p (payment, refunded)
 			join charges c on coalesce(c.payment_key, c.id) = p.payment and c.kind <> 'deposit'
@@ -55,10 +51,6 @@ func (p Payments) RefundedLess(ctx context.Context, refunded map[uuid.UUID]renta
 				from charges where refunds_charge_id = c.id and state <> 'failed'
 			) r
 		where r.recorded < p.refunded`, pq.Array(payments), pq.Array(amounts))
-	less := map[uuid.UUID]rental.Minor{}
-	for _, row := range rows {
-		less[row.Payment] = row.Recorded
-	}
 	return less, unavailable.Wrap("compare refunds", err)
 }
 

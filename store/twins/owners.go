@@ -190,26 +190,19 @@ func (o *owners) replace(unit telematics.Unit, now owner) {
 func (o *owners) query(ctx context.Context, where string, args ...any) (map[telematics.Unit]owner, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	var rows []struct {
-		Serial     telematics.Unit        `db:"serial"`
-		VehicleID  *telematics.VehicleID  `db:"vehicle_id"`
-		AgencyID   *telematics.AgencyID   `db:"agency_id"`
-		Powertrain *telematics.Powertrain `db:"powertrain"`
-		Protocol   telematics.Protocol    `db:"protocol"`
-		MovedAt    *time.Time             `db:"moved_at"`
-		UnitMoved  *time.Time             `db:"unit_moved_at"`
-	}
-	err := o.db.Prepared.SelectContext(ctx, &rows, `
+	found := map[telematics.Unit]owner{}
+	var unit telematics.Unit
+	var of owner
+	err := pg.Each(ctx, o.db.Prepared, []any{
+		&unit, pg.OrZero(&of.vehicle), pg.OrZero(&of.agency), pg.OrZero(&of.powertrain), &of.protocol, pg.UTC(&of.movedAt),
+		pg.UTC(&of.unitMovedAt),
+	}, func() error {
+		if found[unit] = of; of.vehicle == 0 {
+			found[unit] = owner{}
+		}
+		return nil
+	}, `
 		select u.serial, v.id as vehicle_id, v.agency_id, v.powertrain, u.protocol, `+vehicles.MovedColumns+`
 		from units u left join vehicles v on v.id = u.vehicle_id `+where, args...)
-	found := make(map[telematics.Unit]owner, len(rows))
-	for _, row := range rows {
-		if found[row.Serial] = (owner{}); row.VehicleID != nil {
-			found[row.Serial] = owner{
-				*row.VehicleID, *row.AgencyID, *row.Powertrain, row.Protocol,
-				pg.FromTimestamp(row.MovedAt), pg.FromTimestamp(row.UnitMoved),
-			}
-		}
-	}
 	return found, unavailable.Wrap("look up units", err)
 }

@@ -35,15 +35,12 @@ func lockUnits(
 		for update of u skip locked`,
 		[]any{pq.Array(serials)}, func(found *sql.Rows) error {
 			var u observedUnit
-			var r vehicles.ContactRow
-			var moved, unitMoved *time.Time
 			c := &u.change
-			if err := found.Scan(&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.announced, &moved, &unitMoved,
-				&r.Status, &r.Session, &r.Former, &r.SaidAt, &r.ChangedAt, &r.LastSeen,
-				&r.Actions, &r.Keys, &r.Firmware, &r.GapMS); err != nil {
+			if err := found.Scan(append([]any{
+				&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.announced, pg.UTC(&u.movedAt), pg.UTC(&u.unitMovedAt),
+			}, vehicles.ContactFields(&u.contact)...)...); err != nil {
 				return err
 			}
-			u.contact, u.movedAt, u.unitMovedAt = r.Contact(), pg.FromTimestamp(moved), pg.FromTimestamp(unitMoved)
 			units[u.serial] = &u
 			return nil
 		})
@@ -99,7 +96,7 @@ func readSnapshots(ctx context.Context, tx pg.Tx, units map[telematics.Unit]*obs
 				return err
 			}
 			unit := byVehicle[id]
-			unit.version = version(&at)
+			unit.version = version(at)
 			if fields == nil {
 				return nil
 			}
@@ -226,7 +223,7 @@ func writeSnapshots(ctx context.Context, tx pg.Tx, rows []snapshotRow) error {
 			var id telematics.VehicleID
 			var at time.Time
 			err := written.Scan(&id, &at)
-			byVehicle[id].version = version(&at)
+			byVehicle[id].version = version(at)
 			return err
 		})
 }

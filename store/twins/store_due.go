@@ -17,37 +17,28 @@ import (
 func (p stored) load(
 	ctx context.Context, ids []telematics.VehicleID, newBase func(int64) base,
 ) (map[telematics.VehicleID]*storedTwin, error) {
-	var rows []struct {
-		VehicleID telematics.VehicleID      `db:"vehicle_id"`
-		LastSeen  *time.Time                `db:"last_seen"`
-		Announced telematics.PresenceStatus `db:"announced"`
-		Fields    []byte                    `db:"fields"`
-		UpdatedAt *time.Time                `db:"updated_at"`
-	}
-	err := p.Prepared.SelectContext(ctx, &rows, `
+	found := make(map[telematics.VehicleID]*storedTwin, len(ids))
+	var id telematics.VehicleID
+	var seen, updated time.Time
+	var announced telematics.PresenceStatus
+	var fields []byte
+	err := pg.Each(ctx, p.Prepared, []any{&id, pg.UTC(&seen), &announced, &fields, pg.UTC(&updated)}, func() error {
+		snapshot, err := vehicles.DecodeSnapshot(fields)
+		found[id] = &storedTwin{snapshot: snapshot, base: newBase(version(updated)), seen: seen, offline: isOffline(announced)}
+		return err
+	}, `
 		select u.vehicle_id, u.last_seen, u.announced, s.fields, s.updated_at
 		from units u left join snapshots s on s.vehicle_id = u.vehicle_id
 		where u.vehicle_id = any ($1)`, pq.Array(ids))
 	if err != nil {
 		return nil, unavailable.Wrap("read snapshots", err)
 	}
-	found := make(map[telematics.VehicleID]*storedTwin, len(rows))
-	for _, row := range rows {
-		snapshot, err := vehicles.DecodeSnapshot(row.Fields)
-		if err != nil {
-			return nil, unavailable.Wrap("read snapshots", err)
-		}
-		found[row.VehicleID] = &storedTwin{
-			snapshot: snapshot, base: newBase(version(row.UpdatedAt)), seen: pg.FromTimestamp(row.LastSeen),
-			offline: isOffline(row.Announced),
-		}
-	}
 	return found, nil
 }
 
 // version returns the version of a snapshot by its updated_at; zero: there is none.
-func version(updated *time.Time) int64 {
-	if updated == nil {
+func version(updated time.Time) int64 {
+	if updated.IsZero() {
 		return 0
 	}
 	return updated.UnixMicro()

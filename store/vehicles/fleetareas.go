@@ -15,6 +15,7 @@ import (
 	"motorpool/rental"
 	"motorpool/rental/areas"
 	stored "motorpool/store/areas"
+	"motorpool/store/pg"
 	"motorpool/telematics"
 )
 
@@ -85,7 +86,7 @@ func (changed agencyAreas) differences(id telematics.AgencyID, before agencyArea
 }
 
 // readAreas reads the areas of those agencies whose parts set some.
-func readAreas(ctx context.Context, db sqlx.QueryerContext, named []*part) (map[telematics.AgencyID]agencyAreas, error) {
+func readAreas(ctx context.Context, db pg.Querier, named []*part) (map[telematics.AgencyID]agencyAreas, error) {
 	var ids []int64
 	for _, p := range named {
 		if p.fields["areas"] != nil {
@@ -107,7 +108,7 @@ func readAreas(ctx context.Context, db sqlx.QueryerContext, named []*part) (map[
 }
 
 // tooManyAreas returns an error for each agency that would have more areas than it may.
-func (c FleetChanges) tooManyAreas(ctx context.Context, db sqlx.QueryerContext, file FleetFile) (problems []error, err error) {
+func (c FleetChanges) tooManyAreas(ctx context.Context, db pg.Querier, file FleetFile) (problems []error, err error) {
 	for i, a := range file.Agencies {
 		if len(file.Areas[a.ID]) == 0 {
 			continue

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"motorpool/rental"
@@ -15,7 +14,7 @@ import (
 )
 
 // readRecord reads what is on record of what the changes name.
-func readRecord(ctx context.Context, db sqlx.QueryerContext, c FleetChanges) (record, error) {
+func readRecord(ctx context.Context, db pg.Querier, c FleetChanges) (record, error) {
 	var on record
 	var err error
 	vehicles, agencies := numbers(c.vehicles), numbers(c.agencies)
@@ -51,12 +50,12 @@ func readRecord(ctx context.Context, db sqlx.QueryerContext, c FleetChanges) (re
 
 func numbers(parts []*part) []int64 { return pg.Map(parts, func(p *part) int64 { return p.number }) }
 
-func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.AgencyID]agency, error) {
+func readAgencies(ctx context.Context, db pg.Querier, ids []int64) (map[telematics.AgencyID]agency, error) {
 	var rows []struct {
 		telematics.Agency
 		Terms TermsRow `db:"terms"`
 	}
-	err := sqlx.SelectContext(ctx, db, &rows, `
+	err := db.SelectContext(ctx, &rows, `
 		select id, code, name, best_effort_unlock as besteffortunlock, `+TermsColumns+` from agencies a where id = any ($1)`, pq.Array(ids))
 	if err != nil {
 		return nil, err
@@ -84,25 +83,19 @@ func readAgencies(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 }
 
 // readCodes returns the agencies that have the codes which some parts name.
-func readCodes(ctx context.Context, db sqlx.QueryerContext, named []*part) (map[string]telematics.AgencyID, error) {
+func readCodes(ctx context.Context, db pg.Querier, named []*part) (map[string]telematics.AgencyID, error) {
 	var codes []string
 	for _, p := range named {
 		if code := peek[string](p, "code"); agencyCodePattern.MatchString(code) {
 			codes = append(codes, code)
 		}
 	}
-	var rows []telematics.Agency
-	err := sqlx.SelectContext(ctx, db, &rows, `select id, code from agencies where code = any ($1)`, pq.Array(codes))
-	found := map[string]telematics.AgencyID{}
-	for _, r := range rows {
-		found[r.Code] = r.ID
-	}
-	return found, err
+	return pg.Pairs[string, telematics.AgencyID](ctx, db, `select code, id from agencies where code = any ($1)`, pq.Array(codes))
 }
 
-func readStations(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.StationID]telematics.Station, error) {
+func readStations(ctx context.Context, db pg.Querier, ids []int64) (map[telematics.StationID]telematics.Station, error) {
 	var stations []telematics.Station
-	err := sqlx.SelectContext(ctx, db, &stations, `select `+StationColumns+` from stations where id = any ($1)`, pq.Array(ids))
+	err := db.SelectContext(ctx, &stations, `select `+StationColumns+` from stations where id = any ($1)`, pq.Array(ids))
 	found := map[telematics.StationID]telematics.Station{}
 	for _, s := range stations {
 		found[s.ID] = s
@@ -110,70 +103,63 @@ func readStations(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map
 	return found, err
 }
 
-func readVehicles(ctx context.Context, db sqlx.QueryerContext, ids []int64) (map[telematics.VehicleID]vehicle, error) {
-	var rows []struct {
-		Row
-		rateRow
-		ByBookings *telematics.VehicleStatus `db:"by_bookings"`
+func readVehicles(ctx context.Context, db pg.Querier, ids []int64) (map[telematics.VehicleID]vehicle, error) {
+	found := map[telematics.VehicleID]vehicle{}
+	var hourly *rental.Minor
+	var deposit rental.Minor
+	var byBookings telematics.VehicleStatus
+	fields := func(t *telematics.Twin) []any {
+		return append(recordFields(t), &hourly, &deposit, pg.OrZero(&byBookings))
 	}
-	err := sqlx.SelectContext(ctx, db, &rows, `
+	_, err := pg.Read(ctx, db, fields, func(t *telematics.Twin) (v vehicle, _ error) {
+		found[t.ID] = vehicle{asRecorded(t.Vehicle), RateOf(hourly, deposit), byBookings}
+		return v, nil
+	}, `
 		select `+recordColumns+`, v.hourly_rate, v.deposit, by_bookings.status as by_bookings
 		from vehicles v left join units u on u.vehicle_id = v.id
 			cross join lateral (select v.id) as f
 			left join lateral (`+statusByBookings+`) as by_bookings (status) on true
 		where v.id = any ($1)`, pq.Array(ids))
-	found := map[telematics.VehicleID]vehicle{}
-	for _, r := range rows {
-		found[telematics.VehicleID(r.ID)] = vehicle{r.Vehicle(), r.rate(), pg.Deref(r.ByBookings)}
-	}
 	return found, err
 }
 
 // Rate implements httpapi.FleetEditor.
 func (f *Fleet) Rate(ctx context.Context, id telematics.VehicleID) (*rental.Rate, rental.Currency, error) {
-	var rows []struct {
-		rateRow
-		Currency rental.Currency `db:"currency"`
-	}
-	err := f.db.Pool.SelectContext(ctx, &rows, `
+	var hourly *rental.Minor
+	var deposit rental.Minor
+	var currency rental.Currency
+	found, err := pg.One(ctx, f.db.Pool, []any{&hourly, &deposit, &currency}, `
 		select v.hourly_rate, v.deposit, a.currency from vehicles v join agencies a on a.id = v.agency_id where v.id = $1`, id)
 	switch {
 	case err != nil:
 		return nil, "", unavailable.Wrap("read the rate of a vehicle", err)
-	case len(rows) == 0:
+	case !found:
 		return nil, "", telematics.NoSuchVehicle(id)
 	}
-	return rows[0].rate(), rows[0].Currency, nil
+	return RateOf(hourly, deposit), currency, nil
 }
 
-type rateRow struct {
-	Hourly  *rental.Minor `db:"hourly_rate"`
-	Deposit rental.Minor  `db:"deposit"`
-}
-
-func (r rateRow) rate() *rental.Rate {
-	if r.Hourly == nil {
+// RateOf returns nil where a vehicle has no hourly rate.
+func RateOf(hourly *rental.Minor, deposit rental.Minor) *rental.Rate {
+	if hourly == nil {
 		return nil
 	}
-	return &rental.Rate{Hourly: *r.Hourly, Deposit: r.Deposit}
+	return &rental.Rate{Hourly: *hourly, Deposit: deposit}
 }
 
-func readUnits(ctx context.Context, db sqlx.QueryerContext, serials []telematics.Unit) (map[telematics.Unit]unit, error) {
-	var rows []struct {
-		Serial       telematics.Unit       `db:"serial"`
-		Vehicle      *telematics.VehicleID `db:"vehicle_id"`
-		Agency       *telematics.AgencyID  `db:"agency_id"`
-		Protocol     telematics.Protocol   `db:"protocol"`
-		Installation installation          `db:"installation"`
-	}
-	err := sqlx.SelectContext(ctx, db, &rows, `
+func readUnits(ctx context.Context, db pg.Querier, serials []telematics.Unit) (map[telematics.Unit]unit, error) {
+	found := map[telematics.Unit]unit{}
+	var serial telematics.Unit
+	var of unit
+	err := pg.Each(ctx, db, []any{
+		&serial, pg.OrZero(&of.vehicle), pg.OrZero(&of.agency), &of.protocol, (*installation)(&of.installation),
+	}, func() error {
+		found[serial] = of
+		return nil
+	}, `
 		select u.serial, u.vehicle_id, v.agency_id, u.protocol, u.installation
 		from units u left join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)`, pq.Array(serials))
-	found := map[telematics.Unit]unit{}
-	for _, r := range rows {
-		found[r.Serial] = unit{pg.Deref(r.Vehicle), pg.Deref(r.Agency), r.Protocol, telematics.Installation(r.Installation)}
-	}
 	return found, err
 }
 
@@ -181,7 +167,7 @@ func readUnits(ctx context.Context, db sqlx.QueryerContext, serials []telematics
 // would be in another currency than before: for vehicles whose rate the file does not name anew,
 // and for bookings and charges in progress, unless it names rates or tariffs.
 func (c FleetChanges) revalued(
-	ctx context.Context, db sqlx.QueryerContext, on record, file FleetFile,
+	ctx context.Context, db pg.Querier, on record, file FleetFile,
 ) (changing []telematics.AgencyID, problems []error, err error) {
 	inFile := map[telematics.VehicleID]bool{}
 	renamed := map[telematics.AgencyID]bool{}
@@ -198,16 +184,13 @@ func (c FleetChanges) revalued(
 		}
 		changing = append(changing, a.ID)
 		var rated []telematics.VehicleID
-		if err := sqlx.SelectContext(ctx, db, &rated, `select id from vehicles where agency_id = $1 and hourly_rate is not null
+		if err := db.SelectContext(ctx, &rated, `select id from vehicles where agency_id = $1 and hourly_rate is not null
 			order by id`, a.ID); err != nil {
 			return nil, nil, err
 		}
 		rated = slices.DeleteFunc(rated, func(id telematics.VehicleID) bool { return inFile[id] })
-		var open struct {
-			Bookings int `db:"bookings"`
-			Charges  int `db:"charges"`
-		}
-		err := sqlx.GetContext(ctx, db, &open, `
+		var bookings, charges int
+		_, err := pg.One(ctx, db, []any{&bookings, &charges}, `
 			select (select count(*) from bookings where agency_id = $1 and currency = $2
 					and state in ('upcoming', 'active')) as bookings,
 				(select count(*) from charges c join bookings b on b.id = c.booking_id
@@ -224,10 +207,10 @@ func (c FleetChanges) revalued(
 		switch {
 		case len(rated) > 0:
 			refuse("name the hourly_rate of vehicle%s anew in this file, or null: what is on record is in %s", list(rated), before.Currency)
-		case !renamed[a.ID] && open.Bookings+open.Charges > 0:
+		case !renamed[a.ID] && bookings+charges > 0:
 			refuse(
 				"%d bookings and %d charges in %s are open: name the rates of the vehicles anew in this file, or wait until these are done",
-				open.Bookings, open.Charges, before.Currency,
+				bookings, charges, before.Currency,
 			)
 		}
 	}

@@ -94,7 +94,7 @@ func (f *Fleet) Plan(ctx context.Context, changes FleetChanges) (FleetPlan, erro
 	return planOver(ctx, db, changes)
 }
 
-func planOver(ctx context.Context, db sqlx.QueryerContext, changes FleetChanges) (FleetPlan, error) {
+func planOver(ctx context.Context, db pg.Querier, changes FleetChanges) (FleetPlan, error) {
 	on, err := readRecord(ctx, db, changes)
 	if err != nil {
 		return FleetPlan{}, unavailable.Wrap("read what a fleet file changes", err)

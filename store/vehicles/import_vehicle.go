@@ -144,12 +144,12 @@ func (l leftBehind) String() string {
 
 // bookingsLeftBehind returns those of the vehicles whose bookings would be left behind. Changes of
 // bookings lock their vehicle: where the caller has, there are no others.
-func bookingsLeftBehind(ctx context.Context, db sqlx.QueryerContext, part []telematics.Vehicle) (list []leftBehind, err error) {
+func bookingsLeftBehind(ctx context.Context, db pg.Querier, part []telematics.Vehicle) (list []leftBehind, err error) {
 	ids, agencies := make([]int64, len(part)), make([]int64, len(part))
 	for i, v := range part {
 		ids[i], agencies[i] = int64(v.ID), int64(v.AgencyID)
 	}
-	err = sqlx.SelectContext(ctx, db, &list, `
+	err = db.SelectContext(ctx, &list, `
 		select v.id, count(*) filter (where b.state = 'active') as active, count(*) filter (where b.state = 'upcoming') as upcoming
 		from unnest($1::bigint[], $2::bigint[]) as f (id, agency_id)
 			join vehicles v on v.id = f.id and v.agency_id <> f.agency_id

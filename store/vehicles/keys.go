@@ -5,19 +5,16 @@ import (
 
 	"github.com/lib/pq"
 
+	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
 
 // KeyHolders implements httpapi.Units. It reads all units.
 func (f *Fleet) KeyHolders(ctx context.Context, key string) (telematics.KeyHolders, error) {
-	var row struct {
-		Holding      int            `db:"holding"`
-		Missing      int            `db:"missing"`
-		Unreported   int            `db:"unreported"`
-		MissingUnits pq.StringArray `db:"missing_units"`
-	}
-	err := f.db.Lists.GetContext(ctx, &row, `
+	var holders telematics.KeyHolders
+	var missing pq.StringArray
+	_, err := pg.One(ctx, f.db.Lists, []any{&holders.Holding, &holders.Missing, &holders.Unreported, &missing}, `
 		with fitted as (
 			select serial, $1 = any (keys) as holds from units where vehicle_id is not null
 		)
@@ -25,8 +22,7 @@ func (f *Fleet) KeyHolders(ctx context.Context, key string) (telematics.KeyHolde
 			count(*) filter (where holds is null) as unreported,
 			array(select serial from fitted where not holds order by serial limit $2) as missing_units
 		from fitted`, key, telematics.MaxMissingUnits)
-	holders := telematics.KeyHolders{Holding: row.Holding, Missing: row.Missing, Unreported: row.Unreported}
-	for _, unit := range row.MissingUnits {
+	for _, unit := range missing {
 		holders.MissingUnits = append(holders.MissingUnits, telematics.Unit(unit))
 	}
 	return holders, unavailable.Wrap("count the units that hold a key", err)

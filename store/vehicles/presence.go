@@ -47,15 +47,16 @@ func (f *Fleet) agedAt(ctx context.Context, now *time.Time) ([]telematics.Change
 // lock, so the order of the rows does not matter [LAW-7]: a locked one is being observed, or
 // checked by another instance, and is checked the next time.
 func (f *Fleet) ageBatch(ctx context.Context, now *time.Time) (checked int, changes []telematics.Change, err error) {
-	var rows []struct {
-		VehicleID  *telematics.VehicleID     `db:"vehicle_id"`
-		AgencyID   *telematics.AgencyID      `db:"agency_id"`
-		Powertrain *telematics.Powertrain    `db:"powertrain"`
-		Announced  telematics.PresenceStatus `db:"announced"`
-		Before     telematics.PresenceStatus `db:"before"`
-		LastSeen   *time.Time                `db:"last_seen"`
-	}
-	err = f.db.Pool.SelectContext(ctx, &rows, `
+	var c telematics.Change
+	var before telematics.PresenceStatus
+	err = pg.Each(ctx, f.db.Pool, []any{
+		pg.OrZero(&c.Vehicle), &c.Presence, &before, pg.UTC(&c.LastSeen), pg.OrZero(&c.Agency), pg.OrZero(&c.Powertrain),
+	}, func() error {
+		if checked++; c.Vehicle != 0 && c.Presence != before {
+			changes = append(changes, c)
+		}
+		return nil
+	}, `
 		with due as materialized (
 			select u.serial, u.announced as before,
 				case when u.vehicle_id is null then u.announced else `+Connectivity(`coalesce($1, now())`, `$2`)+` end as connectivity
@@ -75,15 +76,7 @@ func (f *Fleet) ageBatch(ctx context.Context, now *time.Time) (checked int, chan
 		select c.*, v.agency_id, v.powertrain
 		from checked c left join vehicles v on v.id = c.vehicle_id`,
 		now, int64(telematics.OnlineFor.Seconds()), agedBatch)
-	for _, row := range rows {
-		if row.VehicleID != nil && row.Announced != row.Before {
-			changes = append(changes, telematics.Change{
-				Vehicle: *row.VehicleID, Agency: pg.Deref(row.AgencyID), Powertrain: pg.Deref(row.Powertrain),
-				Presence: row.Announced, LastSeen: pg.FromTimestamp(row.LastSeen),
-			})
-		}
-	}
-	return len(rows), changes, err
+	return checked, changes, err
 }
 
 // nextCheck returns the SQL of the first time at which an online unit that was last seen at

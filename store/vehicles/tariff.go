@@ -222,8 +222,8 @@ func (r tariffRow) plan(c rental.Currency) (*rental.Plan, error) {
 }
 
 // readTariffs returns the newest version of each tariff of some agencies.
-func readTariffs(ctx context.Context, db sqlx.QueryerContext, agencies []int64) (rows []tariffRow, err error) {
-	err = sqlx.SelectContext(ctx, db, &rows, `
+func readTariffs(ctx context.Context, db pg.Querier, agencies []int64) (rows []tariffRow, err error) {
+	err = db.SelectContext(ctx, &rows, `
 		select distinct on (agency_id, category) agency_id, category, version, currency, tariff, created_by
 		from tariffs
 		where agency_id = any ($1)
@@ -287,25 +287,23 @@ func samePlan(a, b *rental.Plan) bool {
 // many agencies have other ones.
 func importRules(ctx context.Context, tx *sqlx.Tx, file FleetFile) (int, error) {
 	type row struct {
-		Agency telematics.AgencyID `db:"agency_id" json:"agency_id"`
-		Rules  json.RawMessage     `db:"rules" json:"rules"`
+		Agency telematics.AgencyID `json:"agency_id"`
+		Rules  json.RawMessage     `json:"rules"`
 	}
 	if len(file.Agencies) == 0 {
 		return 0, nil
 	}
 	ids := pg.Map(file.Agencies, func(a telematics.Agency) telematics.AgencyID { return a.ID })
-	var recorded []row
-	err := tx.SelectContext(ctx, &recorded, `select agency_id, rules from rental_rules where agency_id = any ($1)`, pq.Array(ids))
+	recorded, err := pg.Pairs[telematics.AgencyID, []byte](ctx, tx,
+		`select agency_id, rules from rental_rules where agency_id = any ($1)`, pq.Array(ids))
 	if err != nil {
 		return 0, err
 	}
 	before := map[telematics.AgencyID]rental.Rules{}
-	for _, r := range recorded {
-		rules, err := decodeRules(r.Rules)
-		if err != nil {
+	for agency, text := range recorded {
+		if before[agency], err = decodeRules(text); err != nil {
 			return 0, err
 		}
-		before[r.Agency] = rules
 	}
 	rows := []row{}
 	for _, a := range file.Agencies {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,35 +15,31 @@ import (
 	"motorpool/telematics"
 )
 
+// unitRow is a unit with the columns that are decoded.
 type unitRow struct {
-	Vehicle  telematics.VehicleID `db:"id"`
-	Agency   telematics.AgencyID  `db:"agency_id"`
-	Plate    string               `db:"plate_number"`
-	Unit     telematics.Unit      `db:"serial"`
-	Protocol telematics.Protocol  `db:"protocol"`
-	ContactRow
-	Fields     []byte         `db:"fields"`
-	AheadMS    *int64         `db:"ahead_ms"`
-	ClockAt    *time.Time     `db:"clock_at"`
-	Reconnects int            `db:"reconnects"`
-	Rejects    tallies        `db:"rejects"`
-	Commands   tallies        `db:"commands"`
-	Problems   pq.StringArray `db:"problems"`
+	telematics.ListedUnit
+	snapshot []byte
+	clock    telematics.ClockReading // zero: none
+	problems pq.StringArray
 }
 
-func (r unitRow) unit() (telematics.ListedUnit, error) {
-	snapshot, err := DecodeSnapshot(r.Fields)
-	if err != nil {
-		return telematics.ListedUnit{}, fmt.Errorf("unit %s: %w", r.Unit, err)
+func (r *unitRow) fields() []any {
+	u, v := &r.ListedUnit, &r.Vehicle
+	return slices.Concat([]any{&v.ID, &v.AgencyID, &v.Plate, &v.Unit, &v.Protocol}, ContactFields(&u.Contact), []any{
+		&r.snapshot, pg.Count(&r.clock.Ahead, time.Millisecond), pg.UTC(&r.clock.At), &u.Reconnects, (*tallies)(&u.Rejects),
+		(*tallies)(&u.Commands), &r.problems,
+	})
+}
+
+func (r *unitRow) unit() (u telematics.ListedUnit, err error) {
+	u = r.ListedUnit
+	if u.Snapshot, err = DecodeSnapshot(r.snapshot); err != nil {
+		return telematics.ListedUnit{}, fmt.Errorf("unit %s: %w", u.Vehicle.Unit, err)
 	}
-	u := telematics.ListedUnit{
-		Vehicle: telematics.Vehicle{ID: r.Vehicle, AgencyID: r.Agency, Plate: r.Plate, Unit: r.Unit, Protocol: r.Protocol},
-		Contact: r.Contact(), Snapshot: snapshot, Reconnects: r.Reconnects, Rejects: r.Rejects, Commands: r.Commands,
+	if !r.clock.At.IsZero() {
+		u.Clock = &r.clock
 	}
-	if r.AheadMS != nil {
-		u.Clock = &telematics.ClockReading{Ahead: time.Duration(*r.AheadMS) * time.Millisecond, At: pg.FromTimestamp(r.ClockAt)}
-	}
-	for _, problem := range r.Problems {
+	for _, problem := range r.problems {
 		u.Problems = append(u.Problems, telematics.UnitProblem(problem))
 	}
 	return u, nil
@@ -198,9 +195,10 @@ func (f *Fleet) unitsAt(ctx context.Context, q telematics.UnitQuery, at time.Tim
 	if !pg.Searchable(q.Text, string(q.Connectivity), string(q.Problem)) {
 		return nil, nil
 	}
-	units, err := pg.Select(
-		ctx, f.db.Lists, unitRow.unit, unitsStatement(q.Problem), q.Agency, q.Connectivity, at, int64(telematics.OnlineFor.Seconds()),
-		containing(q.Text), q.Before, q.Limit, pq.Array(ReasonsOfTheVehicle), q.SigningKey, telematics.Plain(q.Text),
+	units, err := pg.Read(
+		ctx, f.db.Lists, (*unitRow).fields, (*unitRow).unit, unitsStatement(q.Problem),
+		q.Agency, q.Connectivity, at, int64(telematics.OnlineFor.Seconds()), containing(q.Text), q.Before, q.Limit,
+		pq.Array(ReasonsOfTheVehicle), q.SigningKey, telematics.Plain(q.Text),
 	)
 	return units, unavailable.Wrap("read units", err)
 }

@@ -8,6 +8,7 @@ package vehicles
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -38,42 +39,34 @@ func New(db *pg.DB) *Fleet {
 	return f
 }
 
-// Row is a row of vehicles with what is known of the vehicle now.
-type Row struct {
-	ID           int64          `db:"id"`
-	AgencyID     int64          `db:"agency_id"`
-	Status       string         `db:"status"`
-	Powertrain   string         `db:"powertrain"`
-	PlateNumber  string         `db:"plate_number"`
-	Brand        string         `db:"brand"`
-	Model        string         `db:"model"`
-	Year         int            `db:"year"`
-	Color        string         `db:"color"`
-	Category     string         `db:"category"`
-	Image        string         `db:"image"`
-	Features     pq.StringArray `db:"features"`
-	Capabilities pq.StringArray `db:"capabilities"`
-	Serial       *string        `db:"serial"`
-	Protocol     *string        `db:"protocol"`
-	Installation installation   `db:"installation"`
-	Fields       []byte         `db:"fields"`
-	Version      int64          `db:"version"`
-	BestEffort   bool           `db:"best_effort_unlock"`
-	MovedAt      *time.Time     `db:"moved_at"`
-	UnitMovedAt  *time.Time     `db:"unit_moved_at"`
-	Reason       string         `db:"maintenance_reason"`
-	Until        *time.Time     `db:"maintenance_until"`
-	Since        *time.Time     `db:"maintenance_since"`
-	By           string         `db:"maintenance_by"`
-	ContactRow
+// row is a vehicle with what is known of it now, as it is read.
+type row struct {
+	telematics.Twin
+	snapshot []byte // JSON; null: none
 }
 
-// Columns are where the columns that describe a vehicle go.
-func (r *Row) Columns() []any {
+// DescriptionColumns are those of DescriptionFields, of vehicles v.
+const DescriptionColumns = `v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
+	v.image, v.features`
+
+// DescriptionFields are where DescriptionColumns go.
+func DescriptionFields(v *telematics.Vehicle) []any {
 	return []any{
-		&r.ID, &r.AgencyID, &r.Status, &r.Powertrain, &r.PlateNumber, &r.Brand, &r.Model, &r.Year, &r.Color, &r.Category, &r.Image,
-		&r.Features,
+		&v.ID, &v.AgencyID, &v.Status, &v.Powertrain, &v.Plate, &v.Brand, &v.Model, &v.Year, &v.Color, &v.Category, &v.Image,
+		(*pq.StringArray)(&v.Features),
 	}
+}
+
+// UnitFields are where the columns serial, protocol and installation of a vehicle's unit go.
+func UnitFields(v *telematics.Vehicle) []any {
+	return []any{pg.OrZero(&v.Unit), pg.OrZero(&v.Protocol), (*installation)(&v.Installation)}
+}
+
+// recordFields are where recordColumns go.
+func recordFields(t *telematics.Twin) []any {
+	return slices.Concat(DescriptionFields(&t.Vehicle), []any{
+		Actions(&t.Actions), &t.Maintenance.Reason, pg.UTC(&t.Maintenance.Until), pg.UTC(&t.Maintenance.Since), &t.Maintenance.By,
+	}, UnitFields(&t.Vehicle), []any{pg.UTC(&t.MovedAt), pg.UTC(&t.UnitMovedAt)}, ContactFields(&t.Contact))
 }
 
 // installation is the column of that name.
@@ -89,18 +82,12 @@ func (i *installation) Scan(column any) error {
 	return json.Unmarshal(text, i)
 }
 
-// ContactRow is the contact in a row of units.
-type ContactRow struct {
-	Status    *string        `db:"contact_status"`
-	Session   *string        `db:"session"`
-	Former    pq.StringArray `db:"former_sessions"`
-	SaidAt    *time.Time     `db:"said_at"`
-	ChangedAt *time.Time     `db:"changed_at"`
-	LastSeen  *time.Time     `db:"last_seen"`
-	Actions   pq.StringArray `db:"actions"`
-	Keys      pq.StringArray `db:"keys"`
-	Firmware  *string        `db:"firmware"`
-	GapMS     *int64         `db:"gap_ms"`
+// ContactFields are where ContactColumns go.
+func ContactFields(c *telematics.Contact) []any {
+	return []any{
+		pg.OrZero(&c.Status), pg.OrZero(&c.Session), (*formerSessions)(&c.Former), pg.UTC(&c.SaidAt), pg.UTC(&c.ChangedAt),
+		pg.UTC(&c.LastSeen), Actions(&c.Actions), (*pq.StringArray)(&c.Keys), pg.OrZero(&c.Firmware), pg.Count(&c.Gap, time.Millisecond),
+	}
 }
 
 const ContactColumns = `u.status as contact_status, u.session, u.former_sessions, u.said_at, u.changed_at, u.last_seen,
@@ -108,15 +95,14 @@ const ContactColumns = `u.status as contact_status, u.session, u.former_sessions
 
 // Vehicles with their units' contacts, and with their snapshots.
 const (
-	recordColumns = `v.id, v.agency_id, v.status, v.powertrain, v.plate_number, v.brand, v.model, v.year, v.color, v.category,
-		v.image, v.features, v.capabilities,
+	recordColumns = DescriptionColumns + `, v.capabilities,
 		v.maintenance_reason, v.maintenance_until, v.maintenance_since, v.maintenance_by,
 		u.serial, u.protocol, u.installation, ` + MovedColumns + `, ` + ContactColumns
 	selectRecords = `
-	select ` + recordColumns + `, ` + RecordVersion + ` as version
+	select ` + recordColumns + `, null::jsonb as fields, ` + RecordVersion + ` as version, false as best_effort_unlock
 	from vehicles v left join units u on u.vehicle_id = v.id`
 	selectTwins = `
-	select ` + recordColumns + `, s.fields` + fromTwins
+	select ` + recordColumns + `, s.fields, 0 as version, false as best_effort_unlock` + fromTwins
 	selectVersionedTwins = `
 	select ` + recordColumns + `, s.fields, ` + RecordVersion + ` as version,
 		coalesce((select a.best_effort_unlock from agencies a where a.id = v.agency_id), false) as best_effort_unlock` + fromTwins
@@ -136,67 +122,60 @@ const MovedColumns = `
 	case when greatest(v.moved_at, u.moved_at) <= now() + interval '1 minute' then greatest(v.moved_at, u.moved_at) end as moved_at,
 	case when u.moved_at <= now() + interval '1 minute' then u.moved_at end as unit_moved_at`
 
-func (r ContactRow) Contact() telematics.Contact {
-	return telematics.Contact{
-		Status: telematics.PresenceStatus(pg.Deref(r.Status)), Session: pg.Deref(r.Session), Former: formerSessions(r.Former),
-		SaidAt: pg.FromTimestamp(r.SaidAt), ChangedAt: pg.FromTimestamp(r.ChangedAt), LastSeen: pg.FromTimestamp(r.LastSeen),
-		Actions: actions(r.Actions), Keys: r.Keys, Firmware: pg.Deref(r.Firmware), Gap: time.Duration(pg.Deref(r.GapMS)) * time.Millisecond,
+// formerSessions is the column of that name; an empty list is nil.
+type formerSessions []string
+
+// Scan implements sql.Scanner.
+func (f *formerSessions) Scan(column any) error {
+	err := (*pq.StringArray)(f).Scan(column)
+	if len(*f) == 0 {
+		*f = nil
 	}
+	return err
 }
 
-// formerSessions returns nil for an empty list.
-func formerSessions(sessions []string) []string {
-	if len(sessions) == 0 {
-		return nil
-	}
-	return sessions
-}
-
-// Vehicle returns the vehicle without its contact and its snapshot.
-func (r *Row) Vehicle() telematics.Vehicle {
-	v := telematics.Vehicle{
-		ID: telematics.VehicleID(r.ID), AgencyID: telematics.AgencyID(r.AgencyID),
-		Unit: telematics.Unit(pg.Deref(r.Serial)), Protocol: telematics.Protocol(pg.Deref(r.Protocol)),
-		Installation: telematics.Installation(r.Installation),
-		Status:       telematics.VehicleStatus(r.Status), Powertrain: telematics.Powertrain(r.Powertrain), Plate: r.PlateNumber,
-		Brand: r.Brand,
-		Model: r.Model,
-		Year:  r.Year, Color: r.Color, Category: r.Category, Image: r.Image,
-		Features: r.Features, Actions: actions(r.Capabilities),
-		Maintenance: telematics.MaintenanceDetails{Reason: r.Reason, Until: pg.FromTimestamp(r.Until), By: r.By},
-	}
-	if v.Status == telematics.Maintenance { // else it is when the vehicle returned to service
-		v.Maintenance.Since = pg.FromTimestamp(r.Since)
+// asRecorded returns a vehicle as it was read.
+func asRecorded(v telematics.Vehicle) telematics.Vehicle {
+	if v.Status != telematics.Maintenance { // then it is when the vehicle returned to service
+		v.Maintenance.Since = time.Time{}
 	}
 	return v
 }
 
-// Twin returns the vehicle with its contact and its snapshot.
-func (r *Row) Twin() (telematics.Twin, error) {
-	snapshot, err := DecodeSnapshot(r.Fields)
-	if err != nil {
-		return telematics.Twin{}, fmt.Errorf("vehicle %d: %w", r.ID, err)
-	}
-	return telematics.Twin{
-		Vehicle: r.Vehicle(), Contact: r.Contact(), Snapshot: snapshot, Version: r.Version,
-		BestEffortUnlock: r.BestEffort, MovedAt: pg.FromTimestamp(r.MovedAt), UnitMovedAt: pg.FromTimestamp(r.UnitMovedAt),
-	}, nil
+// fields are where the columns of selectTwins, and of its variants, go.
+func (r *row) fields() []any {
+	return append(recordFields(&r.Twin), &r.snapshot, &r.Version, &r.BestEffortUnlock)
 }
 
-// actions returns nil for null: no actions were declared, which is not the empty list. It shares
-// the texts of control actions, since thousands of vehicles are cached.
-func actions(names []string) []telematics.Action {
-	if names == nil {
-		return nil
+// twin returns the vehicle with its contact and its snapshot.
+func (r *row) twin() (t telematics.Twin, err error) {
+	t = r.Twin
+	t.Vehicle = asRecorded(t.Vehicle)
+	if t.Snapshot, err = DecodeSnapshot(r.snapshot); err != nil {
+		return telematics.Twin{}, fmt.Errorf("vehicle %d: %w", r.ID, err)
 	}
-	list := make([]telematics.Action, len(names))
+	return t, nil
+}
+
+// Actions reads a column of actions; null is nil: no actions were declared, which is not the empty
+// list. It shares the texts of control actions, since thousands of vehicles are cached.
+func Actions(list *[]telematics.Action) sql.Scanner { return (*actions)(list) }
+
+type actions []telematics.Action
+
+func (a *actions) Scan(column any) error {
+	var names pq.StringArray
+	err := names.Scan(column)
+	if *a = nil; names != nil {
+		*a = make(actions, len(names))
+	}
 	for i, name := range names {
-		list[i] = telematics.Action(name)
-		if at := slices.Index(telematics.ControlActions, list[i]); at >= 0 {
-			list[i] = telematics.ControlActions[at]
+		(*a)[i] = telematics.Action(name)
+		if at := slices.Index(telematics.ControlActions, (*a)[i]); at >= 0 {
+			(*a)[i] = telematics.ControlActions[at]
 		}
 	}
-	return list
+	return err
 }
 
 // readingRow is the JSON of a reading in a snapshot; its value is decoded when its field is known.
@@ -266,14 +245,14 @@ func readTwin(
 func (f *Fleet) readTwins(query string) func(context.Context, []telematics.VehicleID) ([]found, error) {
 	query += ` where v.id = any ($1)`
 	return func(ctx context.Context, ids []telematics.VehicleID) ([]found, error) {
-		var rows []Row
-		if err := f.db.Prepared.SelectContext(ctx, &rows, query, pq.Array(ids)); err != nil {
+		rows, err := pg.Read(ctx, f.db.Prepared, (*row).fields, pg.Itself, query, pq.Array(ids))
+		if err != nil {
 			return nil, err
 		}
 		byID := make(map[telematics.VehicleID]found, len(rows))
 		for i := range rows {
-			twin, err := rows[i].Twin()
-			byID[telematics.VehicleID(rows[i].ID)] = found{&twin, err}
+			twin, err := rows[i].twin()
+			byID[rows[i].ID] = found{&twin, err}
 		}
 		return pg.Map(ids, func(id telematics.VehicleID) found { return byID[id] }), nil
 	}
@@ -313,7 +292,7 @@ func (f *Fleet) twinsAt(ctx context.Context, q telematics.VehicleQuery, now time
 		return nil, nil
 	}
 	// The page is selected first, so that snapshots are read only for its vehicles.
-	twins, err := pg.Select(ctx, f.db.Lists, func(r Row) (telematics.Twin, error) { return r.Twin() }, `
+	twins, err := pg.Read(ctx, f.db.Lists, (*row).fields, (*row).twin, `
 		with page as materialized (
 			select v.id
 			from vehicles v left join units u on u.vehicle_id = v.id
