@@ -203,17 +203,21 @@ func TestConfirm_CommandIsPublishedAtTheEndOfASecondWhileThereIsTime(t *testing.
 	for _, c := range []struct {
 		at, refused time.Duration // offset within a second; for how long the MQTT client refuses it
 		budget      time.Duration
+		compared    time.Duration // how long a comparison of the clocks takes
 		want        time.Duration // after the request
 	}{
-		{100 * time.Millisecond, 0, 10 * time.Second, 800 * time.Millisecond},
-		{950 * time.Millisecond, 0, 10 * time.Second, 0},
+		{100 * time.Millisecond, 0, 10 * time.Second, 0, 800 * time.Millisecond},
+		{100 * time.Millisecond, 0, 10 * time.Second, 120 * time.Millisecond, 920 * time.Millisecond},
+		{950 * time.Millisecond, 0, 10 * time.Second, 0, 0},
 		// Refused until 1.15 s, a moment into the next second: it waits for the end of that one.
-		{950 * time.Millisecond, 200 * time.Millisecond, 10 * time.Second, 950 * time.Millisecond},
-		{950 * time.Millisecond, 1100 * time.Millisecond, 10 * time.Second, 1950 * time.Millisecond},
-		{950 * time.Millisecond, 2100 * time.Millisecond, 10 * time.Second, 2200 * time.Millisecond},
-		{100 * time.Millisecond, 0, time.Second, 0},
+		{950 * time.Millisecond, 200 * time.Millisecond, 10 * time.Second, 0, 950 * time.Millisecond},
+		{950 * time.Millisecond, 1100 * time.Millisecond, 10 * time.Second, 0, 1950 * time.Millisecond},
+		{950 * time.Millisecond, 2100 * time.Millisecond, 10 * time.Second, 0, 2200 * time.Millisecond},
+		{100 * time.Millisecond, 0, time.Second, 0, 0},
 	} {
-		inWorld(t, 1, func(w *world) {
+		inWorldOf(t, []wiring{func(_ *brokertest.Memory, config *broker.Config) {
+			config.Clock = slowClock{config.Clock, c.compared}
+		}}, func(w *world) {
 			w.addTruck(withClock)
 			w.truckSays(0, fmt.Sprintf("locked no %d", time.Now().Unix()))
 			time.Sleep(time.Minute + c.at)

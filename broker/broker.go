@@ -138,6 +138,7 @@ func New(c Config) *Broker {
 		repeated:      make(chan *queuedAnswer, c.QueueSize),
 		settled:       newSettledResults(),
 		unrecordedBy:  newRecentUnits(),
+		clock:         clock{turn: make(chan struct{}, 1)},
 		hints:         make(chan telematics.CommandID, c.QueueSize),
 		outbox:        outbox{settlements: map[telematics.CommandID]delivery.Settlement{}},
 	}

@@ -22,6 +22,10 @@ type clock struct {
 	theirs, read time.Time
 	// Closed when the fields above change; nil: there is no waiter.
 	changed chan struct{}
+
+	turn   chan struct{} // of compareAnew, which guards what follows
+	began  time.Time     // when the last one began
+	result error         // of the last one
 }
 
 // state reports whether the clock was compared and found right, and returns a channel that is
@@ -152,6 +156,26 @@ func (b *Broker) CompareClock(ctx context.Context) error {
 		b.config.Logger.Info("clock correct again")
 	}
 	return b.clock.err()
+}
+
+// compareAnew compares the clocks by a deadline, as CompareClock does. Those who ask concurrently
+// share a comparison that began after they had asked: one from before a suspension of the machine
+// tells nothing.
+func (b *Broker) compareAnew(ctx context.Context, deadline time.Time) error {
+	asked := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	select {
+	case b.clock.turn <- struct{}{}:
+		defer func() { <-b.clock.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if b.clock.began.Before(asked) {
+		b.clock.began = time.Now()
+		b.clock.result = b.CompareClock(ctx)
+	}
+	return b.clock.result
 }
 
 // checkClock returns an error for a command that must not be signed, since a wrong clock dated it.

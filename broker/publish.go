@@ -26,17 +26,25 @@ func (b *Broker) sign(ctx context.Context, c *telematics.Command) (*telematics.T
 // of its retransmission.
 func (b *Broker) publish(ctx context.Context, w *waiter) {
 	c, attempts := w.command, w.progress().Attempts
-	// It waited, maybe on a machine that was suspended, and the unit checks no expiry.
-	if waited := !w.timers.retransmit.IsZero(); waited && attempts == 0 && !c.Assurance.Expiring && b.CompareClock(ctx) != nil {
-		w.timers.retransmit = time.Now().Add(publishRetry)
-		return
-	}
 	now, dated := time.Now(), b.timeFor(w)
 	message := *w.message
 	message.Repeated = attempts > 0
+	if early := besteffort.Delay(&message, c.Deadline, dated); early > 0 && attempts == 0 {
+		w.timers.retransmit = now.Add(early)
+		return
+	}
+	// It waited, maybe on a machine that was suspended, and the unit checks no expiry.
+	if waited := !w.timers.retransmit.IsZero(); waited && attempts == 0 && !c.Assurance.Expiring {
+		if err := b.compareAnew(ctx, w.timers.deadline); err != nil {
+			b.logUnpublished(ctx, c, attempts, err)
+			w.timers.retransmit = time.Now().Add(publishRetry)
+			return
+		}
+		now, dated = time.Now(), b.timeFor(w)
+	}
 	over := w.stopped.Load() || !dated.Before(c.Deadline)
 	if !over && message.Repeated && !c.Assurance.Deduplicated { // the unit would execute it again
-		w.timers.retransmit = b.bestEffort.Inquire(ctx, c, w.progress().SentAt, w.received)
+		w.timers.retransmit = b.bestEffort.Inquire(ctx, c, w.sincePublished(), w.received)
 		return
 	}
 	if over || !dated.Before(message.LeaveBefore.Add(-expiryGuard)) { // [LAW-4]
@@ -45,10 +53,6 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	}
 	if !b.mayPublish(c.Agency) {
 		w.timers.retransmit = now.Add(publishRetry)
-		return
-	}
-	if early := besteffort.Delay(&message, c.Deadline, dated); early > 0 {
-		w.timers.retransmit = now.Add(early)
 		return
 	}
 	publishing := tracing.Step(ctx, delivery.StepPublish)
@@ -60,10 +64,7 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	publishing.End()
 	if err != nil {
 		b.metrics.publishFailures.Inc()
-		b.config.Logger.DebugContext(
-			ctx, "command not published", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle,
-			"attempt", attempts+1, "err", err,
-		)
+		b.logUnpublished(ctx, c, attempts, err)
 	} else {
 		b.metrics.publications.Inc()
 		if attempts == 0 {
@@ -73,6 +74,12 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 		w.markPublished(dated)
 	}
 	w.timers.retransmit = time.Now().Add(b.retransmissionTimeout(w))
+}
+
+func (b *Broker) logUnpublished(ctx context.Context, c *telematics.Command, attempts int, err error) {
+	b.config.Logger.DebugContext(
+		ctx, "command not published", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle, "attempt", attempts+1, "err", err,
+	)
 }
 
 // runTimers retransmits a command, or stores its progress, where that is due. It reports true where

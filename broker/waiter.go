@@ -183,6 +183,13 @@ func (w *waiter) firstAnswer() (took time.Duration, first bool) {
 	return time.Since(w.published), first
 }
 
+// sincePublished returns how long ago the command was first published, whatever the clock is set to.
+func (w *waiter) sincePublished() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Since(w.published)
+}
+
 // markAnswered notes a final answer. After a rejection that the unit does not remember, the command
 // is not published again: the unit might execute the next copy.
 func (w *waiter) markAnswered(a telematics.Answer) {

@@ -80,17 +80,17 @@ func (h *Handler) reported(ctx context.Context, c *telematics.Command) (telemati
 	return twin.Snapshot, d.Confirmation(twin.Installation, c.Action)
 }
 
-// Inquire asks the unit for what confirms a published command, where it can be asked: a vehicle
-// that was before as the command wants it reports no change. It returns when it is due again; zero:
-// never.
-func (h *Handler) Inquire(ctx context.Context, c *telematics.Command, sent time.Time, received bool) (again time.Time) {
+// Inquire asks the unit for what confirms a command that was published some time ago, where it can
+// be asked: a vehicle that was before as the command wants it reports no change. It returns when it
+// is due again; zero: never.
+func (h *Handler) Inquire(ctx context.Context, c *telematics.Command, ago time.Duration, received bool) (again time.Time) {
 	d, _ := h.Dialects.Find(c.Protocol)
 	inquirer, ok := d.(telematics.Inquirer)
 	if !ok || !c.BestEffort.ByReport {
 		return time.Time{}
 	}
 	now := time.Now()
-	message, ok := inquirer.Inquire(c, now.Sub(sent))
+	message, ok := inquirer.Inquire(c, ago)
 	if !ok {
 		return time.Time{}
 	}

@@ -147,6 +147,7 @@ func (w *Watches) awake() {
 }
 
 func (w *Watches) publishAll(ctx context.Context) error {
+	w.awake() // a panic may have left some
 	for {
 		select {
 		case <-ctx.Done():
@@ -154,7 +155,9 @@ func (w *Watches) publishAll(ctx context.Context) error {
 		case <-w.wake:
 			w.publishDue()
 		}
-		guard.Pause(ctx, pace) // never faster, whatever is due
+		if !guard.Pause(ctx, pace) { // never faster, whatever is due
+			return nil
+		}
 	}
 }
 
