@@ -2,6 +2,12 @@ module motorpool
 
 go 1.26.0
 
+// Their packages are removed while they are installed again.
+ignore (
+	./clients/typescript/node_modules
+	./console/node_modules
+)
+
 require (
 	github.com/Rhymond/go-money v1.0.15
 	github.com/alecthomas/kong v1.17.0

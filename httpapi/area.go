@@ -97,7 +97,7 @@ func (a areaHandlers) remove(c *request.Call) error {
 
 // change carries out a change, which ends even if the caller disconnects, and records a refusal.
 func (a areaHandlers) change(c *request.Call, activity string, complete func(*areas.Change) error) error {
-	ctx, cancel := c.Detached(a.Budget)
+	ctx, cancel := c.Detached(a.ReadBudget)
 	defer cancel()
 	change := areas.Change{Area: rental.Area{Name: c.Param("area")}, Version: strings.Trim(c.Request().Header.Get("If-Match"), `"`)}
 	change.Entry = c.Entry(activity, 0)

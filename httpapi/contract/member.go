@@ -166,12 +166,15 @@ func RepeatedName(text []byte) (string, bool) {
 	if !errors.As(err, &wrong) || !errors.Is(err, jsontext.ErrDuplicateName) {
 		return "", false
 	}
-	path := ""
+	var path strings.Builder // a body may have many levels
 	for step := range wrong.JSONPointer.Tokens() {
-		if _, isElement := ParseInteger(step); isElement {
+		switch _, isElement := ParseInteger(step); {
+		case isElement:
 			step = "[" + step + "]"
+		case path.Len() > 0:
+			path.WriteByte('.')
 		}
-		path = joinPath(path, step)
+		path.WriteString(step)
 	}
-	return path, true
+	return path.String(), true
 }

@@ -127,3 +127,15 @@ func TestRepeatedName_DeepBodyNeedsLittleMemory(t *testing.T) {
 		t.Errorf("%d KB were allocated for a body of %d KB", got>>10, len(text)>>10)
 	}
 }
+
+// A body of the greatest size may have as many levels as bytes.
+func TestRepeatedName_NeedsLittleMemoryForManyLevels(t *testing.T) {
+	text := []byte(strings.Repeat("[", 9_000) + `{"a":1,"a":2}` + strings.Repeat("]", 9_000))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, repeated := RepeatedName(text)
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; !repeated || used > 8<<20 {
+		t.Errorf("%d bytes allocated, repeated %t", used, repeated)
+	}
+}

@@ -78,11 +78,11 @@ func (r *round) suspend(ctx context.Context, f Fault) error {
 	if r.Fault == "" {
 		return r.suspendFor(ctx, f, f.For.Truncate(time.Second), f.Amount)
 	}
-	lag := f.Amount
-	if f.Target != everything {
-		lag = 0
-	}
 	for n := range suspensions {
+		lag := f.Amount
+		if f.Target != everything { // a halt is not known without a clock that is right
+			lag *= int64(n)
+		}
 		var halting sync.WaitGroup
 		var unhalted error
 		r.orderUnanswered(ctx, newDraw(r.Seed, int(f.At), r.fleet, r.Instances), 0)
