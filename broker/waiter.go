@@ -183,7 +183,7 @@ func (w *waiter) firstAnswer() (took time.Duration, first bool) {
 	return time.Since(w.published), first
 }
 
-// sincePublished returns how long ago the command was first published, whatever the clock is set to.
+// sincePublished returns how long ago the command was first published, by the monotonic clock.
 func (w *waiter) sincePublished() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
