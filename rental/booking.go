@@ -59,8 +59,7 @@ type Booking struct {
 	StartMetres   int64         // by the odometer; 0: not known
 	EndMetres     int64
 	ReservedUntil time.Time // see KeptUntil; zero: its end
-	// When others returned the vehicle, or it returned from maintenance, between the agreed start
-	// and the actual one; zero: before.
+	// When others returned the vehicle, between the agreed start and the actual one; zero: before.
 	FreeSince time.Time
 }
 

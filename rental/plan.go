@@ -298,9 +298,9 @@ func later(a, b time.Time) time.Time {
 
 // FinalPrice returns what a rental costs that ends at a time, and its lines. By a tariff that is
 // what was used: from the actual start to the end, with pauses, distance, and how long the vehicle
-// was reserved (from the agreed start, the booking or FreeSince, whichever was last, to the actual
-// start). Without one it is the price as agreed. It fails where the price is more than can be
-// charged.
+// was reserved (from the agreed start, the booking or the return by others before, whichever was
+// last, to the actual start).
+// Without one it is the price as agreed. It fails where the price is more than can be charged.
 func (b Booking) FinalPrice(end time.Time) (Price, []Line, error) {
 	if b.Plan == nil || b.ActualStart.IsZero() {
 		return b.Price, b.Lines(), nil

@@ -357,13 +357,6 @@ func TestBookingDetails_HaveWhenTheRentalBeforeEnded(t *testing.T) {
 			t.Errorf("the vehicle of the %s booking is free since %v, want %v", d.State, d.FreeSince, at(80))
 		}
 	}
-	// The booking was for 60, and began at 90.
-	for minutes, want := range map[int]time.Time{55: at(80), 85: at(85), 95: at(80)} {
-		w.exec(`update vehicles set maintenance_since = $1 where id = 1`, at(minutes))
-		if d, err := w.here.BookingDetails(t.Context(), next.ID); err != nil || !d.FreeSince.Equal(want) {
-			t.Errorf("back from maintenance after %d minutes: free since %v, %v; want %v", minutes, d.FreeSince, err, want)
-		}
-	}
 	if d, err := w.here.BookingDetails(t.Context(), before.ID); err != nil || !d.FreeSince.IsZero() {
 		t.Errorf("the first booking: free since %v, %v; want no time", d.FreeSince, err)
 	}

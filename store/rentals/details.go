@@ -55,11 +55,11 @@ const selectDetailsOf = `
 	select b.id, b.cause, b.reference, b.state, b.agency_id, b.client_id, b.start_at, b.end_at, b.started_at, b.ended_at,
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
 		b.tariff, b.paused_at, b.paused_ms, b.start_metres, b.end_metres, b.reserved_until,
-		case when b.started_at > b.start_at then greatest((
+		case when b.started_at > b.start_at then (
 			select max(` + backAt + `) from bookings o
 			where o.vehicle_id = b.vehicle_id and o.id <> b.id and o.ended_at between b.start_at - interval '1 day' and b.started_at
 				and ` + backAt + ` > b.start_at
-		), case when v.maintenance_since between b.start_at and b.started_at then v.maintenance_since end) end as free_since,
+		) end as free_since,
 		a.code as agency_code, c.subject, ` + vehicles.TermsColumns + `,
 		` + vehicles.DescriptionColumns + `, v.capabilities, u.serial, u.protocol,
 		u.moved_at as unit_since,
