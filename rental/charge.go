@@ -19,7 +19,7 @@ type ChargeID = uuid.UUID
 type ChargeKind string
 
 const (
-	StartCharge     ChargeKind = "start"     // subtotal and tax, when the booking starts
+	StartCharge     ChargeKind = "start"     // subtotal and tax: see Begin and SettleUp
 	DepositCharge   ChargeKind = "deposit"   // a hold, when the booking starts
 	ExtensionCharge ChargeKind = "extension" // what an extension adds to subtotal and tax
 	FeeCharge       ChargeKind = "fee"
@@ -174,33 +174,6 @@ func (c Charge) isRefused() bool {
 
 // isOwed reports whether a payment was refused, and its client can mend that.
 func (c Charge) isOwed() bool { return c.isRefused() && RemedyOf(c.DeclineCode) == ByClient }
-
-// isForOperator reports whether a payment was refused, and only the operator can mend that.
-func (c Charge) isForOperator() bool {
-	return c.Kind != DepositCharge && c.isRefused() && RemedyOf(c.DeclineCode) == ByOperator
-}
-
-// isReplaced reports whether only the operator can mend a payment, and fees, or what staff
-// captured, have paid as much since as all such payments come to.
-func (d BookingDetails) isReplaced(of Charge) bool {
-	if !of.isForOperator() {
-		return false
-	}
-	first := slices.IndexFunc(d.Charges, Charge.isForOperator)
-	var missing Minor
-	since := d.Charges[first].Created
-	for _, c := range d.Charges {
-		switch {
-		case c.isForOperator():
-			missing += c.Amount
-		case c.Kind == FeeCharge && c.isTaken() && c.Created.After(since):
-			missing -= c.Amount
-		case c.Goal == Capture && c.Reason != "" && c.isTaken() && c.PaidAt.After(since):
-			missing -= c.CaptureAmount
-		}
-	}
-	return missing <= 0
-}
 
 // isOpen reports whether a payment is pending, of unknown result, refused, or a capture in
 // progress.

@@ -147,8 +147,8 @@ func (d BookingDetails) Extend(now, end time.Time, by telematics.Role) (Change, 
 	return c, nil
 }
 
-// isStartCharged reports whether the start charged the booked time, and that is not taken back. By
-// a tariff it need not: then the end charges all.
+// isStartCharged reports whether the booked time was charged, and that is not taken back. By a
+// tariff it need not be: then the end charges all, or SettleUp once the deposit is not held.
 func (d BookingDetails) isStartCharged() bool {
 	return slices.ContainsFunc(d.Charges, func(c Charge) bool { return c.Kind == StartCharge && c.Goal != Release })
 }
@@ -207,12 +207,13 @@ func (d BookingDetails) andSettleUp(now time.Time, c Change) Change {
 // SettleUp decides what becomes of the deposit of a rental that has ended, and of what the rental
 // owes. The deposit is held until each payment for the rental's time has a result, and then
 // released. Those that the client would have to mend are withdrawn, and the deposit pays for them;
-// what it does not cover is charged anew. While the rental runs, its price is charged if only the
-// deposit was held, and is not any more.
+// what it does not cover is charged anew. While the rental runs, and is not being ended, its price
+// is charged if only the deposit was held, and is not any more.
 func SettleUp(d BookingDetails, now time.Time) Change {
 	c := Change{Booking: d.Booking}
 	deposit, owed := d.deposit(), d.owed()
-	if d.State == Active && (deposit.State == Released || deposit.State == Captured) && owed > 0 && !d.isStartCharged() {
+	ends := d.inTransition() && d.Transition.Kind == EndRental // Close charges the final price
+	if d.State == Active && !ends && (deposit.State == Released || deposit.State == Captured) && owed > 0 && !d.isStartCharged() {
 		c.Charges = []Charge{d.charge(StartCharge, owed, now)}
 	}
 	if d.State != Completed {
@@ -220,7 +221,7 @@ func SettleUp(d BookingDetails, now time.Time) Change {
 	}
 	pays, open := deposit.capturable(), false
 	for _, p := range d.Charges {
-		if !p.Kind.paysTime() || p.State.IsFinal() || d.isReplaced(p) {
+		if !p.Kind.paysTime() || p.State.IsFinal() {
 			continue
 		}
 		open = true

@@ -56,10 +56,9 @@ type Payment struct {
 //   - partially_refunded: a part of it was refunded.
 //   - paid.
 //
-// The charges of a start that was taken back do not affect the status, nor do those that fees have
-// replaced. A deposit counts like any charge until its goal is release; after that, or if the
-// processor has ended the hold, it does not affect the status. A refund counts when it is paid: an
-// open or failed one changes nothing.
+// The charges of a start that was taken back do not affect the status. A deposit counts like any
+// charge until its goal is release; after that, or if the processor has ended the hold, it does not
+// affect the status. A refund counts when it is paid: an open or failed one changes nothing.
 //
 // PaidAt is when the last payment was made, or the deposit captured, in the last three states; else
 // zero.
@@ -68,7 +67,7 @@ func (d BookingDetails) Payment() Payment {
 	p.Charged, p.Refunded, p.Held = d.moved()
 	p.Final = !d.State.IsLive() && !slices.ContainsFunc(d.Charges, func(c Charge) bool {
 		// A failed refund stays so.
-		return !c.State.IsFinal() && (c.Kind != RefundCharge || c.State != Failed) && !d.isReplaced(c)
+		return !c.State.IsFinal() && (c.Kind != RefundCharge || c.State != Failed)
 	})
 	if d.Card != nil {
 		p.Method = d.Card.Label()
@@ -116,14 +115,13 @@ func (d BookingDetails) settlesUp() bool {
 	})
 }
 
-// lasting returns the charges without those of starts that were taken back, and those that are
-// replaced. One whose refund has failed was not, nor one that was refunded after the rental had
-// begun.
+// lasting returns the charges without those of starts that were taken back. One whose refund has
+// failed was not, nor one that was refunded after the rental had begun.
 func (d BookingDetails) lasting() []Charge {
 	back := map[ChargeID]bool{}
 	left, _ := d.refundable()
 	for i, c := range d.Charges {
-		back[c.ID] = d.isReplaced(c) || c.Kind == StartCharge && c.Goal == Release && left[i] == 0 &&
+		back[c.ID] = c.Kind == StartCharge && c.Goal == Release && left[i] == 0 &&
 			(d.ActualStart.IsZero() || d.notReturned(c, d.ActualStart) == 0)
 	}
 	return slices.DeleteFunc(slices.Clone(d.Charges), func(c Charge) bool { return back[c.ID] || back[c.Refunds] })

@@ -19,7 +19,7 @@ func heldOnly(t *testing.T, deposit rental.Minor) rental.BookingDetails {
 	d.Terms.Rules.ChargeAtStart = rental.ChargeNothing
 	d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
 	settleAll(&d, start)
-	return after(d, must(d.Activate(start, 0)))
+	return after(d, must(d.Activate(start, start, 0)))
 }
 
 // A hold that the processor waives secures nothing.
@@ -179,49 +179,6 @@ func TestSettleUp_KeepsTheHoldForTheOperator(t *testing.T) {
 	}
 }
 
-// A fee of the amount pays what the operator could not mend: then nothing is open any more.
-func TestSettleUp_AFeePaysWhatTheProcessorRefused(t *testing.T) {
-	d := settlesUp(endedByHold(t, 10_000), end, rental.Failed, rental.CodeRefused)
-	now := start.Add(9 * time.Hour)
-	for i, fee := range []rental.Minor{1_000, 7_690} {
-		d = after(d, must(d.Fine(now, rental.Fee{Kind: "rental", Amount: fee, Reason: "the processor refused it"})))
-		if d = settlesUp(d, rest+i, rental.Paid, ""); i == 0 && d.Charges[hold].Goal != rental.Hold {
-			t.Errorf("after a part %+v; want the deposit held", d.Charges[hold])
-		}
-	}
-	assert.Equal(t, d.Charges[hold].Goal, rental.Release, "the deposit")
-	d = settlesUp(d, hold, rental.Released, "")
-	if p := d.Payment(); len(d.Charges) != 4 || p.Status != rental.PaymentPaid || !p.Final || p.Charged != 8_690 {
-		t.Errorf("%+v, %+v; want it paid", p, d.Charges)
-	}
-	d = settlesUp(endedByHold(t, 10_000), end, rental.Failed, rental.CodeCanceled)
-	d = after(d, must(d.CaptureDeposit(now, 8_690, "the rental")))
-	d = settlesUp(d, hold, rental.Captured, "")
-	if p := d.Payment(); len(d.Charges) != 2 || p.Status != rental.PaymentPaid || !p.Final {
-		t.Errorf("captured: %+v, %+v; want it paid", p, d.Charges)
-	}
-}
-
-// A rental whose start was refused, and paid as a fee, costs less in the end: it is not charged
-// again.
-func TestClose_WhatAFeeHasPaidIsNotChargedAgain(t *testing.T) {
-	d := planned()
-	d = after(d, must(d.Begin(start)))
-	carryOut(&d.Charges[1], start)
-	d.Charges[0].State, d.Charges[0].DeclineCode = rental.Failed, rental.CodeRefused
-	now := start.Add(time.Hour)
-	for _, fee := range []rental.Minor{0, d.Price.Rental()} {
-		if fee > 0 {
-			d = after(d, must(d.Fine(now, rental.Fee{Kind: "rental", Amount: fee, Reason: "refused"})))
-			carryOut(&d.Charges[2], now)
-		}
-		c, done, err := d.Close(now, now, 0)
-		if err != nil || done != (fee > 0) || len(c.Charges) > 0 {
-			t.Errorf("after a fee of %d: %+v, %v, %v; want the start withdrawn only where nothing has paid it", fee, c, done, err)
-		}
-	}
-}
-
 // The processor ends a hold while the rental runs, or staff take a part of it: nothing secures the
 // price any more, so it is charged, once.
 func TestSettleUp_WhatNoHoldSecuresIsCharged(t *testing.T) {
@@ -250,8 +207,15 @@ func TestSettleUp_WhatNoHoldSecuresIsCharged(t *testing.T) {
 	}
 	opening := heldOnly(t, 10_000)
 	opening.State, opening.Charges = rental.Upcoming, expired.Charges
-	if c := must(opening.Activate(start, 0)); len(c.Charges) != 1 || c.Charges[0].Amount != opening.Price.Rental() {
-		t.Errorf("expired while the vehicle was opened: %+v; want the price charged", c)
+	if c := must(opening.Activate(now, start, 0)); len(c.Charges) != 1 || c.Charges[0].Amount != opening.Price.Rental() ||
+		!c.Charges[0].Created.Equal(now) || !c.Booking.ActualStart.Equal(start) {
+		t.Errorf("expired while the vehicle was opened: %+v; want the price charged now", c)
+	}
+	ending := heldOnly(t, 10_000)
+	ending.Charges = expired.Charges
+	ending.Transition = &rental.Transition{Kind: rental.EndRental, State: rental.TransitionOpen}
+	if c := rental.SettleUp(ending, now); len(c.Charges) > 0 {
+		t.Errorf("while the rental is being ended, which charges its final price: %+v", c)
 	}
 	if c := rental.SettleUp(heldOnly(t, 10_000), now); len(c.Charges) > 0 {
 		t.Errorf("while it is held: %+v", c)

@@ -125,13 +125,13 @@ func (d BookingDetails) startPayments() []Charge {
 	})
 }
 
-// Activate decides that the rental has begun: its vehicle has opened. metres is its odometer; 0:
-// not known. It fails with a *telematics.Error where the booking is no longer upcoming.
-func (d BookingDetails) Activate(now time.Time, metres int64) (Change, error) {
+// Activate decides that the rental has begun at a time: its vehicle has opened. metres is its
+// odometer; 0: not known. It fails with a *telematics.Error where the booking is not upcoming.
+func (d BookingDetails) Activate(now, began time.Time, metres int64) (Change, error) {
 	if d.State != Upcoming {
 		return Change{}, d.isNot(BookingStateConflict, Upcoming, "be started")
 	}
-	d.State, d.ActualStart, d.StartMetres, d.ReservedUntil = Active, now, metres, time.Time{}
+	d.State, d.ActualStart, d.StartMetres, d.ReservedUntil = Active, began, metres, time.Time{}
 	return SettleUp(d, now), nil // the hold may have ended meanwhile
 }
 
@@ -257,7 +257,7 @@ func (d BookingDetails) Close(now, end time.Time, metres int64) (c Change, done 
 func (d BookingDetails) withdraw(now time.Time, tooMuch bool) (withdrawn []Charge, open bool) {
 	for _, c := range d.Charges {
 		switch {
-		case c.Kind != StartCharge && c.Kind != ExtensionCharge || c.State.IsFinal() || d.isReplaced(c):
+		case c.Kind != StartCharge && c.Kind != ExtensionCharge || c.State.IsFinal():
 		case c.Goal == Release:
 			open = true
 		case tooMuch:

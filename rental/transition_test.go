@@ -21,11 +21,12 @@ func kept(d rental.BookingDetails) (net, held rental.Minor) {
 	return p.Charged - p.Refunded, p.Held
 }
 
-// settleAll carries out what is due, as a processor does that refuses nothing.
+// settleAll carries out what is due, as a processor does that refuses nothing, and what follows.
 func settleAll(d *rental.BookingDetails, now time.Time) {
-	for i := range d.Charges {
+	for i := 0; i < len(d.Charges); i++ {
 		if !d.Charges[i].NextAttempt.IsZero() && !d.Charges[i].State.IsFinal() {
 			carryOut(&d.Charges[i], now)
+			*d = after(*d, rental.SettleUp(*d, now))
 		}
 	}
 }
@@ -70,7 +71,7 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 			if p := d.StartPayment(); p != rental.PaymentMade {
 				t.Fatalf("payment %v of %+v", p, d.Charges)
 			}
-			d = after(d, must(d.Activate(now, 1_000_000)))
+			d = after(d, must(d.Activate(now, now, 1_000_000)))
 			if net, held := kept(d); net == 0 && held == 0 && d.Price.Total() > 0 ||
 				net == 0 && d.Payment().Status == rental.PaymentPaid && d.Price.Rental() > 0 {
 				t.Fatalf("a rental without a charge or a hold, or said to be paid: %+v", d.Charges)
@@ -91,7 +92,10 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 					c.State, c.Settled, c.DeclineCode = rental.Released, 0, rental.CodeExpired
 				}
 				d = after(d, rental.SettleUp(d, now))
-			} else if last.Added > 0 && last.State == rental.Pending && rapid.Bool().Draw(t, "taken back") {
+			} else if last.State == rental.Pending && last.Goal == "" && rapid.Bool().Draw(t, "refused") {
+				last.State, last.DeclineCode = rental.Declined, "insufficient_funds"
+				d = after(d, rental.SettleUp(d, now))
+			} else if last.Added > 0 && !last.State.IsFinal() && rapid.Bool().Draw(t, "taken back") {
 				last.State = rental.Released
 				back := must(d.TakeBack(last.ID))
 				d.Booking = back.Booking
@@ -110,10 +114,11 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 		}
 		now = now.Add(time.Duration(rapid.Int64Range(1, 1_500).Draw(t, "minutes")) * time.Minute)
 		metres := 1_000_000 + rapid.Int64Range(0, 300_000).Draw(t, "metres")
-		for done := false; !done; {
+		d.Transition = &rental.Transition{Kind: rental.EndRental, State: rental.TransitionOpen}
+		for rounds, done := 0, false; !done; rounds++ {
 			var c rental.Change
-			if c, done, err = d.Close(now, now, metres); err != nil {
-				t.Fatal(err)
+			if c, done, err = d.Close(now, now, metres); err != nil || rounds > 1 {
+				t.Fatalf("after %d rounds: %v, %+v", rounds, err, d.Charges)
 			}
 			d = after(d, c)
 			for i := range d.Charges { // what was withdrawn may have been paid before
@@ -121,9 +126,11 @@ func TestTransition_MoneyIsRightAfterAnySequence(t *testing.T) {
 					if carryOut(c, now); rapid.Bool().Draw(t, "paid before") {
 						c.State, c.Settled, c.PaidAt = rental.Paid, c.Amount, now
 					}
+					d = after(d, rental.SettleUp(d, now))
 				}
 			}
 		}
+		d.Transition = nil
 		settleSomehow(t, &d, now)
 		if p := d.Payment(); !p.Final || p.Status == rental.PaymentPending || p.Status == rental.PaymentAuthorized {
 			t.Fatalf("when all is settled the payment is %+v: %+v", p, d.Charges)
@@ -309,7 +316,7 @@ func TestFinish_ChargesWhatTheStartDidNot(t *testing.T) {
 		d.Terms.Rules.ChargeAtStart = charging
 		d = after(d, must(d.Open(start, rental.StartRental, telematics.Client)))
 		settleAll(&d, start)
-		d = after(d, must(d.Activate(start, 0)))
+		d = after(d, must(d.Activate(start, start, 0)))
 		d = after(d, must(d.Pause(start.Add(time.Hour))))
 		c := must(d.Finish(start.Add(2 * time.Hour)))
 		var charged rental.Minor

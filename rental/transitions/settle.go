@@ -81,7 +81,7 @@ func (w *worker) book(ctx context.Context, at time.Time) (bool, error) {
 func (w *worker) bookedChange(d rental.BookingDetails, metres int64) (c rental.Change, done bool, err error) {
 	switch paused := d.PausedSince; w.t.Kind {
 	case rental.StartRental:
-		c, err = d.Activate(w.t.Since, w.t.Metres)
+		c, err = d.Activate(w.Now(), w.t.Since, w.t.Metres)
 	case rental.PauseRental:
 		c, err = d.Pause(w.t.Since)
 	case rental.ResumeRental:

@@ -222,6 +222,29 @@ func newRunner(s transitions.Store, c transitions.Cars, w transitions.Waits, nud
 	})
 }
 
+// The end of a rental withdraws the price that was charged, and declined, since its deposit was
+// captured; the charge of the final price is the last one.
+func TestEnd_OfARentalWithoutAHoldChargesOnce(t *testing.T) {
+	d := newDrive(t, sandbox.Behaviour{})
+	d.exec(`insert into rental_rules (agency_id, rules) values (1, '{"charge_at_start":"nothing"}')
+		on conflict (agency_id) do update set rules = excluded.rules`)
+	d.exec(`update bookings set tariff = '{"minute": 100, "deposit": 20000}', subtotal = 12000, tax = 1200 where id = $1`, d.id)
+	d.do(rental.StartRental)
+	d.card(sandbox.Behaviour{Decline: "insufficient_funds"})
+	now := time.Now()
+	d.amend(rental.BookingCapture, d.id, now, func(b rental.BookingDetails) (rental.Change, error) {
+		return b.CaptureDeposit(now, 100, "scratch")
+	})
+	for c := d.details().Charges; len(c) < 2 || c[1].State != rental.Declined; c = d.details().Charges {
+		require.NoError(t, t.Context().Err())
+		time.Sleep(20 * time.Millisecond)
+	}
+	d.do(rental.EndRental)
+	if b := d.details(); b.State != rental.Completed || len(b.Charges) != 3 || b.Charges[2].Kind != rental.EndCharge {
+		t.Errorf("%s, %+v; want one charge at the end", b.State, b.Charges)
+	}
+}
+
 // newDrive makes a booking of anna that begins now. Its runners leave a test time to act while a
 // result is unknown, however slow the machine is.
 func newDrive(t *testing.T, behave sandbox.Behaviour) *drive {
