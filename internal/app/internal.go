@@ -102,7 +102,7 @@ func newDatabaseGauges(registry *prometheus.Registry) databaseGauges {
 		chargesForOperator: gauge(
 			"motorpool_charges_for_operator",
 			"Charges of the last 30 days that were not made for a reason which only an operator can change, "+
-				"and that neither a later fee nor a capture replaces.",
+				"and that neither a later fee that is paid nor a later capture replaces.",
 		),
 		unrecorded: gauge(
 			"motorpool_payments_unrecorded",

@@ -263,7 +263,8 @@ var conditions = []condition{
 				and not exists (select from charges f
 					where f.booking_id = c.booking_id and case c.kind
 						when 'refund' then f.created_at > c.created_at and f.refunds_charge_id = c.refunds_charge_id and f.state <> 'failed'
-						else (f.created_at > c.created_at and f.kind = 'fee' or f.goal = 'capture' and f.reason <> '')
+						else f.paid_at > c.created_at
+							and (f.kind = 'fee' and f.created_at > c.created_at or f.goal = 'capture' and f.reason <> '')
 							and c.decline_code in (` + quoted(rental.CodesFor(rental.ByOperator)...) + `) end))
 			and c.created_at > ` + instant + ` - interval '30 days'
 		order by b.id, c.state <> 'failed', c.created_at desc, c.id`},

@@ -708,8 +708,9 @@ func TestChargeFailed_UntilItIsReplaced(t *testing.T) {
 	add := func(kind, state string) {
 		w.advance(time.Minute)
 		w.hear()
-		w.exec(`insert into charges (id, booking_id, kind, number, state, currency, amount, created_at, refunds_charge_id)
-			select $1, booking_id, $2, 2 + (select count(*) from charges), $3, 'EUR', 100, $4, case when $2 = 'refund' then id end
+		w.exec(`insert into charges (id, booking_id, kind, number, state, currency, amount, created_at, refunds_charge_id, paid_at)
+			select $1, booking_id, $2, 2 + (select count(*) from charges), $3, 'EUR', 100, $4::timestamptz,
+				case when $2 = 'refund' then id end, case when $3 = 'paid' then $4::timestamptz end
 			from charges where number = 1`, uuid.New(), kind, state, w.now)
 		w.sweep()
 	}
@@ -726,12 +727,19 @@ func TestChargeFailed_UntilItIsReplaced(t *testing.T) {
 	w.wants("charge_failed warning")
 	w.exec(`update charges set decline_code = 'refused' where kind = 'extension'`)
 	w.sweep()
+	w.wants("charge_failed warning")
+	w.exec(`update charges set state = 'paid', paid_at = created_at where kind = 'fee'`)
+	w.sweep()
 	w.wants()
 	w.exec(`update charges set created_at = created_at - interval '1 hour' where kind = 'fee'`)
 	w.sweep()
 	w.wants("charge_failed warning")
-	w.exec(`update charges set kind = 'deposit', goal = 'capture', capture_amount = 1, state = 'captured', reason = 'the extension'
+	w.exec(`update charges set kind = 'deposit', goal = 'capture', capture_amount = 1, state = 'captured', reason = 'the extension',
+		paid_at = created_at
 		where kind = 'fee' and number = (select max(number) from charges)`)
+	w.sweep()
+	w.wants("charge_failed warning") // what was captured before is for something else
+	w.exec(`update charges set paid_at = $1 where kind = 'deposit'`, w.now)
 	w.sweep()
 	w.wants()
 }

@@ -44,17 +44,17 @@ func (p Charges) ForOperator(ctx context.Context) (n int, err error) {
 		select count(*) from charges c
 		where state = 'failed' and kind <> 'refund' and coalesce(goal, 'hold') = 'hold' and decline_code = any ($1)
 			and created_at > now() - interval '30 days'
-			and not `+isReplaced,
+			and not exists (`+replacements+` and f.paid_at is not null)`,
 		pq.Array(rental.CodesFor(rental.ByOperator)))
 	return n, unavailable.Wrap("count charges for the operator", err)
 }
 
-// isReplaced is the SQL of whether a later fee, or a capture by staff, replaces a charge c that
+// replacements selects the fees, and the captures by staff, that were made after a charge c, which
 // only the operator can mend.
-const isReplaced = `exists (
+const replacements = `
 				select from charges f
-				where f.booking_id = c.booking_id
-					and (f.kind = 'fee' and f.created_at > c.created_at or f.goal = 'capture' and f.reason <> ''))`
+				where f.booking_id = c.booking_id and (f.kind = 'fee' and f.created_at > c.created_at
+					or f.goal = 'capture' and f.reason <> '' and coalesce(f.paid_at, now()) > c.created_at)`
 
 // heldCharge holds the columns of a locked charge that may have changed since its worker leased it.
 type heldCharge struct {
@@ -208,7 +208,7 @@ func settleUp(ctx context.Context, tx *sqlx.Tx, job rental.Job, takesBack bool) 
 	r := rental.Request{Booking: job.Booking, Actor: rental.System(), Now: time.Now()}
 	d, err := readDetails(ctx, tx, r.Booking, r.Now)
 	if err == nil && takesBack {
-		err = takeBack(ctx, tx, d, job.ID)
+		d.Booking, err = takeBack(ctx, tx, d, job.ID)
 	}
 	if err != nil {
 		return err
@@ -216,21 +216,21 @@ func settleUp(ctx context.Context, tx *sqlx.Tx, job rental.Job, takesBack bool) 
 	return writeChange(ctx, tx, r, d, rental.SettleUp(d, r.Now))
 }
 
-// takeBack gives a booking the end and the price that it had before an extension.
-func takeBack(ctx context.Context, tx *sqlx.Tx, d rental.BookingDetails, extension rental.ChargeID) error {
+// takeBack gives a booking the end and the price that it had before an extension, and returns it.
+func takeBack(ctx context.Context, tx *sqlx.Tx, d rental.BookingDetails, extension rental.ChargeID) (rental.Booking, error) {
 	c, err := d.TakeBack(extension)
-	if err != nil {
-		return err
+	if err == nil {
+		err = updateBooking(ctx, tx, c.Booking)
 	}
-	if err := updateBooking(ctx, tx, c.Booking); err != nil {
-		return err
+	if err != nil {
+		return rental.Booking{}, err
 	}
 	// An earlier extension that was refused, too, is the last one now.
 	_, err = tx.ExecContext(ctx, `
 		update charges set look_at = greatest(mend_by, clock_timestamp())
 		where booking_id = $1 and kind = 'extension' and mend_by is not null
 		and state in ('declined', 'failed', 'requires_action')`, d.ID)
-	return err
+	return c.Booking, err
 }
 
 // defaultMethod is a client's default payment method; zero: there is none.

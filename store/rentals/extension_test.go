@@ -67,6 +67,35 @@ func TestExtension_TakenBackFreesTheVehicle(t *testing.T) {
 	}
 }
 
+// A rental that was only held is extended for longer than a hold lasts, and that is refused; then
+// the hold ends, and the extension is taken back: the price from before is charged.
+func TestExtension_TakenBackWithoutAHoldIsNotCharged(t *testing.T) {
+	w := newRentalWorld(t)
+	d := w.onlyHeld()
+	extended := w.amend(rental.BookingExtend, d.ID, noon, func(d rental.BookingDetails) (rental.Change, error) {
+		return d.Extend(noon, d.End.Add(3*24*time.Hour), telematics.Client)
+	})
+	w.settle(w.takeOne(), rental.Result{State: rental.Declined, DeclineCode: "insufficient_funds"})
+	w.exec(`update charges set look_at = case kind when 'deposit' then now() end, next_attempt_at = null`)
+	w.settle(w.takeOne(), rental.Result{State: rental.Released, DeclineCode: rental.CodeExpired})
+	w.exec(`update charges set mend_by = now(), look_at = now() where kind = 'extension'`)
+	w.settle(w.takeOne(), rental.Result{State: rental.Released, DeclineCode: "insufficient_funds"})
+	if job := w.takeOne(); job.Kind != rental.StartCharge || job.Amount != d.Price.Rental() {
+		t.Errorf("%s of %d is charged; want %d, not %d", job.Kind, job.Amount, d.Price.Rental(), extended.Price.Rental())
+	}
+}
+
+// onlyHeld is a rental of five days whose start only held the deposit.
+func (w *rentalWorld) onlyHeld() rental.BookingDetails {
+	w.t.Helper()
+	w.setTariffs(map[string]*rental.Plan{"compact": {Category: "compact", Hour: 1_000, Deposit: 20_000}})
+	d := w.book(draft(1, 0, 5*24))
+	w.amend(rental.BookingStart, d.ID, noon, beginAt(noon))
+	w.exec(`delete from charges where kind = 'start'`)
+	w.exec(`update charges set state = 'authorized', settled = amount, next_attempt_at = null, intent = 'pi_deposit'`)
+	return d
+}
+
 // The rental ends while the payment of its extension is being cancelled: the time was used.
 func TestExtension_TakenBackAfterTheEndIsChargedThen(t *testing.T) {
 	w := newRentalWorld(t)
@@ -234,9 +263,27 @@ func TestForOperator_CountsChargesThatNoClientCanMend(t *testing.T) {
 	w.amend(rental.BookingFee, d.ID, time.Now(), func(d rental.BookingDetails) (rental.Change, error) {
 		return d.Fine(time.Now(), rental.Fee{Kind: "other", Amount: 100, Reason: "the rental"})
 	})
+	w.exec(`update charges set state = 'declined' where kind = 'fee'`)
+	want("charged as a fee that is declined", 2)
+	w.exec(`update charges set state = 'paid', paid_at = now() where kind = 'fee'`)
 	want("charged as a fee", 0)
 	w.exec(`delete from charges where kind = 'fee'`)
-	w.exec(`update charges set state = 'captured', goal = 'capture', capture_amount = 100, reason = 'the rental', decline_code = ''
-		where kind = 'deposit'`)
+	w.exec(`update charges set state = 'captured', goal = 'capture', capture_amount = 100, reason = 'the rental', decline_code = '',
+		paid_at = now() where kind = 'deposit'`)
 	want("captured from the deposit", 0)
+	w.exec(`update charges set paid_at = created_at - interval '1 minute' where kind = 'deposit'`)
+	want("captured for something else before", 1)
+}
+
+// A capture for something else, before, does not hide that the price is refused then.
+func TestForOperator_CountsWhatIsRefusedAfterACapture(t *testing.T) {
+	w := newRentalWorld(t)
+	w.amend(rental.BookingCapture, w.onlyHeld().ID, noon, func(d rental.BookingDetails) (rental.Change, error) {
+		return d.CaptureDeposit(noon, 100, "scratch")
+	})
+	w.settle(w.takeOne(), rental.Result{State: rental.Captured, Settled: 100, PaidAt: time.Now()})
+	w.settle(w.takeOne(), rental.Result{State: rental.Failed, DeclineCode: rental.CodeRefused})
+	if n, err := w.here.ForOperator(t.Context()); err != nil || n != 1 {
+		t.Errorf("%d charges for the operator, %v; want the price", n, err)
+	}
 }
