@@ -42,7 +42,7 @@ type Facts struct {
 	Lacking   bool   // the vehicle, a command that a rental Needs
 	Taken     bool   // by another booking in that time
 	Open      int    // upcoming and active bookings of the client
-	GivenUp   int    // of its bookings of the vehicle within GivenUpFor, those that were cancelled
+	GivenUp   int    // bookings of the vehicle that it made in GivenUpFor, and gave up
 	Owed      int    // payments of the client that were refused, or wait for the card's owner
 	Quote     *Quote // of the client, that the draft names; nil: there is none
 }

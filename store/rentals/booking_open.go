@@ -147,15 +147,19 @@ func readTerms(ctx context.Context, tx *sqlx.Tx, agency telematics.AgencyID) (re
 func readOwn(ctx context.Context, tx *sqlx.Tx, draft *rental.Draft, facts *rental.Facts, now time.Time) error {
 	err := tx.QueryRowxContext(ctx, `
 		select count(*) filter (where state = 'active' or state = 'upcoming' and end_at > $2),
-			count(*) filter (where state = 'cancelled' and vehicle_id = $4 and created_at > $5),
+			count(*) filter (where state = 'cancelled' and vehicle_id = $4 and created_at > $5 and not exists (
+				select from activity a
+				where a.booking_id = own.id and a.action = any ($6) and a.actor_role <> 'client' -- staff made or cancelled it
+			)),
 			(
 				select count(*) from charges c join bookings b on b.id = c.booking_id
 				where b.client_id = $1 and c.kind <> 'refund' and c.goal is distinct from 'release' and (c.state = 'requires_action'
 					or c.state in ('declined', 'failed') and not c.decline_code = any ($3))
 			)
-		from bookings where client_id = $1`,
+		from bookings own where client_id = $1`,
 		facts.Client, pg.Timestamp(now), pq.Array(rental.CodesNotFor(rental.ByClient)), draft.Vehicle,
-		pg.Timestamp(now.Add(-rental.GivenUpFor))).Scan(&facts.Open, &facts.GivenUp, &facts.Owed)
+		pg.Timestamp(now.Add(-rental.GivenUpFor)), pq.Array([]string{rental.BookingCreate, rental.BookingCancel}),
+	).Scan(&facts.Open, &facts.GivenUp, &facts.Owed)
 	if err != nil || draft.Pickup != 0 && draft.Dropoff != 0 {
 		return err
 	}
