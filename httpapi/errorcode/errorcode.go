@@ -153,8 +153,8 @@ var kinds = map[telematics.Code]kind{
 			"tariff nor a rate, a rule keeps drivers from opening it, or it lacks a command that a rental needs.",
 		"Choose another vehicle or another time. `message` says what stands in the way; an operator mends what is not a booking."},
 	rental.BookingLimit: {http.StatusConflict,
-		"The client has as many upcoming and active bookings as the agency allows one that books itself, or five of its bookings " +
-			"of the vehicle within 24 hours were cancelled, or lapsed.",
+		"The client has as many upcoming and active bookings as the agency allows one that books itself, or it made five bookings " +
+			"of the vehicle within 24 hours that it cancelled, or that lapsed.",
 		"Cancel or end one, then book; or book another vehicle. `message` says which."},
 	rental.UnpaidLimit: {http.StatusConflict,
 		"The client owes as many payments as the agency allows one that books itself.",
