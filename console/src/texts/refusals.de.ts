@@ -37,7 +37,7 @@ export const de: Refusals = {
     command_in_progress: 'Ein anderer Befehl an dieses Fahrzeug läuft noch. Es wurde nichts gesendet.',
     idempotency_in_progress: 'Dieselbe Anfrage läuft noch.',
     vehicle_not_available: 'Das Fahrzeug ist in dieser Zeit nicht frei.',
-    booking_limit: 'Der Kunde hat so viele offene Buchungen, wie die Agentur erlaubt.',
+    booking_limit: 'Der Kunde hat so viele offene Buchungen, wie die Agentur erlaubt, oder das Fahrzeug heute zu oft aufgegeben.',
     unpaid_limit: 'Der Kunde schuldet Zahlungen früherer Buchungen.',
     quote_expired: 'Das Angebot ist abgelaufen.',
     booking_not_cancellable: 'Diese Buchung kann nicht mehr storniert werden.',

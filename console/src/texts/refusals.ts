@@ -45,7 +45,7 @@ export const en: Refusals = {
     command_in_progress: 'Another command to this vehicle is running. Nothing was sent.',
     idempotency_in_progress: 'The same request is still running.',
     vehicle_not_available: 'The vehicle is not free in this time.',
-    booking_limit: 'The client has as many open bookings as the agency allows.',
+    booking_limit: 'The client has as many open bookings as the agency allows, or has given up the vehicle too often today.',
     unpaid_limit: 'The client owes payments of earlier bookings.',
     quote_expired: 'The quote has expired.',
     booking_not_cancellable: 'This booking cannot be cancelled any more.',
