@@ -52,10 +52,21 @@ func TestAllowed_NamesTheMissingRights(t *testing.T) {
 	}
 }
 
+// What a test's transaction does afterwards is done with the rights of the service.
+func TestExec_ReturnsToTheRightsOfTheConnection(t *testing.T) {
+	tx := storetest.Begin(t, open(t, storetest.NewDatabase(t)).Pool)
+	storetest.Exec(t, tx, `update agencies set name = code`)
+	if _, err := tx.Exec(`update agencies set name = code`); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("a later statement: %v, want it denied", err)
+	}
+}
+
 // The rights that Allowed checks suffice for a command, as for all that these tests do, and for no
 // change of history.
 func TestRights_ARoleWithItsRightsCarriesACommand(t *testing.T) {
 	p := open(t, storetest.NewDatabase(t))
+	// What an earlier version has granted is taken back.
+	storetest.Exec(t, p.Pool, `grant all on all tables in schema public to `+storetest.Service)
 	var granting sync.WaitGroup
 	for range 4 { // as instances do that start concurrently
 		granting.Go(func() {

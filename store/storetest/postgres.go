@@ -299,7 +299,8 @@ func OpenAs(tb testing.TB, config pg.Config) *pg.DB {
 	return db
 }
 
-// Exec executes a statement with the rights of the owner, which must succeed.
+// Exec executes a statement with the rights of the owner, which must succeed. What follows in a
+// transaction has those of its connection.
 func Exec(tb testing.TB, db sqlx.Execer, statement string, args ...any) {
 	tb.Helper()
 	const asOwner = `set local role none`
@@ -319,6 +320,8 @@ func Exec(tb testing.TB, db sqlx.Execer, statement string, args ...any) {
 	_, err := db.Exec(asOwner)
 	require.NoError(tb, err)
 	_, err = db.Exec(statement, args...)
+	require.NoError(tb, err)
+	_, err = db.Exec(`reset role`) // to that of the connection
 	require.NoError(tb, err)
 }
 
