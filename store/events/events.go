@@ -139,11 +139,12 @@ func (l *Log) isTrimDue(stream int) bool {
 	return due
 }
 
-// trim removes events that are keptFor older than the last one by Redis's clock, except the newest
-// of them: the place of a follower may be there, where nothing was added for long.
+// trim removes events that are older than keptFor both by Redis's clock, as of the last event, and
+// by the instance's: a leap of one of them must not take the places of followers. It keeps the
+// newest of them, where a follower may be if nothing was added for long.
 func (l *Log) trim(ctx context.Context, key, last string) error {
 	now, _ := parseEntryID(last) // Redis has written it
-	until := fmt.Sprint(int64(now.ms) - keptFor.Milliseconds())
+	until := fmt.Sprint(min(int64(now.ms), time.Now().UnixMilli()) - keptFor.Milliseconds())
 	old, err := l.db.Client.XRevRangeN(ctx, key, until, "-", 1).Result()
 	if err != nil || len(old) == 0 {
 		return err

@@ -140,6 +140,32 @@ func TestPublish_RemovesOldEntries(t *testing.T) {
 	}
 }
 
+// A clock that leaps ahead, Redis's or, as seen from there, the instance's, makes no event old.
+func TestPublish_KeepsWhatIsYoungByEitherClock(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ before, after time.Duration }{
+		"redis's leaps":        {-time.Minute, 2 * keptFor},
+		"the instance's leaps": {-2*keptFor - time.Minute, -2 * keptFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := storetest.StartMiniredis(t)
+			l, event := New(openRedis(t, server.URL())), []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now()}}
+			for range 3 {
+				server.SetTime(time.Now().Add(c.before))
+				_, err := l.Publish(t.Context(), event)
+				require.NoError(t, err)
+			}
+			server.SetTime(time.Now().Add(c.after))
+			_, err := New(l.db).Publish(t.Context(), event) // which has removed nothing yet
+			require.NoError(t, err)
+			if left := l.db.Client.XLen(t.Context(), eventsKey).Val(); left != 4 {
+				t.Errorf("%d of 4 events are left", left)
+			}
+		})
+	}
+}
+
 func openRedis(t testing.TB, address string) *redis.DB {
 	t.Helper()
 	db, err := redis.New(redis.Config{URL: address})
