@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 )
 
 // Read returns what convert makes of the rows of a query. fields returns where the columns of a row
@@ -62,7 +60,7 @@ func eachOf(ctx context.Context, db Querier, query string, args []any, read func
 	if each, ok := db.(RowQuerier); ok {
 		return each.Each(ctx, query, args, read)
 	}
-	rows, err := db.(sqlx.QueryerContext).QueryContext(ctx, query, args...)
+	rows, err := db.QueryContext(ctx, query, args...)
 	return eachRow(rows, err, read)
 }
 

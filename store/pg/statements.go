@@ -62,10 +62,15 @@ func (p *Statements) SelectContext(ctx context.Context, rows any, query string, 
 	return p.run(ctx, func(ctx context.Context) error { return p.Pool.SelectContext(ctx, rows, query, args...) })
 }
 
+// QueryContext is that of sqlx, on a connection that the caller has acquired.
+func (p *Statements) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return p.Pool.QueryContext(ctx, query, args...)
+}
+
 // Each calls read at each row.
 func (p *Statements) Each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) error {
 	return p.run(ctx, func(ctx context.Context) error {
-		rows, err := p.Pool.QueryContext(ctx, query, args...)
+		rows, err := p.QueryContext(ctx, query, args...)
 		return eachRow(rows, err, read)
 	})
 }
@@ -116,10 +121,11 @@ func (t Tx) Each(ctx context.Context, query string, args []any, read func(*sql.R
 	return eachRow(rows, err, read)
 }
 
-// Querier reads all rows of a query into a slice of structs: [Statements], any other connection, or
-// a transaction.
+// Querier reads the rows of a query: [Statements], any other connection, or a transaction.
 type Querier interface {
+	// SelectContext reads all of them into a slice of structs.
 	SelectContext(ctx context.Context, rows any, query string, args ...any) error
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 // RowQuerier is [Statements], or a transaction on them. Queries that run for each command read row
