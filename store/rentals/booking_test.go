@@ -25,6 +25,7 @@ var _ httpapi.Bookings = (*fixture)(nil)
 
 func TestBook_StoresAllDetails(t *testing.T) {
 	w := newRentalWorld(t)
+	w.exec(`update agencies set unlock_grace = '40 minutes', payment_wait = '5 minutes', fee_limit = 50000`)
 	made := w.book(draft(1, 4, 12))
 	read, err := w.there.BookingDetails(t.Context(), made.ID)
 	require.NoError(t, err)
@@ -38,12 +39,14 @@ func TestBook_StoresAllDetails(t *testing.T) {
 			!d.End.Equal(noon.Add(12 * time.Hour)), !d.Created.Equal(noon), !d.ActualStart.IsZero(),
 			!d.ActualEnd.IsZero():
 			t.Errorf("%s: times %+v", name, d.Booking)
-		case d.Price.Currency != "EUR",
-			d.Price.Hours != 800, d.Price.Subtotal != 12_000, d.Price.TaxDue != 1_200, d.Price.Deposit != 20_000,
-			d.Price.Total() != 33_200:
+		case d.Price != rental.Price{
+			Tariff: rental.Tariff{Currency: "EUR", HourlyRate: 1_500, Tax: 100_000, Deposit: 20_000},
+			Hours:  800, Subtotal: 12_000, TaxDue: 1_200,
+		}, d.Price.Total() != 33_200:
 			t.Errorf("%s: price %+v", name, d.Price)
 		case d.Terms != rental.Terms{
-			Currency: "EUR", Tax: 100_000, CancelCutoff: 2 * time.Hour, Buffer: 15 * time.Minute, Rules: rental.DefaultRules,
+			Currency: "EUR", Tax: 100_000, FeeLimit: 50_000, CancelCutoff: 2 * time.Hour, Buffer: 15 * time.Minute,
+			UnlockGrace: 40 * time.Minute, PaymentWait: 5 * time.Minute, Rules: rental.DefaultRules,
 		}:
 			t.Errorf("%s: terms %+v", name, d.Terms)
 		case d.Vehicle.Plate != "M-IM 1",
