@@ -65,7 +65,7 @@ func (w *world) add(rule alerts.Rule, agency any, vehicle any, person string) (i
 	w.Helper()
 	require.NoError(w, w.db.Pool.Get(&id, `
 		insert into alerts (no, rule, severity, agency_id, vehicle_id, person, since, opened_at, facts)
-		values (nextval('alerts_no'), $1, 'warning', $2, $3, $4, $5, $5, '{"volts": 11.5}') returning id`,
+		values (nextval('alerts_no'), $1, 'warning', $2, $3, $4, $5::timestamptz - interval '1 min', $5, '{"volts": 11.5}') returning id`,
 		rule, agency, vehicle, person, w.now))
 	return id
 }
@@ -122,7 +122,8 @@ func TestAcknowledge_TheFirstOneStays(t *testing.T) {
 		t.Errorf("by another agency: %v", err)
 	}
 	first, err := w.store.Acknowledge(t.Context(), id, 1, "a note", by("eva"))
-	if err != nil || first.Seen == nil || first.Seen.By != "eva" || first.Seen.Note != "a note" || !first.Cleared.IsZero() {
+	if err != nil || first.Seen == nil || first.Seen.By != "eva" || first.Seen.Note != "a note" || !first.Cleared.IsZero() ||
+		first.Opened.Sub(first.Since) != time.Minute {
 		t.Fatalf("acknowledged: %+v, %v", first, err)
 	}
 	again, err := w.store.Acknowledge(t.Context(), id, 0, "another", by("tom"))

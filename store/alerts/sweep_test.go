@@ -838,6 +838,9 @@ func TestSweep_AVehicleThatMovesToAnotherAgencyHasAnotherAlert(t *testing.T) {
 	if former := w.find(alerts.Query{Agency: 1}); former[0].Holder != nil {
 		t.Errorf("the former agency sees who has the vehicle: %+v", former[0].Holder)
 	}
+	if h := w.find(alerts.Query{Agency: 2})[0].Holder; h == nil || h.Client != "anna" || !strings.HasPrefix(h.Reference, "B-") {
+		t.Errorf("the present one sees that %+v has the vehicle", h)
+	}
 	w.exec(`update vehicles set status = 'inactive'`)
 	w.finds()
 }
