@@ -240,7 +240,7 @@ var moneyFiles = []string{
 
 // moneyReaders match the functions that read money in packages of much else.
 var moneyReaders = map[string]string{
-	"../store/vehicles/*.go": `amount|tax|exact|currency|terms|rate`,
+	"../store/vehicles/*.go": `amount|tax|currency|terms|rate|RateOf`,
 }
 
 var (
