@@ -300,7 +300,7 @@ it('leaves the rows of a sorted list where they are while the pointer is over th
   await pages.send('reset', {});
   await pages.open('#/?sort=energy', 'tr[data-vehicle="22"]');
   const order = () => [...document.querySelectorAll<HTMLElement>('tr[data-vehicle]')].map((row) => row.dataset.vehicle).join();
-  await pages.until(() => order() === '21,22,23');
+  await pages.until(() => document.querySelector('thead .energy')?.getAttribute('aria-sort') === 'ascending' && order() === '21,22,23');
   const list = document.querySelector('.list')!;
   list.dispatchEvent(new Event('pointermove', { bubbles: true }));
   await pages.send('status', { vehicle_id: 21, at: ago(0), telemetry: { battery_level_percent: 99 } });
