@@ -12,8 +12,8 @@ import (
 // theExactTime is named as unavailable in the caller's error message where the clock is wrong.
 const theExactTime = "The exact time"
 
-// clock holds by how much this instance's clock is wrong, as far as known. The zero value is a
-// clock that was not compared yet, and counts as correct until it is proven wrong.
+// clock holds by how much this instance's clock is wrong, as far as known. One that was not
+// compared yet counts as correct until it is proven wrong.
 type clock struct {
 	mu       sync.Mutex
 	compared bool
@@ -172,8 +172,11 @@ func (b *Broker) compareAnew(ctx context.Context, deadline time.Time) error {
 		return ctx.Err()
 	}
 	if b.clock.began.Before(asked) {
-		b.clock.began = time.Now()
-		b.clock.result = b.CompareClock(ctx)
+		began, result := time.Now(), b.CompareClock(ctx)
+		if ctx.Err() != nil {
+			return result // says nothing to those who have more time
+		}
+		b.clock.began, b.clock.result = began, result
 	}
 	return b.clock.result
 }

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -245,17 +246,16 @@ func TestClockAlarm_RaisedByMoreThanOneUnit(t *testing.T) {
 }
 
 // machine has an instance whose clocks a test sets. Timers stand for its monotonic clock.
-type machine struct{ ahead time.Duration }
+type machine struct{ ahead atomic.Int64 }
 
 func (m *machine) wire(_ *brokertest.Memory, c *broker.Config) {
-	c.Now = func() time.Time { return time.Now().Add(m.ahead) }
+	c.Now = func() time.Time { return time.Now().Add(time.Duration(m.ahead.Load())) }
 }
 
 // suspended is what a machine sees that was suspended: the clocks of all have gone on, but for its
 // monotonic one.
 func (m *machine) suspended(w *world, took time.Duration) {
-	m.ahead += took
-	w.SetClock(m.ahead)
+	w.SetClock(time.Duration(m.ahead.Add(int64(took))))
 }
 
 // A reading of the halts from before its machine was suspended is old, however little time has
@@ -288,7 +288,7 @@ func TestPublish_ClockSetBackBefore(t *testing.T) {
 				order := w.order(telematics.Lock)
 				order.Allowed = func(context.Context) error { // asked after the claim
 					w.Break(errUnavailable, "Time")
-					m.ahead = -time.Hour
+					m.ahead.Store(int64(-time.Hour))
 					time.Sleep(test.takes)
 					return nil
 				}
@@ -304,9 +304,10 @@ func TestPublish_ClockSetBackBefore(t *testing.T) {
 
 // A clock that has just been set right corrects no time any more.
 func TestSend_ClockSetRightDatesTheRefusalRight(t *testing.T) {
-	m := machine{ahead: -20 * time.Minute}
+	var m machine
+	m.ahead.Store(int64(-20 * time.Minute))
 	inWorldOf(t, []wiring{m.wire}, func(w *world) {
-		m.ahead = 0
+		m.ahead.Store(0)
 		_, err := w.send(telematics.Lock)
 		w.wantCode(err, telematics.TelematicsUnavailable)
 		if off := time.Until(w.Entries()[0].At); off.Abs() > time.Second {

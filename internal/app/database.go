@@ -157,22 +157,24 @@ func (w *databaseWatch) checkSafety(ctx context.Context) error {
 // readGauges reads what the gauges show of rows.
 func (w *databaseWatch) readGauges(ctx context.Context) error {
 	charges := rentals.Charges{DB: w.postgres}
-	var failed error
-	for gauge, read := range map[prometheus.Gauge]func(context.Context) (int, error){
-		w.gauges.stuckCharges: charges.Stuck, w.gauges.chargesForOperator: charges.ForOperator,
-		w.gauges.unrecorded: rentals.Payments{DB: w.postgres}.Unrecorded,
+	for _, g := range []struct {
+		gauge prometheus.Gauge
+		read  func(context.Context) (int, error)
+	}{
+		{w.gauges.stuckCharges, charges.Stuck}, {w.gauges.chargesForOperator, charges.ForOperator},
+		{w.gauges.unrecorded, rentals.Payments{DB: w.postgres}.Unrecorded},
 	} {
-		n, err := read(ctx)
-		if err == nil {
-			gauge.Set(float64(n))
+		n, err := g.read(ctx)
+		if err != nil {
+			return err
 		}
-		failed = errors.Join(failed, err)
+		g.gauge.Set(float64(n))
 	}
 	expiry, err := agencykeys.FirstExpiry(ctx, w.postgres)
 	if err == nil {
 		w.gauges.setExpiry(expiry)
 	}
-	return errors.Join(failed, err)
+	return err
 }
 
 // schemaEvery is the interval between two checks of a schema that is not ready.

@@ -34,7 +34,11 @@ func (w *worker) paymentWait(now time.Time) time.Duration {
 func (w *worker) fail(ctx context.Context, because *telematics.Error) (bool, error) {
 	return false, w.settle(ctx, func(d rental.BookingDetails, now time.Time) (rental.Change, time.Duration, error) {
 		w.t.GiveUp(now, because)
-		return rental.Change{Booking: d.Booking}, 0, nil
+		if w.t.Kind != rental.EndRental {
+			return rental.Change{Booking: d.Booking}, 0, nil
+		}
+		d.Transition = nil
+		return rental.SettleUp(d, now), 0, nil // its hold may have ended meanwhile
 	})
 }
 

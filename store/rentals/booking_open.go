@@ -149,7 +149,8 @@ func readOwn(ctx context.Context, tx *sqlx.Tx, draft *rental.Draft, facts *renta
 		select count(*) filter (where state = 'active' or state = 'upcoming' and end_at > $2),
 			count(*) filter (where state = 'cancelled' and vehicle_id = $4 and created_at > $5 and not exists (
 				select from activity a
-				where a.booking_id = own.id and a.action = any ($6) and a.actor_role <> 'client' -- staff made or cancelled it
+				where a.booking_id = own.id and a.at > $5 and a.action = any ($6) and a.actor_role <> 'client'
+					and coalesce(a.code, '') = '' -- staff made or cancelled it
 			)),
 			(
 				select count(*) from charges c join bookings b on b.id = c.booking_id

@@ -245,6 +245,30 @@ func TestEnd_OfARentalWithoutAHoldChargesOnce(t *testing.T) {
 	}
 }
 
+// The hold ends while the vehicle has not answered the end, which then fails.
+func TestEnd_ThatFailsChargesWhatNoHoldSecuresAnyMore(t *testing.T) {
+	d := newDrive(t, sandbox.Behaviour{})
+	d.exec(`insert into rental_rules (agency_id, rules) values (1, '{"charge_at_start":"nothing"}')
+		on conflict (agency_id) do update set rules = excluded.rules`)
+	d.exec(`update bookings set tariff = '{"minute": 100, "deposit": 20000}', subtotal = 12000, tax = 1200 where id = $1`, d.id)
+	d.do(rental.StartRental)
+	d.cars.script(unknownTo(telematics.LockAndDisableDriving))
+	end, err := d.ask(rental.EndRental, "")
+	require.NoError(t, err)
+	for d.details().Transition.Step != rental.StepConfirm {
+		require.NoError(t, t.Context().Err())
+		time.Sleep(20 * time.Millisecond)
+	}
+	now := time.Now()
+	d.amend(rental.BookingCapture, d.id, now, func(b rental.BookingDetails) (rental.Change, error) {
+		return b.CaptureDeposit(now, 100, "scratch")
+	})
+	d.wants(rental.Active, 100, 0)
+	d.cars.settle(telematics.Rejected)
+	assert.Equal(t, d.await(end).State, rental.TransitionFailed, "the end")
+	d.wants(rental.Active, 100+13200, 0)
+}
+
 // newDrive makes a booking of anna that begins now. Its runners leave a test time to act while a
 // result is unknown, however slow the machine is.
 func newDrive(t *testing.T, behave sandbox.Behaviour) *drive {

@@ -17,7 +17,7 @@ export const due = ['declined', 'failed', 'requires_action'];
 export const isDue = (c: Pick<Charge, 'state' | 'kind'>) => due.includes(c.state) && c.kind !== 'refund' && c.kind !== 'deposit';
 
 /** What an agency has received by a charge, so that a sum of them is right: a refund is less than 0, what is only held is 0. */
-export function receivedOf({ kind, state, amount, settled }: Pick<Charge, 'kind' | 'state' | 'amount' | 'settled'>): number {
-  if (state === 'captured') return settled;
-  return state !== 'paid' ? 0 : kind === 'refund' ? -amount : amount;
+export function receivedOf({ kind, state, settled }: Pick<Charge, 'kind' | 'state' | 'settled'>): number {
+  if (state !== 'captured' && state !== 'paid') return 0;
+  return kind === 'refund' ? -settled : settled;
 }
