@@ -225,16 +225,9 @@ func newRunner(s transitions.Store, c transitions.Cars, w transitions.Waits, nud
 // The end of a rental withdraws the price that was charged, and declined, since its deposit was
 // captured; the charge of the final price is the last one.
 func TestEnd_OfARentalWithoutAHoldChargesOnce(t *testing.T) {
-	d := newDrive(t, sandbox.Behaviour{})
-	d.exec(`insert into rental_rules (agency_id, rules) values (1, '{"charge_at_start":"nothing"}')
-		on conflict (agency_id) do update set rules = excluded.rules`)
-	d.exec(`update bookings set tariff = '{"minute": 100, "deposit": 20000}', subtotal = 12000, tax = 1200 where id = $1`, d.id)
-	d.do(rental.StartRental)
+	d := newDriveOnlyHeld(t)
 	d.card(sandbox.Behaviour{Decline: "insufficient_funds"})
-	now := time.Now()
-	d.amend(rental.BookingCapture, d.id, now, func(b rental.BookingDetails) (rental.Change, error) {
-		return b.CaptureDeposit(now, 100, "scratch")
-	})
+	d.captureScratch()
 	for c := d.details().Charges; len(c) < 2 || c[1].State != rental.Declined; c = d.details().Charges {
 		require.NoError(t, t.Context().Err())
 		time.Sleep(20 * time.Millisecond)
@@ -247,11 +240,7 @@ func TestEnd_OfARentalWithoutAHoldChargesOnce(t *testing.T) {
 
 // The hold ends while the vehicle has not answered the end, which then fails.
 func TestEnd_ThatFailsChargesWhatNoHoldSecuresAnyMore(t *testing.T) {
-	d := newDrive(t, sandbox.Behaviour{})
-	d.exec(`insert into rental_rules (agency_id, rules) values (1, '{"charge_at_start":"nothing"}')
-		on conflict (agency_id) do update set rules = excluded.rules`)
-	d.exec(`update bookings set tariff = '{"minute": 100, "deposit": 20000}', subtotal = 12000, tax = 1200 where id = $1`, d.id)
-	d.do(rental.StartRental)
+	d := newDriveOnlyHeld(t)
 	d.cars.script(unknownTo(telematics.LockAndDisableDriving))
 	end, err := d.ask(rental.EndRental, "")
 	require.NoError(t, err)
@@ -259,14 +248,31 @@ func TestEnd_ThatFailsChargesWhatNoHoldSecuresAnyMore(t *testing.T) {
 		require.NoError(t, t.Context().Err())
 		time.Sleep(20 * time.Millisecond)
 	}
-	now := time.Now()
-	d.amend(rental.BookingCapture, d.id, now, func(b rental.BookingDetails) (rental.Change, error) {
-		return b.CaptureDeposit(now, 100, "scratch")
-	})
+	d.captureScratch()
 	d.wants(rental.Active, 100, 0)
 	d.cars.settle(telematics.Rejected)
 	assert.Equal(t, d.await(end).State, rental.TransitionFailed, "the end")
 	d.wants(rental.Active, 100+13200, 0)
+}
+
+// newDriveOnlyHeld begins a rental by a tariff whose start only holds the deposit.
+func newDriveOnlyHeld(t *testing.T) *drive {
+	t.Helper()
+	d := newDrive(t, sandbox.Behaviour{})
+	d.exec(`insert into rental_rules (agency_id, rules) values (1, '{"charge_at_start":"nothing"}')
+		on conflict (agency_id) do update set rules = excluded.rules`)
+	d.exec(`update bookings set tariff = '{"minute": 100, "deposit": 20000}', subtotal = 12000, tax = 1200 where id = $1`, d.id)
+	d.do(rental.StartRental)
+	return d
+}
+
+// captureScratch ends the hold: what is captured from it is final.
+func (d *drive) captureScratch() {
+	d.t.Helper()
+	now := time.Now()
+	d.amend(rental.BookingCapture, d.id, now, func(b rental.BookingDetails) (rental.Change, error) {
+		return b.CaptureDeposit(now, 100, "scratch")
+	})
 }
 
 // newDrive makes a booking of anna that begins now. Its runners leave a test time to act while a
