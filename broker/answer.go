@@ -14,18 +14,13 @@ import (
 
 // queuedAnswer is an answer that waits to be handled.
 type queuedAnswer struct {
-	unitAnswer
+	unit        telematics.Unit
+	answer      telematics.Answer
+	at          time.Time // of its receipt
 	protocol    telematics.Protocol
 	redelivered bool           // the MQTT broker may have delivered it before
 	size        int            // of its message
 	from        *ingest.Sender // nil: it counts against no unit
-}
-
-// unitAnswer is an answer of a unit, received at an instant.
-type unitAnswer struct {
-	unit   telematics.Unit
-	answer telematics.Answer
-	at     time.Time
 }
 
 // Answer takes a message from a unit's ack topic. It decodes and queues it, and does not
@@ -61,7 +56,7 @@ func (b *Broker) receiveAnswer(m telematics.Message) {
 		answer.Report.Bound(now)
 	}
 	b.queueAnswer(&queuedAnswer{
-		unitAnswer: unitAnswer{unit: m.Unit, answer: answer, at: now}, protocol: m.Dialect.Protocol(),
+		unit: m.Unit, answer: answer, at: now, protocol: m.Dialect.Protocol(),
 		redelivered: m.Redelivered, size: len(m.Payload),
 	})
 }
@@ -208,7 +203,7 @@ func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
 		b.metrics.answersWithoutEffect.Inc()
 	default:
 		select {
-		case b.uncorrelated <- &a.unitAnswer:
+		case b.uncorrelated <- a:
 		default:
 			b.metrics.drop(ingest.Answer, queueFull, 1)
 		}
@@ -256,29 +251,31 @@ func (b *Broker) inTable(ctx context.Context, unit telematics.Unit, id telematic
 
 // handleUncorrelated handles answers to no command in flight, until the context ends, and then
 // those that are left, for no longer than one step may take.
-func handleUncorrelated[T any](ctx context.Context, b *Broker, uncorrelated <-chan T, settle func(context.Context, T)) error {
-	handle := func(ctx context.Context, s T) {
-		_ = b.config.Guard.Do("handle uncorrelated answer", func() { settle(ctx, s) })
+func (b *Broker) handleUncorrelated(
+	ctx context.Context, uncorrelated <-chan *queuedAnswer, settle func(context.Context, *queuedAnswer),
+) error {
+	handle := func(ctx context.Context, a *queuedAnswer) {
+		_ = b.config.Guard.Do("handle uncorrelated answer", func() { settle(ctx, a) })
 	}
 	handling := tracing.Detach(ctx)
 	for {
 		select {
-		case s := <-uncorrelated:
-			handle(handling, s)
+		case a := <-uncorrelated:
+			handle(handling, a)
 		case <-ctx.Done():
 			draining, cancel := b.step(handling)
 			defer cancel()
-			for s := range ingest.Queued(uncorrelated) {
-				handle(draining, s)
+			for a := range ingest.Queued(uncorrelated) {
+				handle(draining, a)
 			}
 			return nil
 		}
 	}
 }
 
-func (b *Broker) settleUncorrelated(ctx context.Context, s *unitAnswer) {
+func (b *Broker) settleUncorrelated(ctx context.Context, a *queuedAnswer) {
 	// Its report is stored, or about to be.
-	if err := b.settle(ctx, s.unit, s.answer, s.at, b.waiters.of(s.unit, s.answer.Command), noReport); err != nil {
-		b.loseAnswer(s.unit, s.answer, err)
+	if err := b.settle(ctx, a.unit, a.answer, a.at, b.waiters.of(a.unit, a.answer.Command), noReport); err != nil {
+		b.loseAnswer(a.unit, a.answer, err)
 	}
 }

@@ -91,7 +91,7 @@ type Broker struct {
 	answers       chan *queuedAnswer // the others, within the allowance of their units
 	overAllowance chan *queuedAnswer // the rest: handled only if the pending table has the command
 	// Answers to commands that are not in flight. They have a separate queue, to delay no others.
-	uncorrelated chan *unitAnswer
+	uncorrelated chan *queuedAnswer
 	hints        chan telematics.CommandID
 	repeated     chan *queuedAnswer // results that reports repeat
 	settled      *settledResults    // cache of results that no report can change any more
@@ -134,7 +134,7 @@ func New(c Config) *Broker {
 		first:         make(chan *queuedAnswer, c.QueueSize),
 		answers:       make(chan *queuedAnswer, c.QueueSize),
 		overAllowance: make(chan *queuedAnswer, c.QueueSize/4+1),
-		uncorrelated:  make(chan *unitAnswer, c.QueueSize/16+1),
+		uncorrelated:  make(chan *queuedAnswer, c.QueueSize/16+1),
 		repeated:      make(chan *queuedAnswer, c.QueueSize),
 		settled:       newSettledResults(),
 		unrecordedBy:  newRecentUnits(),
@@ -181,12 +181,12 @@ func (b *Broker) Run(ctx context.Context) error {
 	for range uncorrelatedWorkers {
 		followers.Go(func() {
 			_ = b.config.Guard.Keep(after, "handle uncorrelated answers", func(ctx context.Context) error {
-				return handleUncorrelated(ctx, b, b.uncorrelated, b.settleUncorrelated)
+				return b.handleUncorrelated(ctx, b.uncorrelated, b.settleUncorrelated)
 			})
 		})
 		followers.Go(func() {
 			_ = b.config.Guard.Keep(after, "handle repeated answers", func(ctx context.Context) error {
-				return handleUncorrelated(ctx, b, b.repeated, b.settleRepeated)
+				return b.handleUncorrelated(ctx, b.repeated, b.settleRepeated)
 			})
 		})
 	}
@@ -235,9 +235,6 @@ func (b *Broker) Presence(m telematics.Message) bool {
 
 // Publish appends an event of another part of the service to the event log. It never blocks.
 func (b *Broker) Publish(e telematics.Event) { b.events.publish(e) }
-
-// Instance returns the name of this process.
-func (b *Broker) Instance() string { return b.config.Instance }
 
 // step returns a context for one call of a port.
 func (b *Broker) step(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -12,15 +12,15 @@ import (
 // theExactTime is named as unavailable in the caller's error message where the clock is wrong.
 const theExactTime = "The exact time"
 
-// clock holds by how much this instance's clock is wrong, as far as known. One that was not
-// compared yet counts as correct until it is proven wrong.
+// clock holds whether this instance's clock is wrong, as far as known, and then the database's
+// time. One that was not compared yet counts as correct until it is proven wrong.
 type clock struct {
 	mu       sync.Mutex
 	compared bool
 	wrong    error // nil: it is not known to be wrong
 	// The database's time, and when it was read at the latest, by the monotonic clock.
 	theirs, read time.Time
-	// Closed when the fields above change; nil: there is no waiter.
+	// Closed when the clock is found wrong, or right; nil: there is no waiter.
 	changed chan struct{}
 
 	turn   chan struct{} // of compareAnew, which guards what follows

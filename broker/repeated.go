@@ -75,7 +75,7 @@ func (b *Broker) checkRepeated(unit telematics.Unit, r telematics.Report, at tim
 		}
 		b.metrics.answersRecalled.Inc()
 		if from, ok := b.allowances.repeated.Admit(unit, 0, at); ok {
-			b.enqueue(b.repeated, &queuedAnswer{unitAnswer: unitAnswer{unit: unit, answer: a, at: at}, from: from}, recalledAnswer)
+			b.enqueue(b.repeated, &queuedAnswer{unit: unit, answer: a, at: at, from: from}, recalledAnswer)
 		} else {
 			b.metrics.drop(recalledAnswer, queueFull, 1)
 		}
@@ -84,7 +84,7 @@ func (b *Broker) checkRepeated(unit telematics.Unit, r telematics.Report, at tim
 
 func (b *Broker) settleRepeated(ctx context.Context, a *queuedAnswer) {
 	defer a.from.Handled(0)
-	b.settleUncorrelated(ctx, &a.unitAnswer)
+	b.settleUncorrelated(ctx, a)
 }
 
 // cacheSettled caches a final answer that Postgres has accepted, or never will: the row of a

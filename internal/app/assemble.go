@@ -122,7 +122,7 @@ func (s *service) assembleBroker() (err error) {
 	s.present = s.newPresence()
 	s.database = &databaseWatch{service: s, gauges: newDatabaseGauges(s.registry)}
 	s.watches = watch.New(watch.Config{
-		Dialects: dialects.Spoken, Publish: s.mqtt.Publish, Watcher: "motorpool-" + s.broker.Instance(),
+		Dialects: dialects.Spoken, Publish: s.mqtt.Publish, Watcher: "motorpool-" + s.instance,
 		Booked:   rentals.Bookings{DB: s.postgres}.Running,
 		TryLease: s.lease("watch", watch.LeaseFor), Logger: s.log, Guard: s.panics,
 	})

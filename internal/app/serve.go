@@ -226,7 +226,7 @@ func (s *service) serveHTTP(ctx context.Context, listeners Listeners) error {
 		})
 	}
 	s.log.Info("serving", "http", listeners.Public.Addr().String(), "internal", listeners.Internal.Addr().String(),
-		"health", healthAddress, "instance", s.broker.Instance())
+		"health", healthAddress, "instance", s.instance)
 	serving, stopServing := stopping.after(ctx, ready)
 	defer stopServing()
 	return serveHTTP(serving, s.panics, s.log, telematics.MaxBudget+answerSlack, servers...)

@@ -129,7 +129,7 @@ func (r *round) suspendFor(ctx context.Context, f Fault, took time.Duration, lag
 		}
 	}
 	world.Pause(ctx, took)
-	err := inEach(servers, func(pid int) error { return clocks.Stop(pid, took) })
+	err := inEach(servers, func(pid int) error { return clocks.TakeBack(pid, took) })
 	if lag == 0 {
 		err = errors.Join(err, setClock(0, servers...))
 	}

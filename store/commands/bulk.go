@@ -150,12 +150,12 @@ func (r *bulkRow) bulk() (b telematics.Bulk, err error) {
 
 // bulkOrder returns an order to many vehicles, and the time by Postgres's clock.
 func (s *Store) bulkOrder(ctx context.Context, id telematics.BulkID) (b telematics.Bulk, now time.Time, found bool, err error) {
-	rows, err := pg.Read(ctx, s.db.Pool, (*bulkRow).fields, pg.Itself, `select `+bulkColumns+` from bulks where id = $1`, id)
-	if err != nil || len(rows) == 0 {
+	var row bulkRow
+	if found, err = pg.One(ctx, s.db.Pool, row.fields(), `select `+bulkColumns+` from bulks where id = $1`, id); err != nil || !found {
 		return telematics.Bulk{}, time.Time{}, false, err
 	}
-	b, err = rows[0].bulk()
-	return b, rows[0].now, true, err
+	b, err = row.bulk()
+	return b, row.now, true, err
 }
 
 // Bulks implements httpapi.Bulks: ids grow with time.

@@ -118,7 +118,8 @@ func (s Store) SetPassword(ctx context.Context, digest []byte, password string, 
 func (s Store) change(
 	ctx context.Context, doing, activity string, by telematics.Author, change string, args ...any,
 ) (operators.Operator, bool, error) {
-	var changed []operators.Operator
+	var changed operators.Operator
+	var found bool
 	n := len(args)
 	statement := fmt.Sprintf(`with o as (%s returning *), recorded as (
 			insert into activity (at, actor_subject, actor_role, actor_agency_id, agency_id, action, outcome, code, request_id, latency_us,
@@ -130,20 +131,13 @@ func (s Store) change(
 		select %s from o`, change, n+1, n+2, n+3, n+4, n+5, columns)
 	err := s.DB.Within(ctx, func(tx *sqlx.Tx) (err error) {
 		args = append(args, by.Subject, by.Role, by.Agency, activity, pg.Nullable(by.RequestID))
-		changed, err = pg.Read(ctx, tx, fields, pg.Itself, statement, args...)
+		found, err = pg.One(ctx, tx, fields(&changed), statement, args...)
 		return err
 	})
-	return first(changed, doing, err)
+	return changed, found, unavailable.Wrap(doing, err)
 }
 
-func (s Store) one(ctx context.Context, doing, query string, args ...any) (operators.Operator, bool, error) {
-	found, err := pg.Read(ctx, s.DB.Pool, fields, pg.Itself, query, args...)
-	return first(found, doing, err)
-}
-
-func first(found []operators.Operator, doing string, err error) (operators.Operator, bool, error) {
-	if err != nil || len(found) == 0 {
-		return operators.Operator{}, false, unavailable.Wrap(doing, err)
-	}
-	return found[0], true, nil
+func (s Store) one(ctx context.Context, doing, query string, args ...any) (o operators.Operator, found bool, err error) {
+	found, err = pg.One(ctx, s.DB.Pool, fields(&o), query, args...)
+	return o, found, unavailable.Wrap(doing, err)
 }

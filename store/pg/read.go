@@ -40,7 +40,7 @@ func Each(ctx context.Context, db Querier, into []any, do func() error, query st
 // One reads the only row of a query. It reports false where there is none.
 func One(ctx context.Context, db Querier, into []any, query string, args ...any) (found bool, err error) {
 	err = Each(ctx, db, into, func() error { found = true; return nil }, query, args...)
-	return found, err
+	return found && err == nil, err
 }
 
 // Pairs returns the rows of a query, of two columns, as a map.
@@ -86,9 +86,8 @@ func OrZero[T any](v *T) sql.Scanner {
 // UTC reads a time, null as the zero time.
 func UTC(at *time.Time) sql.Scanner {
 	return scan(func(column any) error {
-		var read sql.NullTime
-		err := read.Scan(column)
-		*at = read.Time.UTC()
+		err := OrZero(at).Scan(column)
+		*at = at.UTC()
 		return err
 	})
 }
@@ -96,9 +95,9 @@ func UTC(at *time.Time) sql.Scanner {
 // Count reads a whole number of units, such as milliseconds, null as none.
 func Count(d *time.Duration, unit time.Duration) sql.Scanner {
 	return scan(func(column any) error {
-		var read sql.NullInt64
-		err := read.Scan(column)
-		*d = time.Duration(read.Int64) * unit
+		var n int64
+		err := OrZero(&n).Scan(column)
+		*d = time.Duration(n) * unit
 		return err
 	})
 }

@@ -64,7 +64,7 @@ func (p Charges) TakeCharges(ctx context.Context, limit int, lease time.Duration
 			) then c.mend_by end as mend_by,
 			case when c.added_ms > 0 and b.state = 'active' then extract(epoch from a.payment_wait) * 1000000000 end::bigint as mend_for,
 			`+cardColumns+`,
-			card.id as card_id
+			card.id
 		from c
 			join bookings b on b.id = c.booking_id
 			join clients cl on cl.id = b.client_id

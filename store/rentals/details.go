@@ -45,9 +45,9 @@ func (r *detailsRow) fields() []any {
 }
 
 // cardColumns are those of the payment method card, which may be absent.
-const cardColumns = `coalesce(card.token, '') as "card.token", coalesce(card.brand, '') as "card.brand",
-	coalesce(card.last_four, '') as "card.lastfour", coalesce(card.exp_month, 0) as "card.expmonth",
-	coalesce(card.exp_year, 0) as "card.expyear", coalesce(card.fingerprint, '') as "card.fingerprint"`
+const cardColumns = `coalesce(card.token, ''), coalesce(card.brand, ''),
+	coalesce(card.last_four, ''), coalesce(card.exp_month, 0),
+	coalesce(card.exp_year, 0), coalesce(card.fingerprint, '')`
 
 // selectDetailsOf selects bookings b with the rows that belong to them. The vehicle's other
 // bookings o are the live ones; $1 is now.
@@ -63,10 +63,10 @@ const selectDetailsOf = `
 		a.code as agency_code, c.subject, ` + vehicles.TermsColumns + `,
 		` + vehicles.DescriptionColumns + `, v.capabilities, u.serial, u.protocol,
 		u.moved_at as unit_since,
-		p.id as "pickup.id", p.agency_id as "pickup.agencyid", p.name as "pickup.name", p.address as "pickup.address",
-		p.latitude as "pickup.latitude", p.longitude as "pickup.longitude",
-		d.id as "dropoff.id", d.agency_id as "dropoff.agencyid", d.name as "dropoff.name", d.address as "dropoff.address",
-		d.latitude as "dropoff.latitude", d.longitude as "dropoff.longitude",
+		p.id, p.agency_id, p.name, p.address,
+		p.latitude, p.longitude,
+		d.id, d.agency_id, d.name, d.address,
+		d.latitude, d.longitude,
 		` + cardColumns + `,
 		(
 			select json_agg(x order by x.created_at, x.id)

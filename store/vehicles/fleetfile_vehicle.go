@@ -105,13 +105,10 @@ func (p *part) rate(before *rental.Rate, was, is rental.Currency, leaves bool) *
 	held := p.fields["deposit"] != nil
 	hourly = p.amount("hourly_rate", is, hourly)
 	deposit = p.amount("deposit", is, deposit)
-	switch {
-	case hourly != nil:
-		return &rental.Rate{Hourly: *hourly, Deposit: pg.Deref(deposit)}
-	case held && deposit != nil:
+	if hourly == nil && held && deposit != nil {
 		p.problem("deposit", "needs an hourly_rate: without one the vehicle is not for rent")
 	}
-	return nil
+	return RateOf(hourly, pg.Deref(deposit))
 }
 
 func money(m rental.Minor, c rental.Currency) string { return c.Format(m) + " " + string(c) }

@@ -56,7 +56,7 @@ func signedWithACorrectClock(chk *checker) {
 	}
 }
 
-// leapt reports whether the clocks of all instances were ahead at a time.
+// leapt reports whether the clocks of all instances were wrong at a time.
 func (v *view) leapt(at time.Time) bool {
 	return slices.ContainsFunc(v.Clocks[All], func(l ClockFault) bool {
 		return at.After(l.From) && at.Before(l.To.Add(leapOver))
@@ -115,8 +115,8 @@ func laterOf(a, b time.Time) time.Time {
 }
 
 // corrected returns commands and log entries with the times of wrong clocks corrected, and by how
-// much each command was dated ahead. An instance dates a command before it compares its clock with
-// Postgres, so the row of an unpublished command may have a wrong date.
+// much each command was dated ahead; negative: behind. An instance dates a command before it
+// compares its clock with Postgres, so the row of an unpublished command may have a wrong date.
 func (e Evidence) corrected() (rows []Row, entries []LogEntry, ahead map[telematics.CommandID]time.Duration) {
 	rows, entries = append(rows, e.Commands...), append(entries, e.AuditLog...)
 	ahead = map[telematics.CommandID]time.Duration{}
@@ -168,9 +168,11 @@ func (e Evidence) end() (end time.Time) {
 // may have been behind.
 func (e Evidence) latest(t time.Time) time.Time {
 	last := t
-	for _, f := range slices.Concat(slices.Collect(maps.Values(e.Clocks))...) {
-		if written := t.Add(-f.Ahead); written.After(f.From) && written.Before(f.To.Add(clockReading)) {
-			last = laterOf(last, written)
+	for _, faults := range e.Clocks {
+		for _, f := range faults {
+			if written := t.Add(-f.Ahead); written.After(f.From) && written.Before(f.To.Add(clockReading)) {
+				last = laterOf(last, written)
+			}
 		}
 	}
 	return last

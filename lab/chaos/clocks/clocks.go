@@ -42,15 +42,15 @@ var code = []byte{
 // Set sets the wall clock of a process ahead, in whole seconds; negative: back. Zero sets it right.
 // The clocks of those that it forks later are as wrong.
 func Set(pid int, ahead time.Duration) error {
-	return change(pid, func(errors []int64) { errors[0] = int64(ahead / time.Second) })
+	return change(pid, func(wrong []int64) { wrong[0] = int64(ahead / time.Second) })
 }
 
-// Stop takes back the whole seconds that have passed while a process was stopped, on all clocks, as
-// where its machine was suspended. Set then sets the wall clock right.
-func Stop(pid int, took time.Duration) error {
-	return change(pid, func(errors []int64) {
-		for i := range errors {
-			errors[i] -= int64(took / time.Second)
+// TakeBack takes back the whole seconds that have passed while a process was stopped, on all
+// clocks, as where its machine was suspended. Set then sets the wall clock right.
+func TakeBack(pid int, took time.Duration) error {
+	return change(pid, func(wrong []int64) {
+		for i := range wrong {
+			wrong[i] -= int64(took / time.Second)
 		}
 	})
 }

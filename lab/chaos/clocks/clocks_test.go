@@ -52,7 +52,7 @@ func TestSet(t *testing.T) {
 	}{
 		{func() error { return Set(pid, -time.Hour) }, -time.Hour, 0},
 		{func() error { return Set(pid, century) }, century, 0},
-		{func() error { return Stop(pid, time.Minute) }, century - time.Minute, -time.Minute},
+		{func() error { return TakeBack(pid, time.Minute) }, century - time.Minute, -time.Minute},
 		{func() error { return Set(pid, 0) }, 0, -time.Minute},
 	} {
 		err := step.change()

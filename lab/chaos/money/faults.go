@@ -170,7 +170,7 @@ func (r *round) suspend(ctx context.Context, rng *rand.Rand, n *instance) error 
 	world.Pause(ctx, took)
 	pids, err := n.Processes()
 	for _, pid := range pids {
-		if failure := errors.Join(clocks.Stop(pid, took), clocks.Set(pid, 0)); !errors.Is(failure, clocks.ErrUnsupported) {
+		if failure := errors.Join(clocks.TakeBack(pid, took), clocks.Set(pid, 0)); !errors.Is(failure, clocks.ErrUnsupported) {
 			err = errors.Join(err, failure)
 		}
 	}
