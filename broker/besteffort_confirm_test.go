@@ -207,7 +207,7 @@ func TestConfirm_CommandIsPublishedAtTheEndOfASecondWhileThereIsTime(t *testing.
 		want        time.Duration // after the request
 	}{
 		{100 * time.Millisecond, 0, 10 * time.Second, 0, 800 * time.Millisecond},
-		{100 * time.Millisecond, 0, 10 * time.Second, 120 * time.Millisecond, 920 * time.Millisecond},
+		{100 * time.Millisecond, 0, 10 * time.Second, 120 * time.Millisecond, 800 * time.Millisecond},
 		{950 * time.Millisecond, 0, 10 * time.Second, 0, 0},
 		// Refused until 1.15 s, a moment into the next second: it waits for the end of that one.
 		{950 * time.Millisecond, 200 * time.Millisecond, 10 * time.Second, 0, 950 * time.Millisecond},

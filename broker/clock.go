@@ -20,6 +20,7 @@ type clock struct {
 	wrong    error // nil: it is not known to be wrong
 	// The database's time, and when it was read at the latest, by the monotonic clock.
 	theirs, read time.Time
+	trip         time.Duration // of the last comparison, there and back
 	// Closed when the clock is found wrong, or right; nil: there is no waiter.
 	changed chan struct{}
 
@@ -123,6 +124,19 @@ func (b *Broker) timeFor(w *waiter) time.Time {
 	return now
 }
 
+// roundTrip returns how long the last comparison took.
+func (k *clock) roundTrip() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.trip
+}
+
+func (k *clock) setRoundTrip(took time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.trip = took
+}
+
 // watchClock compares the clock with the database's every clockEvery, until the context ends.
 func (b *Broker) watchClock(ctx context.Context) error {
 	// An unavailable database is logged where it is needed.
@@ -141,11 +155,12 @@ func (b *Broker) watchClock(ctx context.Context) error {
 func (b *Broker) CompareClock(ctx context.Context) error {
 	ctx, cancel := b.step(ctx)
 	defer cancel()
-	before := b.now()
+	before, asked := b.now(), time.Now()
 	theirs, err := b.config.Clock.Time(ctx)
 	if err != nil {
 		return err
 	}
+	b.clock.setRoundTrip(time.Since(asked))
 	after := b.now()
 	least, most := before.Sub(theirs), after.Sub(theirs) // it is ahead by
 	b.metrics.clockOffset.Set((least + (most-least)/2).Seconds())

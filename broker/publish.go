@@ -29,18 +29,28 @@ func (b *Broker) publish(ctx context.Context, w *waiter) {
 	now, dated := time.Now(), b.timeFor(w)
 	message := *w.message
 	message.Repeated = attempts > 0
-	if early := besteffort.Delay(&message, c.Deadline, dated); early > 0 && attempts == 0 {
-		w.timers.retransmit = now.Add(early)
-		return
-	}
-	// It waited, maybe on a machine that was suspended, and the unit checks no expiry.
-	if waited := !w.timers.retransmit.IsZero(); waited && attempts == 0 && !c.Assurance.Expiring {
-		if err := b.compareAnew(ctx, w.timers.deadline); err != nil {
-			b.logUnpublished(ctx, c, attempts, err)
-			w.timers.retransmit = time.Now().Add(publishRetry)
+	if attempts == 0 {
+		early, trip := besteffort.Delay(&message, c.Deadline, dated), b.clock.roundTrip()
+		if early > trip {
+			w.timers.retransmit = now.Add(early - trip)
 			return
 		}
-		now, dated = time.Now(), b.timeFor(w)
+		// It waits, maybe on a machine that is suspended meanwhile, and the unit checks no expiry.
+		waits := early > 0 || !w.timers.retransmit.IsZero()
+		if waits && !c.Assurance.Expiring && now.Sub(w.compared) > trip {
+			if err := b.compareAnew(ctx, w.timers.deadline); err != nil {
+				b.logUnpublished(ctx, c, attempts, err)
+				w.timers.retransmit = time.Now().Add(publishRetry)
+				return
+			}
+			w.compared = time.Now()
+			now, dated = w.compared, b.timeFor(w)
+			early = besteffort.Delay(&message, c.Deadline, dated)
+		}
+		if early > 0 {
+			w.timers.retransmit = now.Add(early)
+			return
+		}
 	}
 	over := w.stopped.Load() || !dated.Before(c.Deadline)
 	if !over && message.Repeated && !c.Assurance.Deduplicated { // the unit would execute it again

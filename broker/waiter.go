@@ -33,7 +33,8 @@ type waiter struct {
 	added    func(context.Context) error // waits for the pending entry; nil: it was called
 	message  *telematics.Transmission
 	timers   timers
-	received bool // the unit has it, so it is retransmitted less often
+	compared time.Time // when clocks were compared for its publication; zero: they were not
+	received bool      // the unit has it, so it is retransmitted less often
 
 	// Why the command is not published.
 	halted  bool   // by an operator
