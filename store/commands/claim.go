@@ -3,7 +3,6 @@ package commands
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
@@ -198,19 +197,16 @@ func (s *Store) takeLanes(ctx context.Context, commands []*telematics.Command) (
 	}
 	claims := make(map[telematics.CommandID]claimed, len(commands))
 	var id uuid.UUID
-	var missing sql.NullInt64
+	var missing telematics.VehicleID
 	var claim claimed
-	var at sql.NullTime
-	err := s.db.Prepared.Each(ctx, claimStatements[kind], pg.Parameters(rows), func(decided *sql.Rows) error {
-		err := decided.Scan(&id, &claim.Seq, &claim.Stale, &claim.locked, &claim.KeyTaken, &missing, &at)
-		claim.At = at.Time
-		if missing.Valid {
-			claims[id] = claimed{err: telematics.NoSuchVehicle(telematics.VehicleID(missing.Int64))}
-		} else {
-			claims[id] = claim
+	err := pg.Each(ctx, s.db.Prepared, []any{
+		&id, &claim.Seq, &claim.Stale, &claim.locked, &claim.KeyTaken, pg.OrZero(&missing), pg.OrZero(&claim.At),
+	}, func() error {
+		if claims[id] = claim; missing != 0 {
+			claims[id] = claimed{err: telematics.NoSuchVehicle(missing)}
 		}
-		return err
-	})
+		return nil
+	}, claimStatements[kind], pg.Parameters(rows)...)
 	return claims, err
 }
 

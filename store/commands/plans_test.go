@@ -11,13 +11,13 @@ import (
 
 	"motorpool/broker/brokertest"
 	"motorpool/internal/require"
-	"motorpool/store/pg"
 	"motorpool/store/redis"
 	"motorpool/store/storetest"
 	"motorpool/store/twins"
 	"motorpool/telematics"
 	"motorpool/telematics/delivery"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 )
 
@@ -125,7 +125,7 @@ func TestPrepared_SurvivesLostConnectionsAndMigrations(t *testing.T) {
 		if _, err := p.Twin(t.Context(), 1); err != nil {
 			t.Errorf("%s: %v", when, err)
 		}
-		if err := p.Prepared.Within(t.Context(), func(ctx context.Context, tx pg.Tx) error {
+		if err := p.Prepared.Within(t.Context(), func(ctx context.Context, tx *sqlx.Tx) error {
 			var rows []struct {
 				VehicleID int64  `db:"vehicle_id"`
 				Fields    []byte `db:"fields"`

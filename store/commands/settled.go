@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"motorpool/store/pg"
@@ -47,7 +48,7 @@ func (s *Store) settleMoved(ctx context.Context, settlements []*delivery.Settlem
 		return make([]*telematics.Command, len(settlements)), err
 	}
 	var settled []*telematics.Command
-	err = s.db.Prepared.Within(ctx, func(ctx context.Context, tx pg.Tx) error {
+	err = s.db.Prepared.Within(ctx, func(ctx context.Context, tx *sqlx.Tx) error {
 		if _, err := tx.ExecContext(ctx, `select return_settled_commands($1)`, pq.Array(moved)); err != nil {
 			return err
 		}

@@ -3,10 +3,11 @@ package commands
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/jmoiron/sqlx"
 
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
@@ -101,14 +102,14 @@ func (s *Store) settle(ctx context.Context, settlements []*delivery.Settlement) 
 		return settleRounds(ctx, s.db.Prepared, settlements, split)
 	}
 	var settled []*telematics.Command
-	err := s.db.Prepared.Within(ctx, func(ctx context.Context, tx pg.Tx) (err error) {
+	err := s.db.Prepared.Within(ctx, func(ctx context.Context, tx *sqlx.Tx) (err error) {
 		settled, err = settleRounds(ctx, tx, settlements, split)
 		return err
 	})
 	return settled, err
 }
 
-func settleRounds(ctx context.Context, db pg.RowQuerier, settlements []*delivery.Settlement, split [][]int) ([]*telematics.Command, error) {
+func settleRounds(ctx context.Context, db pg.Querier, settlements []*delivery.Settlement, split [][]int) ([]*telematics.Command, error) {
 	settled := make([]*telematics.Command, len(settlements))
 	for _, round := range split {
 		of := pg.Map(round, func(at int) *delivery.Settlement { return settlements[at] })
@@ -178,7 +179,7 @@ func transitions() string {
 // passes over rows that another transaction has locked, so that no command waits for another. The
 // rows are locked in the order of their ids.
 func settleEach(
-	ctx context.Context, db pg.RowQuerier, settlements []*delivery.Settlement,
+	ctx context.Context, db pg.Querier, settlements []*delivery.Settlement,
 ) (map[telematics.CommandID]*telematics.Command, error) {
 	kind := settleKind{one: len(settlements) == 1, known: true}
 	rows := make([][]any, len(settlements))
@@ -199,23 +200,22 @@ func settleEach(
 }
 
 func settleKnown(
-	ctx context.Context, db pg.RowQuerier, kind settleKind, rows [][]any, settlements []*delivery.Settlement,
+	ctx context.Context, db pg.Querier, kind settleKind, rows [][]any, settlements []*delivery.Settlement,
 ) (map[telematics.CommandID]*telematics.Command, error) {
 	byID := make(map[telematics.CommandID]*delivery.Settlement, len(settlements))
 	for _, s := range settlements {
 		byID[s.Command] = s
 	}
 	changed := make(map[telematics.CommandID]*telematics.Command, len(settlements))
-	err := db.Each(ctx, settleStatements[kind], pg.Parameters(rows), func(found *sql.Rows) error {
-		var r commandRow
-		if err := found.Scan(&r.ID, &r.Late, &r.Overruled, &r.Attempts, pg.UTC(&r.SentAt), pg.UTC(&r.ReceivedAt), pg.UTC(&r.Completed),
-			pg.UTC(&r.BestEffort.AnswerBy), &r.retransmitted, &r.reported); err != nil {
-			return err
-		}
-		c, err := r.complete(byID[r.ID])
+	fields := func(r *commandRow) []any {
+		return []any{&r.ID, &r.Late, &r.Overruled, &r.Attempts, pg.UTC(&r.SentAt), pg.UTC(&r.ReceivedAt), pg.UTC(&r.Completed),
+			pg.UTC(&r.BestEffort.AnswerBy), &r.retransmitted, &r.reported}
+	}
+	_, err := pg.Read(ctx, db, fields, func(r *commandRow) (c *telematics.Command, err error) {
+		c, err = r.complete(byID[r.ID])
 		changed[r.ID] = c
-		return err
-	})
+		return c, err
+	}, settleStatements[kind], pg.Parameters(rows)...)
 	return changed, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -107,10 +106,10 @@ func TestPrimary_ACommitThatOnlyThePrimaryHasFails(t *testing.T) {
 			return err
 		},
 		"rows of a prepared statement": func(ctx context.Context) error {
-			return db.Prepared.Each(ctx, insert+` returning n`, []any{1}, func(*sql.Rows) error { return nil })
+			return pg.Each(ctx, db.Prepared, []any{&n}, func() error { return nil }, insert+` returning n`, 1)
 		},
 		"a transaction of prepared statements": func(ctx context.Context) error {
-			return db.Prepared.Within(ctx, func(ctx context.Context, tx pg.Tx) error {
+			return db.Prepared.Within(ctx, func(ctx context.Context, tx *sqlx.Tx) error {
 				_, err := tx.ExecContext(ctx, insert, 1)
 				return err
 			})

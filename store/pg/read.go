@@ -57,11 +57,20 @@ func Pairs[K comparable, V any](ctx context.Context, db Querier, query string, a
 }
 
 func eachOf(ctx context.Context, db Querier, query string, args []any, read func(*sql.Rows) error) error {
-	if each, ok := db.(RowQuerier); ok {
-		return each.Each(ctx, query, args, read)
+	if statements, ok := db.(*Statements); ok {
+		return statements.run(ctx, func(ctx context.Context) error { return eachOf(ctx, statements.Pool, query, args, read) })
 	}
 	rows, err := db.QueryContext(ctx, query, args...)
-	return eachRow(rows, err, read)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // what may go wrong is in Err
+	for rows.Next() {
+		if err := read(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 // Itself is the conversion of a row that needs none.

@@ -67,27 +67,6 @@ func (p *Statements) QueryContext(ctx context.Context, query string, args ...any
 	return p.Pool.QueryContext(ctx, query, args...)
 }
 
-// Each calls read at each row.
-func (p *Statements) Each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) error {
-	return p.run(ctx, func(ctx context.Context) error {
-		rows, err := p.QueryContext(ctx, query, args...)
-		return eachRow(rows, err, read)
-	})
-}
-
-func eachRow(rows *sql.Rows, err error, read func(*sql.Rows) error) error {
-	if err != nil {
-		return err
-	}
-	defer rows.Close() //nolint:errcheck // what may go wrong is in Err
-	for rows.Next() {
-		if err := read(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
 // ExecContext is that of sqlx.
 func (p *Statements) ExecContext(ctx context.Context, query string, args ...any) (done sql.Result, err error) {
 	err = p.run(ctx, func(ctx context.Context) error {
@@ -98,41 +77,26 @@ func (p *Statements) ExecContext(ctx context.Context, query string, args ...any)
 }
 
 // Within runs statements in one transaction, and commits it unless run returns an error.
-func (p *Statements) Within(ctx context.Context, run func(context.Context, Tx) error) error {
+func (p *Statements) Within(ctx context.Context, run func(context.Context, *sqlx.Tx) error) error {
 	return p.run(ctx, func(endless context.Context) error {
 		tx, err := p.Pool.BeginTxx(endless, nil)
 		if err != nil {
 			return err
 		}
 		defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
-		if err := run(ctx, Tx{tx}); err != nil {
+		if err := run(ctx, tx); err != nil {
 			return err
 		}
 		return tx.Commit()
 	})
 }
 
-// Tx is a transaction.
-type Tx struct{ *sqlx.Tx }
-
-// Each calls read at each row.
-func (t Tx) Each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) error {
-	rows, err := t.QueryContext(ctx, query, args...)
-	return eachRow(rows, err, read)
-}
-
 // Querier reads the rows of a query: [Statements], any other connection, or a transaction.
 type Querier interface {
-	// SelectContext reads all of them into a slice of structs.
+	// SelectContext reads all of them into a slice of structs. Queries that run for each command
+	// use [Read] or [Each]: for a slice of structs, sqlx resolves the columns each time.
 	SelectContext(ctx context.Context, rows any, query string, args ...any) error
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-// RowQuerier is [Statements], or a transaction on them. Queries that run for each command read row
-// by row: for a slice of structs, sqlx resolves the columns each time.
-type RowQuerier interface {
-	Querier
-	Each(ctx context.Context, query string, args []any, read func(*sql.Rows) error) error
 }
 
 // Execer runs statements that return no rows.

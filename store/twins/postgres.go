@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/store/vehicles"
@@ -232,7 +234,7 @@ type observedUnit struct {
 func (p stored) writeTogether(ctx context.Context, observations []observation) (seen delivery.Seen, done []committed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
-	err = p.Prepared.Within(ctx, func(ctx context.Context, tx pg.Tx) (err error) {
+	err = p.Prepared.Within(ctx, func(ctx context.Context, tx *sqlx.Tx) (err error) {
 		seen, done, err = writeIn(ctx, tx, observations)
 		return err
 	})
@@ -242,7 +244,7 @@ func (p stored) writeTogether(ctx context.Context, observations []observation) (
 	return seen, done, nil
 }
 
-func writeIn(ctx context.Context, tx pg.Tx, observations []observation) (delivery.Seen, []committed, error) {
+func writeIn(ctx context.Context, tx *sqlx.Tx, observations []observation) (delivery.Seen, []committed, error) {
 	units, locked, err := lockUnits(ctx, tx, observations)
 	if err != nil {
 		return delivery.Seen{}, nil, err

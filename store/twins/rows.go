@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"slices"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"motorpool/store/pg"
@@ -19,31 +19,29 @@ import (
 // lockUnits locks the observed units that are built into vehicles, and returns them, and those
 // that another transaction has locked.
 func lockUnits(
-	ctx context.Context, tx pg.Tx, observations []observation,
+	ctx context.Context, tx *sqlx.Tx, observations []observation,
 ) (_ map[telematics.Unit]*observedUnit, locked []telematics.Unit, _ error) {
 	serials := make([]string, len(observations))
 	for i, o := range observations {
 		serials[i] = string(o.Unit)
 	}
 	units := make(map[telematics.Unit]*observedUnit, len(observations))
-	err := tx.Each(ctx, `
+	fields := func(u *observedUnit) []any {
+		c := &u.change
+		return append([]any{
+			&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.announced, pg.UTC(&u.movedAt), pg.UTC(&u.unitMovedAt),
+		}, vehicles.ContactFields(&u.contact)...)
+	}
+	_, err := pg.Read(ctx, tx, fields, func(u *observedUnit) (*observedUnit, error) {
+		units[u.serial] = u
+		return u, nil
+	}, `
 		select u.serial, u.vehicle_id, u.protocol, v.agency_id, v.powertrain, u.announced,
 			`+vehicles.MovedColumns+`, `+vehicles.ContactColumns+`
 		from units u join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)
 		order by u.vehicle_id
-		for update of u skip locked`,
-		[]any{pq.Array(serials)}, func(found *sql.Rows) error {
-			var u observedUnit
-			c := &u.change
-			if err := found.Scan(append([]any{
-				&u.serial, &c.Vehicle, &u.protocol, &c.Agency, &c.Powertrain, &u.announced, pg.UTC(&u.movedAt), pg.UTC(&u.unitMovedAt),
-			}, vehicles.ContactFields(&u.contact)...)...); err != nil {
-				return err
-			}
-			units[u.serial] = &u
-			return nil
-		})
+		for update of u skip locked`, pq.Array(serials))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,7 +53,7 @@ func lockUnits(
 
 // selectLocked returns the units that have a vehicle, of those that were not found when others
 // were passed over because of their locks.
-func selectLocked(ctx context.Context, tx pg.Tx, missing []string) (locked []telematics.Unit, err error) {
+func selectLocked(ctx context.Context, tx *sqlx.Tx, missing []string) (locked []telematics.Unit, err error) {
 	if len(missing) == 0 {
 		return nil, nil
 	}
@@ -65,7 +63,7 @@ func selectLocked(ctx context.Context, tx pg.Tx, missing []string) (locked []tel
 
 // readSnapshots reads the versions of the snapshots of observed vehicles, which the locks of the
 // units guard, and the snapshots that an observation does not include.
-func readSnapshots(ctx context.Context, tx pg.Tx, units map[telematics.Unit]*observedUnit, observations []observation) error {
+func readSnapshots(ctx context.Context, tx *sqlx.Tx, units map[telematics.Unit]*observedUnit, observations []observation) error {
 	bases := make(map[*observedUnit]base, len(observations)) // presence alone changes no snapshot
 	for _, o := range observations {
 		if unit := units[o.Unit]; !o.readings.Empty() {
@@ -85,25 +83,18 @@ func readSnapshots(ctx context.Context, tx pg.Tx, units map[telematics.Unit]*obs
 		ids, versions = append(ids, int64(unit.change.Vehicle)), append(versions, at)
 		byVehicle[unit.change.Vehicle] = unit
 	}
-	return tx.Each(ctx, `
+	var id telematics.VehicleID
+	var at time.Time
+	var fields []byte
+	return pg.Each(ctx, tx, []any{&id, &at, &fields}, func() (err error) {
+		unit := byVehicle[id]
+		unit.version = version(at)
+		unit.snapshot, err = vehicles.DecodeSnapshot(fields)
+		return err
+	}, `
 		select vehicle_id, s.updated_at, case when s.updated_at <> n.updated_at then s.fields end
 		from unnest($1::bigint[], $2::timestamptz[]) as n (vehicle_id, updated_at) join snapshots s using (vehicle_id)`,
-		[]any{pq.Array(ids), pq.Array(versions)}, func(found *sql.Rows) error {
-			var id telematics.VehicleID
-			var at time.Time
-			var fields []byte
-			if err := found.Scan(&id, &at, &fields); err != nil {
-				return err
-			}
-			unit := byVehicle[id]
-			unit.version = version(at)
-			if fields == nil {
-				return nil
-			}
-			var err error
-			unit.snapshot, err = vehicles.DecodeSnapshot(fields)
-			return err
-		})
+		pq.Array(ids), pq.Array(versions))
 }
 
 // unitRow is a row of units, as it is written.
@@ -127,7 +118,7 @@ type snapshotRow struct {
 	fields json.RawMessage
 }
 
-func writeUnits(ctx context.Context, tx pg.Tx, units map[telematics.Unit]*observedUnit) error {
+func writeUnits(ctx context.Context, tx *sqlx.Tx, units map[telematics.Unit]*observedUnit) error {
 	var contacts []unitRow
 	signs := make([][]any, 0, len(units))
 	snapshots := make([]snapshotRow, 0, len(units))
@@ -170,7 +161,7 @@ var updateSignsOfLife = `
 	from n
 	where u.serial = n.serial and u.serial = any ($1)`
 
-func writeSignsOfLife(ctx context.Context, tx pg.Tx, rows [][]any) error {
+func writeSignsOfLife(ctx context.Context, tx *sqlx.Tx, rows [][]any) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -178,7 +169,7 @@ func writeSignsOfLife(ctx context.Context, tx pg.Tx, rows [][]any) error {
 	return err
 }
 
-func writeContacts(ctx context.Context, tx pg.Tx, rows []unitRow) error {
+func writeContacts(ctx context.Context, tx *sqlx.Tx, rows []unitRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -202,7 +193,7 @@ func writeContacts(ctx context.Context, tx pg.Tx, rows []unitRow) error {
 // writeSnapshots inserts or replaces snapshots, and notes their new versions. They are the lines of
 // one text, since JSON escapes line breaks: in an array each quote would be escaped, which costs
 // both sides twice the time.
-func writeSnapshots(ctx context.Context, tx pg.Tx, rows []snapshotRow) error {
+func writeSnapshots(ctx context.Context, tx *sqlx.Tx, rows []snapshotRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -213,17 +204,16 @@ func writeSnapshots(ctx context.Context, tx pg.Tx, rows []snapshotRow) error {
 		ids[i], fields[i] = int64(row.of.change.Vehicle), row.fields
 		byVehicle[row.of.change.Vehicle] = row.of
 	}
-	return tx.Each(ctx, `
+	var id telematics.VehicleID
+	var at time.Time
+	return pg.Each(ctx, tx, []any{&id, &at}, func() error {
+		byVehicle[id].version = version(at)
+		return nil
+	}, `
 		insert into snapshots (vehicle_id, fields, updated_at)
 		select vehicle_id, fields::jsonb, clock_timestamp()
 		from unnest($1::bigint[], string_to_array($2, e'\n')) as n (vehicle_id, fields)
 		on conflict (vehicle_id) do update set fields = excluded.fields, updated_at = excluded.updated_at
 		returning vehicle_id, updated_at`,
-		[]any{pq.Array(ids), string(bytes.Join(fields, []byte{'\n'}))}, func(written *sql.Rows) error {
-			var id telematics.VehicleID
-			var at time.Time
-			err := written.Scan(&id, &at)
-			byVehicle[id].version = version(at)
-			return err
-		})
+		pq.Array(ids), string(bytes.Join(fields, []byte{'\n'})))
 }
