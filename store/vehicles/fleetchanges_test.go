@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
 	"motorpool/rental"
@@ -375,86 +373,36 @@ func TestImport_SaysTaxesAsTheyAre(t *testing.T) {
 
 func TestImport_CurrencyChanges(t *testing.T) {
 	p := withWholeFleet(t)
-	for _, query := range []string{
-		`update agencies set fee_limit = null where id = 1`,
-		`insert into stations (id, agency_id, name, address, latitude, longitude) values (2, 1, 'B', 'B', 48, 11)`,
-	} {
-		storetest.Exec(t, p.Pool, query)
+	storetest.Exec(t, p.Pool, `insert into stations (id, agency_id, name, address, latitude, longitude) values (2, 1, 'B', 'B', 48, 11)`)
+	putBooking(t, p, 1, 5, "upcoming") // which keeps its currency
+	const priced = "agencies[0].currency: CHF → JPY: there are prices in CHF; remove them by an import before this one: " +
+		"hourly_rate of its vehicles, tariffs and fee_limit null"
+	refused(t, p, `{"agencies":[{"id":1,"currency":"JPY"}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":20000}]}`, priced)
+	change(t, p, `{"agencies":[{"id":1,"fee_limit":null}],"vehicles":[{"id":1,"hourly_rate":null,"deposit":null}]}`)
+	// A price that is set between the plan and the import.
+	const inYen = `{"agencies":[{"id":1,"currency":"JPY","fee_limit":90000}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":20000}]}`
+	plan, err := tryPlan(p, t, inYen)
+	require.NoError(t, err)
+	storetest.Exec(t, p.Pool, `update vehicles set hourly_rate = 1000 where id = 1`)
+	if _, err := p.Apply(t.Context(), plan, telematics.OperatorAt("test")); err == nil || !strings.Contains(err.Error(), priced) {
+		t.Errorf("with a price that was set meanwhile: %v", err)
 	}
-	refused(t, p, `{"agencies":[{"id":1,"currency":"JPY"}]}`,
-		"agencies[0].currency: CHF → JPY: name the hourly_rate of vehicle 1 anew in this file, or null: what is on record is in CHF")
-	refused(t, p, `{"agencies":[{"id":1,"currency":null}],"vehicles":[{"id":1,"color":"red"}]}`,
-		"vehicles[0].hourly_rate: is 24.00 CHF: name it in EUR, the currency of the agency",
-		"vehicles[0].deposit: is 200.00 CHF: name it in EUR, the currency of the agency")
-	refused(t, p, `{"agencies":[{"id":1,"currency":"JPY"}],"vehicles":[{"id":1,"hourly_rate":2400}]}`,
-		"vehicles[0].deposit: is 200.00 CHF: name it in JPY, the currency of the agency")
-	// A vehicle that comes to an agency with another currency.
-	refused(
-		t, p, `{"vehicles":[{"id":2,"agency_id":1}]}`,
-		"vehicles[0].hourly_rate: is 10.00 EUR: name it in CHF, the currency of the agency",
-	)
-	// One that leaves its agency in the file in which that gets another currency.
-	refused(t, p, `{"agencies":[{"id":2,"currency":"JPY"},{"id":3,"code":"C","name":"C"}],"vehicles":[{"id":2,"agency_id":3}]}`,
-		"vehicles[0].hourly_rate: is 10.00 EUR: name it in EUR, the currency of the agency")
-	putBooking(t, p, 1, 5, "upcoming")
-	storetest.Exec(t, p.Pool, `update bookings set currency = 'CHF'`)
-	got := change(
-		t, p,
-		`{"agencies":[{"id":1,"currency":"JPY","fee_limit":90000}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":20000}]}`,
-	)
+	storetest.Exec(t, p.Pool, `update vehicles set hourly_rate = null where id = 1`)
+	got := change(t, p, inYen)
 	if want := []string{
 		"agency 1: currency CHF → JPY", "agency 1: fee limit none → 90000 JPY",
-		"vehicle 1: hourly rate 24.00 CHF → 2400 JPY", "vehicle 1: deposit 200.00 CHF → 20000 JPY",
+		"vehicle 1: hourly rate none → 2400 JPY", "vehicle 1: deposit none → 20000 JPY",
 	}; !slices.Equal(got, want) {
 		t.Errorf("changes %q, want %q", got, want)
 	}
 	if v := onRecord(t, p).vehicles[1]; v.rate == nil || *v.rate != (rental.Rate{Hourly: 2400, Deposit: 20_000}) {
 		t.Errorf("vehicle 1 costs %+v", v.rate)
 	}
-	refused(t, p, `{"agencies":[{"id":1,"currency":"EUR"}],"vehicles":[{"id":1,"hourly_rate":null}]}`,
-		"agencies[0].fee_limit: is 90000 JPY: name it in the new currency")
-	change(t, p, `{"vehicles":[{"id":1,"hourly_rate":null}]}`)
-	storetest.Exec(t, p.Pool, `update bookings set currency = 'JPY'`)
+	// A vehicle that comes to an agency with another currency.
 	refused(
-		t, p, `{"agencies":[{"id":1,"currency":"EUR","fee_limit":null}]}`,
-		"agencies[0].currency: JPY → EUR: 1 bookings and 0 charges in JPY are open: name the rates of the vehicles anew in this file, "+
-			"or wait until these are done",
+		t, p, `{"vehicles":[{"id":2,"agency_id":1}]}`,
+		"vehicles[0].hourly_rate: is 10.00 EUR: name it in JPY, the currency of the agency",
 	)
-	storetest.Exec(t, p.Pool, `update bookings set state = 'cancelled'`)
-	change(t, p, `{"agencies":[{"id":1,"currency":"EUR","fee_limit":null}]}`)
-}
-
-// What costs nothing in the new currency yet is not for rent, at any time of the import.
-func TestImport_NoVehicleIsForRentInTheWrongCurrency(t *testing.T) {
-	p := withWholeFleet(t)
-	plan, err := tryPlan(
-		p, t,
-		`{"agencies":[{"id":1,"currency":"JPY","fee_limit":null}],"vehicles":[{"id":1,"hourly_rate":2400,"deposit":null}]}`,
-	)
-	require.NoError(t, err)
-	// Whatever the transaction that writes the agencies sees of rates is in no other currency.
-	storetest.Exec(t, p.Pool, `
-		create function check_rates() returns trigger language plpgsql as $$
-		begin
-			if exists (select from vehicles where agency_id = new.id and hourly_rate is not null) then
-				raise exception 'a vehicle is for rent while the currency changes';
-			end if;
-			return new;
-		end $$;
-		create trigger check_rates before update of currency on agencies for each row
-		when (old.currency <> new.currency) execute function check_rates()`)
-	// Also not a rate that an edit sets in the last moment.
-	complete := func(_ context.Context, _ *sqlx.Tx, part FleetFile) (FleetFile, error) {
-		if part.Agencies != nil {
-			storetest.Exec(t, p.Pool, `update vehicles set hourly_rate = 1000 where id = 1`)
-		}
-		return part, nil
-	}
-	_, err = p.owner.importFile(t.Context(), plan.file, plan.changing, complete, "")
-	require.NoError(t, err)
-	if v := onRecord(t, p).vehicles[1]; v.rate == nil || v.rate.Hourly != 2400 {
-		t.Errorf("vehicle 1 costs %+v", v.rate)
-	}
 }
 
 func TestImport_UnitsThatMove(t *testing.T) {

@@ -172,6 +172,7 @@ type agency struct {
 	telematics.Agency
 	rental.Terms
 	tariffs map[string]rental.Plan // by category
+	rated   bool                   // it has vehicles with a rate
 }
 
 type vehicle struct {
@@ -301,17 +302,19 @@ func (p *part) agency(before agency) (agency, map[string]*rental.Plan) {
 		unlock = allow
 	}
 	a.BestEffortUnlock = oneOf(p, "best_effort_unlock", []bestEffort{deny, allow}, unlock, deny) == allow
-	a.Terms = p.terms(before.Terms)
+	a.Terms = p.terms(before)
 	return a, p.tariffs(before, a.Currency)
 }
 
 // maxPause bounds what an agency's terms keep free: no booking is longer.
 const maxPause = rental.Minutes(rental.MaxLength / time.Minute)
 
-func (p *part) terms(before rental.Terms) rental.Terms {
+func (p *part) terms(before agency) rental.Terms {
 	currency := p.currency("currency", before.Currency)
-	if p.fields["fee_limit"] == nil && before.FeeLimit != 0 && currency != before.Currency {
-		p.problem("fee_limit", "is %s: name it in the new currency", money(before.FeeLimit, before.Currency))
+	if currency != "" && currency != before.Currency && (before.rated || len(before.tariffs) > 0 || before.FeeLimit != 0) {
+		p.problem("currency", "%s → %s: there are prices in %s; remove them by an import before this one: "+
+			"hourly_rate of its vehicles, tariffs and fee_limit null", before.Currency, currency, before.Currency)
+		currency = ""
 	}
 	limit := p.amount("fee_limit", currency, pg.Nullable(before.FeeLimit))
 	if limit != nil && *limit <= 0 && currency != "" {

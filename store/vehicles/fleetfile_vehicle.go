@@ -45,9 +45,7 @@ func (p *part) vehicle(before vehicle, c FleetChanges, on record, terms map[tele
 	if !named {
 		its = on.agencies[v.AgencyID].Terms
 	}
-	was := on.agencies[before.AgencyID].Currency
-	former, changes := terms[before.AgencyID]
-	return vehicle{Vehicle: v, rate: p.rate(before.rate, was, its.Currency, changes && former.Currency != was)}
+	return vehicle{Vehicle: v, rate: p.rate(before.rate, on.agencies[before.AgencyID].Currency, its.Currency)}
 }
 
 // skipPastMaintenance removes maintenance that a fleet file says is over by now: the file stays as
@@ -86,14 +84,14 @@ func (p *part) maintenance(is telematics.VehicleStatus, recorded telematics.Main
 	return recorded
 }
 
-// rate reads what the vehicle costs. What it cost in another currency must be named anew, also
-// where it leaves an agency whose currency changes: an import withdraws the rates of that first.
-func (p *part) rate(before *rental.Rate, was, is rental.Currency, leaves bool) *rental.Rate {
+// rate reads what the vehicle costs. What it cost at an agency with another currency must be named
+// anew.
+func (p *part) rate(before *rental.Rate, was, is rental.Currency) *rental.Rate {
 	var hourly, deposit *rental.Minor
 	if before != nil {
 		hourly, deposit = &before.Hourly, pg.Nullable(before.Deposit)
 	}
-	if before != nil && (was != is || leaves) && is != "" && string(p.fields["hourly_rate"]) != "null" {
+	if before != nil && was != is && is != "" && string(p.fields["hourly_rate"]) != "null" {
 		anew := func(key string, recorded *rental.Minor) {
 			if recorded != nil && p.fields[key] == nil {
 				p.problem(key, "is %s: name it in %s, the currency of the agency", money(*recorded, was), is)

@@ -3,7 +3,6 @@ package vehicles
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/lib/pq"
 
@@ -54,9 +53,12 @@ func readAgencies(ctx context.Context, db pg.Querier, ids []int64) (map[telemati
 	var rows []struct {
 		telematics.Agency
 		Terms TermsRow `db:"terms"`
+		Rated bool     `db:"rated"`
 	}
 	err := db.SelectContext(ctx, &rows, `
-		select id, code, name, best_effort_unlock as besteffortunlock, `+TermsColumns+` from agencies a where id = any ($1)`, pq.Array(ids))
+		select id, code, name, best_effort_unlock as besteffortunlock, `+TermsColumns+`,
+			exists (select from vehicles v where v.agency_id = a.id and v.hourly_rate is not null) as rated
+		from agencies a where id = any ($1)`, pq.Array(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +68,7 @@ func readAgencies(ctx context.Context, db pg.Querier, ids []int64) (map[telemati
 		if err != nil {
 			return nil, fmt.Errorf("agency %d: %w", r.ID, err)
 		}
-		found[r.ID] = agency{r.Agency, terms, map[string]rental.Plan{}}
+		found[r.ID] = agency{r.Agency, terms, map[string]rental.Plan{}, r.Rated}
 	}
 	tariffs, err := readTariffs(ctx, db, ids)
 	if err != nil {
@@ -161,77 +163,4 @@ func readUnits(ctx context.Context, db pg.Querier, serials []telematics.Unit) (m
 		from units u left join vehicles v on v.id = u.vehicle_id
 		where u.serial = any ($1)`, pq.Array(serials))
 	return found, err
-}
-
-// revalued returns the agencies whose currency changes, and an error for each whose money on record
-// would be in another currency than before: for vehicles whose rate the file does not name anew,
-// and for bookings and charges in progress, unless it names rates or tariffs.
-func (c FleetChanges) revalued(
-	ctx context.Context, db pg.Querier, on record, file FleetFile,
-) (changing []telematics.AgencyID, problems []error, err error) {
-	inFile := map[telematics.VehicleID]bool{}
-	renamed := map[telematics.AgencyID]bool{}
-	for i, p := range c.vehicles {
-		v := file.Vehicles[i]
-		inFile[v.ID] = true
-		renamed[v.AgencyID] = renamed[v.AgencyID] || p.fields["hourly_rate"] != nil
-	}
-	for i, a := range file.Agencies {
-		renamed[a.ID] = renamed[a.ID] || file.Tariffs[a.ID] != nil
-		before, known := on.agencies[a.ID]
-		if !known || before.Currency == file.Terms[a.ID].Currency {
-			continue
-		}
-		changing = append(changing, a.ID)
-		var rated []telematics.VehicleID
-		if err := db.SelectContext(ctx, &rated, `select id from vehicles where agency_id = $1 and hourly_rate is not null
-			order by id`, a.ID); err != nil {
-			return nil, nil, err
-		}
-		rated = slices.DeleteFunc(rated, func(id telematics.VehicleID) bool { return inFile[id] })
-		var bookings, charges int
-		_, err := pg.One(ctx, db, []any{&bookings, &charges}, `
-			select (select count(*) from bookings where agency_id = $1 and currency = $2
-					and state in ('upcoming', 'active')) as bookings,
-				(select count(*) from charges c join bookings b on b.id = c.booking_id
-					where b.agency_id = $1 and c.currency = $2
-						and (c.due_at is not null or c.state in ('pending', 'unknown', 'requires_action', 'authorized'))) as charges`,
-			a.ID, before.Currency)
-		if err != nil {
-			return nil, nil, err
-		}
-		refuse := func(format string, args ...any) {
-			message := fmt.Sprintf("%s → %s: ", before.Currency, file.Terms[a.ID].Currency) + fmt.Sprintf(format, args...)
-			problems = append(problems, problem{c.agencies[i].place, "currency", message})
-		}
-		switch {
-		case len(rated) > 0:
-			refuse("name the hourly_rate of vehicle%s anew in this file, or null: what is on record is in %s", list(rated), before.Currency)
-		case !renamed[a.ID] && bookings+charges > 0:
-			refuse(
-				"%d bookings and %d charges in %s are open: name the rates of the vehicles anew in this file, or wait until these are done",
-				bookings, charges, before.Currency,
-			)
-		}
-	}
-	return changing, problems, nil
-}
-
-// list returns the first ids of a list for a message.
-func list(ids []telematics.VehicleID) string {
-	const most = 10
-	text := ""
-	for i, id := range ids {
-		switch {
-		case i == most:
-			return fmt.Sprintf("s%s and %d more", text, len(ids)-most)
-		case i > 0:
-			text += ","
-		}
-		text += fmt.Sprintf(" %d", id)
-	}
-	if len(ids) > 1 {
-		return "s" + text
-	}
-	return text
 }

@@ -65,7 +65,7 @@ func (i Imported) String() string {
 // context ends. Where it ends early, a part is written, and the next import of the file writes
 // the rest.
 func (f *Fleet) Import(ctx context.Context, file FleetFile) (Imported, error) {
-	imported, err := f.importFile(ctx, file, nil, asItIs, "")
+	imported, err := f.importFile(ctx, file, asItIs, "")
 	return imported, unavailable.Wrap("import fleet", err)
 }
 
@@ -78,9 +78,8 @@ func asItIs(_ context.Context, _ *sqlx.Tx, part FleetFile) (FleetFile, error) { 
 type FleetPlan struct {
 	Differences []Difference
 
-	changes  FleetChanges
-	file     FleetFile
-	changing []telematics.AgencyID // whose currency changes
+	changes FleetChanges
+	file    FleetFile
 }
 
 // Plan compares a fleet file with the record, and changes nothing. Its error names every problem of
@@ -103,15 +102,10 @@ func planOver(ctx context.Context, db pg.Querier, changes FleetChanges) (FleetPl
 	if err != nil {
 		return FleetPlan{}, err
 	}
-	changing, problems, err := changes.revalued(ctx, db, on, file)
-	if err != nil {
-		return FleetPlan{}, unavailable.Wrap("read what is in a currency that changes", err)
-	}
-	tooMany, err := changes.tooManyAreas(ctx, db, file)
+	problems, err := changes.tooManyAreas(ctx, db, file)
 	if err != nil {
 		return FleetPlan{}, unavailable.Wrap("count areas", err)
 	}
-	problems = append(problems, tooMany...)
 	left, err := bookingsLeftBehind(ctx, db, file.Vehicles)
 	if err != nil {
 		return FleetPlan{}, unavailable.Wrap("read the bookings of vehicles that come to another agency", err)
@@ -123,14 +117,13 @@ func planOver(ctx context.Context, db pg.Querier, changes FleetChanges) (FleetPl
 	if len(problems) > 0 {
 		return FleetPlan{}, errors.Join(problems...)
 	}
-	return FleetPlan{file.differences(on), changes, file, changing}, nil
+	return FleetPlan{file.differences(on), changes, file}, nil
 }
 
 // Apply writes what a plan changes, as Import does, and then one entry of the audit log with the
 // counts, also where it ends early. Fields that the file does not name stay as they are by then.
-// Vehicles whose agency gets another currency are not for rent until they have a rate in it.
 func (f *Fleet) Apply(ctx context.Context, plan FleetPlan, by telematics.Author) (Imported, error) {
-	imported, err := f.importFile(ctx, plan.file, plan.changing, func(ctx context.Context, tx *sqlx.Tx, part FleetFile) (FleetFile, error) {
+	imported, err := f.importFile(ctx, plan.file, func(ctx context.Context, tx *sqlx.Tx, part FleetFile) (FleetFile, error) {
 		changes := plan.changes.only(part)
 		on, err := readRecord(ctx, tx, changes)
 		if err != nil {
@@ -159,46 +152,18 @@ func (f *Fleet) recordImport(ctx context.Context, by telematics.Author, imported
 	return activity.Insert(ctx, f.db.Pool, entry)
 }
 
-func (f *Fleet) importFile(
-	ctx context.Context, file FleetFile, changing []telematics.AgencyID, complete completion, by string,
-) (all Imported, err error) {
+func (f *Fleet) importFile(ctx context.Context, file FleetFile, complete completion, by string) (all Imported, err error) {
 	db, err := f.db.WithoutTimeouts(ctx, importLockTimeout)
 	if err != nil {
 		return Imported{}, err
 	}
 	defer db.Close()
-	persist := func(run func(*sqlx.Tx) error) error {
-		for {
-			err := within(ctx, db, run)
-			if err == nil {
-				return nil
-			}
-			if err := awaitRetry(ctx, err); err != nil {
-				return err
-			}
-		}
-	}
-	for withdrawn := importBatch; withdrawn == importBatch && len(changing) > 0; {
-		err := persist(func(tx *sqlx.Tx) (err error) {
-			withdrawn, err = withdrawRates(ctx, tx, changing)
-			return err
-		})
-		if err != nil {
-			return Imported{}, err
-		}
-	}
-	err = persist(func(tx *sqlx.Tx) error {
+	agencies := func(tx *sqlx.Tx) error {
 		part, err := complete(ctx, tx, FleetFile{
 			Agencies: file.Agencies, Stations: file.Stations, Terms: file.Terms, Tariffs: file.Tariffs, Areas: file.Areas,
 		})
 		if err != nil {
 			return err
-		}
-		// Rates that an edit has set meanwhile; no edit does while this transaction runs.
-		for withdrawn := importBatch; withdrawn == importBatch && len(changing) > 0; {
-			if withdrawn, err = withdrawRates(ctx, tx, changing); err != nil {
-				return err
-			}
 		}
 		if all.Agencies, err = importAgencies(ctx, tx, part); err == nil {
 			all.Tariffs, err = importTariffs(ctx, tx, part, by)
@@ -213,9 +178,11 @@ func (f *Fleet) importFile(
 			all.Stations, err = importStations(ctx, tx, part)
 		}
 		return err
-	})
-	if err != nil {
-		return Imported{}, err
+	}
+	for err := within(ctx, db, agencies); err != nil; err = within(ctx, db, agencies) {
+		if err := awaitRetry(ctx, err); err != nil {
+			return Imported{}, err
+		}
 	}
 	touched := map[telematics.Unit]bool{} // a unit that moves counts once
 	// A part that others lock is tried again, in halves, after all others.
@@ -251,21 +218,6 @@ func (f *Fleet) importFile(
 		}
 	}
 	return all, nil
-}
-
-// withdrawRates removes the rates of some vehicles of agencies, and returns of how many: in another
-// currency they would be other amounts.
-func withdrawRates(ctx context.Context, tx *sqlx.Tx, agencies []telematics.AgencyID) (int, error) {
-	result, err := tx.ExecContext(ctx, `
-		with batch as (
-			select id from vehicles where agency_id = any ($1) and hourly_rate is not null order by id limit $2 for no key update
-		)
-		update vehicles set hourly_rate = null, deposit = 0 where id in (select id from batch)`, pq.Array(agencies), importBatch)
-	if err != nil {
-		return 0, err
-	}
-	n, err := result.RowsAffected()
-	return int(n), err
 }
 
 // awaitRetry waits until what others have locked is tried again. It returns other errors, and

@@ -19,7 +19,7 @@ import (
 )
 
 // tariffs reads what the categories of an agency cost: those that the file names, nil where it
-// clears one. In another currency than before, all that are on record must be named anew.
+// clears one.
 func (p *part) tariffs(before agency, is rental.Currency) map[string]*rental.Plan {
 	const key = "tariffs"
 	raws, presence := take[map[string]json.RawMessage](p, key, "an object with a tariff for each category")
@@ -37,11 +37,6 @@ func (p *part) tariffs(before agency, is rental.Currency) map[string]*rental.Pla
 		named[category] = nil
 		if string(raws[name]) != "null" {
 			named[category] = newPart(p.inner(key+"."+name), raws[name], p.problems).tariff(category, is)
-		}
-	}
-	for _, category := range slices.Sorted(maps.Keys(before.tariffs)) {
-		if _, anew := named[category]; !anew && before.Currency != is && is != "" {
-			p.problem(key+"."+nameOf(category), "is in %s: name it in %s, the currency of the agency, or null", before.Currency, is)
 		}
 	}
 	return named

@@ -167,28 +167,24 @@ func TestTariffs_ACategoryDiffersByMoreThanItsLetterCase(t *testing.T) {
 }
 
 // Amounts are never read in another currency.
-func TestTariffs_AreNamedAnewInAnotherCurrency(t *testing.T) {
+func TestTariffs_AreRemovedBeforeTheCurrencyChanges(t *testing.T) {
 	p := withWholeFleet(t)
 	change(t, p, withTariffs)
-	const others = `"fee_limit":500`
-	refused(t, p, `{"agencies":[{"id":1,"currency":"EUR",`+others+`,"tariffs":{"compact":{"per_minute":0.35}}}],
-		"vehicles":[{"id":1,"hourly_rate":20,"deposit":100}]}`,
-		"agencies[0].tariffs.default: is in CHF: name it in EUR, the currency of the agency, or null")
-	equal(t, "changes", change(t, p, `{"agencies":[{"id":1,"currency":"EUR",`+others+`,"tariffs":{"compact":{"per_minute":0.30,
-		"per_hour":12},"default":null}}],"vehicles":[{"id":1,"hourly_rate":20,"deposit":100}]}`)[2:4], []string{
-		"agency 1: tariff default 9.00 CHF an hour → none",
-		"agency 1: tariff compact " + compactWords + " → 0.30 EUR a minute, at most 12.00 EUR an hour",
-	})
+	change(t, p, `{"agencies":[{"id":1,"fee_limit":null}],"vehicles":[{"id":1,"hourly_rate":null}]}`)
+	refused(t, p, `{"agencies":[{"id":1,"currency":"EUR","tariffs":null}]}`,
+		"agencies[0].currency: CHF → EUR: there are prices in CHF; remove them by an import before this one: "+
+			"hourly_rate of its vehicles, tariffs and fee_limit null")
+	change(t, p, `{"agencies":[{"id":1,"tariffs":{"default":null}}]}`)
 	// An instance of version 0.7 changes the currency, and knows no tariffs.
 	storetest.Exec(t, p.Pool, `update agencies set currency = 'JPY' where id = 1`)
 	equal(t, "tariffs", tariffsOf(t, p, 1), map[string]string{})
 	equal(t, "changes", change(t, p, `{"agencies":[{"id":1,"tariffs":{"compact":{"per_minute":30,"per_hour":1200}}}]}`), []string{
 		"agency 1: tariff compact none → 30 JPY a minute, at most 1200 JPY an hour",
 	})
-	equal(t, "tariffs", slices.Collect(maps.Keys(tariffsOf(t, p, 1))), []string{"compact v3"})
+	equal(t, "tariffs", slices.Collect(maps.Keys(tariffsOf(t, p, 1))), []string{"compact v2"})
 	// What is removed with its currency does not come back with that.
-	for _, agency := range []string{`"currency":"CHF","tariffs":null`, `"currency":"JPY"`} {
-		change(t, p, `{"agencies":[{"id":1,"fee_limit":500,`+agency+`}],"vehicles":[{"id":1,"hourly_rate":20,"deposit":100}]}`)
+	for _, agency := range []string{`"tariffs":null`, `"currency":"CHF"`, `"currency":"JPY"`} {
+		change(t, p, `{"agencies":[{"id":1,`+agency+`}]}`)
 		equal(t, "tariffs", tariffsOf(t, p, 1), map[string]string{})
 	}
 }
