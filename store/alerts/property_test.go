@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -29,7 +30,8 @@ func TestSweep_NoSequenceOfReportsGivesTwoOpenAlerts(t *testing.T) {
 		s := New(Config{DB: w.db, Areas: w.places, Publish: func(e telematics.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			events[e.Alert.ID+" "+e.Alert.Change]++
+			a, change := alerts.FromEvent(e)
+			events[fmt.Sprint(a.ID, " ", change)]++
 		}})
 		s.now = &w.now
 		return s
