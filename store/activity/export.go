@@ -24,17 +24,14 @@ func (l *Log) Export(ctx context.Context, to io.Writer, r Range) error {
 	defer db.Close()
 	w := bufio.NewWriter(to)
 	lines := json.NewEncoder(w)
-	var entry row
+	var entry readRow
 	var failed error // to write
 	err = pg.Each(ctx, db, entry.fields(), func() error {
-		entry.At, entry.Written = pg.Timestamp(*entry.At), nil
-		if entry.Parameters != nil {
-			entry.Written = json.RawMessage(*entry.Parameters)
+		line := newRow(entry.Activity)
+		if entry.parameters != nil {
+			line.Parameters = json.RawMessage(*entry.parameters)
 		}
-		failed = lines.Encode(struct {
-			ID int64 `json:"id"`
-			row
-		}{entry.ID, entry})
+		failed = lines.Encode(line)
 		return failed
 	}, `
 		select `+columns+` from activity

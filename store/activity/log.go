@@ -20,48 +20,50 @@ import (
 	"motorpool/telematics"
 )
 
-// columns are those of row.
+// columns are those of readRow.
 const columns = `id, at, actor_subject, actor_role, actor_agency_id, agency_id, vehicle_id, booking_id, action, parameters,
 	outcome, code, command_id, request_id, latency_us, late, note`
 
-// row is a row of the table activity, for reads and writes. As JSON it lacks what is null.
-type row struct {
-	ID            int64      `json:"-"`
-	At            *time.Time `json:"at"`
-	ActorSubject  string     `json:"actor_subject"`
-	ActorRole     string     `json:"actor_role"`
-	ActorAgencyID *int64     `json:"actor_agency_id,omitempty"`
-	AgencyID      *int64     `json:"agency_id,omitempty"`
-	VehicleID     *int64     `json:"vehicle_id,omitempty"`
-	BookingID     *int64     `json:"booking_id,omitempty"`
-	Action        string     `json:"action"`
-	Parameters    *string    `json:"-"`
-	Written       any        `json:"parameters,omitempty"`
-	Outcome       string     `json:"outcome"`
-	Code          string     `json:"code"`
-	CommandID     *uuid.UUID `json:"command_id,omitempty"`
-	RequestID     *uuid.UUID `json:"request_id,omitempty"`
-	LatencyUS     int64      `json:"latency_us"`
-	Late          bool       `json:"late"`
-	Note          string     `json:"note"`
+// readRow is an entry as it is read.
+type readRow struct {
+	telematics.Activity
+	parameters *string
 }
 
 // fields are where columns go.
-func (r *row) fields() []any {
+func (r *readRow) fields() []any {
 	return []any{
-		&r.ID, &r.At, &r.ActorSubject, &r.ActorRole, &r.ActorAgencyID, &r.AgencyID, &r.VehicleID, &r.BookingID, &r.Action, &r.Parameters,
-		&r.Outcome, &r.Code, &r.CommandID, &r.RequestID, &r.LatencyUS, &r.Late, &r.Note,
+		&r.ID, pg.UTC(&r.At), &r.Actor.Subject, &r.Actor.Role, pg.OrZero(&r.Actor.Agency), pg.OrZero(&r.Agency), pg.OrZero(&r.Vehicle),
+		pg.OrZero(&r.Booking), &r.Action, &r.parameters, &r.Outcome, &r.Code, pg.OrZero(&r.Command), pg.OrZero(&r.RequestID),
+		pg.Count(&r.Latency, time.Microsecond), &r.Late, &r.Note,
 	}
+}
+
+// row is an entry as JSON, by the names of its columns. It lacks what is null.
+type row struct {
+	ID            int64                `json:"id,omitzero"` // only of an export
+	At            *time.Time           `json:"at"`
+	ActorSubject  string               `json:"actor_subject"`
+	ActorRole     telematics.Role      `json:"actor_role"`
+	ActorAgencyID telematics.AgencyID  `json:"actor_agency_id,omitzero"`
+	AgencyID      telematics.AgencyID  `json:"agency_id,omitzero"`
+	VehicleID     telematics.VehicleID `json:"vehicle_id,omitzero"`
+	BookingID     int64                `json:"booking_id,omitzero"`
+	Action        string               `json:"action"`
+	Parameters    any                  `json:"parameters,omitempty"`
+	Outcome       telematics.Outcome   `json:"outcome"`
+	Code          telematics.Code      `json:"code"`
+	CommandID     uuid.UUID            `json:"command_id,omitzero"`
+	RequestID     uuid.UUID            `json:"request_id,omitzero"`
+	LatencyUS     int64                `json:"latency_us"`
+	Late          bool                 `json:"late"`
+	Note          string               `json:"note"`
 }
 
 func newRow(a telematics.Activity) row {
 	return row{
-		At: pg.Timestamp(a.At), ActorSubject: a.Actor.Subject, ActorRole: string(a.Actor.Role),
-		ActorAgencyID: pg.Nullable(int64(a.Actor.Agency)), AgencyID: pg.Nullable(int64(a.Agency)),
-		VehicleID: pg.Nullable(int64(a.Vehicle)), Action: a.Action,
-		BookingID: pg.Nullable(a.Booking), Written: encodeParameters(a),
-		Outcome: string(a.Outcome), Code: string(a.Code), CommandID: pg.Nullable(a.Command), RequestID: pg.Nullable(a.RequestID),
-		LatencyUS: a.Latency.Microseconds(), Late: a.Late, Note: a.Note,
+		a.ID, pg.Timestamp(a.At), a.Actor.Subject, a.Actor.Role, a.Actor.Agency, a.Agency, a.Vehicle, a.Booking, a.Action,
+		encodeParameters(a), a.Outcome, a.Code, a.Command, a.RequestID, a.Latency.Microseconds(), a.Late, a.Note,
 	}
 }
 
@@ -76,40 +78,23 @@ func encodeParameters(a telematics.Activity) any {
 	return nil
 }
 
-// decodeParameters reads the parameters of the request: those of an attention command, else details
-// by name.
-func (r *row) decodeParameters(a *telematics.Activity) error {
-	if r.Parameters == nil {
-		return nil
+// activity returns the entry with its parameters: those of an attention command, else details by
+// name.
+func (r *readRow) activity() (a telematics.Activity, err error) {
+	a = r.Activity
+	if r.parameters == nil {
+		return a, nil
 	}
-	var details map[string]any
-	if err := json.Unmarshal([]byte(*r.Parameters), &details); err != nil {
-		return err
+	if err = json.Unmarshal([]byte(*r.parameters), &a.Details); err == nil {
+		if _, attention := a.Details["signal"]; attention && strings.HasPrefix(a.Action, "command") {
+			a.Details = nil
+			a.Attention, err = DecodeAttention(r.parameters)
+		}
 	}
-	if _, attention := details["signal"]; attention && strings.HasPrefix(r.Action, "command") {
-		var err error
-		a.Attention, err = DecodeAttention(r.Parameters)
-		return err
-	}
-	a.Details = details
-	return nil
-}
-
-func (r *row) activity() (telematics.Activity, error) {
-	line := telematics.Activity{
-		ID: r.ID, At: pg.FromTimestamp(r.At),
-		Actor: telematics.Actor{
-			Subject: r.ActorSubject, Role: telematics.Role(r.ActorRole), Agency: telematics.AgencyID(pg.Deref(r.ActorAgencyID)),
-		},
-		Agency: telematics.AgencyID(pg.Deref(r.AgencyID)), Vehicle: telematics.VehicleID(pg.Deref(r.VehicleID)),
-		Booking: pg.Deref(r.BookingID), Action: r.Action, Outcome: telematics.Outcome(r.Outcome), Code: telematics.Code(r.Code),
-		Command: pg.Deref(r.CommandID), RequestID: pg.Deref(r.RequestID),
-		Latency: time.Duration(r.LatencyUS) * time.Microsecond, Late: r.Late, Note: r.Note,
-	}
-	if err := r.decodeParameters(&line); err != nil {
+	if err != nil {
 		return telematics.Activity{}, fmt.Errorf("activity %d: %w", r.ID, err)
 	}
-	return line, nil
+	return a, nil
 }
 
 // Log is the audit log in Postgres, which is append-only. It is safe for concurrent use.
@@ -160,7 +145,7 @@ func (l *Log) Activities(ctx context.Context, q telematics.ActivityQuery) ([]tel
 	if !q.From.IsZero() && !q.To.IsZero() && q.To.Sub(q.From) <= sortedRange {
 		order = "id + 0" // keeps Postgres from scanning the index of ids from the newest entry on
 	}
-	entries, err := pg.Read(ctx, l.db.Lists, (*row).fields, (*row).activity, `
+	entries, err := pg.Read(ctx, l.db.Lists, (*readRow).fields, (*readRow).activity, `
 		select `+columns+` from activity
 		where ($1::bigint = 0 or agency_id = $1)
 			and ($2::bigint = 0 or vehicle_id = $2)
