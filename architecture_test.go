@@ -71,8 +71,10 @@ var arrows = map[string][]string{
 		"telematics", "telematics/v1", "telematics/delivery", "store/activity", "store/idempotency", "store/vehicles",
 		"store/pg", "store/groupcommit", "store/unavailable",
 	},
-	"store/activity":    {"guard", "telematics", "store/pg", "store/groupcommit", "store/unavailable"},
-	"store/alerts":      {"alerts", "guard", "telematics", "rental", "store/activity", "store/vehicles", "store/pg", "store/unavailable"},
+	"store/activity": {"guard", "telematics", "store/pg", "store/groupcommit", "store/unavailable"},
+	"store/alerts": {
+		"alerts", "guard", "telematics", "rental", "store/activity", "store/rentals", "store/vehicles", "store/pg", "store/unavailable",
+	},
 	"store/areas":       {"telematics", "rental", "rental/areas", "store/activity", "store/pg", "store/unavailable"},
 	"store/agencykeys":  {"telematics", "rental", "store/pg", "store/unavailable"},
 	"store/events":      {"telematics", "telematics/v1", "guard", "store/activity", "store/redis", "store/unavailable", "store/vehicles"},

@@ -7,6 +7,7 @@ import (
 	"motorpool/alerts"
 	"motorpool/rental"
 	"motorpool/store/pg"
+	"motorpool/store/rentals"
 	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
@@ -260,12 +261,12 @@ var conditions = []condition{
 		from charges c join bookings b on b.id = c.booking_id join settings s on s.agency_id = b.agency_id
 		where (c.state = 'unknown' or coalesce(c.goal, 'hold') = 'hold' and (c.state in ('failed', 'requires_action')
 					or c.state = 'declined' and c.next_attempt_at is null) -- its client has no card
-				and not exists (select from charges f
-					where f.booking_id = c.booking_id and case c.kind
-						when 'refund' then f.created_at > c.created_at and f.refunds_charge_id = c.refunds_charge_id and f.state <> 'failed'
-						else f.paid_at > c.created_at
-							and (f.kind = 'fee' and f.created_at > c.created_at or f.goal = 'capture' and f.reason <> '')
-							and c.decline_code in (` + quoted(rental.CodesFor(rental.ByOperator)...) + `) end))
+				and not case c.kind
+					when 'refund' then exists (select from charges f
+						where f.booking_id = c.booking_id and f.refunds_charge_id = c.refunds_charge_id
+							and f.created_at > c.created_at and f.state <> 'failed')
+					else c.decline_code in (` + quoted(rental.CodesFor(rental.ByOperator)...) + `)
+						and exists (` + rentals.Replacements + ` and f.paid_at is not null) end)
 			and c.created_at > ` + instant + ` - interval '30 days'
 		order by b.id, c.state <> 'failed', c.created_at desc, c.id`},
 	// It opens when the alarm comes, and stays until it is acknowledged.

@@ -44,14 +44,14 @@ func (p Charges) ForOperator(ctx context.Context) (n int, err error) {
 		select count(*) from charges c
 		where state = 'failed' and kind <> 'refund' and coalesce(goal, 'hold') = 'hold' and decline_code = any ($1)
 			and created_at > now() - interval '30 days'
-			and not exists (`+replacements+` and f.paid_at is not null)`,
+			and not exists (`+Replacements+` and f.paid_at is not null)`,
 		pq.Array(rental.CodesFor(rental.ByOperator)))
 	return n, unavailable.Wrap("count charges for the operator", err)
 }
 
-// replacements selects the fees, and the captures by staff, that were made after a charge c, which
+// Replacements selects the fees, and the captures by staff, that were made after a charge c, which
 // only the operator can mend.
-const replacements = `
+const Replacements = `
 				select from charges f
 				where f.booking_id = c.booking_id and (f.kind = 'fee' and f.created_at > c.created_at
 					or f.goal = 'capture' and f.reason <> '' and coalesce(f.paid_at, now()) > c.created_at)`

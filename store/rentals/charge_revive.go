@@ -30,7 +30,7 @@ func reviveCharges(ctx context.Context, tx *sqlx.Tx, client rental.ClientID, met
 				and c.state in ('declined', 'failed', 'requires_action')
 				and (c.payment_method_id is distinct from card.id or ($3 or c.state = 'failed') and not c.hard)
 				and not card.mark = any (c.barred)
-				and (c.decline_code <> all ($4) or not exists (`+replacements+`))
+				and (c.decline_code <> all ($4) or not exists (`+Replacements+`))
 			order by c.id
 			for update of c
 		)
