@@ -44,12 +44,10 @@ func removeOthers(ctx context.Context, tx *sqlx.Tx, before time.Time) (int64, er
 	if _, err := tx.ExecContext(ctx, `alter table activity_default disable trigger user`); err != nil {
 		return 0, err
 	}
-	result, err := tx.ExecContext(ctx, `delete from activity_default where at < $1`, before)
+	removed, err := pg.Affected(tx.ExecContext(ctx, `delete from activity_default where at < $1`, before))
 	if err != nil {
 		return 0, err
 	}
-	if _, err := tx.ExecContext(ctx, `alter table activity_default enable trigger user`); err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
+	_, err = tx.ExecContext(ctx, `alter table activity_default enable trigger user`)
+	return removed, err
 }

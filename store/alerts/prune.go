@@ -15,16 +15,6 @@ func Prune(ctx context.Context, db *pg.DB, before time.Time, dryRun bool) (remov
 		err = db.Pool.GetContext(ctx, &removed, `select count(*) from alerts where cleared_at < $1`, before)
 		return removed, unavailable.Wrap("count cleared alerts", err)
 	}
-	for {
-		result, err := db.Pool.ExecContext(ctx, `
-			delete from alerts where id in (select id from alerts where cleared_at < $1 limit $2 for update skip locked)`,
-			before, pruneBatch)
-		if err != nil {
-			return removed, unavailable.Wrap("remove cleared alerts", err)
-		}
-		n, _ := result.RowsAffected()
-		if removed += n; n < pruneBatch {
-			return removed, nil
-		}
-	}
+	return pg.Prune(ctx, db, "remove cleared alerts", `
+		delete from alerts where id in (select id from alerts where cleared_at < $1 limit $2 for update skip locked)`, before)
 }

@@ -30,9 +30,6 @@ const (
 	// longer.
 	checkAllEvery = 10 * time.Minute
 
-	// Cleared alerts that one statement removes. Double: locks are held for longer.
-	pruneBatch = 10_000
-
 	// alarmsKept is how many alarms of units wait for Postgres. Double: more memory.
 	alarmsKept = 4096
 	// alarmsBatch is how many are written in one statement. Double: locks are held for longer.

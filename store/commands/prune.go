@@ -5,15 +5,11 @@ import (
 	"time"
 
 	"motorpool/store/pg"
-	"motorpool/store/unavailable"
 )
 
 // MinMonths is the least number of whole months for which commands are kept: for that time an
 // answer may still settle a command whose outcome is unknown.
 const MinMonths = 3
-
-// pruneBatch is how many rows one statement removes.
-const pruneBatch = 1000
 
 // Pruned is the result of Prune.
 type Pruned struct {
@@ -57,23 +53,9 @@ func Prune(ctx context.Context, db *pg.DB, months int, dryRun bool) (p Pruned, e
 			)
 			delete from bulks where id in (select id from outdated)`, &p.Bulks},
 	} {
-		if *rows.removed, err = removeAll(ctx, db, rows.statement, p.Before); err != nil {
-			return p, unavailable.Wrap(rows.doing, err)
+		if *rows.removed, err = pg.Prune(ctx, db, rows.doing, rows.statement, p.Before); err != nil {
+			return p, err
 		}
 	}
 	return p, nil
-}
-
-// removeAll repeats a statement that removes up to pruneBatch old rows, until none is left.
-func removeAll(ctx context.Context, db *pg.DB, statement string, before time.Time) (removed int64, err error) {
-	for {
-		result, err := db.Pool.ExecContext(ctx, statement, before, pruneBatch)
-		if err != nil {
-			return removed, err
-		}
-		n, err := result.RowsAffected()
-		if removed += n; err != nil || n < pruneBatch {
-			return removed, err
-		}
-	}
 }

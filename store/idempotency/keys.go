@@ -67,16 +67,13 @@ func Take(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n Na
 	if n.Refusal != nil {
 		refusal = new(pg.JSON(telematics.NewFailure(n.Refusal)))
 	}
-	result, err := tx.ExecContext(ctx, `
+	taken, err := pg.Affected(tx.ExecContext(ctx, `
 		insert into idempotency_keys (agency_id, subject, key, fingerprint, booking_id, transition_id, payment_method_id, refusal)
 		values ($1, $2, $3, $4, $5, $6, $7, $8)
 		on conflict do nothing`,
 		key.Agency, key.Subject, key.Key, key.Fingerprint[:],
-		pg.Nullable(int64(n.Booking)), n.Transition, pg.Nullable(int64(n.Method)), refusal)
-	if err != nil {
-		return nil, err
-	}
-	if taken, err := result.RowsAffected(); err != nil || taken == 1 {
+		pg.Nullable(int64(n.Booking)), n.Transition, pg.Nullable(int64(n.Method)), refusal))
+	if err != nil || taken == 1 {
 		return nil, err
 	}
 	earlier, err = Find(ctx, tx, key)

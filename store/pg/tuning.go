@@ -56,6 +56,10 @@ const (
 	connLifetime = 30 * time.Minute
 	idleConnTime = 5 * time.Minute
 
+	// pruneBatch is how many old rows one statement removes; a choice. Half: more statements;
+	// double: it holds the locks of its rows for longer.
+	pruneBatch = 1000
+
 	// hangingEvery is the interval of queries for backends that hang. Half: a connection more per
 	// second while some do; double: an instance is available that much later.
 	hangingEvery = 500 * time.Millisecond

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"time"
 
@@ -82,12 +83,27 @@ func (p *DB) Forget(ctx context.Context, doing, statement string, limit int) (mo
 	if err := p.checkSteady(ctx); err != nil {
 		return false, err
 	}
-	result, err := p.Pool.ExecContext(ctx, statement, limit)
-	if err != nil {
-		return false, unavailable.Wrap(doing, err)
+	n, err := Affected(p.Pool.ExecContext(ctx, statement, limit))
+	return err == nil && n == int64(limit), unavailable.Wrap(doing, err)
+}
+
+// Prune repeats a statement that removes up to pruneBatch rows from before a time, its parameters,
+// until none is left, and returns their number.
+func Prune(ctx context.Context, p *DB, doing, statement string, before time.Time) (removed int64, err error) {
+	for {
+		n, err := Affected(p.Pool.ExecContext(ctx, statement, before, pruneBatch))
+		if removed += n; err != nil || n < pruneBatch {
+			return removed, unavailable.Wrap(doing, err)
+		}
 	}
-	n, err := result.RowsAffected()
-	return n == int64(limit), unavailable.Wrap(doing, err)
+}
+
+// Affected returns how many rows a statement has changed, by the results of ExecContext.
+func Affected(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 // Map returns what a function makes of each item; never nil.

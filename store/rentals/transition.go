@@ -189,7 +189,7 @@ func (p Transitions) WriteTransition(ctx context.Context, t rental.Transition, l
 func writeTransition(
 	ctx context.Context, db sqlx.ExecerContext, t rental.Transition, lease, wait time.Duration,
 ) (bool, error) {
-	result, err := db.ExecContext(ctx, `
+	n, err := pg.Affected(db.ExecContext(ctx, `
 		update transitions
 		set state = $3, step = $4, content = $5, needs_staff = $6, ended_at = $7,
 			due_at = case when $3 = 'open' then clock_timestamp() + $8 * interval '1 microsecond' end,
@@ -197,11 +197,7 @@ func writeTransition(
 			lease_until = case when $3 = 'open' and $8 = 0 then clock_timestamp() + $9 * interval '1 microsecond' end
 		where id = $1 and lease = $2 and state = 'open'`,
 		t.ID, t.Lease, t.State, t.Step, pg.JSON(t.Progress), t.NeedsStaff, pg.Timestamp(t.Ended),
-		wait.Microseconds(), lease.Microseconds())
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
+		wait.Microseconds(), lease.Microseconds()))
 	return n == 1, err
 }
 

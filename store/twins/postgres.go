@@ -195,14 +195,11 @@ func (p stored) update(ctx context.Context, before, after telematics.Twin) error
 		return err
 	}
 	contact := before.Contact.Reported(after.Contact.LastSeen)
-	done, err := p.Prepared.ExecContext(ctx, updateState, string(after.Unit), int64(after.ID),
+	n, err := pg.Affected(p.Prepared.ExecContext(ctx, updateState, string(after.Unit), int64(after.ID),
 		pg.Timestamp(contact.LastSeen), pg.Nullable(contact.Gap.Milliseconds()), pg.Timestamp(before.Contact.LastSeen),
-		string(fields), string(old))
-	if err != nil {
+		string(fields), string(old)))
+	if err != nil || n == 1 {
 		return unavailable.Wrap("store reported state", err)
-	}
-	if n, err := done.RowsAffected(); err != nil || n == 1 {
-		return err
 	}
 	o := observation{vehicle: after.ID, readings: after.Snapshot, reports: 1}
 	o.Unit, o.At = after.Unit, contact.LastSeen

@@ -253,11 +253,7 @@ func within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
 
 // upsert runs a statement over rows and returns how many it changed.
 func upsert(ctx context.Context, tx *sqlx.Tx, query string, rows any) (int, error) {
-	result, err := tx.ExecContext(ctx, query, pg.JSON(rows))
-	if err != nil {
-		return 0, err
-	}
-	n, err := result.RowsAffected()
+	n, err := pg.Affected(tx.ExecContext(ctx, query, pg.JSON(rows)))
 	return int(n), err
 }
 
