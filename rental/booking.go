@@ -101,8 +101,8 @@ type BookingDetails struct {
 	Dropoff    telematics.Station
 	// When the vehicle got its unit; zero: before it was rented, or it has none.
 	UnitSince time.Time
-	// The card that pays: of the last attempted charge, else the booking's, else the default; nil:
-	// there is none.
+	// The card that pays: of the last attempted charge that was not taken back, else the booking's,
+	// else the default; nil: there is none.
 	Card    *Card
 	Charges []Charge // by creation
 	// The newest transition; nil: there was none.

@@ -130,6 +130,12 @@ func TestBookingDetails_CardIsTheTriedOneElseTheNext(t *testing.T) {
 	card("Mastercard •••• 4444")
 	w.exec(`update charges set brand = 'amex', last_four = '0005' where kind = 'start'`)
 	card("American Express •••• 0005")
+	// A later payment that was declined, and taken back, paid nothing.
+	owe(t, w.here, booking.ID, rental.ExtensionCharge, 1,
+		`brand = 'visa', last_four = '0341', state = 'released', created_at = '2030-01-01'`)
+	card("American Express •••• 0005")
+	w.exec(`update charges set state = 'released', goal = 'release' where kind = 'start'`)
+	card("Mastercard •••• 4444") // the next one, while nothing is paid
 	w.exec(`update charges set brand = '', last_four = ''`)
 	w.exec(`delete from payment_methods where id = $1`, w.master)
 	card("Visa •••• 4242")

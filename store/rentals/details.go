@@ -128,7 +128,7 @@ func (r *detailsRow) details() (d rental.BookingDetails, err error) {
 	for _, row := range charges {
 		d.Charges = append(d.Charges, row.charge())
 	}
-	d.Card = r.cardOf(d.Charges)
+	d.Card = r.cardOf(d)
 	if r.latest != nil {
 		var row transitionRow
 		if err := json.Unmarshal(r.latest, &row); err != nil {
@@ -144,12 +144,18 @@ func (r *detailsRow) details() (d rental.BookingDetails, err error) {
 }
 
 // cardOf returns the card that pays: that of the newest payment that was tried, which may have been
-// removed since, else the one that would be tried.
-func (r *detailsRow) cardOf(charges []rental.Charge) *rental.Card {
-	for i := len(charges) - 1; i >= 0; i-- {
-		if c := charges[i]; c.LastFour != "" && c.Kind != rental.RefundCharge {
-			return &rental.Card{Brand: c.Brand, LastFour: c.LastFour}
+// removed since, else the one that would be tried. A payment that was taken back counts only where
+// the booking is over and has no other.
+func (r *detailsRow) cardOf(d rental.BookingDetails) *rental.Card {
+	var pays rental.Charge
+	for _, c := range d.Charges {
+		tried, back := c.LastFour != "" && c.Kind != rental.RefundCharge, c.State == rental.Released
+		if tried && (!back || pays.State == "" || pays.State == rental.Released) {
+			pays = c
 		}
+	}
+	if pays.State != "" && (pays.State != rental.Released || !d.State.IsLive()) {
+		return &rental.Card{Brand: pays.Brand, LastFour: pays.LastFour}
 	}
 	if r.card.Token == "" {
 		return nil
