@@ -16,7 +16,7 @@ async function rent(): Promise<void> {
   if (!car) throw new Error('no vehicle is free within 2 km');
   console.log(`vehicle ${car.id}, ${car.distance_m} m away`);
 
-  const now = Date.now();
+  const now = api.now().getTime(); // the phone's clock may be wrong
   const time = { start_date: new Date(now).toISOString(), end_date: new Date(now + 3_600_000).toISOString() };
   const { data: quote } = await api.post('quotes', { body: { vehicle_id: car.id, ...time } });
   console.log(`costs ${quote.pricing.rental_total} ${quote.pricing.currency}, valid until ${quote.expires_at}`);

@@ -76,6 +76,11 @@ export class Motorpool {
     return this.send('DELETE', path, input[0]);
   }
 
+  /** The service's time, as its last answer said: the start of a rental from now, whatever the phone's clock says. */
+  now(): Date {
+    return new Date(Date.now() + this.ahead * 1000);
+  }
+
   /**
    * Sends a request, and repeats it while that is safe and helps: a GET, and with the same Idempotency-Key a POST. A DELETE
    * whose answer is lost is not repeated, nor anything that a vehicle may have executed.
@@ -101,7 +106,6 @@ export class Motorpool {
         renew = mends && failure.code === 'unauthenticated';
         if (mends) {
           mended.add(failure.code);
-          if (failure.timestamp) this.ahead = Math.round((Date.parse(failure.timestamp) - Date.now()) / 1000);
           continue;
         }
         const wait = mayRepeat(method, failure) ? (failure.retryAfter ?? Math.min(0.5 * 2 ** attempt, 5)) : Infinity;
@@ -132,7 +136,7 @@ export class Motorpool {
         method, body, signal: limit.signal,
         headers: { ...headers, Authorization: `Bearer ${bearer}`, 'X-Agency-Signature': signature },
       });
-      return read<T>(response, await response.text());
+      return this.read<T>(response, await response.text());
     } catch (cause) {
       if (cause instanceof MotorpoolError || signal?.aborted) throw cause;
       throw new MotorpoolError(`No answer to ${method} ${url}: it may have been executed.`, {}, { cause });
@@ -141,23 +145,25 @@ export class Motorpool {
       signal?.removeEventListener('abort', abort);
     }
   }
-}
 
-/** Returns the answer, or throws it if it is an error. Without an envelope it is of something between app and service. */
-function read<T>(response: Response, text: string): Answer<T> {
-  let envelope;
-  try {
-    envelope = JSON.parse(text);
-  } catch { /* not JSON */ }
-  const answer = { status: response.status, requestId: envelope?.request_id, timestamp: envelope?.timestamp };
-  if (typeof envelope?.success !== 'boolean' || (!envelope.success && !envelope.error)) {
-    throw new MotorpoolError(`The answer ${response.status} is not of the service; the request may have been executed.`, {}, answer);
+  /** Returns the answer, or throws it if it is an error. Without an envelope it is of something between app and service. */
+  private read<T>(response: Response, text: string): Answer<T> {
+    let envelope;
+    try {
+      envelope = JSON.parse(text);
+    } catch { /* not JSON */ }
+    const time = Date.parse(envelope?.timestamp);
+    if (time) this.ahead = Math.round((time - Date.now()) / 1000);
+    const answer = { status: response.status, requestId: envelope?.request_id, timestamp: envelope?.timestamp };
+    if (typeof envelope?.success !== 'boolean' || (!envelope.success && !envelope.error)) {
+      throw new MotorpoolError(`The answer ${response.status} is not of the service; the request may have been executed.`, {}, answer);
+    }
+    if (!envelope.success) throw new MotorpoolError(envelope.message, envelope.error, { ...answer, fields: envelope.errors });
+    return {
+      data: envelope.data, message: envelope.message, meta: envelope.meta, requestId: envelope.request_id, status: response.status,
+      location: response.headers.get('Location'), replayed: response.headers.get('Idempotency-Replayed') === 'true',
+    };
   }
-  if (!envelope.success) throw new MotorpoolError(envelope.message, envelope.error, { ...answer, fields: envelope.errors });
-  return {
-    data: envelope.data, message: envelope.message, meta: envelope.meta, requestId: envelope.request_id, status: response.status,
-    location: response.headers.get('Location'), replayed: response.headers.get('Idempotency-Replayed') === 'true',
-  };
 }
 
 function mayRepeat(method: string, failure: MotorpoolError): boolean {

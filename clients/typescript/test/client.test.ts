@@ -25,8 +25,8 @@ function client(answers: (Response | Error)[], config: Partial<Config> = {}) {
 }
 
 const about = { request_id: '9f1c8a52-7f0e-4a54-8a3e-0c8f3b1d2e4f', timestamp: new Date().toISOString() };
-const ok = (data: unknown, status = 200, headers: Record<string, string> = {}) =>
-  Response.json({ success: true, message: 'done', data, ...about }, { status, headers });
+const ok = (data: unknown, status = 200, headers: Record<string, string> = {}, more: object = {}) =>
+  Response.json({ success: true, message: 'done', data, ...about, ...more }, { status, headers });
 const refused = (status: number, error: object, more: object = {}) => Response.json({
   success: false, message: 'no', data: null, ...about, ...more,
   error: { code: 'internal', retryable: false, retry_after: null, outcome: null, command_id: null, reason: null, detail: null, ...error },
@@ -132,13 +132,19 @@ test('a function that signs needs no Web Crypto', async () => {
 
 test('a wrong clock is corrected by the time of the service', async () => {
   const service = now() + 4_000;
-  const stale = refused(401, { code: 'agency_signature_stale' }, { timestamp: new Date(service * 1000).toISOString() });
-  const { api, sent } = client([stale, ok([]), ok([])]);
+  const there = { timestamp: new Date(service * 1000).toISOString() };
+  const { api, sent } = client([refused(401, { code: 'agency_signature_stale' }, there), ok([], 200, {}, there), ok([], 200, {}, there)]);
   await api.get('bookings');
   await api.get('bookings');
   for (const { headers } of sent.slice(1)) {
     assert.ok(Math.abs(Number(/t=(\d+)/.exec(headers['X-Agency-Signature']!)![1]) - service) <= 2);
   }
+});
+
+test('a rental from now begins at the time of the service, also where a server signs', async () => {
+  const { api } = client([ok([], 200, {}, { timestamp: new Date(Date.now() - 3_600_000).toISOString() })], { sign: () => 'signature' });
+  await api.get('vehicles');
+  assert.ok(Math.abs(api.now().getTime() + 3_600_000 - Date.now()) <= 2_000);
 });
 
 test('a token that was refused is renewed, once', async () => {
