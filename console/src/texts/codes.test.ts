@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { codeText, refusalOf, saidByUnit } from './codes';
 import { de } from './de';
 import { en } from './en';
+import type { Code } from './refusals';
 import { unitTexts } from './units';
 
 // What the contract (httpapi/openapi.yaml) has, as its types are generated from it.
@@ -43,9 +44,16 @@ it('adds what a unit said, and what only the service knows', () => {
   expect(refusalOf(error, 'x', de)).toBe(
     'Der Zustand des Fahrzeugs erlaubt das gerade nicht. Es wurde nichts ausgeführt. (der Zustand des Fahrzeugs verbietet es: es fährt)',
   );
-  expect(refusalOf({ code: 'validation_failed', reason: null, detail: null }, 'amount: must be at most 20.', en)).toBe(
-    'The request is not valid. (amount: must be at most 20)',
+  const said = (code: Code, message: string) => refusalOf({ code, reason: null, detail: null }, message, en);
+  expect(said('validation_failed', 'The request is not valid: amount must be at most 20.')).toBe(
+    'The request is not valid. (amount must be at most 20)',
   );
+  // Each of these has several causes.
+  expect(said('booking_not_extendable', 'end_date must be in the future.')).toBe(
+    'This booking cannot be extended. (end_date must be in the future)',
+  );
+  expect(said('vehicle_not_available', 'The vehicle is out of service (inactive).')).toMatch(/out of service/);
+  expect(said('booking_state_conflict', 'No deposit of the booking is held.')).toMatch(/No deposit/);
   expect(refusalOf({ code: 'of_later' as never, reason: null, detail: null }, 'As it is.', de)).toBe('As it is.');
   expect([
     codeText('idempotency_replayed', en),

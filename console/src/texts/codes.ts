@@ -5,8 +5,16 @@ import type { Code } from './refusals';
 
 type Refused = Pick<components['schemas']['Error'], 'code' | 'reason' | 'detail'>;
 
-/** Codes whose messages name what cannot be known here, such as the field. */
-const withMessage: Code[] = ['validation_failed', 'malformed_json', 'commands_halted', 'idempotency_mismatch'];
+/** Codes whose messages name what cannot be known here, such as the field, or which of several causes it is. */
+const withMessage: Code[] = [
+  'validation_failed',
+  'malformed_json',
+  'commands_halted',
+  'idempotency_mismatch',
+  'booking_not_extendable',
+  'booking_state_conflict',
+  'vehicle_not_available',
+];
 
 /** A reason of a unit or of a bank, in words. */
 function reasonText(reason: string, texts: Texts): string {
@@ -27,6 +35,6 @@ export function codeText(code: string, texts: Texts): string {
 export function refusalOf(error: Refused, message: string, texts: Texts): string {
   const words = texts.refusals.codes[error.code];
   if (!words) return message;
-  const more = withMessage.includes(error.code) ? message : saidByUnit(error, texts);
+  const more = withMessage.includes(error.code) ? message.replace('The request is not valid: ', '') : saidByUnit(error, texts);
   return more ? `${words} (${more.replace(/\.$/, '')})` : words;
 }
