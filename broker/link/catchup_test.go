@@ -24,38 +24,37 @@ func startInstance(t *testing.T, url string, to link.Receiver) (stop func()) {
 
 func TestCatchUp_ReadsRetainedPresenceOnceForAllInstances(t *testing.T) {
 	t.Parallel()
-	overBothBrokers(t, func(t *testing.T, server mqttServer) {
-		car := linktest.Connect(t, server.UnitsURL(), unit)
-		publish := func() {
-			t.Helper()
-			linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, presence(telematics.Online, "session"))
-		}
-		publish()
-		var first, second, third receiver
-		stopFirst := startInstance(t, server.ServiceURL(), &first)
-		brokertest.Eventually(t, 10*time.Second, "the first instance reads it", func() bool { return first.retained.Load() == 1 })
-		time.Sleep(2 * time.Second) // then it has read all retained presence
+	server := realMosquitto(t)
+	car := linktest.Connect(t, server.UnitsURL(), unit)
+	publish := func() {
+		t.Helper()
+		linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, presence(telematics.Online, "session"))
+	}
+	publish()
+	var first, second, third receiver
+	stopFirst := startInstance(t, server.ServiceURL(), &first)
+	brokertest.Eventually(t, 10*time.Second, "the first instance reads it", func() bool { return first.retained.Load() == 1 })
+	time.Sleep(2 * time.Second) // then it has read all retained presence
 
-		stopSecond := startInstance(t, server.ServiceURL(), &second)
-		time.Sleep(2 * time.Second) // enough for a second reading
-		if n := second.presence.Load(); n != 0 {
-			t.Errorf("the second instance read %d messages, want none: the first one has read all", n)
-		}
-		// The embedded broker acknowledges a message before it delivers it, so the first instance
-		// may have received the first one live, too.
-		before := first.presence.Load()
-		publish()
-		brokertest.Eventually(
-			t, 10*time.Second, "both instances get live presence",
-			func() bool { return first.presence.Load() == before+1 && second.presence.Load() == 1 },
-		)
+	stopSecond := startInstance(t, server.ServiceURL(), &second)
+	time.Sleep(2 * time.Second) // enough for a second reading
+	if n := second.presence.Load(); n != 0 {
+		t.Errorf("the second instance read %d messages, want none: the first one has read all", n)
+	}
+	// The embedded broker acknowledges a message before it delivers it, so the first instance
+	// may have received the first one live, too.
+	before := first.presence.Load()
+	publish()
+	brokertest.Eventually(
+		t, 10*time.Second, "both instances get live presence",
+		func() bool { return first.presence.Load() == before+1 && second.presence.Load() == 1 },
+	)
 
-		stopFirst()
-		stopSecond()
-		publish() // while no instance is connected
-		startInstance(t, server.ServiceURL(), &third)
-		brokertest.Eventually(t, 10*time.Second, "the third instance reads it", func() bool { return third.retained.Load() == 1 })
-	})
+	stopFirst()
+	stopSecond()
+	publish() // while no instance is connected
+	startInstance(t, server.ServiceURL(), &third)
+	brokertest.Eventually(t, 10*time.Second, "the third instance reads it", func() bool { return third.retained.Load() == 1 })
 }
 
 // fullReceiver refuses presence until there is room.

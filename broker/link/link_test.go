@@ -33,19 +33,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const unit = telematics.Unit("358240051111110")
 
-// mqttServer is an MQTT broker with the access rules of production.
-type mqttServer interface {
-	UnitsURL() string
-	ServiceURL() string
-	Close() error
-}
-
-// overBothBrokers runs a test over the embedded MQTT broker and over Mosquitto.
-func overBothBrokers(t *testing.T, test func(t *testing.T, server mqttServer)) {
-	t.Run("embedded", func(t *testing.T) { test(t, embeddedMQTT(t, "")) })
-	t.Run("mosquitto", func(t *testing.T) { test(t, realMosquitto(t)) })
-}
-
 // embeddedMQTT starts the embedded broker. A test may give other access rules for the service.
 func embeddedMQTT(t *testing.T, serviceAccess string) *devstack.MQTT {
 	t.Helper()
@@ -195,51 +182,49 @@ func TestLink_DialectsShareItAndEachGetsItsMessages(t *testing.T) {
 // In a dialect whose answers and reports share a topic, each message is delivered as both, once.
 func TestLink_MessageOfASharedTopicIsDeliveredAsAnswerAndReport(t *testing.T) {
 	t.Parallel()
-	overBothBrokers(t, func(t *testing.T, server mqttServer) {
-		var one, two receiver
-		awaitReady(t, startLink(t, server.ServiceURL(), &one))
-		awaitReady(t, startLink(t, server.ServiceURL(), &two))
-		car := linktest.Connect(t, server.UnitsURL(), unit)
-		const n = 20
-		for range n {
-			linktest.Publish(t, car, teltonika.DataTopic(unit), false, "either")
-		}
-		brokertest.Eventually(t, 5*time.Second, "all answers and reports", func() bool {
-			return one.answers.Load()+two.answers.Load() >= n && one.reports.Load()+two.reports.Load() >= n
-		})
-		linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
-		brokertest.Eventually(t, 5*time.Second, "a later answer", func() bool { return one.answers.Load()+two.answers.Load() > n })
-		if answers, reports := one.answers.Load()+two.answers.Load(), one.reports.Load()+two.reports.Load(); answers != n+1 ||
-			reports != n {
-			t.Errorf("%d answers and %d reports, want %d and %d", answers, reports, n+1, n)
-		}
+	server := realMosquitto(t)
+	var one, two receiver
+	awaitReady(t, startLink(t, server.ServiceURL(), &one))
+	awaitReady(t, startLink(t, server.ServiceURL(), &two))
+	car := linktest.Connect(t, server.UnitsURL(), unit)
+	const n = 20
+	for range n {
+		linktest.Publish(t, car, teltonika.DataTopic(unit), false, "either")
+	}
+	brokertest.Eventually(t, 5*time.Second, "all answers and reports", func() bool {
+		return one.answers.Load()+two.answers.Load() >= n && one.reports.Load()+two.reports.Load() >= n
 	})
+	linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
+	brokertest.Eventually(t, 5*time.Second, "a later answer", func() bool { return one.answers.Load()+two.answers.Load() > n })
+	if answers, reports := one.answers.Load()+two.answers.Load(), one.reports.Load()+two.reports.Load(); answers != n+1 ||
+		reports != n {
+		t.Errorf("%d answers and %d reports, want %d and %d", answers, reports, n+1, n)
+	}
 }
 
 func TestLink_InstancesShareAnswersAndEachGetsPresence(t *testing.T) {
 	t.Parallel()
-	overBothBrokers(t, func(t *testing.T, server mqttServer) {
-		var one, two receiver
-		var commands atomic.Int64
-		awaitReady(t, startLink(t, server.ServiceURL(), &one))
-		link := startLink(t, server.ServiceURL(), &two)
-		awaitReady(t, link)
-		car := unitClient(t, server.UnitsURL(), &commands)
-		require.NoError(t, link.Publish(command([]byte("lock"))))
-		const n = 100
-		for range n {
-			linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
-			linktest.Publish(t, car, v1.TelemetryChannel.Topic(unit), false, "here")
-		}
-		linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online")
-		brokertest.Eventually(t, 5*time.Second, "all messages received", func() bool {
-			return one.answers.Load()+two.answers.Load() == n && one.reports.Load()+two.reports.Load() == n &&
-				one.presence.Load() == 1 && two.presence.Load() == 1 && commands.Load() == 1
-		})
-		if one.answers.Load() == 0 || two.answers.Load() == 0 {
-			t.Errorf("the instances got %d and %d answers, want some at each", one.answers.Load(), two.answers.Load())
-		}
+	server := realMosquitto(t)
+	var one, two receiver
+	var commands atomic.Int64
+	awaitReady(t, startLink(t, server.ServiceURL(), &one))
+	link := startLink(t, server.ServiceURL(), &two)
+	awaitReady(t, link)
+	car := unitClient(t, server.UnitsURL(), &commands)
+	require.NoError(t, link.Publish(command([]byte("lock"))))
+	const n = 100
+	for range n {
+		linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
+		linktest.Publish(t, car, v1.TelemetryChannel.Topic(unit), false, "here")
+	}
+	linktest.Publish(t, car, v1.PresenceChannel.Topic(unit), true, "online")
+	brokertest.Eventually(t, 5*time.Second, "all messages received", func() bool {
+		return one.answers.Load()+two.answers.Load() == n && one.reports.Load()+two.reports.Load() == n &&
+			one.presence.Load() == 1 && two.presence.Load() == 1 && commands.Load() == 1
 	})
+	if one.answers.Load() == 0 || two.answers.Load() == 0 {
+		t.Errorf("the instances got %d and %d answers, want some at each", one.answers.Load(), two.answers.Load())
+	}
 }
 
 // The library returns no error for a subscription that the MQTT broker denied.
@@ -332,22 +317,21 @@ func TestLink_NoticesASilentBroker(t *testing.T) {
 
 // On one shared connection, a flood of reports delayed every answer.
 func TestLink_AFloodOfReportsDelaysNoAnswer(t *testing.T) {
-	overBothBrokers(t, func(t *testing.T, server mqttServer) {
-		to := receiver{slow: 10 * time.Millisecond}
-		awaitReady(t, startLink(t, server.ServiceURL(), &to))
-		car := linktest.Connect(t, server.UnitsURL(), unit)
-		for i := range 2000 { // 20 s of work for the receiver
-			car.Publish(v1.TelemetryChannel.Topic(unit), 1, false, fmt.Sprintf("report %d", i))
-		}
-		start := time.Now()
-		for range 50 {
-			linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
-		}
-		brokertest.Eventually(t, 10*time.Second, "all answers received", func() bool { return to.answers.Load() == 50 })
-		if to.reports.Load() >= 2000 {
-			t.Errorf("all reports were handled within %v: the flood was too small for this test", time.Since(start))
-		}
-	})
+	server := realMosquitto(t)
+	to := receiver{slow: 10 * time.Millisecond}
+	awaitReady(t, startLink(t, server.ServiceURL(), &to))
+	car := linktest.Connect(t, server.UnitsURL(), unit)
+	for i := range 2000 { // 20 s of work for the receiver
+		car.Publish(v1.TelemetryChannel.Topic(unit), 1, false, fmt.Sprintf("report %d", i))
+	}
+	start := time.Now()
+	for range 50 {
+		linktest.Publish(t, car, v1.AckChannel.Topic(unit), false, "done")
+	}
+	brokertest.Eventually(t, 10*time.Second, "all answers received", func() bool { return to.answers.Load() == 50 })
+	if to.reports.Load() >= 2000 {
+		t.Errorf("all reports were handled within %v: the flood was too small for this test", time.Since(start))
+	}
 }
 
 // relay forwards connections to a server, and can stop reading from them.
