@@ -153,34 +153,6 @@ func TestCar_RetriesRefusedConnectionsWithBackoff(t *testing.T) {
 	})
 }
 
-// [CMD-5]
-func TestCar_AnswersInterruptedAfterAPowerLoss(t *testing.T) {
-	onTheRoad(t, Config{Effort: time.Second}, func(r *road) {
-		first := r.radio.link()
-		c := r.send(telematics.LockAndDisableDriving, 10*time.Second)
-		r.wait(500 * time.Millisecond)
-		r.car.Restart()
-		if !first.cut {
-			t.Error("the connection was not cut; a unit without power sends no DISCONNECT")
-		}
-		r.wait(3 * time.Second)
-		answers := r.radio.link().answers(t)
-		if len(answers) != 1 || answers[0].Report == nil {
-			t.Fatalf("answers %+v, want one with a report", answers)
-		}
-		says(t, answers[0], telematics.Failed, telematics.Interrupted, "")
-		r.publish(c)
-		r.wait(100 * time.Millisecond)
-		says(t, r.radio.link().answers(t)[1], telematics.Failed, telematics.Interrupted, "")
-		if n := count(r.recorder.Events(), CommandStarted); n != 1 {
-			t.Errorf("the command started %d times, want once", n)
-		}
-		if b := r.car.Body(); b.Immobilizer != Engaged {
-			t.Errorf("the immobilizer is %s, want engaged: the first half was executed", b.Immobilizer)
-		}
-	})
-}
-
 func TestCar_UnreadableMemoryStopsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("worn out")
@@ -213,58 +185,6 @@ func TestCar_ArmedImmobilizerEngagesAtSwitchOffAndIsReported(t *testing.T) {
 	})
 }
 
-func TestCar_SlowRadioAnswersAfterSixToNineSeconds(t *testing.T) {
-	profile, _ := Demo(7)
-	for _, action := range CarActions {
-		onTheRoad(t, Config{Profile: profile}, func(r *road) {
-			sent := time.Now()
-			r.publish(telematics.Claims{
-				Command: newID(), Unit: aUnit, Action: action, Lane: action.Lane(), Seq: 1, Attention: horn(action),
-				IssuedAt: sent, Expires: sent.Add(10 * time.Second),
-			})
-			r.wait(10 * time.Second)
-			said := r.radio.link().on(v1.AckChannel)
-			if took := said[len(said)-1].at.Sub(sent); len(said) != 2 || took < 6*time.Second || took > 9*time.Second {
-				t.Errorf("%s: %d answers, the last after %v; want 2 and 6s to 9s", action, len(said), took)
-			}
-		})
-	}
-}
-
-func horn(a telematics.Action) *telematics.Attention {
-	if a != telematics.AttentionSignal {
-		return nil
-	}
-	return &telematics.Attention{Signal: telematics.Horn, Duration: telematics.DefaultPulse}
-}
-
-func TestCar_SilentCarKeepsReporting(t *testing.T) {
-	onTheRoad(t, Config{Profile: Profile{Faults: Faults{Silent: true}}}, func(r *road) {
-		r.send(telematics.Unlock, 10*time.Second)
-		r.wait(5 * time.Minute)
-		link := r.radio.link()
-		if len(link.answers(t)) != 0 || len(link.reports(t)) < 10 || link.presences(t)[0].Status != telematics.Online {
-			t.Errorf("%d answers and %d reports, want none and at least 10", len(link.answers(t)), len(link.reports(t)))
-		}
-	})
-}
-
-func TestCar_GoneCarLeavesOnlyItsLastWill(t *testing.T) {
-	profile, _ := Demo(5)
-	onTheRoad(t, Config{Profile: profile}, func(r *road) {
-		begun := time.Now()
-		r.wait(time.Hour)
-		link := r.radio.link()
-		will, err := v1.DecodePresence(link.Will, time.Now())
-		if err != nil || begun.Sub(will.At).Round(time.Minute) != time.Hour || will.Status != telematics.Offline {
-			t.Errorf("last will %+v: %v; want offline since an hour", will, err)
-		}
-		if !link.cut || len(link.said) != 0 || len(r.radio.attempts()) != 1 || r.car.Connected() {
-			t.Errorf("cut %t, %d messages, dialled %d times; want cut, none, once", link.cut, len(link.said), len(r.radio.attempts()))
-		}
-	})
-}
-
 func TestCar_CanBeDisconnectedAndReconnected(t *testing.T) {
 	onTheRoad(t, Config{}, func(r *road) {
 		r.car.SetFaults(Faults{Offline: true})
@@ -289,44 +209,6 @@ func TestCar_WrongClockDatesReports(t *testing.T) {
 		reports := r.radio.link().reports(t)
 		if ahead := time.Until(reports[len(reports)-1].At); ahead < 3*time.Minute {
 			t.Errorf("the report is dated %v ahead, want at least 3m", ahead)
-		}
-	})
-}
-
-// The noisy car publishes everything twice and in any order, but nothing false.
-func TestCar_NoisyCarExecutesEachCommandOnce(t *testing.T) {
-	profile, _ := Demo(9)
-	onTheRoad(t, Config{Profile: profile}, func(r *road) {
-		disorder, doubles := 0, 0
-		for range 20 {
-			c := r.send(telematics.Unlock, 30*time.Second)
-			r.wait(2 * time.Second)
-			r.publish(c)
-			r.wait(3 * time.Second)
-			final, seen := 0, 0
-			for _, a := range r.radio.link().answers(t) {
-				switch {
-				case a.Command != c.Command:
-				case a.State == telematics.Received:
-					seen++
-					disorder += min(final, 1)
-				default:
-					says(t, a, telematics.Succeeded, "", "")
-					final++
-				}
-			}
-			if final == 0 {
-				t.Errorf("command %d got no final answer", c.Seq)
-			}
-			if seen > 1 || final > 2 {
-				doubles++
-			}
-		}
-		if n := count(r.recorder.Events(), CommandStarted); n != 20 { // and each was answered
-			t.Errorf("%d starts of 20 commands, want one each", n)
-		}
-		if disorder == 0 || doubles == 0 {
-			t.Errorf("%d messages out of order and %d duplicated, want some of both", disorder, doubles)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/telematics"
 	v1 "motorpool/telematics/v1"
 )
@@ -96,6 +97,9 @@ func TestCheck_AllowsClockErrorsOfFiveSeconds(t *testing.T) {
 				state = telematics.Rejected
 			}
 			saysOnce(t, b.send(command), state, c.reason, "")
+			for _, e := range b.events {
+				assert.Equal(t, e.Clock.Sub(e.True), c.skew, "the recorded error of the clock")
+			}
 		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -100,32 +99,6 @@ func TestMQTT_ReconnectedUnitReceivesItsCommands(t *testing.T) {
 		}
 		previous = unit
 	}
-}
-
-func TestMQTT_LastOfConcurrentConnectionsOfAUnitStays(t *testing.T) {
-	m := startMQTT(t)
-	service := dialMQTT(t, m.ServiceURL(), "instance", mosquitto.ServiceUser, "secret", ignore)
-	const connections = 20
-	var heard, lost atomic.Int64
-	var all sync.WaitGroup
-	for i := range connections {
-		all.Go(func() {
-			client := paho.NewClient(paho.NewClientOptions().AddBroker(m.UnitsURL()).SetClientID(fmt.Sprint(i)).
-				SetUsername("car").SetPassword("car").SetAutoReconnect(false).SetConnectTimeout(patience).
-				SetDefaultPublishHandler(func(paho.Client, paho.Message) { heard.Add(1) }).
-				SetConnectionLostHandler(func(paho.Client, error) { lost.Add(1) }))
-			t.Cleanup(func() { client.Disconnect(0) })
-			if token := client.Connect(); !token.WaitTimeout(patience) || token.Error() != nil {
-				lost.Add(1) // replaced before it was accepted
-				return
-			}
-			client.Subscribe("motorpool/v1/car/command", 1, nil).WaitTimeout(patience)
-		})
-	}
-	all.Wait()
-	eventually(t, "all connections but one to be replaced", func() bool { return lost.Load() == connections-1 })
-	service.mustPublish(t, "motorpool/v1/car/command", "command")
-	eventually(t, "the last connection to receive a command", func() bool { return heard.Load() == 1 })
 }
 
 func TestMQTT_DeniedPublicationIsAcknowledgedAndKeepsTheConnection(t *testing.T) {

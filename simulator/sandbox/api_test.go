@@ -84,92 +84,6 @@ func TestAPI_UnknownParameterOrObjectIsAnError(t *testing.T) {
 	}
 }
 
-func TestIntent_SmallestAmountIsTaken(t *testing.T) {
-	b := newBench(t)
-	b.post("/v1/payment_intents", "amount", "50", "currency", "eur", "payment_method_types[]", "card").wants(200, "", "")
-	b.post("/v1/payment_intents", "amount", "1", "currency", "vnd", "payment_method_types[]", "card").wants(200, "", "")
-}
-
-func TestCard_DetachedIsOfNoUse(t *testing.T) {
-	b := newBench(t)
-	customer := b.customer()
-	card := b.attach(customer, "pm_card_visa")
-	b.post("/v1/payment_methods/"+card+"/detach").wants(200, "", "")
-	b.post("/v1/payment_methods/"+card+"/detach").wants(400, "invalid_request_error", "")
-	b.post("/v1/payment_methods/"+card+"/attach", "customer", customer).wants(400, "invalid_request_error", "")
-}
-
-func TestPayment_FollowsItsLifecycle(t *testing.T) {
-	b := newBench(t)
-	customer := b.customer()
-	visa := b.attach(customer, "pm_card_visa")
-	path := func(id, what string) string { return "/v1/payment_intents/" + id + what }
-	const wrong = "payment_intent_unexpected_state"
-
-	direct, held, dropped := b.intent(customer), b.intent(customer, "capture_method", "manual"), b.intent(customer)
-	// No card was given.
-	b.post(path(direct, "/confirm"), "off_session", "true").wants(400, "invalid_request_error", wrong)
-	b.post(path(direct, "/confirm"), "payment_method", visa, "off_session", "true").wants(200, "", "")
-	b.post(path(direct, "/confirm"), "payment_method", visa).wants(400, "invalid_request_error", wrong)
-	b.post(path(direct, "/cancel")).wants(400, "invalid_request_error", wrong)
-	b.post(path(direct, "/capture")).wants(400, "invalid_request_error", wrong)
-
-	b.post(path(held, "/capture")).wants(400, "invalid_request_error", wrong)
-	if r := b.post(path(held, "/confirm"), "payment_method", visa).wants(200, "", ""); r.text("status") != "requires_capture" {
-		t.Errorf("confirmed as %v, want requires_capture", r.body)
-	}
-	b.post(path(held, "/capture"), "amount_to_capture", "1001").wants(400, "invalid_request_error", "amount_too_large")
-	b.post(path(held, "/capture"), "amount_to_capture", "400").wants(200, "", "")
-
-	b.post(path(dropped, "/cancel"), "cancellation_reason", "abandoned").wants(200, "", "")
-	b.post(path(dropped, "/cancel")).wants(400, "invalid_request_error", wrong)
-	b.post(path(dropped, "/confirm"), "payment_method", visa).wants(400, "invalid_request_error", wrong)
-
-	b.post("/v1/refunds", "payment_intent", dropped).wants(400, "invalid_request_error", "")
-	b.post("/v1/refunds", "payment_intent", held, "amount", "401").wants(400, "invalid_request_error", "")
-	b.post("/v1/refunds", "payment_intent", held, "amount", "100", "metadata[charge_id]", "c-2").wants(200, "", "")
-	b.post("/v1/refunds", "payment_intent", held).wants(200, "", "")
-	b.post("/v1/refunds", "payment_intent", held).wants(400, "invalid_request_error", "charge_already_refunded")
-
-	want := []sandbox.Movement{
-		{Status: "succeeded", Captured: 1000, Attempts: 1, Approved: 1},
-		{Status: "succeeded", Captured: 400, Refunded: 400, Attempts: 1, Approved: 1},
-		{Status: "canceled"},
-	}
-	for i, m := range b.Ledger() {
-		if m.Charge != "c-1" || m.Customer != customer || m.Currency != "EUR" || m.Amount != 1000 || m.Held != 0 ||
-			i == 1 && (len(m.Refunds) != 2 || m.Refunds[0].Charge != "c-2") {
-			t.Errorf("payment %+v has wrong details", m)
-		}
-		if m.Status != want[i].Status || m.Captured != want[i].Captured || m.Refunded != want[i].Refunded ||
-			m.Attempts != want[i].Attempts ||
-			m.Approved != want[i].Approved {
-			t.Errorf("payment %+v, want %+v", m, want[i])
-		}
-	}
-	list := b.get("/v1/payment_intents", "customer", customer, "limit", "2").wants(200, "", "")
-	data := list.body["data"].([]any)
-	if list.body["has_more"] != true || len(data) != 2 || data[0].(map[string]any)["id"] != dropped {
-		t.Errorf("first page %v, want two payments and more", list.body)
-	}
-	rest := b.get("/v1/payment_intents", "customer", customer, "starting_after", held)
-	if data := rest.body["data"].([]any); rest.body["has_more"] != false || len(data) != 1 || data[0].(map[string]any)["id"] != direct {
-		t.Errorf("second page %v, want the first payment and no more", rest.body)
-	}
-	latest := b.get("/v1/payment_intents", "expand[]", "data.latest_charge", "created[gte]", "1").wants(200, "",
-		"").body["data"].([]any)[1].(map[string]any)["latest_charge"]
-	if charge, ok := latest.(map[string]any); !ok || charge["amount_refunded"] != 400.0 {
-		t.Errorf("the charge of the refunded payment is %v", latest)
-	}
-	b.get("/v1/payment_intents", "expand[]", "data.customer").wants(400, "invalid_request_error", "parameter_invalid")
-	if none := b.get("/v1/payment_intents", "created[gte]", "9999999999").wants(200, "", ""); len(none.body["data"].([]any)) != 0 {
-		t.Errorf("payments of the future: %v, want none", none.body)
-	}
-	if none := b.get("/v1/payment_intents", "customer", b.customer()); len(none.body["data"].([]any)) != 0 {
-		t.Errorf("payments of another customer: %v, want none", none.body)
-	}
-}
-
 func TestConfirm_OwnerConfirmsWithTheClientSecret(t *testing.T) {
 	b := newBench(t)
 	customer := b.customer()
@@ -195,34 +109,6 @@ func TestConfirm_OwnerConfirmsWithTheClientSecret(t *testing.T) {
 	if r := b.do(http.MethodPost, path+"/confirm", []string{"client_secret", secret}, app).wants(200, "",
 		""); r.text("status") != "succeeded" {
 		t.Errorf("confirmed by the owner as %v, want succeeded", r.body)
-	}
-}
-
-func TestCard_IsDeclinedWhenAttachedOrCharged(t *testing.T) {
-	b := newBench(t)
-	customer := b.customer()
-	attached := b.post("/v1/payment_methods/pm_card_visa_chargeDeclined/attach", "customer", customer).wants(402, "card_error",
-		"card_declined")
-	if e := attached.body["error"].(map[string]any); e["decline_code"] != "generic_decline" {
-		t.Errorf("declined as %v, want generic_decline", e)
-	}
-	card := b.attach(customer, "pm_card_chargeCustomerFail")
-	path := "/v1/payment_intents/" + b.intent(customer) + "/confirm"
-	for range 2 {
-		b.post(path, "payment_method", card).wants(402, "card_error", "card_declined")
-	}
-	require.NoError(t, b.SetCard(card, sandbox.Behaviour{}))
-	b.post(path, "payment_method", card).wants(200, "", "")
-	if m := b.Ledger()[0]; m.Attempts != 3 || m.Approved != 1 {
-		t.Errorf("payment %+v, want three attempts, one approved", m)
-	}
-	other := b.customer()
-	b.post("/v1/payment_intents/"+b.intent(other)+"/confirm", "payment_method", card).wants(400, "invalid_request_error",
-		"resource_missing")
-	b.post("/v1/payment_intents/"+b.intent(other)+"/confirm", "payment_method", "pm_none").wants(400, "invalid_request_error",
-		"resource_missing")
-	if b.SetCard("pm_none", sandbox.Behaviour{}) == nil {
-		t.Error("the change of an unknown card returned no error")
 	}
 }
 

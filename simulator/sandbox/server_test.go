@@ -16,26 +16,6 @@ import (
 	"motorpool/simulator/sandbox"
 )
 
-func TestServer_LedgerSurvivesARestart(t *testing.T) {
-	b := newBench(t)
-	customer := b.customer()
-	intent := b.intent(customer)
-	address := b.URL()
-	require.NoError(t, b.Kill())
-	if _, err := b.try(http.MethodGet, "/v1/payment_intents/"+intent, nil); err == nil {
-		t.Error("the killed server still responds")
-	}
-	require.NoError(t, b.Restart())
-	if b.URL() != address {
-		t.Errorf("the address is %s, want %s as before", b.URL(), address)
-	}
-	b.get("/v1/payment_intents/"+intent).wants(200, "", "")
-	assert.NoError(t, b.Close())
-	if b.Restart() == nil {
-		t.Error("a closed server was restarted")
-	}
-}
-
 func TestServer_FileKeepsTheLedger(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ledger.json")
 	inFile := func(c *sandbox.Config) { c.File, c.RefundDelay = file, time.Hour }

@@ -317,14 +317,6 @@ func TestUnit_MovingVehicleReportsOftenAParkedOneRarely(t *testing.T) {
 	}
 }
 
-func TestUnit_Reconnects(t *testing.T) {
-	w := begin(t, Config{})
-	w.unit.Cut(w.ctx)
-	w.await("a second connection", w.unit.Connected)
-	w.send(telematics.Lock)
-	w.awaitAnswers(1)
-}
-
 func TestUnit_RunsADay(t *testing.T) {
 	w := begin(t, Config{Speed: 3000, Day: simulator.NewDay(6*time.Hour + 50*time.Minute)})
 	before := w.unit.Body(w.ctx)
