@@ -15,19 +15,18 @@ import (
 	"motorpool/simulator/ovms"
 )
 
-// module runs a simulated module until stop. After a refused login it does not connect any more.
-func module(t *testing.T, broker *devstack.Mosquitto, password string) (m *ovms.Module, stop func()) {
+// module runs a simulated module until the test ends.
+func module(t *testing.T, broker *devstack.Mosquitto, password string) *ovms.Module {
 	t.Helper()
-	m = ovms.New(ovms.Config{
+	m := ovms.New(ovms.Config{
 		Unit: "OVMS-1", Password: password, Broker: broker.UnitsURL(), Speed: 20, StableWait: time.Second,
 		Body: simulator.ElectricCar(simulator.Point{Latitude: 48.1, Longitude: 11.5}),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { _ = m.Run(ctx); close(ended) }()
-	stop = func() { cancel(); <-ended }
-	t.Cleanup(stop)
-	return m, stop
+	t.Cleanup(func() { cancel(); <-ended })
+	return m
 }
 
 func awaitConnected(t *testing.T, m *ovms.Module) {
@@ -39,7 +38,8 @@ func awaitConnected(t *testing.T, m *ovms.Module) {
 	}
 }
 
-func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
+// A round of the fault harness rotates the passwords of modules that are stopped.
+func TestUnit_RotatingARunningOVMSModuleIsRefused(t *testing.T) {
 	broker := operatedMosquitto(t, devstack.MosquittoConfig{ServicePassword: "service"})
 	added, _, err := runTool(t, "unit", "add", "OVMS-1", "--protocol", "ovms", "--vehicle-type", "NL", "--server", "mqtt.example.com")
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
 	}
 	// Mosquitto has read the password.
 	connectSoon(t, broker, "OVMS-1", passwordOf(t, added, "OVMS-1")).Cut()
-	running, stop := module(t, broker, passwordOf(t, added, "OVMS-1"))
+	running := module(t, broker, passwordOf(t, added, "OVMS-1"))
 	awaitConnected(t, running)
 	before := read(t, broker.UnitsPasswords())
 
@@ -75,20 +75,6 @@ func TestUnit_RotatingAnOVMSModuleNeverRefusesItsLogin(t *testing.T) {
 		t.Error("the module lost its connection")
 	}
 
-	stop() // as the command server v3 stop does
-	rotated, _, err := runTool(t, "unit", "rotate", "OVMS-1", "--stopped")
-	if err != nil || !strings.Contains(rotated, "config set password server.v3 PASSWORD\n  server v3 start") {
-		t.Fatalf("rotate: %v\n%s", err, rotated)
-	}
-	connectSoon(t, broker, "OVMS-1", passwordOf(t, rotated, "OVMS-1")).Cut()
-	again, _ := module(t, broker, passwordOf(t, rotated, "OVMS-1"))
-	awaitConnected(t, again)
-	late, _ := module(t, broker, passwordOf(t, added, "OVMS-1"))
-	for deadline := time.Now().Add(time.Minute); !late.Suspended(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the old password is still accepted, so the test is not valid")
-		}
-	}
 }
 
 // awaitOnline waits until the retained presence of the module is online.
