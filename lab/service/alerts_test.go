@@ -30,7 +30,6 @@ type listedAlert struct {
 	Severity       string
 	VehicleID      int64  `json:"vehicle_id"`
 	AcknowledgedBy string `json:"acknowledged_by"`
-	Facts          map[string]any
 }
 
 func (i *instance) openAlerts() (found []listedAlert) {
@@ -85,8 +84,8 @@ type renter struct {
 // done sends a request of an administrator that must succeed.
 func (r *alertRound) done(method, path, body string) {
 	r.Helper()
-	if a := r.send(method, "/api/v1/admin/"+path, body); a.status >= 300 {
-		r.Errorf("%s %s %s: %d %+v", method, path, body, a.status, a.Error)
+	if a := r.asAdmin(method, "/api/v1/admin/"+path, body); a.status >= 300 {
+		r.Errorf("%s %s %s: %d %s", method, path, body, a.status, a.text)
 	}
 }
 
@@ -113,11 +112,11 @@ func (r *alertRound) open() {
 
 // order sends a command, which ends after a wait in seconds, until the unit has answered it in a
 // way: a busy machine may not answer in time.
-func (r *alertRound) order(action telematics.Action, wait int, answered func(reply) bool) {
-	var last reply
+func (r *alertRound) order(action telematics.Action, wait int, answered func(answer) bool) {
+	var last answer
 	defer func() {
 		if r.Failed() {
-			r.Logf("waited 20s for: another answer to %s of vehicle %d than %d %+v", action, r.n, last.status, last.Error)
+			r.Logf("waited 20s for: another answer to %s of vehicle %d than %d %s", action, r.n, last.status, last.text)
 		}
 	}()
 	r.eventually(20*time.Second, "the unit answers a command", func() bool {
@@ -126,13 +125,13 @@ func (r *alertRound) order(action telematics.Action, wait int, answered func(rep
 	})
 }
 
-func executed(r reply) bool { return r.status == http.StatusOK }
+func executed(r answer) bool { return r.status == http.StatusOK }
 
-func rejected(r reply) bool { return r.Error.Code == "command_rejected" }
+func rejected(r answer) bool { return r.code() == "command_rejected" }
 
-func unanswered(r reply) bool { return r.Error.Code == "command_timeout" && r.Error.Detail == "" }
+func unanswered(r answer) bool { return r.code() == "command_timeout" && r.word("error.detail") == "" }
 
-func accepted(r reply) bool { return r.Error.Detail == telematics.AcceptedByUnit }
+func accepted(r answer) bool { return r.word("error.detail") == telematics.AcceptedByUnit }
 
 // changeVan changes the faults of a van's unit.
 func (r *alertRound) changeVan(f vans.Faults) {
@@ -146,7 +145,7 @@ func body(car int, rule alerts.Rule, begins, mends func(*simulator.Body)) alertC
 }
 
 // orders returns a step in which a car with faults gets commands, one after the other.
-func orders(f simulator.Faults, wait int, answered func(reply) bool, actions ...telematics.Action) func(*alertRound) {
+func orders(f simulator.Faults, wait int, answered func(answer) bool, actions ...telematics.Action) func(*alertRound) {
 	return func(r *alertRound) {
 		r.car.SetFaults(f)
 		for _, action := range actions {
@@ -223,7 +222,7 @@ var alertCases = []alertCase{
 			c := r.client
 			c.add(r.instance, "pm_card_visa", true)
 			r.must(c.processor.SetCard(c.processor.Attached()[0], sandbox.Behaviour{Decline: "stolen_card"}))
-			c.booking = c.book(r.instance, r.n, fromNow(-time.Minute), "")
+			c.booking = c.book(r.instance, r.n, fromNow(-time.Minute))
 			r.start(c.booking)
 			_, err := c.db.Exec(`update bookings set end_at = clock_timestamp() where id = $1`, c.booking)
 			r.must(err)

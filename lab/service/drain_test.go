@@ -1,8 +1,6 @@
 package service_test
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -67,7 +65,7 @@ func TestDrain_BehindALoadBalancerNoRequestFails(t *testing.T) {
 					t.Errorf("call %d: %v", call, err)
 				case r.starved(): // the service responded
 				case r.status != http.StatusOK:
-					t.Errorf("call %d: status %d %s", call, r.status, r.Error.Code)
+					t.Errorf("call %d: status %d %s", call, r.status, r.code())
 				}
 			}
 		})
@@ -114,27 +112,18 @@ func (i *instance) drains(takes time.Duration) {
 	})
 }
 
-// call locks a vehicle, or reads its state. An error means that the service did not respond.
-func (i *instance) call(n int, number int64) (r reply, err error) {
+// call locks a vehicle, or reads its state.
+func (i *instance) call(n int, number int64) (answer, error) {
 	method, path := http.MethodPost, fmt.Sprintf("/api/v1/admin/vehicles/%d/control/lock", n+1)
 	if number%4 != 0 {
 		method, path = http.MethodGet, fmt.Sprintf("/api/v1/admin/vehicles/%d/status", n+1)
 	}
 	request, err := http.NewRequest(method, i.base+path, nil)
 	if err != nil {
-		return r, err
+		return answer{}, err
 	}
 	request.Header.Set("Authorization", "Bearer "+i.admin)
-	response, err := cmp.Or(i.http, http.DefaultClient).Do(request)
-	if err != nil {
-		return r, err
-	}
-	defer response.Body.Close()
-	r.status = response.StatusCode
-	if err := json.NewDecoder(response.Body).Decode(&r); err != nil {
-		return r, fmt.Errorf("status %d, not a response of the service: %w", r.status, err)
-	}
-	return r, nil
+	return i.try(request)
 }
 
 func host(url string) string {

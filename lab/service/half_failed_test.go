@@ -101,7 +101,7 @@ func TestServe_ACopyOfTheInstallationIsRefused(t *testing.T) {
 	second.says(http.StatusServiceUnavailable, "another installation uses it")
 	for n := range 12 {
 		if r := first.control(n%4+1, telematics.Lock); r.status != http.StatusOK && !r.starved() {
-			s.Errorf("command %d of the first installation: %d %+v", n, r.status, r.Error)
+			s.Errorf("command %d of the first installation: %d %s", n, r.status, r.text)
 		}
 		if status, says := second.readiness(); status == http.StatusOK {
 			s.Fatalf("the copy is ready: %s", says)

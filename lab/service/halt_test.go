@@ -41,7 +41,7 @@ func TestHalt_ThroughTheServiceHoldsWhileRedisAndMQTTAreUnavailable(t *testing.T
 			if r.status == 200 {
 				t.Fatal("a command was sent during a halt")
 			}
-			return r.Error.Code == "commands_halted" && strings.Contains(r.Message, "recall of the locks")
+			return r.code() == "commands_halted" && strings.Contains(r.word("message"), "recall of the locks")
 		})
 	}
 	instances[1].askWith(instances[1].admin, http.MethodDelete, haltsPath, "").wants(200, "")

@@ -76,7 +76,7 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 	c := r.newCustomer()
 	c.add(i, "pm_card_visa", true)
 	c.post(i, "/payment-methods", `{"payment_method_id":"pm_card_chargeDeclined"}`)
-	booking := c.book(i, 1, fromNow(time.Minute), "")
+	booking := c.book(i, 1, fromNow(time.Minute))
 	c.get(i, ownOf(booking)+"?note=hush-query-1").wants(422, "validation_failed")
 	// Refused tokens and signatures.
 	forged := s.tokens
@@ -93,7 +93,7 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 	for _, token := range refused {
 		i.askWith(token, http.MethodGet, "/api/v1/admin/vehicles?access_token=hush-query-2", "").wants(401, "unauthenticated")
 	}
-	c.get(i, "/bookings", func(s *signedRequest) { s.as = "hush-signature-1" }).wants(401, "agency_signature_invalid")
+	c.get(i, "/bookings", func(s *signature) { s.as = "hush-signature-1" }).wants(401, "agency_signature_invalid")
 	response, err := http.Post(i.base+"/webhooks/stripe", "application/json", strings.NewReader(`{"id":"hush-body-1"}`))
 	s.must(err)
 	s.must(response.Body.Close())
@@ -113,7 +113,7 @@ func TestLog_HasNoSecretAndNamesRequestsAndCommands(t *testing.T) {
 		},
 	} {
 		broken := s.serveUnready(r.paid, func(c *app.Config) { c.Drain = 0 }, change)
-		broken.do(http.MethodPost, "/api/v1/admin/vehicles/1/control/lock")
+		broken.control(1, telematics.Lock)
 		time.Sleep(1500 * time.Millisecond) // for retries
 		broken.readiness()
 		broken.stop()
@@ -168,11 +168,9 @@ func (r *rentals) secrets(c app.Config, tokens []string) map[string]string {
 		"payment key": string(c.StripeKey), "webhook secret": string(c.StripeWebhookSecret), "signing key": set.Keys[0].D,
 		"card token": "pm_card", "secret of units": unitSecret,
 	}
-	for _, app := range r.apps {
-		secrets["agency key "+app.ID] = hex.EncodeToString(app.Secret)
-		secrets["agency key in base64 "+app.ID] = base64.RawURLEncoding.EncodeToString(app.Secret)
-		secrets["agency key in standard base64 "+app.ID] = base64.RawStdEncoding.EncodeToString(app.Secret)
-	}
+	secrets["agency key"] = hex.EncodeToString(r.app.Secret)
+	secrets["agency key in base64"] = base64.RawURLEncoding.EncodeToString(r.app.Secret)
+	secrets["agency key in standard base64"] = base64.RawStdEncoding.EncodeToString(r.app.Secret)
 	for _, token := range tokens {
 		if parts := strings.Split(token, "."); len(parts) == 3 {
 			secrets["claims of token "+parts[2]], secrets["signature of token "+parts[2]] = parts[1], parts[2]

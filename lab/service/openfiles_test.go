@@ -30,7 +30,7 @@ func TestConnections_IdleOnesDoNotExhaustTheService(t *testing.T) {
 	}
 	for range 20 {
 		if r := i.control(1, telematics.Lock, "Connection", "close"); r.status != http.StatusOK && !r.starved() {
-			t.Fatalf("lock with idle connections: %d %s", r.status, r.Message)
+			t.Fatalf("lock with idle connections: %d %s", r.status, r.text)
 		}
 	}
 	i.says(http.StatusOK, "ready")

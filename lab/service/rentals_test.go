@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"motorpool/internal/app"
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/simulator/sandbox"
 	"motorpool/store/agencykeys"
@@ -23,14 +23,13 @@ import (
 )
 
 // rentals is the commercial side of an installation: the prices of vehicles, the processor of cards
-// and payments, and the keys of the agencies' apps. Vehicles with an odd number belong to agency 1,
+// and payments, and the key of an agency's app. Vehicles with an odd number belong to agency 1,
 // which has the stations 1 and 2; station 3 belongs to agency 2.
 type rentals struct {
 	*stack
 	processor *sandbox.Server
-	sealing   string // the key that seals the secrets of agencies' keys
-	keys      *agencykeys.Keys
-	apps      map[telematics.AgencyID]rental.AgencyKey
+	sealing   string           // the key that seals the secrets of agencies' keys
+	app       rental.AgencyKey // of agency 1
 	db        *sqlx.DB
 	names     *atomic.Int64 // numbers the names of clients
 }
@@ -43,17 +42,17 @@ func (s *stack) rent() *rentals {
 	s.Cleanup(func() { _ = processor.Close() })
 	secret := sha256.Sum256([]byte(s.dir))
 	r := &rentals{
-		stack: s, processor: processor, sealing: hex.EncodeToString(secret[:]), apps: map[telematics.AgencyID]rental.AgencyKey{},
-		names: new(atomic.Int64),
+		stack: s, processor: processor, sealing: hex.EncodeToString(secret[:]), db: s.owner.Pool, names: new(atomic.Int64),
 	}
 	s.priceFleet()
 	s.record()
 	sealer, err := agencykeys.NewSealer(r.sealing)
 	s.must(err)
-	r.keys, r.db = agencykeys.New(s.owner, sealer), s.owner.Pool
-	for _, agency := range s.fleet.Agencies {
-		r.apps[agency.ID] = r.newKey(agency.ID)
-	}
+	var added bool
+	r.app, added, err = agencykeys.New(s.owner, sealer).Add(s.Context(), 1, telematics.OperatorAt("eva"))
+	s.must(err)
+	assert.Equal(s, added, true, "a key was added")
+	r.app.AgencyCode = s.fleet.Agencies[0].Code
 	return r
 }
 
@@ -76,22 +75,6 @@ func (s *stack) priceFleet() {
 	}
 }
 
-// newKey returns a key for the app of an agency.
-func (r *rentals) newKey(agency telematics.AgencyID) rental.AgencyKey {
-	r.Helper()
-	key, ok, err := r.keys.Add(r.Context(), agency, telematics.OperatorAt("eva"))
-	r.must(err)
-	if !ok {
-		r.Fatalf("there is no agency %d", agency)
-	}
-	for _, a := range r.fleet.Agencies {
-		if a.ID == agency {
-			key.AgencyCode = a.Code
-		}
-	}
-	return key
-}
-
 // paid returns the settings of an instance with bookings and payments.
 func (r *rentals) paid(c *app.Config) {
 	c.AgencySecretsKey = app.Secret(r.sealing)
@@ -107,26 +90,6 @@ func (r *rentals) open(change ...func(*app.Config)) *instance {
 	return i
 }
 
-// asAdmin sends a request of an administrator; headers are alternating names and values.
-func (i *instance) asAdmin(method, target, body string, headers ...string) answer {
-	i.Helper()
-	return i.askWith(i.admin, method, target, body, headers...)
-}
-
-func (i *instance) askWith(token, method, target, body string, headers ...string) answer {
-	i.Helper()
-	request, err := http.NewRequest(method, i.base+target, strings.NewReader(body))
-	i.must(err)
-	request.Header.Set("Authorization", "Bearer "+token)
-	if body != "" {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	for pair := range slices.Chunk(headers, 2) {
-		request.Header.Set(pair[0], pair[1])
-	}
-	return ask(i.T, request)
-}
-
 // customer is a client of an agency, with the app of the agency.
 type customer struct {
 	*rentals
@@ -135,21 +98,17 @@ type customer struct {
 }
 
 // newCustomer returns a new client of agency 1.
-func (r *rentals) newCustomer() customer { return r.newCustomerOf(1) }
-
-func (r *rentals) newCustomerOf(agency telematics.AgencyID) customer {
+func (r *rentals) newCustomer() customer {
 	r.Helper()
-	actor := telematics.Actor{Subject: fmt.Sprintf("client-%d", r.names.Add(1)), Role: telematics.Client, Agency: agency}
+	actor := telematics.Actor{Subject: fmt.Sprintf("client-%d", r.names.Add(1)), Role: telematics.Client, Agency: 1}
 	return customer{rentals: r, actor: actor, token: r.token(actor)}
 }
 
-// signedRequest is a request of an app, with what it signs; a test may change it before it is sent.
-type signedRequest struct {
-	key    rental.AgencyKey
-	at     time.Time
-	nonce  string
-	signed rental.SignedRequest
-	as     string // replaces the signature header; empty: the correct one
+// signature is that of a request of an app; a test may change it before it is sent.
+type signature struct {
+	at    time.Time
+	nonce string
+	as    string // replaces the header; empty: the correct one
 }
 
 func newNonce() string {
@@ -159,15 +118,13 @@ func newNonce() string {
 }
 
 // at sends a request of the client to an instance, through the app of its agency.
-func (c customer) at(i *instance, method, target, body string, change ...func(*signedRequest)) answer {
+func (c customer) at(i *instance, method, target, body string, change ...func(*signature)) answer {
 	i.Helper()
 	request, err := http.NewRequest(method, i.base+target, strings.NewReader(body))
 	i.must(err)
 	path, query := rental.SplitTarget(target)
-	s := signedRequest{
-		key: c.apps[c.actor.Agency], at: time.Now(), nonce: newNonce(),
-		signed: rental.SignedRequest{Method: method, Path: path, Query: query, Body: []byte(body), Token: c.token},
-	}
+	signed := rental.SignedRequest{Method: method, Path: path, Query: query, Body: []byte(body), Token: c.token}
+	s := signature{at: time.Now(), nonce: newNonce()}
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.Header.Set("Accept", "application/json")
 	if body != "" {
@@ -176,25 +133,20 @@ func (c customer) at(i *instance, method, target, body string, change ...func(*s
 	for _, f := range change {
 		f(&s)
 	}
-	header := cmp.Or(s.as, s.signed.Sign(s.key.ID, s.key.Secret, s.at, s.nonce).String())
+	header := cmp.Or(s.as, signed.Sign(c.app.ID, c.app.Secret, s.at, s.nonce).String())
 	request.Header.Set(rental.SignatureHeader, header)
-	return ask(i.T, request)
+	return i.ask(request)
 }
 
 // get sends a GET request as the client.
-func (c customer) get(i *instance, target string, change ...func(*signedRequest)) answer {
+func (c customer) get(i *instance, target string, change ...func(*signature)) answer {
 	i.Helper()
 	return c.at(i, http.MethodGet, "/api/v1/client"+target, "", change...)
 }
 
-func (c customer) post(i *instance, target, body string, change ...func(*signedRequest)) answer {
+func (c customer) post(i *instance, target, body string, change ...func(*signature)) answer {
 	i.Helper()
 	return c.at(i, http.MethodPost, "/api/v1/client"+target, body, change...)
-}
-
-func (c customer) remove(i *instance, target string) answer {
-	i.Helper()
-	return c.at(i, http.MethodDelete, "/api/v1/client"+target, "")
 }
 
 // add adds a card, and returns its id.
@@ -215,22 +167,17 @@ func fromNow(in time.Duration) hours {
 }
 
 // draft returns the body of a request for a booking.
-func (c customer) draft(vehicle int, when hours, more string) string {
-	pickup, dropoff := 1, 2
-	if c.actor.Agency != 1 {
-		pickup, dropoff = 3, 3
-	}
+func (c customer) draft(vehicle int, when hours) string {
 	return fmt.Sprintf(
-		`{"agency_id":%d,"client":%q,"vehicle_id":%d,"start_date":%q,"end_date":%q,"pickup_station_id":%d,"dropoff_station_id":%d%s}`,
-		c.actor.Agency, c.actor.Subject, vehicle, when.from.Format(time.RFC3339Nano), when.to.Format(time.RFC3339Nano),
-		pickup, dropoff, more,
+		`{"agency_id":1,"client":%q,"vehicle_id":%d,"start_date":%q,"end_date":%q,"pickup_station_id":1,"dropoff_station_id":2}`,
+		c.actor.Subject, vehicle, when.from.Format(time.RFC3339Nano), when.to.Format(time.RFC3339Nano),
 	)
 }
 
 // book creates a booking of the client, and returns its id.
-func (c customer) book(i *instance, vehicle int, when hours, more string) int64 {
+func (c customer) book(i *instance, vehicle int, when hours) int64 {
 	i.Helper()
-	return i.asAdmin(http.MethodPost, "/api/v1/admin/bookings", c.draft(vehicle, when, more)).wants(201, "").number("data.id")
+	return i.asAdmin(http.MethodPost, "/api/v1/admin/bookings", c.draft(vehicle, when)).wants(201, "").number("data.id")
 }
 
 // adminOf returns the path of a booking for administrators.

@@ -4,12 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
-	"motorpool/internal/app"
-	"motorpool/rental"
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -59,26 +56,21 @@ func (c customer) refuses(i *instance, booking int64, name, expected, reported s
 	}
 }
 
-// One rental meets conditions of a return: the vehicle fails one after the other, and is mended. A
-// second one loses its vehicle, and staff end it. Package rental tests every condition.
+// One rental meets conditions of a return: the vehicle fails one after the other, and is mended.
+// Package rental tests every condition, and store/rentals what happens where a vehicle is silent.
 func TestReturn_ConditionsAreMetBeforeTheEnd(t *testing.T) {
 	t.Parallel()
-	const agency, lost = "/api/v1/admin/agencies/1", 3
+	const agency = "/api/v1/admin/agencies/1"
 	here, yard, dropoff := simulator.Point{Latitude: 48.1402, Longitude: 11.56}, simulator.Point{Latitude: 48.15, Longitude: 11.57},
 		simulator.Point{Latitude: 48.1276, Longitude: 11.605}
-	s := startStack(t, lost)
-	for v := range s.fleet.Vehicles {
-		s.fleet.Vehicles[v].Powertrain = telematics.Electric
-	}
+	s := startStack(t, 1)
+	s.fleet.Vehicles[0].Powertrain = telematics.Electric
 	r := s.rent()
 	r.interval = time.Hour // the cars report only what changes
-	// A request waits for a command to the lost vehicle.
-	i := r.open(func(c *app.Config) { c.Budget = telematics.DefaultBudget })
-	cars := r.drive(nil, func(id telematics.VehicleID) simulator.Profile {
-		at := map[bool]simulator.Point{true: dropoff, false: here}[id == lost]
-		return simulator.Profile{Body: simulator.ElectricCar(at), Actions: simulator.AllActions}
-	}).Cars()
-	car := cars[0]
+	i := r.open()
+	car := r.drive(nil, func(telematics.VehicleID) simulator.Profile {
+		return simulator.Profile{Body: simulator.ElectricCar(here), Actions: simulator.AllActions}
+	}).Cars()[0]
 	rules := func(text string) { i.asAdmin(http.MethodPut, agency+"/rental-rules", text).wants(200, "") }
 	area := func(name, body string) { i.asAdmin(http.MethodPut, agency+"/areas/"+name, body).wants(201, "") }
 	rules(`{"return_to":"area","return_key":"out"}`)
@@ -88,15 +80,11 @@ func TestReturn_ConditionsAreMetBeforeTheEnd(t *testing.T) {
 
 	c := r.newCustomer()
 	c.add(i, "pm_card_visa", true)
-	bookings := map[int]int64{}
-	for _, vehicle := range []int{1, lost} {
-		i.change(cars[vehicle-1], vehicle, func(b *simulator.Body) { b.Locked = true }, telematics.Latitude)
-		bookings[vehicle] = c.book(i, vehicle, fromNow(time.Minute), "")
-		c.get(i, ownOf(bookings[vehicle])+"/vehicle").wants(200, "").has("data.is_locked", "true")
-		c.post(i, ownOf(bookings[vehicle])+"/start", "").wants(200, "").has("data.status", `"active"`)
-		c.get(i, ownOf(bookings[vehicle])+"/vehicle").wants(200, "").has("data.is_locked", "false")
-	}
-	cars[lost-1].SetFaults(simulator.Faults{Offline: true})
+	i.change(car, 1, func(b *simulator.Body) { b.Locked = true }, telematics.Latitude)
+	booking := c.book(i, 1, fromNow(time.Minute))
+	c.get(i, ownOf(booking)+"/vehicle").wants(200, "").has("data.is_locked", "true")
+	c.post(i, ownOf(booking)+"/start", "").wants(200, "").has("data.status", `"active"`)
+	c.get(i, ownOf(booking)+"/vehicle").wants(200, "").has("data.is_locked", "false")
 
 	opened := func(parts ...telematics.Field) func(*simulator.Body) {
 		return func(b *simulator.Body) { b.Opened = parts }
@@ -129,34 +117,13 @@ func TestReturn_ConditionsAreMetBeforeTheEnd(t *testing.T) {
 		}
 		good := car.Body()
 		i.change(car, 1, one.breaks, one.reports...)
-		c.refuses(i, bookings[1], one.name, one.expected, one.reported)
+		c.refuses(i, booking, one.name, one.expected, one.reported)
 		i.change(car, 1, func(b *simulator.Body) { *b = good }, one.reports...)
 	}
 	i.change(car, 1, at(dropoff), telematics.Latitude)
 
-	// The second vehicle is asked in vain. Then the first has been silent for long enough to be
-	// asked, too, and answers.
-	silent := func(vehicle int) {
-		r.eventually(40*time.Second, fmt.Sprintf("vehicle %d is silent for long", vehicle), func() bool {
-			a := i.asAdmin(http.MethodGet, fmt.Sprintf("/api/v1/admin/vehicles/%d/status", vehicle), "")
-			last, err := time.Parse(time.RFC3339, a.word("data.connectivity.last_seen"))
-			r.must(err)
-			// It is shown in whole seconds.
-			return time.Since(last) > rental.FreshFor+time.Second
-		})
-	}
-	silent(lost)
-	c.refuses(i, bookings[lost], "fresh", "a report of the last 30 s", "")
-	override := adminOf(bookings[lost]) + "/rental/end"
-	i.asAdmin(http.MethodPost, override, `{"override":true}`).wants(422, "validation_failed")
-	i.asAdmin(http.MethodPost, override, `{"override":true,"reason":"The client has called"}`).wants(200, "").
-		has("data.status", `"completed"`, "data.transition.override", `"The client has called"`)
-	silent(1)
-	c.post(i, ownOf(bookings[1])+"/end", "").wants(200, "").has("data.status", `"completed"`)
+	c.post(i, ownOf(booking)+"/end", "").wants(200, "").has("data.status", `"completed"`)
 	if body := car.Body(); !body.Locked || body.Immobilizer != simulator.Engaged {
 		r.Errorf("after the end the vehicle is locked: %v, and its immobilizer %s", body.Locked, body.Immobilizer)
-	}
-	if story := i.story(bookings[1]); !slices.Contains(story, "client command.report-state") {
-		r.Errorf("the vehicle was not asked: %v", story)
 	}
 }

@@ -52,11 +52,10 @@ type stack struct {
 	address  string         // URL, as the role of the service
 	lines    *logger.Writer // counts dropped lines of the log
 	redisURL string
-	units    string          // URL of the MQTT broker's listener for units
-	service  string          // URL of the broker's listener for the service
-	interval time.Duration   // between reports of a car; zero: that of the simulator
-	radio    simulator.Radio // radio of the cars; nil: the default
-	http     *http.Client    // client of callers; nil: http.DefaultClient
+	units    string        // URL of the MQTT broker's listener for units
+	service  string        // URL of the broker's listener for the service
+	interval time.Duration // between reports of a car; zero: that of the simulator
+	http     *http.Client  // client of callers; nil: http.DefaultClient
 
 	// The fields below are set only with real servers.
 	redis     *devstack.Redis
@@ -290,7 +289,7 @@ func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.Vehi
 	for _, v := range s.fleet.Vehicles {
 		if cmp.Or(v.Protocol, telematics.DefaultProtocol) == telematics.DefaultProtocol {
 			cars = append(cars, simulator.Config{
-				Unit: v.Unit, Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), Profile: profile(v.ID), Radio: s.radio,
+				Unit: v.Unit, Password: mosquitto.UnitPassword(unitSecret, string(v.Unit)), Profile: profile(v.ID),
 			})
 		}
 	}
@@ -306,34 +305,6 @@ func (s *stack) drive(recorder *simulator.Recorder, profile func(telematics.Vehi
 	s.eventually(30*time.Second, "all cars connected", func() bool { return connected(fleet) })
 	return fleet
 }
-
-// wants checks the status, and that the words are those of the error: its code, outcome, reason or
-// detail. The test continues after a failure.
-func (r reply) wants(status int, words ...string) {
-	r.t.Helper()
-	said := []string{r.Error.Code, r.Error.Outcome, r.Error.Reason, r.Error.Detail}
-	isMissing := func(word string) bool { return !slices.Contains(said, word) }
-	if r.status != status || slices.ContainsFunc(words, isMissing) {
-		r.t.Errorf("%s: %d %q %s after %v, want %d %q", r.asked, r.status, said, r.Message, r.took, status, words)
-	}
-}
-
-// starved reports whether a server did not respond in time, so that no command was sent: this
-// happens on a busy machine, and callers repeat the request.
-func (r reply) starved() bool {
-	return r.status == http.StatusServiceUnavailable && r.Error.Code == "telematics_unavailable"
-}
-
-// unserved reports the same of a request that may be for a vehicle or not.
-func (r reply) unserved() bool {
-	return r.starved() || r.status == http.StatusServiceUnavailable && r.Error.Code == "service_unavailable"
-}
-
-// repeatAfter is how long callers wait before they repeat a request.
-const repeatAfter = 100 * time.Millisecond
-
-// mostRepeats is how many times they repeat it.
-const mostRepeats = 5
 
 func connected(fleet *simulator.Fleet) bool {
 	for _, car := range fleet.Cars() {
@@ -374,102 +345,42 @@ func (s *stack) eventually(within time.Duration, what string, holds func() bool)
 	}
 }
 
-// reply is a response of the API.
-type reply struct {
-	t          *testing.T
-	asked      string
-	status     int
-	header     http.Header
-	retryAfter string // error.retry_after
-	took       time.Duration
-	Success    bool            `json:"success"`
-	Message    string          `json:"message"`
-	Data       json.RawMessage `json:"data"`
-	Meta       json.RawMessage `json:"meta"`
-	Error      struct {
-		Code       string      `json:"code"`
-		Retryable  bool        `json:"retryable"`
-		RetryAfter json.Number `json:"retry_after"`
-		Outcome    string      `json:"outcome"`
-		CommandID  string      `json:"command_id"`
-		Reason     string      `json:"reason"`
-		Detail     string      `json:"detail"`
-	} `json:"error"`
-}
-
-// command has fields of a command that the API shows.
-type command struct {
-	ID       string `json:"id"`
-	State    string `json:"state"`
-	Outcome  string `json:"outcome"`
-	Late     bool   `json:"late"`
-	Attempts int    `json:"attempts"`
-}
-
-func (i *instance) get(path string, into any) reply {
+// asAdmin sends a request of an administrator; headers are alternating names and values.
+func (i *instance) asAdmin(method, target, body string, headers ...string) answer {
 	i.Helper()
-	r := i.do(http.MethodGet, path)
-	for n := 0; n < mostRepeats && r.unserved(); n++ { // as ask does
-		time.Sleep(5 * repeatAfter)
-		r = i.do(http.MethodGet, path)
-	}
-	if r.status == http.StatusOK && into != nil {
-		i.must(json.Unmarshal(r.Data, into))
-	}
-	return r
+	return i.askWith(i.admin, method, target, body, headers...)
 }
 
-func (i *instance) do(method, path string, headers ...string) reply {
+func (i *instance) askWith(token, method, target, body string, headers ...string) answer {
 	i.Helper()
-	text := ""
-	if strings.HasSuffix(path, "/control/attention") {
-		text = `{"signal":"horn","duration_ms":10}`
-	}
-	return i.send(method, path, text, headers...)
-}
-
-// send sends a request; headers are alternating names and values.
-func (i *instance) send(method, path, text string, headers ...string) reply {
-	i.Helper()
-	var body io.Reader
-	if method == http.MethodPost || method == http.MethodPatch || method == http.MethodPut {
-		body = strings.NewReader(text)
-	}
-	request, err := http.NewRequest(method, i.base+path, body)
+	request, err := http.NewRequest(method, i.base+target, strings.NewReader(body))
 	i.must(err)
-	request.Header.Set("Authorization", "Bearer "+i.admin)
-	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
 	for pair := range slices.Chunk(headers, 2) {
 		request.Header.Set(pair[0], pair[1])
 	}
-	start := time.Now()
-	response, err := cmp.Or(i.http, http.DefaultClient).Do(request)
-	i.must(err)
-	defer response.Body.Close()
-	r := reply{t: i.T, asked: method + " " + path, status: response.StatusCode, header: response.Header}
-	i.must(json.NewDecoder(response.Body).Decode(&r))
-	r.retryAfter = r.Error.RetryAfter.String()
-	if after := response.Header.Get("Retry-After"); r.Error.Retryable && after != r.retryAfter || !r.Error.Retryable && after != "" {
-		i.Errorf("%s %s: %d %+v with Retry-After %q", method, path, r.status, r.Error, after)
-	}
-	r.took = time.Since(start)
-	return r
+	return i.ask(request)
 }
 
-// control sends a command, and repeats it while a server does not respond in time.
-func (i *instance) control(vehicle int, action telematics.Action, headers ...string) reply {
+// get sends a GET request of an administrator, and decodes the data of a success.
+func (i *instance) get(target string, into any) answer {
 	i.Helper()
-	r := i.controlOnce(vehicle, action, headers...)
-	for n := 0; n < mostRepeats && r.starved(); n++ {
-		time.Sleep(5 * repeatAfter)
-		r = i.controlOnce(vehicle, action, headers...)
+	a := i.asAdmin(http.MethodGet, target, "")
+	if a.status == http.StatusOK && into != nil {
+		data, err := json.Marshal(a.at("data"))
+		i.must(err)
+		i.must(json.Unmarshal(data, into))
 	}
-	return r
+	return a
 }
 
-func (i *instance) controlOnce(vehicle int, action telematics.Action, headers ...string) reply {
+// control sends a command.
+func (i *instance) control(vehicle int, action telematics.Action, headers ...string) answer {
 	i.Helper()
-	return i.do(http.MethodPost, fmt.Sprintf("/api/v1/admin/vehicles/%d/control/%s", vehicle, action), headers...)
+	return i.asAdmin(http.MethodPost, fmt.Sprintf("/api/v1/admin/vehicles/%d/control/%s", vehicle, action), "", headers...)
 }
 
 // readiness returns the status and the checks of /readyz.

@@ -225,7 +225,7 @@ func TestRequest_MakesNoMoreTripsThanListed(t *testing.T) {
 	s.drive(nil, healthy)
 	c := r.newCustomer()
 	c.add(i, "pm_card_visa", true)
-	booking := c.book(i, 1, fromNow(time.Minute), "")
+	booking := c.book(i, 1, fromNow(time.Minute))
 	i.start(booking)
 	c.awaitPayment(i, booking, "paid")
 	i.admin = s.token(telematics.Actor{Subject: "admin-1", Role: telematics.Admin, Agency: 1})

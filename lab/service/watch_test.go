@@ -97,8 +97,7 @@ func TestWatch_ModuleReportsMoreOftenWhileItsCarIsWatched(t *testing.T) {
 		t.Errorf("%d instances watch a car without a reader, want none", n)
 	}
 	s.eventually(30*time.Second, "a refresh", func() bool {
-		r := here.do(http.MethodGet, "/api/v1/admin/vehicles/2/status?refresh=true")
-		return r.status == http.StatusOK
+		return here.get("/api/v1/admin/vehicles/2/status?refresh=true", nil).status == http.StatusOK
 	})
 	watchers(1, 2, "a refreshed car is watched")
 	watchers(1, 3, "a running booking is watched, by one instance")
