@@ -53,9 +53,17 @@ var AlertsOf = map[string]alerts.Of{
 		May: "MotorpoolInstanceDown MotorpoolAbsent MotorpoolNotReady MotorpoolClockWrong MotorpoolMQTTDown" + leapt + alerts.Failing,
 	},
 
-	PostgresSync:  {May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolPostgresHanging" + alerts.Failing},
+	PostgresSync: {May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolPostgresHanging" + alerts.Failing},
+	PostgresAsync: {
+		Must: "MotorpoolAnswersUnrecorded",
+		May:  "MotorpoolAnswerInvented MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolStandbyAsynchronous" + alerts.Failing,
+	},
 	RedisSentinel: {May: "MotorpoolNotReady" + alerts.Failing},
 	RedisCluster:  {May: "MotorpoolNotReady" + alerts.Failing},
+
+	RollingRestart: {May: "MotorpoolInstanceDown MotorpoolNotReady" + alerts.Failing},
+	ShardKilled:    {Must: "MotorpoolMQTTShardDown", May: alerts.Failing},
+
 	// Postgres's clock is looked at every 30 s.
 	LeapTo2100:                           {Must: "MotorpoolClockWrong", May: "MotorpoolPostgresClockLeapt" + alerts.Failing},
 	LeapADay:                             {Must: "MotorpoolClockWrong", May: "MotorpoolPostgresClockLeapt" + alerts.Failing},

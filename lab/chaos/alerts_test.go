@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"motorpool/deploy/prometheus"
-	"motorpool/lab/chaos/plain"
 )
 
 // unprovoked are the shipped alerts that no fault must fire, and why. Their rules are tested with
@@ -29,7 +28,6 @@ var unprovoked = map[string]string{
 	"MotorpoolConnectionsRefused":      "callers open fewer connections than an instance takes",
 	"MotorpoolIngestBehind":            "needs a minute that the service counts, or more reports than the cars send",
 	"MotorpoolMQTTMemory":              "would need the memory of the machine",
-	"MotorpoolMQTTShardDown":           "the round of shards has no Prometheus",
 	"MotorpoolPanics":                  "no fault makes the service panic",
 	"MotorpoolMessagesDropped":         "the queues are larger than what the load fills for certain",
 	"MotorpoolMessagesUnsound":         "units of the round send what is valid",
@@ -51,10 +49,8 @@ func TestAlerts_EachShippedOneHasAFaultOrAReason(t *testing.T) {
 	if len(shipped) < 30 {
 		t.Fatalf("%d alerts are shipped, want at least 30", len(shipped))
 	}
-	of := maps.Clone(AlertsOf)
-	of[postgresAsync] = plain.FailoverAlerts
-	for name, alerts := range of {
-		if Find(name) == nil && name != postgresAsync {
+	for name, alerts := range AlertsOf {
+		if Find(name) == nil {
 			t.Errorf("no fault is called %q", name)
 		}
 		for _, alert := range strings.Fields(alerts.Must) {

@@ -75,7 +75,7 @@ func (r *round) startCars(ctx context.Context) error {
 	var configs []simulator.Config
 	for car := 1; car <= r.fleet.v1; car++ {
 		configs = append(configs, simulator.Config{
-			Unit: unitOf(car), Password: r.UnitPassword(unitOf(car)), Profile: profileOf(car),
+			Unit: unitOf(car), Password: r.UnitPassword(unitOf(car)), Profile: profileOf(car), Radio: r.radio,
 			Broker: groups[car%CarGroups], Effort: effortOf(car), Boot: 300 * time.Millisecond,
 		})
 	}

@@ -19,6 +19,9 @@ type Kind struct {
 	// Alone keeps it out of the round of all faults: it needs separate servers, ends the state of
 	// an installation, or strikes several targets. A round of one fault has it.
 	Alone bool
+	// plain leaves callers the orders that every car executes. Without it some cannot be.
+	plain    bool
+	separate bool // a separate flag chooses its round, too, which is not one of --fault=all
 
 	// strike injects it, and returns when it is over. Nil: the world that it needs does.
 	strike func(*round, context.Context, Fault) error
@@ -37,6 +40,7 @@ type Kind struct {
 // Names that are used elsewhere. The other kinds are listed in Kinds only.
 const (
 	PostgresSync  = "postgres-sync"
+	PostgresAsync = "postgres-async"
 	RedisSentinel = "redis-sentinel"
 	RedisCluster  = "redis-cluster"
 	LeapTo2100    = "all clocks leap to 2100"
@@ -48,6 +52,9 @@ const (
 	RedisEvicting = "redis evicting"
 	RadioLate     = "radio late"
 	Restarted     = "cars restarted"
+
+	RollingRestart = "rolling restart"
+	ShardKilled    = "shard killed"
 )
 
 const (
@@ -105,7 +112,10 @@ var Kinds = []Kind{
 	{Name: "subscription deaf", strike: (*round).deafen, target: mosquittoLines, mild: true, least: minDeaf},
 	{Name: "foreign signing key", strike: (*round).signWithForeignKey, target: instances, process: true},
 
-	{Name: PostgresSync, world: withStandby((*round).failOver), target: onTarget(Postgres), Alone: true},
+	{Name: PostgresSync, world: withStandby(true, (*round).failOver), target: onTarget(Postgres), Alone: true},
+	{
+		Name: PostgresAsync, world: withStandby(false, (*round).loseCommits), target: onTarget(Postgres), Alone: true, plain: true,
+	},
 	{Name: RedisSentinel, world: (*round).startSentinel, target: onTarget(Redis), Alone: true},
 	{Name: RedisCluster, world: (*round).startCluster, target: onTarget(Redis), Alone: true},
 	{
@@ -135,10 +145,18 @@ var Kinds = []Kind{
 	{Name: "instances killed and redis emptied", strike: (*round).loseUnstored, target: onTarget("all instances and redis"), Alone: true},
 	{Name: "presence stored late", strike: (*round).delayPresence, target: instances, cars: anyCar, Alone: true},
 	{Name: "installation copied", strike: (*round).copyInstallation, target: onTarget("a second installation"), Alone: true},
-	{Name: "standby gone", world: withStandby((*round).loseStandby), target: onTarget(Postgres), Alone: true},
-	{Name: "commit waits cancelled", world: withStandby((*round).cancelWaits), target: onTarget(Postgres), Alone: true},
-	{Name: "two primaries", world: withStandby((*round).returnPrimary), target: onTarget(Postgres), Alone: true},
+	{Name: "standby gone", world: withStandby(true, (*round).loseStandby), target: onTarget(Postgres), Alone: true},
+	{Name: "commit waits cancelled", world: withStandby(true, (*round).cancelWaits), target: onTarget(Postgres), Alone: true},
+	{Name: "two primaries", world: withStandby(true, (*round).returnPrimary), target: onTarget(Postgres), Alone: true},
 	{Name: "answers invented", strike: (*round).inventAnswers, target: onTarget("the unit that floods"), Alone: true},
+	{
+		Name: RollingRestart, world: (*round).startBalanced, strike: (*round).restartInTurns, target: onTarget("all instances"),
+		Alone: true, plain: true, separate: true, least: 40 * time.Second,
+	},
+	{
+		Name: ShardKilled, world: (*round).startShards, target: onTarget("one of several MQTT brokers"),
+		Alone: true, plain: true, separate: true,
+	},
 	{Name: "none", strike: (*round).breakNothing, target: onTarget("nothing"), Alone: true},
 
 	{Name: "commands halted", strike: (*round).haltCommands, target: halts, process: true, least: minHalt},
@@ -328,18 +346,18 @@ func behind(rng *rand.Rand) int64 {
 // ready, while a fault strikes a target: it strikes no vehicle, no caller, and commands are not
 // halted.
 func (k *Kind) TellsReadiness(target string) bool {
-	return k.cars == nil && k.Name != "commands halted" && !strings.HasPrefix(target, "callers ") && !strings.HasPrefix(target, "cars ")
+	return k.cars == nil && k.Name != "commands halted" && k.Name != ShardKilled && !strings.HasPrefix(target, "callers ") && !strings.HasPrefix(target, "cars ")
 }
 
 // names lists the faults of rounds of one, as --fault takes them: all, or those that are in no
 // other round.
 func names(all bool) (names []string) {
 	for _, k := range Kinds {
-		if all || k.Alone {
+		if all || k.Alone && !k.separate {
 			names = append(names, flag(k.Name))
 		}
 	}
-	return append(names, postgresAsync, commitsLost)
+	return append(names, commitsLost)
 }
 
 // flag is a name without spaces and apostrophes.

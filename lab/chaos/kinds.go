@@ -13,7 +13,6 @@ import (
 
 	"motorpool/lab/chaos/maintenance"
 	"motorpool/lab/chaos/money"
-	"motorpool/lab/chaos/plain"
 	"motorpool/lab/chaos/runner"
 )
 
@@ -36,19 +35,14 @@ const (
 	singleDuration    = 40 * time.Second
 	minSingleDuration = 10 * time.Second
 
-	// postgresAsync is a round that loses commands, with separate laws; commitsLost is a round of
-	// money in which Postgres fails over to a standby that is behind.
-	postgresAsync = "postgres-async"
-	commitsLost   = "commits-lost"
-	lostBookings  = 150
+	// commitsLost is a round of money in which Postgres fails over to a standby that is behind.
+	commitsLost  = "commits-lost"
+	lostBookings = 150
 )
 
 // kinds are the kinds of rounds. That of all faults is the last.
 var kinds = []kind{
 	{
-		is: faultIs(postgresAsync), takes: []string{"--fault"},
-		round: func(flags) runner.Kind { return plain.Failover },
-	}, {
 		is: faultIs(commitsLost), takes: []string{"--fault", "--bookings", "--duration"},
 		complete: func(f *flags) error { f.Bookings = cmp.Or(f.Bookings, lostBookings); return nil },
 		round:    func(flags) runner.Kind { return money.Round(money.Plan{LostCommits: true, Hurry: true}) },
@@ -64,16 +58,23 @@ var kinds = []kind{
 			if f.single() == "" {
 				return fmt.Errorf("--fault: no fault is called %q; --fault=%s prints their names", f.Fault, list)
 			}
-			f.Commands, f.Duration = cmp.Or(f.Commands, singleCommands), cmp.Or(f.Duration, singleDuration)
-			return f.completeCommands(minSingleDuration)
+			return f.completeSingle(f.Fault)
 		},
 		round: func(f flags) runner.Kind { return f.commands },
 	}, {
-		is: func(f flags) bool { return f.Rollout }, takes: []string{"--rollout"},
-		round: func(flags) runner.Kind { return plain.Rollout },
+		is: func(f flags) bool { return f.Rollout }, takes: []string{"--rollout", "--commands", "--duration"},
+		complete: func(f *flags) error {
+			f.Instances = 2
+			return f.completeSingle(RollingRestart)
+		},
+		round: func(f flags) runner.Kind { return f.of(RollingRestart).commands },
 	}, {
-		is: func(f flags) bool { return f.Shards }, takes: []string{"--shards", "--commands"},
-		round: func(flags) runner.Kind { return plain.Shards },
+		is: func(f flags) bool { return f.Shards }, takes: []string{"--shards", "--commands", "--duration"},
+		complete: func(f *flags) error {
+			f.OVMS, f.Teltonika = 0, 0
+			return f.completeSingle(ShardKilled)
+		},
+		round: func(f flags) runner.Kind { return f.of(ShardKilled).commands },
 	}, {
 		is: func(f flags) bool { return f.Maintenance }, takes: []string{"--maintenance"},
 		round: func(flags) runner.Kind { return maintenance.Round(maintenance.Plan{}) },
@@ -100,6 +101,13 @@ var kinds = []kind{
 }
 
 func faultIs(name string) func(flags) bool { return func(f flags) bool { return f.Fault == name } }
+
+// completeSingle completes the flags of a round of one fault.
+func (f *flags) completeSingle(fault string) error {
+	f.Commands = cmp.Or(f.Commands, singleCommands)
+	f.Duration = cmp.Or(f.Duration, max(singleDuration, 2*Find(fault).least))
+	return f.completeCommands(minSingleDuration)
+}
 
 // kind returns the kind of round that the flags choose.
 func (f flags) kind() kind {
@@ -155,7 +163,7 @@ const (
 func (f flags) of(name string) flags {
 	f.Fault = name
 	switch name {
-	case postgresAsync, commitsLost:
+	case commitsLost:
 		f.Commands, f.Duration = 0, 0 // fixed
 	case presenceStoredLate:
 		f.Commands, f.Duration = 2*f.Commands, 2*f.Duration // it takes 20 s itself

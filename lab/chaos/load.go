@@ -84,8 +84,12 @@ func (l *load) pace(ctx context.Context) {
 }
 
 func (l *load) caller(ctx context.Context, d *draw) {
+	next := d.order
+	if one := Find(l.Fault); one != nil && one.plain {
+		next = d.plain
+	}
 	for range l.turns {
-		l.send(ctx, d, d.order())
+		l.send(ctx, d, next())
 	}
 }
 

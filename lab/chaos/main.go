@@ -9,7 +9,7 @@
 // Processes are killed, stopped and frozen; clocks are set wrong, a disk is filled, messages are
 // replayed and forged. See docs/chaos.md.
 //
-// Packages money, plain and maintenance have other rounds; package runner runs them all.
+// Packages money and maintenance have other rounds; package runner runs them all.
 package main
 
 import (
@@ -200,8 +200,7 @@ func (f flags) runRound(ctx context.Context, dir string, log *slog.Logger) (*run
 	var built *world.World
 	var res runner.Result
 	c := runner.Config{
-		Seed: f.Seed, Instances: f.Instances, Commands: f.Commands, Bookings: f.Bookings, Rentals: f.Rentals, Duration: f.Duration,
-		Alerts: true, Progress: progress,
+		Seed: f.Seed, Instances: f.Instances, Bookings: f.Bookings, Rentals: f.Rentals, Duration: f.Duration, Progress: progress,
 	}
 	err := world.Run(ctx, dir, f.Binary, log, func(ctx context.Context, w *world.World) (err error) {
 		built = w

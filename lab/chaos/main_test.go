@@ -105,7 +105,7 @@ func TestFlags_RoundOfOneFaultSetsItsCommandsAndDuration(t *testing.T) {
 		"with a rolling restart":    func(f *flags) { f.Rollout = true },
 		"with its schedule":         func(f *flags) { f.Print = true },
 		"too short":                 func(f *flags) { f.Duration = time.Second },
-		"with a number of commands": func(f *flags) { f.Fault, f.Commands = postgresAsync, 100 },
+		"with a number of commands": func(f *flags) { f.Fault, f.Commands = commitsLost, 100 },
 	} {
 		f := fleet
 		spoil(&f)

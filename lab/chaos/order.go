@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -97,6 +98,13 @@ func (d *draw) order() order {
 		}
 	}
 	return o
+}
+
+// plain draws an order that every car executes, unless it is in use.
+func (d *draw) plain() order {
+	return order{
+		car: healthyCar(d.rng, d.fleet.v1), action: accessActions[d.rng.IntN(2)], instance: d.rng.IntN(d.instances),
+	}
 }
 
 func (d *draw) chance(percent int) bool { return d.rng.IntN(100) < percent }
@@ -199,7 +207,7 @@ func (r *round) post(ctx context.Context, o order, requestID string, instance in
 	status, header, err := world.Request{
 		URL: r.public[instance] + "/api/v1/admin/" + path, Token: r.admin, Body: body,
 		Header: map[string]string{"X-Request-ID": requestID, "Idempotency-Key": o.key, "Prefer": o.prefer},
-	}.Do(ctx, world.Callers, &a)
+	}.Do(ctx, cmp.Or(r.clients[o.car%2], world.Callers), &a)
 	if err != nil {
 		return answer{}, err
 	}

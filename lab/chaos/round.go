@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -73,6 +74,12 @@ type round struct {
 	// strike injects a fault with a separate world.
 	strike func(context.Context, Fault) error
 	one    oneFault
+
+	clients  [2]*http.Client          // of the callers, by vehicle%2. Default to world.Callers
+	settings []string                 // of the instances, in addition
+	balance  func() error             // puts a balancer before the instances. Nil: none
+	radio    simulator.Radio          // of the cars. Nil: through a line to Mosquitto
+	moved    map[telematics.Unit]bool // units of an MQTT broker that was killed
 }
 
 // commands returns rounds of commands: with all faults, or with one.
@@ -172,9 +179,9 @@ func (r *round) startInstances(ctx context.Context) error {
 		}
 		n, err := r.StartInstance(ctx, world.InstanceConfig{
 			Name: Instance(i), MQTTURL: servers[0], RedisURL: servers[1], DatabaseURL: servers[2],
-			Settings: []string{
+			Settings: append([]string{
 				"MOTORPOOL_BUDGET=" + budget.String(), "MOTORPOOL_SIGNING_KEYS=" + r.signingFile(i),
-			},
+			}, r.settings...),
 		})
 		if err != nil {
 			return err
@@ -184,6 +191,11 @@ func (r *round) startInstances(ctx context.Context) error {
 			return err
 		}
 		r.public = append(r.public, public)
+	}
+	if r.balance != nil {
+		if err := r.balance(); err != nil {
+			return err
+		}
 	}
 	return r.Ready(ctx)
 }

@@ -115,12 +115,16 @@ func (r *round) settleOne(ctx context.Context) (err error) {
 	if err := r.collectEvidence(ctx); err != nil {
 		return err
 	}
-	r.evidence.Shown = r.one.reads.all()
+	r.evidence.Shown, r.evidence.Unbroken = r.one.reads.all(), r.unbroken()
 	kind := r.faults[0].Kind
-	if kind.Name == MonthsEnd {
-		if r.evidence.Months, err = r.months(ctx); err != nil {
-			return err
-		}
+	switch kind.Name {
+	case MonthsEnd:
+		r.evidence.Months, err = r.months(ctx)
+	case PostgresAsync:
+		r.evidence.Unrecorded, err = r.unrecorded(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	r.evidence.Backends = r.backends(r.one.backends)
 	if kind.TellsReadiness(r.faults[0].Target) {
@@ -163,11 +167,20 @@ func (s *summary) writeOne(t io.Writer) {
 		longestGap(executed, struck.From, s.Load.To).Round(10*time.Millisecond),
 		longestGap(executed, s.Load.From, struck.From).Round(10*time.Millisecond),
 	)
+	if s.Evidence.Unrecorded != nil {
+		fmt.Fprintf(t, "lost\t%d executed commands are not on record\n", s.Evidence.Lost())
+	}
+	if struck.Kind.Name == ShardKilled {
+		fmt.Fprintf(t, "units\t%d of %d were at the shard that was killed\n", s.Moved, s.Vehicles)
+	}
 	fmt.Fprintf(t, "connections\tat most %d to the primary, of %d\n", s.Evidence.Backends.Most, s.Evidence.Backends.Limit)
 	for _, alert := range slices.Sorted(maps.Keys(s.Fired)) {
 		fmt.Fprintf(t, "alert\t%s, %v after the fault began\n", alert, s.Fired[alert].Sub(struck.From).Round(100*time.Millisecond))
 	}
 }
+
+// leastLost is how many executed commands a failover that loses some must lose at least.
+const leastLost = 20
 
 // worthlessOne returns why a round of one fault proves nothing, or "".
 func (s *summary) worthlessOne() string {
@@ -183,6 +196,10 @@ func (s *summary) worthlessOne() string {
 		return fmt.Sprintf("of the new month there are %d audit log entries and %d samples", months.Entries, months.Samples)
 	case struck.Kind.Name == RedisEvicting && s.Evicted == 0:
 		return "redis evicted nothing"
+	case struck.Kind.Name == PostgresAsync && s.Evidence.Lost() < leastLost:
+		return fmt.Sprintf("the failover lost only %d commands", s.Evidence.Lost())
+	case struck.Kind.Name == ShardKilled && (s.Moved == 0 || s.Moved == s.Vehicles):
+		return fmt.Sprintf("%d of %d units were at the shard that was killed", s.Moved, s.Vehicles)
 	}
 	return ""
 }

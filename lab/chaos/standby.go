@@ -11,9 +11,10 @@ import (
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/network"
 	"motorpool/lab/world"
+	"motorpool/telematics"
 )
 
-// Faults of a Postgres with a synchronous standby. Instances have the URL of both.
+// Faults of a Postgres with a standby. Instances have the URL of both, if it is synchronous.
 
 const (
 	// alone is how long the primary has no standby before it is killed: longer than a statement of
@@ -23,14 +24,18 @@ const (
 	cancelEvery = 50 * time.Millisecond
 )
 
-// withStandby returns a world with a synchronous standby, and how a fault strikes the two.
-func withStandby(strike func(*round, context.Context, Fault, *network.Standby) error) func(*round, context.Context) error {
+// withStandby returns a world with a standby, and how a fault strikes the two.
+func withStandby(
+	synchronous bool, strike func(*round, context.Context, Fault, *network.Standby) error,
+) func(*round, context.Context) error {
 	return func(r *round, ctx context.Context) error {
-		standby, err := network.StartStandby(ctx, r.World, true)
+		standby, err := network.StartStandby(ctx, r.World, synchronous)
 		if err != nil {
 			return err
 		}
-		r.replicated[Postgres] = r.Postgres.URLWith(standby.Postgres)
+		if r.replicated[Postgres] = standby.URL; synchronous {
+			r.replicated[Postgres] = r.Postgres.URLWith(standby.Postgres)
+		}
 		r.strike = func(ctx context.Context, f Fault) error { return strike(r, ctx, f, standby) }
 		return nil
 	}
@@ -42,6 +47,32 @@ func (r *round) failOver(ctx context.Context, _ Fault, standby *network.Standby)
 	standby.CutOff()
 	world.Pause(ctx, alone)
 	return r.replacePrimary(ctx, standby)
+}
+
+// loseCommits cuts an asynchronous standby off, and then fails over to it. Vehicles answer commands
+// meanwhile that are not on record any more.
+func (r *round) loseCommits(ctx context.Context, f Fault, standby *network.Standby) error {
+	over := r.uptime.allDown()
+	if err := standby.InSync(ctx, r.Postgres); err != nil {
+		return err
+	}
+	standby.CutOff()
+	world.Pause(ctx, 3*time.Second)
+	err := r.replacePrimary(ctx, standby)
+	over()
+	world.Pause(ctx, f.For/2) // the answers come in
+	return err
+}
+
+// unrecorded returns the lost commands whose answers are on record.
+func (r *round) unrecorded(ctx context.Context) (map[telematics.CommandID]bool, error) {
+	var ids []telematics.CommandID
+	err := r.watcher.db.SelectContext(ctx, &ids, `select command_id from unrecorded_answers`)
+	all := map[telematics.CommandID]bool{}
+	for _, id := range ids {
+		all[id] = true
+	}
+	return all, err
 }
 
 func (r *round) replacePrimary(ctx context.Context, standby *network.Standby) error {

@@ -25,13 +25,14 @@ type summary struct {
 	Evicted    int64
 	Untried    string               // why laws about bought units prove nothing; empty: they do
 	Fired      map[string]time.Time // of a round of one fault
+	Moved      int                  // units of an MQTT broker that was killed
 }
 
 // check checks the laws.
 func (r *round) check(time.Duration) runner.Result {
 	s := &summary{
 		flags: r.flags, Load: r.loading, Injections: r.injections.All(), Evidence: r.evidence, Evicted: r.evicted.Load(),
-		Fired: r.one.fired,
+		Fired: r.one.fired, Moved: len(r.moved),
 	}
 	if r.single() == "" {
 		s.Untried = audit.Untried(s.Evidence)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -194,7 +195,7 @@ func (r *reader) get(ctx context.Context, instance int, path string, body any) (
 	start = time.Now()
 	status, _, err := world.Request{
 		Method: http.MethodGet, URL: r.public[instance] + "/api/v1/admin/" + path, Token: r.admin,
-	}.Do(ctx, world.Callers, body)
+	}.Do(ctx, cmp.Or(r.clients[1], world.Callers), body)
 	return start, err == nil && status == http.StatusOK
 }
 

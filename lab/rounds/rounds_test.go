@@ -6,8 +6,8 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,16 +16,18 @@ import (
 	"motorpool/internal/require"
 	"motorpool/lab/chaos/maintenance"
 	"motorpool/lab/chaos/money"
-	"motorpool/lab/chaos/plain"
 	"motorpool/lab/chaos/runner"
 	"motorpool/lab/program"
 	"motorpool/lab/world"
 	"motorpool/simulator/devstack"
 )
 
-var binary string // of the service
+// The programs: the service, and the fault harness.
+var binary, harness string
 
-func TestMain(m *testing.M) { os.Exit(program.Main("motorpool/cmd/motorpool", &binary, m.Run)) }
+func TestMain(m *testing.M) {
+	os.Exit(program.Main("motorpool/cmd/motorpool", &binary, func() int { return program.Main("motorpool/lab/chaos", &harness, m.Run) }))
+}
 
 // A round with thousands of bookings runs with: make chaos ARGS="--bookings 2000".
 func TestMoney_EachChargeIsMadeOnceWhateverDies(t *testing.T) {
@@ -48,23 +50,21 @@ func TestRentals_EachIsChargedOnceAndItsCarObeys(t *testing.T) {
 	valid(t, result)
 }
 
-// The same round runs with more vehicles with: make chaos ARGS=--fault=postgres-async.
-func TestFailover_ForgetsNothingThatWasExecuted(t *testing.T) {
-	t.Parallel()
-	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer)
-	result, logs := run(t, plain.Failover, runner.Config{Seed: 3, Vehicles: 10})
-	valid(t, result)
-	if !slices.ContainsFunc(logs, func(log string) bool { return strings.Contains(log, "unrecorded command") }) {
-		t.Error("want a log entry about an unrecorded command")
+// The same rounds run with more commands with: make chaos ARGS=--fault=postgres-async, ARGS=--shards.
+func TestCommands_RoundsOfOneFault(t *testing.T) {
+	for name, args := range map[string][]string{
+		"a failover forgets nothing that was executed":        {"--fault=postgres-async"},
+		"commands go on where one of several brokers is lost": {"--shards"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer, devstack.HAProxyServer,
+				devstack.PrometheusServer)
+			args = append(args, "--binary="+binary, "--seed=3", "--vehicles=80", "--callers=24", "--commands=400", "--duration=20s")
+			output, err := exec.CommandContext(t.Context(), harness, args...).CombinedOutput()
+			assert.NoError(t, err, "%s", output)
+		})
 	}
-}
-
-// The same round runs with more commands with: make chaos ARGS=--shards.
-func TestShards_CommandsGoOnWhereOneIsKilled(t *testing.T) {
-	t.Parallel()
-	needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer, devstack.HAProxyServer)
-	result, _ := run(t, plain.Shards, runner.Config{Seed: 3, Vehicles: 30, Commands: 250})
-	valid(t, result)
 }
 
 func TestMaintenance_LosesNoModule(t *testing.T) {

@@ -7,13 +7,15 @@ import (
 	"motorpool/telematics"
 )
 
-// The laws, in the order of the report. Those of all units are about the service alone; the others
-// are about units of protocol v1.
-var laws = []struct {
+type law struct {
 	name  string
 	check func(*checker)
 	all   bool // of all units
-}{
+}
+
+// The laws, in the order of the report. Those of all units are about the service alone; the others
+// are about units of protocol v1.
+var laws = []law{
 	{"executed at most once", atMostOnce, false},
 	{"never late", neverLate, false},
 	{"nothing is published late", publishedInTime, true},
@@ -38,6 +40,8 @@ var laws = []struct {
 	{"presence is recorded", presenceIsRecorded, true},
 	{"a month's end loses nothing", monthsEndLosesNothing, true},
 	{"what an answer shows, later ones show", shownStays, true},
+	{"a command that no fault strikes is executed", unbrokenIsExecuted, false},
+	{"what is executed is answered so to its caller", executedIsAnswered, false},
 }
 
 const (
@@ -52,6 +56,10 @@ const (
 
 // Check checks every law.
 func Check(e Evidence) verdict.Report {
+	laws := laws
+	if e.Unrecorded != nil {
+		laws, e.Others = lawsOfLostCommits, nil
+	}
 	all, v1 := newView(e), newView(e.Of(telematics.DefaultProtocol))
 	names := make([]string, len(laws))
 	for i, law := range laws {

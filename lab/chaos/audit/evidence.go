@@ -64,6 +64,11 @@ type Evidence struct {
 	Shown []Shown
 	// Months is where rows are after the end of a month. Nil: not judged.
 	Months *Months
+	// Unbroken are vehicles whose commands must all be executed. Nil: not judged.
+	Unbroken map[telematics.VehicleID]bool
+	// Unrecorded are commands that are not on record, and whose answers are. Nil: no commits were
+	// lost.
+	Unrecorded map[telematics.CommandID]bool
 	// Foreign lists when an instance had another signing key than the others.
 	Foreign []Interval
 	// Stalls lists when the machine stalled.

@@ -134,6 +134,7 @@ const (
 	lateOne
 	lostOne
 	cutOne
+	soundOne
 )
 
 // healthy is a world in which everything that the laws allow has happened once.
@@ -148,6 +149,7 @@ func healthy() Evidence {
 	w.add(order{vehicle: 1, action: telematics.Lock, at: minute(5), end: telematics.Succeeded, lost: true})
 	w.add(order{vehicle: 2, action: telematics.Lock, at: minute(6)})
 	row, first := w.add(order{vehicle: 3, action: telematics.Lock, at: minute(7), end: telematics.Succeeded, key: "key-1", silent: true})
+	w.add(order{vehicle: 6, action: telematics.Lock, at: minute(10), end: telematics.Succeeded})
 	again := *first // the caller repeats the call with its key, and gets the first command
 	again.RequestID, again.Start, again.End = "again", first.End, first.End.Add(ms(5))
 	again.Status, again.Outcome, again.Command, again.Replayed = 200, telematics.Executed, row.ID, true
@@ -168,7 +170,8 @@ func healthy() Evidence {
 		Interval: Interval{From: minute(20), To: minute(21)}, Requests: 100, Limited: 90, Kept: 10,
 		Replayed: "agency_signature_replayed",
 	}
-	w.Ready, w.Sound = map[int][]Interval{1: {{From: noon.Add(-time.Hour)}}}, map[telematics.VehicleID]bool{1: true}
+	w.Ready, w.Sound = map[int][]Interval{1: {{From: noon.Add(-time.Hour)}}}, map[telematics.VehicleID]bool{1: true, 6: true}
+	w.Unbroken = map[telematics.VehicleID]bool{6: true}
 	w.Locks = []Lock{
 		{Interval: Interval{From: noon.Add(-time.Minute), To: minute(2)}, What: "vehicle 2", Vehicles: []telematics.VehicleID{2}},
 	}

@@ -1,6 +1,6 @@
 // Package runner runs the rounds of the fault harness. A round of any kind is a [Round]: a world, a
-// load, faults, and laws that its result has checked. The kinds are in packages chaos, plain,
-// maintenance and money.
+// load, faults, and laws that its result has checked. The kinds are in packages chaos, maintenance
+// and money.
 package runner
 
 import (
@@ -20,12 +20,9 @@ import (
 type Config struct {
 	Seed      uint64
 	Instances int
-	Vehicles  int
-	Commands  int
 	Bookings  int
 	Rentals   int
 	Duration  time.Duration // of the load
-	Alerts    bool          // check the shipped alerts, with a Prometheus
 	Progress  func(string)  // is called at each step. Defaults to nothing
 }
 
