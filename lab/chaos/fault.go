@@ -346,7 +346,8 @@ func behind(rng *rand.Rand) int64 {
 // ready, while a fault strikes a target: it strikes no vehicle, no caller, and commands are not
 // halted.
 func (k *Kind) TellsReadiness(target string) bool {
-	return k.cars == nil && k.Name != "commands halted" && k.Name != ShardKilled && !strings.HasPrefix(target, "callers ") && !strings.HasPrefix(target, "cars ")
+	return k.cars == nil && k.Name != "commands halted" && k.Name != ShardKilled &&
+		!strings.HasPrefix(target, "callers ") && !strings.HasPrefix(target, "cars ")
 }
 
 // names lists the faults of rounds of one, as --fault takes them: all, or those that are in no

@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"motorpool/lab/chaos/clocks"
+	"motorpool/lab/chaos/runner"
 	"motorpool/lab/world"
 )
 
@@ -180,36 +180,26 @@ var errUnsupported = errors.New("not available here")
 // injectAll injects every fault of the round at its time, and returns when all are over.
 func (r *round) injectAll(ctx context.Context) error {
 	progress(fmt.Sprintf("%v of load, %d faults", r.Duration, len(r.faults)))
-	// A fault that takes longer than planned delays the next one of its target.
-	targets := map[string]*sync.Mutex{}
+	var faults []runner.Fault
 	for _, f := range r.faults {
-		targets[f.Target] = &sync.Mutex{}
+		faults = append(faults, runner.Fault{At: f.At, Target: f.Target, Strike: func(ctx context.Context) { r.inject(ctx, f) }})
 	}
-	begin := time.Now()
-	var all sync.WaitGroup
-	for _, f := range r.faults {
-		world.Pause(ctx, time.Until(begin.Add(f.At)))
-		if ctx.Err() != nil {
-			break
-		}
-		all.Go(func() {
-			targets[f.Target].Lock()
-			defer targets[f.Target].Unlock()
-			i := injection{Fault: f, From: time.Now()}
-			r.Log.Info("fault injected", "kind", f.Kind.Name, "target", f.Target, "for", f.For, "amount", f.Amount, "cars", len(f.Cars))
-			i.Err = f.strike(r, ctx)
-			i.To = time.Now()
-			if errors.Is(i.Err, clocks.ErrUnsupported) {
-				i.Err = errUnsupported
-			}
-			if r.mustCome(i.Err) && !errors.Is(i.Err, errUnsupported) {
-				r.Fail(fmt.Errorf("fault %q of %s: %w", f.Kind.Name, f.Target, i.Err))
-			}
-			r.injections.Add(i)
-		})
-	}
-	all.Wait()
+	runner.Inject(ctx, faults)
 	return nil
+}
+
+func (r *round) inject(ctx context.Context, f Fault) {
+	i := injection{Fault: f, From: time.Now()}
+	r.Log.Info("fault injected", "kind", f.Kind.Name, "target", f.Target, "for", f.For, "amount", f.Amount, "cars", len(f.Cars))
+	i.Err = f.strike(r, ctx)
+	i.To = time.Now()
+	if errors.Is(i.Err, clocks.ErrUnsupported) {
+		i.Err = errUnsupported
+	}
+	if r.mustCome(i.Err) && !errors.Is(i.Err, errUnsupported) {
+		r.Fail(fmt.Errorf("fault %q of %s: %w", f.Kind.Name, f.Target, i.Err))
+	}
+	r.injections.Add(i)
 }
 
 // strike injects the fault, and returns when it is over.

@@ -61,7 +61,7 @@ func (r *round) callUntilDefinite(ctx context.Context, rng *rand.Rand, c call) (
 		if rng.IntN(100) < hangUpPercent && !r.healed.Load() {
 			patience = rand.N(hangUpWithin)
 		}
-		if s = r.callOnce(ctx, c, r.instances[rng.IntN(len(r.instances))], patience); s.definite() {
+		if s = r.callOnce(ctx, c, r.anyInstance(rng), patience); s.definite() {
 			return s, tries, open
 		}
 		open = time.Now()
@@ -70,8 +70,12 @@ func (r *round) callUntilDefinite(ctx context.Context, rng *rand.Rand, c call) (
 	return answer{}, tries, open
 }
 
+func (r *round) anyInstance(rng *rand.Rand) *world.Instance {
+	return r.Running[rng.IntN(len(r.Running))]
+}
+
 // callOnce makes a call once.
-func (r *round) callOnce(ctx context.Context, c call, at *instance, patience time.Duration) (s answer) {
+func (r *round) callOnce(ctx context.Context, c call, at *world.Instance, patience time.Duration) (s answer) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var body struct {
@@ -85,7 +89,7 @@ func (r *round) callOnce(ctx context.Context, c call, at *instance, patience tim
 	return answer{status: status, code: body.Error.Code, replayed: header.Get("Idempotency-Replayed") == "true", data: body.Data}
 }
 
-func (r *round) request(c call, at *instance) world.Request {
+func (r *round) request(c call, at *world.Instance) world.Request {
 	request := world.Request{
 		Method: c.method, URL: at.Public + c.path, Token: r.admin, Body: c.body,
 		Header: map[string]string{"Idempotency-Key": c.key, "Prefer": c.prefer},

@@ -71,7 +71,7 @@ func (r *round) perform(ctx context.Context, rng *rand.Rand, b booking, d *Opera
 	var twin sync.WaitGroup
 	if d.twice {
 		// With the same key: the other call gets the same result in the end.
-		at := r.instances[rng.IntN(len(r.instances))]
+		at := r.anyInstance(rng)
 		twin.Go(func() {
 			if !r.callOnce(ctx, c, at, callTimeout).definite() {
 				d.Open = time.Now()

@@ -6,50 +6,38 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"sync"
 	"time"
 
 	"motorpool/lab/chaos/clocks"
+	"motorpool/lab/chaos/runner"
 	"motorpool/lab/world"
 	"motorpool/simulator/sandbox"
 )
 
-// fault is a fault of a process, which is injected repeatedly.
+// fault is a fault that is injected repeatedly.
 type fault struct {
 	name  string
 	every time.Duration // about
 	least int           // how often in a round at least
-	do    func(*round, context.Context, *rand.Rand) error
+	// of returns the process that it strikes. Nil: an instance, drawn each time.
+	of func(*round) process
+	do func(*round, context.Context, *rand.Rand, process) error
 }
 
 // lease is how long a worker of the service holds a charge.
 const lease = time.Minute
 
 var moneyFaults = []fault{
-	{
-		name: "instance killed", every: 7 * time.Second, least: 2,
-		do: onInstance(func(_ *round, ctx context.Context, rng *rand.Rand, n *instance) error {
-			return kill(ctx, rng, n)
-		}),
-	},
-	{
-		name: "instance stopped", every: 35 * time.Second, least: 1,
-		do: onInstance(func(_ *round, _ context.Context, _ *rand.Rand, n *instance) error {
-			return restart(n) // SIGTERM, as a deployment does
-		}),
-	},
-	{name: "instance suspended for longer than a lease", every: 90 * time.Second, do: onInstance((*round).suspend)},
-	{name: "postgres killed", every: 14 * time.Second, least: 2, do: func(r *round, ctx context.Context, rng *rand.Rand) error {
-		return kill(ctx, rng, r.Postgres)
-	}},
-	{name: "redis killed", every: 45 * time.Second, do: func(r *round, ctx context.Context, rng *rand.Rand) error {
-		return kill(ctx, rng, r.Redis)
-	}},
-	{name: "processor killed", every: 9 * time.Second, least: 2, do: func(r *round, ctx context.Context, rng *rand.Rand) error {
-		return kill(ctx, rng, r.processor)
-	}},
-	{name: "processor without answers after it did the work", every: 25 * time.Second, do: (*round).silenceProcessor},
+	{name: "instance killed", every: 7 * time.Second, least: 2, do: kill},
+	{name: "instance stopped", every: 35 * time.Second, least: 1, do: restart},
+	{name: "instance suspended for longer than a lease", every: 90 * time.Second, do: (*round).suspend},
+	{name: "postgres killed", every: 14 * time.Second, least: 2, of: func(r *round) process { return r.Postgres }, do: kill},
+	{name: "redis killed", every: 45 * time.Second, of: func(r *round) process { return r.Redis }, do: kill},
+	{name: "processor killed", every: 9 * time.Second, least: 2, of: theProcessor, do: kill},
+	{name: "processor without answers after it did the work", every: 25 * time.Second, of: theProcessor, do: silence},
 }
+
+func theProcessor(r *round) process { return r.processor }
 
 // howOften returns how often a fault happens in a round.
 func (s fault) howOften(length time.Duration) int {
@@ -92,32 +80,41 @@ func (r *round) injectFaults(ctx context.Context) error {
 	if err := r.processor.Break(orders...); err != nil {
 		return err
 	}
-	begin := time.Now()
-	var work sync.WaitGroup
-	for i, s := range r.faults {
-		rng := rand.New(rand.NewPCG(r.Seed, 1<<34+uint64(i)))
-		work.Go(func() {
-			n := s.howOften(r.Duration)
-			for k := range n {
-				share := r.Duration / time.Duration(n)
-				world.Pause(ctx, time.Until(begin.Add(share*time.Duration(k)+time.Duration(rng.Int64N(int64(share))))))
-				if ctx.Err() != nil {
-					return
-				}
-				struck := time.Now()
-				if err := s.do(r, ctx, rng); err != nil {
-					r.Fail(fmt.Errorf("%s: %w", s.name, err))
-					return
-				}
-				r.Log.Info("fault injected", "kind", s.name, "for", time.Since(struck))
-				r.struck.Add(s.name)
-			}
-		})
-	}
-	work.Wait()
+	runner.Inject(ctx, r.schedule())
 	r.processor.Heal()
 	r.relay.drops.Store(false)
 	return nil
+}
+
+// schedule draws when each fault strikes, and which instance.
+func (r *round) schedule() (all []runner.Fault) {
+	for i, s := range r.faults {
+		rng := rand.New(rand.NewPCG(r.Seed, 1<<34+uint64(i)))
+		n := s.howOften(r.Duration)
+		for k := range n {
+			share := r.Duration / time.Duration(n)
+			f := runner.Fault{At: share*time.Duration(k) + time.Duration(rng.Int64N(int64(share))), Target: s.name}
+			var struck process
+			if s.of != nil {
+				struck = s.of(r)
+			} else {
+				n := r.Running[rng.IntN(len(r.Running))]
+				f.Target, struck = n.Name, n
+			}
+			drawn := rand.New(rand.NewPCG(rng.Uint64(), 0))
+			f.Strike = func(ctx context.Context) {
+				begin := time.Now()
+				if err := s.do(r, ctx, drawn, struck); err != nil {
+					r.Fail(fmt.Errorf("%s: %w", s.name, err))
+					return
+				}
+				r.Log.Info("fault injected", "kind", s.name, "target", f.Target, "for", time.Since(begin))
+				r.struck.Add(s.name)
+			}
+			all = append(all, f)
+		}
+	}
+	return all
 }
 
 // process can be killed.
@@ -127,42 +124,29 @@ type process interface {
 }
 
 // kill is kill -9, and a restart after a while.
-func kill(ctx context.Context, rng *rand.Rand, p process) error {
+func kill(r *round, ctx context.Context, rng *rand.Rand, p process) error {
 	if err := p.Kill(); err != nil {
 		return err
 	}
 	world.Pause(ctx, 100*time.Millisecond+time.Duration(rng.Int64N(int64(1200*time.Millisecond))))
-	return restart(p)
+	return restart(r, ctx, rng, p)
 }
 
-// restart tries again when the server cannot start because others are down.
-func restart(p process) error {
-	const tries = 4
-	var err error
-	for range tries {
+// restart is SIGTERM, as a deployment does. It tries again when the server cannot start because
+// others are down.
+func restart(_ *round, _ context.Context, _ *rand.Rand, p process) (err error) {
+	for range 4 {
 		if err = p.Restart(); err == nil {
-			return nil
+			break
 		}
 	}
 	return err
 }
 
-// onInstance lets a fault strike an instance that has no other.
-func onInstance(strike func(*round, context.Context, *rand.Rand, *instance) error) func(*round, context.Context, *rand.Rand) error {
-	return func(r *round, ctx context.Context, rng *rand.Rand) error {
-		for ; ctx.Err() == nil; world.Pause(ctx, 50*time.Millisecond) {
-			if n := r.instances[rng.IntN(len(r.instances))]; n.struck.TryLock() {
-				defer n.struck.Unlock()
-				return strike(r, ctx, rng, n)
-			}
-		}
-		return nil
-	}
-}
-
 // suspend stops an instance, with its monotonic clock where that is possible, until others have
 // taken over its work, and resumes it in the middle of that work.
-func (r *round) suspend(ctx context.Context, rng *rand.Rand, n *instance) error {
+func (r *round) suspend(ctx context.Context, rng *rand.Rand, p process) error {
+	n := p.(*world.Instance) // of the faults of instances
 	if err := n.Pause(); err != nil {
 		return err
 	}
@@ -179,9 +163,9 @@ func (r *round) suspend(ctx context.Context, rng *rand.Rand, n *instance) error 
 	return err
 }
 
-// silenceProcessor makes the processor perform the next requests without an answer, until the
+// silence makes the processor perform the next requests without an answer, until the
 // time-out of the service.
-func (r *round) silenceProcessor(context.Context, *rand.Rand) error {
+func silence(r *round, _ context.Context, _ *rand.Rand, _ process) error {
 	var orders []sandbox.Fault
 	for _, path := range []string{
 		"/v1/payment_intents", "/v1/payment_intents/*/confirm", "/v1/payment_intents/*/capture", "/v1/payment_intents/*/cancel",

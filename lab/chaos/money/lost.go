@@ -80,7 +80,7 @@ func (r *round) makeBookings(ctx context.Context) (shown []Name) {
 			}
 		}
 		booking := call{path: "/api/v1/admin/bookings", body: body, key: fmt.Sprintf("booking-%d", n)}
-		status, _, err := r.request(booking, r.instances[rng.IntN(len(r.instances))]).Do(ctx, world.Callers, &made)
+		status, _, err := r.request(booking, r.anyInstance(rng)).Do(ctx, world.Callers, &made)
 		if err == nil && status == http.StatusCreated {
 			of := nameOf(b.client.actor.Subject, vehicle, start)
 			shown = append(shown, Name{made.Data.Reference, of, time.Now()}, Name{fmt.Sprint(made.Data.ID), of, time.Now()})

@@ -23,8 +23,8 @@ type relay struct {
 	drops atomic.Bool
 
 	mu        sync.Mutex // guards what follows
-	instances []*instance
-	backedOff map[*instance]time.Time // until when nothing is sent there: it did not answer
+	instances []*world.Instance
+	backedOff map[*world.Instance]time.Time // until when nothing is sent there: it did not answer
 }
 
 const (
@@ -36,22 +36,22 @@ const (
 	backOffFor      = 2 * time.Second
 )
 
-func (r *relay) deliverTo(instances []*instance) {
+func (r *relay) deliverTo(instances []*world.Instance) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.instances = instances
 }
 
 // targets returns the instances that are not backed off, in random order.
-func (r *relay) targets() []*instance {
+func (r *relay) targets() []*world.Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	some := slices.DeleteFunc(slices.Clone(r.instances), func(n *instance) bool { return time.Now().Before(r.backedOff[n]) })
+	some := slices.DeleteFunc(slices.Clone(r.instances), func(n *world.Instance) bool { return time.Now().Before(r.backedOff[n]) })
 	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 	return some
 }
 
-func (r *relay) backOff(n *instance) {
+func (r *relay) backOff(n *world.Instance) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.backedOff[n] = time.Now().Add(backOffFor)
@@ -98,7 +98,7 @@ func aboutPayment(body []byte) bool {
 	return json.Unmarshal(body, &event) == nil && strings.HasPrefix(event.Type, "payment_intent.")
 }
 
-func (r *relay) forward(ctx context.Context, n *instance, header http.Header, body []byte) bool {
+func (r *relay) forward(ctx context.Context, n *world.Instance, header http.Header, body []byte) bool {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, n.Public+"/webhooks/stripe", bytes.NewReader(body))

@@ -157,7 +157,7 @@ func (r *driving) ask(ctx context.Context, rng *rand.Rand, rent *Rent, what stri
 	defer cancel()
 	c := call{path: rent.path(what), body: body, key: fmt.Sprintf("%d-%s-%d", rent.Booking, what, rng.Uint64()), client: rent.client}
 	if rng.IntN(2) == 0 {
-		return r.callOnce(ctx, c, r.instances[rng.IntN(len(r.instances))], callTimeout)
+		return r.callOnce(ctx, c, r.anyInstance(rng), callTimeout)
 	}
 	s, _, _ := r.callUntilDefinite(ctx, rng, c)
 	return s
@@ -179,7 +179,7 @@ type shown struct {
 func (r *driving) readBooking(ctx context.Context, rng *rand.Rand, rent *Rent) (b shown) {
 	s := r.callOnce(ctx, call{
 		method: http.MethodGet, path: fmt.Sprintf("/api/v1/client/bookings/%d", rent.Booking), client: rent.client,
-	}, r.instances[rng.IntN(len(r.instances))], callTimeout)
+	}, r.anyInstance(rng), callTimeout)
 	_ = json.Unmarshal(s.data, &b)
 	return b
 }
@@ -218,7 +218,7 @@ func (r *driving) move(ctx context.Context, rng *rand.Rand, rent *Rent, kind ren
 		if rng.IntN(100) < hangUpPercent {
 			patience = rand.N(2 * time.Second)
 		}
-		s := r.callOnce(ctx, c, r.instances[rng.IntN(len(r.instances))], patience)
+		s := r.callOnce(ctx, c, r.anyInstance(rng), patience)
 		switch {
 		case s.status == http.StatusOK:
 			rent.Answered = append(rent.Answered, Answered{kind, time.Now()})
@@ -267,7 +267,7 @@ func (r *driving) follow(ctx context.Context, rng *rand.Rand, rent *Rent, kind r
 		}
 		got := r.callOnce(ctx, call{
 			method: http.MethodGet, path: rent.path("transitions/" + id), client: rent.client,
-		}, r.instances[rng.IntN(len(r.instances))], callTimeout)
+		}, r.anyInstance(rng), callTimeout)
 		_ = json.Unmarshal(got.data, &t)
 		if n > 20 && kind != rental.EndRental {
 			return true // it requests the transition once more

@@ -117,10 +117,11 @@ func (r *driving) startCars(ctx context.Context, all []telematics.Vehicle) error
 	return world.AllConnected(ctx, r.running)
 }
 
-// carFaults are the faults of cars, each of a tenth of them, and of their broker.
+// carFaults are the faults of cars, each of a tenth of them, and of Mosquitto.
 func (r *driving) carFaults() []fault {
+	noProcess := func(*round) process { return nil }
 	broken := func(name string, every time.Duration, f simulator.Faults) fault {
-		return fault{name: name, every: every, least: 1, do: func(_ *round, ctx context.Context, rng *rand.Rand) error {
+		return fault{name: name, every: every, least: 1, of: noProcess, do: func(_ *round, ctx context.Context, rng *rand.Rand, _ process) error {
 			cars := r.someCars(rng)
 			eachOf(cars, func(c *simulator.Car) { c.SetFaults(f) })
 			world.Pause(ctx, 2*time.Second+time.Duration(rng.Int64N(int64(14*time.Second))))
@@ -136,13 +137,11 @@ func (r *driving) carFaults() []fault {
 		broken("cars silent", 2*often, simulator.Faults{Silent: true}),
 		broken("cars offline", 2*often, simulator.Faults{Offline: true}),
 		broken("cars try, and fail", 2*often, simulator.Faults{Fail: simulator.Rule{Chance: 0.6}}),
-		{name: "cars restarted", every: often, least: 1, do: func(_ *round, _ context.Context, rng *rand.Rand) error {
+		{name: "cars restarted", every: often, least: 1, of: noProcess, do: func(_ *round, _ context.Context, rng *rand.Rand, _ process) error {
 			eachOf(r.someCars(rng), (*simulator.Car).Restart)
 			return nil
 		}},
-		{name: "mosquitto killed", every: 30 * time.Second, least: 1, do: func(_ *round, ctx context.Context, rng *rand.Rand) error {
-			return kill(ctx, rng, r.Mosquitto)
-		}},
+		{name: "mosquitto killed", every: 30 * time.Second, least: 1, of: func(*round) process { return r.Mosquitto }, do: kill},
 	}
 }
 

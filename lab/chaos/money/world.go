@@ -2,7 +2,6 @@ package money
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +30,6 @@ type round struct {
 	agencyKeys map[telematics.AgencyID]rental.AgencyKey
 	processor  *sandbox.Server
 	relay      *relay
-	instances  []*instance
 	db         *sqlx.DB // does not use the service's connections
 
 	faults     []fault
@@ -48,12 +46,6 @@ type round struct {
 	loaded, settled time.Duration // how long that took
 }
 
-// instance is a process of the service, which at most one fault strikes at a time.
-type instance struct {
-	*world.Instance
-	struck sync.Mutex
-}
-
 func (r *round) startServers(ctx context.Context) error {
 	err := r.StartServers(ctx, world.ServersConfig{Units: r.units})
 	if err != nil {
@@ -63,7 +55,7 @@ func (r *round) startServers(ctx context.Context) error {
 		return err
 	}
 	r.OnClose(r.db.Close)
-	r.relay = &relay{backedOff: map[*instance]time.Time{}}
+	r.relay = &relay{backedOff: map[*world.Instance]time.Time{}}
 	if r.processor, err = sandbox.Start(sandbox.Config{
 		Key: r.PaymentsKey, WebhookSecret: r.WebhookSecret, WebhookURL: "http://relay", Poster: r.relay, Disorder: true,
 		Logger: r.LogFile("processor"),
@@ -97,8 +89,7 @@ func (r *round) startInstances(ctx context.Context) error {
 			_ = started.Kill() // a call to the processor that hangs would delay a clean stop
 			return nil
 		})
-		r.instances = append(r.instances, &instance{Instance: started})
 	}
-	r.relay.deliverTo(r.instances)
+	r.relay.deliverTo(r.Running)
 	return r.Ready(ctx)
 }
