@@ -189,7 +189,8 @@ func TestDrawOperations_SameSeedSameOperations(t *testing.T) {
 }
 
 func TestResult_EmptyRoundIsNotValid(t *testing.T) {
-	if newRound(nil, runner.Config{}, Plan{}).worthless() == "" {
+	r, err := newRound(nil, runner.Config{}, Plan{}, "bookings", 20, bookingsASecond)
+	if err != nil || r.worthless() == "" {
 		t.Error("an empty round counts as valid")
 	}
 }

@@ -1,7 +1,6 @@
 package money
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,19 +62,15 @@ var rentalPlans = map[telematics.AgencyID]map[string]*rental.Plan{
 // for the duration, by default a second for two rentals, and at least 15 s.
 func Rentals(p Plan) runner.Kind {
 	return func(w *world.World, c runner.Config) (runner.Round, error) {
-		c.Instances = cmp.Or(c.Instances, 3)
-		c.Duration = cmp.Or(c.Duration, max(shortest, time.Duration(c.Rentals)*time.Second/rentalsASecond))
-		switch {
-		case c.Rentals < 20:
-			return runner.Round{}, errors.New("a round of rentals needs 20, or more: so that every kind of request occurs")
-		case c.Instances < 2:
-			return runner.Round{}, errors.New("a round of rentals needs two instances, or more: so that one takes over from another")
+		common, err := newRound(w, c, p, "rentals", c.Rentals, rentalsASecond)
+		if err != nil {
+			return runner.Round{}, err
 		}
-		r := &driving{round: newRound(w, c, p)}
+		r := &driving{round: common}
 		r.faults = append(r.faults, r.carFaults()...)
 		fleet := r.fleet()
 		return runner.Round{
-			Starts: fmt.Sprintf("servers, %d instances and %d cars; %d rentals", c.Instances, len(fleet.Vehicles), c.Rentals),
+			Starts: fmt.Sprintf("servers, %d instances and %d cars; %d rentals", r.Instances, len(fleet.Vehicles), c.Rentals),
 			World: []world.Step{
 				{What: "servers", Do: r.startServers},
 				{What: "clients", Do: func(ctx context.Context) error { return r.createClients(ctx, fleet, r.Rentals) }},
@@ -119,15 +114,20 @@ func (r *driving) startCars(ctx context.Context, all []telematics.Vehicle) error
 
 // carFaults are the faults of cars, each of a tenth of them, and of Mosquitto.
 func (r *driving) carFaults() []fault {
-	noProcess := func(*round) process { return nil }
+	of := func(name string, every time.Duration, strike func(context.Context, *rand.Rand, []*simulator.Car)) fault {
+		noProcess := func(*round) process { return nil }
+		do := func(_ *round, ctx context.Context, rng *rand.Rand, _ process) error {
+			strike(ctx, rng, r.someCars(rng))
+			return nil
+		}
+		return fault{name: name, every: every, least: 1, of: noProcess, do: do}
+	}
 	broken := func(name string, every time.Duration, f simulator.Faults) fault {
-		return fault{name: name, every: every, least: 1, of: noProcess, do: func(_ *round, ctx context.Context, rng *rand.Rand, _ process) error {
-			cars := r.someCars(rng)
+		return of(name, every, func(ctx context.Context, rng *rand.Rand, cars []*simulator.Car) {
 			eachOf(cars, func(c *simulator.Car) { c.SetFaults(f) })
 			world.Pause(ctx, 2*time.Second+time.Duration(rng.Int64N(int64(14*time.Second))))
 			eachOf(cars, func(c *simulator.Car) { c.SetFaults(simulator.Faults{}) })
-			return nil
-		}}
+		})
 	}
 	often := 12 * time.Second
 	return []fault{
@@ -137,11 +137,10 @@ func (r *driving) carFaults() []fault {
 		broken("cars silent", 2*often, simulator.Faults{Silent: true}),
 		broken("cars offline", 2*often, simulator.Faults{Offline: true}),
 		broken("cars try, and fail", 2*often, simulator.Faults{Fail: simulator.Rule{Chance: 0.6}}),
-		{name: "cars restarted", every: often, least: 1, of: noProcess, do: func(_ *round, _ context.Context, rng *rand.Rand, _ process) error {
-			eachOf(r.someCars(rng), (*simulator.Car).Restart)
-			return nil
-		}},
-		{name: "mosquitto killed", every: 30 * time.Second, least: 1, of: func(*round) process { return r.Mosquitto }, do: kill},
+		of("cars restarted", often, func(_ context.Context, _ *rand.Rand, cars []*simulator.Car) {
+			eachOf(cars, (*simulator.Car).Restart)
+		}),
+		{name: "mosquitto killed", every: 30 * time.Second, least: 1, of: func(r *round) process { return r.Mosquitto }, do: kill},
 	}
 }
 

@@ -10,44 +10,39 @@ import (
 	"motorpool/lab/chaos/verdict"
 )
 
-func (r *round) result(took time.Duration) runner.Result {
-	result := runner.Result{Report: Check(r.Evidence), Done: len(r.Operations)}
-	result.Summary = func(t io.Writer) { r.summary(t, took) }
-	result.Worthless = r.worthless()
+// resultOf is what the rounds have in common. Without a reason, a law that was never checked is why
+// the round proves nothing; facts prints what the round is of.
+func (r *round) resultOf(
+	report verdict.Report, done int, worthless string, took time.Duration, charges []ChargeRow, facts func(io.Writer),
+) runner.Result {
 	// Where commits are lost, only some operations are performed.
-	if result.Worthless == "" && !r.LostCommits && len(result.Unchecked()) > 0 {
-		result.Worthless = fmt.Sprintf("%q were never checked", result.Unchecked())
+	if unchecked := report.Unchecked(); worthless == "" && !r.LostCommits && len(unchecked) > 0 {
+		worthless = fmt.Sprintf("%q were never checked", unchecked)
 	}
-	return result
+	return runner.Result{Report: report, Done: done, Worthless: worthless, Summary: func(t io.Writer) {
+		fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
+		fmt.Fprintf(
+			t, "time\t%v: %v of load, %v until nothing was open or due; %d instances\n", took.Round(time.Second), r.loaded.Round(time.Second),
+			r.settled.Round(time.Second), r.Instances,
+		)
+		facts(t)
+		became := verdict.Count(charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) })
+		verdict.WriteCounts(t, "charge", "times", became)
+		verdict.WriteCounts(t, "fault of the processor", "times", r.processor.Fired())
+		verdict.WriteCounts(t, "fault", "times", verdict.Count(r.struck.All(), strings.Clone))
+	}}
 }
 
-func (r *round) summary(t io.Writer, took time.Duration) {
-	fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
-	fmt.Fprintf(t, "bookings\t%d, %d instances\n", r.Bookings, r.Instances)
-	r.writeTimes(t, took)
-	verdict.WriteCounts(t, "operation", "times", verdict.Count(r.Operations, func(o Operation) string {
-		if o.Done() {
-			return string(o.Kind) + " done"
-		}
-		return string(o.Kind) + " refused"
-	}))
-	r.writeCharges(t, r.Charges)
-	fmt.Fprintf(t, "\nthe processor's ledger\t%d payments\n", len(r.Ledger))
-}
-
-func (r *round) writeTimes(t io.Writer, took time.Duration) {
-	fmt.Fprintf(
-		t, "time\t%v: %v of load, %v until nothing was open or due\n", took.Round(time.Second), r.loaded.Round(time.Second),
-		r.settled.Round(time.Second),
-	)
-}
-
-// writeCharges writes what became of charges, and how often faults happened.
-func (r *round) writeCharges(t io.Writer, charges []ChargeRow) {
-	became := verdict.Count(charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) })
-	verdict.WriteCounts(t, "charge", "times", became)
-	verdict.WriteCounts(t, "fault of the processor", "times", r.processor.Fired())
-	verdict.WriteCounts(t, "fault", "times", verdict.Count(r.struck.All(), strings.Clone))
+func (r *round) result(took time.Duration) runner.Result {
+	return r.resultOf(Check(r.Evidence), len(r.Operations), r.worthless(), took, r.Charges, func(t io.Writer) {
+		fmt.Fprintf(t, "bookings\t%d; %d payments in the processor's ledger\n", r.Bookings, len(r.Ledger))
+		verdict.WriteCounts(t, "operation", "times", verdict.Count(r.Operations, func(o Operation) string {
+			if o.Done() {
+				return string(o.Kind) + " done"
+			}
+			return string(o.Kind) + " refused"
+		}))
+	})
 }
 
 // worthless returns why the round proves nothing, or "".

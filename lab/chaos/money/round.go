@@ -47,21 +47,16 @@ const (
 // for the duration, by default a second for ten bookings, and at least 15 s.
 func Round(p Plan) runner.Kind {
 	return func(w *world.World, c runner.Config) (runner.Round, error) {
-		c.Instances = cmp.Or(c.Instances, 3)
-		c.Duration = cmp.Or(c.Duration, max(shortest, time.Duration(c.Bookings)*time.Second/bookingsASecond))
-		switch {
-		case c.Bookings < 20:
-			return runner.Round{}, errors.New("a round of money needs 20 bookings, or more: so that every kind of call occurs")
-		case c.Instances < 2:
-			return runner.Round{}, errors.New("a round of money needs two instances, or more: so that one takes over charges from another")
+		r, err := newRound(w, c, p, "bookings", c.Bookings, bookingsASecond)
+		if err != nil {
+			return runner.Round{}, err
 		}
-		r := newRound(w, c, p)
 		faults := r.injectFaults
 		if p.LostCommits {
 			faults = r.loseCommits
 		}
 		return runner.Round{
-			Starts: fmt.Sprintf("servers and %d instances; %d bookings", c.Instances, c.Bookings),
+			Starts: fmt.Sprintf("servers and %d instances; %d bookings", r.Instances, c.Bookings),
 			World: []world.Step{
 				{What: "servers", Do: r.startServers}, {What: "bookings", Do: r.createBookings}, {What: "instances", Do: r.startInstances},
 			},
@@ -70,11 +65,17 @@ func Round(p Plan) runner.Kind {
 	}
 }
 
-func newRound(w *world.World, c runner.Config, p Plan) *round {
+func newRound(w *world.World, c runner.Config, p Plan, of string, number, aSecond int) (*round, error) {
+	c.Instances = cmp.Or(c.Instances, 3)
+	c.Duration = cmp.Or(c.Duration, max(shortest, time.Duration(number)*time.Second/time.Duration(aSecond)))
+	if number < 20 || c.Instances < 2 {
+		return nil, fmt.Errorf("a round of %s needs 20, or more, so that every kind of request occurs, "+
+			"and two instances, or more, so that one takes over from another", of)
+	}
 	return &round{
 		Config: c, Plan: p, World: w, faults: slices.Clone(moneyFaults),
 		agencyKeys: map[telematics.AgencyID]rental.AgencyKey{}, lost: make(chan struct{}),
-	}
+	}, nil
 }
 
 // load performs the operations of all bookings; where commits are lost, until then, and makes other
