@@ -135,10 +135,10 @@ func (r *round) settleOne(ctx context.Context) (err error) {
 }
 
 // executed returns when commands ended successfully in their cars during the load, in order.
-func (s *summary) executed() []time.Time {
+func (r *round) executed() []time.Time {
 	var at []time.Time
-	for _, e := range s.Evidence.Flights {
-		if e.Kind == simulator.CommandEnded && e.Status == telematics.Succeeded && e.True.After(s.Load.From) && e.True.Before(s.Load.To) {
+	for _, e := range r.evidence.Flights {
+		if e.Kind == simulator.CommandEnded && e.Status == telematics.Succeeded && e.True.After(r.loading.From) && e.True.Before(r.loading.To) {
 			at = append(at, e.True)
 		}
 	}
@@ -158,24 +158,24 @@ func longestGap(executed []time.Time, from, to time.Time) time.Duration {
 }
 
 // writeOne prints what a round of one fault has seen.
-func (s *summary) writeOne(t io.Writer) {
-	struck, executed := s.Injections[0], s.executed()
+func (r *round) writeOne(t io.Writer) {
+	struck, executed := r.injections.All()[0], r.executed()
 	fmt.Fprintf(t, "fault\t%s of %s, for %v\n", struck.Kind.Name, struck.Target, struck.To.Sub(struck.From).Round(100*time.Millisecond))
 	fmt.Fprintf(t, "executed\t%d of them during the load\n", len(executed))
 	fmt.Fprintf(
 		t, "longest gap\t%v without an executed command; before the fault %v\n",
-		longestGap(executed, struck.From, s.Load.To).Round(10*time.Millisecond),
-		longestGap(executed, s.Load.From, struck.From).Round(10*time.Millisecond),
+		longestGap(executed, struck.From, r.loading.To).Round(10*time.Millisecond),
+		longestGap(executed, r.loading.From, struck.From).Round(10*time.Millisecond),
 	)
-	if s.Evidence.Unrecorded != nil {
-		fmt.Fprintf(t, "lost\t%d executed commands are not on record\n", s.Evidence.Lost())
+	if r.evidence.Unrecorded != nil {
+		fmt.Fprintf(t, "lost\t%d executed commands are not on record\n", r.evidence.Lost())
 	}
 	if struck.Kind.Name == ShardKilled {
-		fmt.Fprintf(t, "units\t%d of %d were at the shard that was killed\n", s.Moved, s.Vehicles)
+		fmt.Fprintf(t, "units\t%d of %d were at the shard that was killed\n", len(r.moved), r.Vehicles)
 	}
-	fmt.Fprintf(t, "connections\tat most %d to the primary, of %d\n", s.Evidence.Backends.Most, s.Evidence.Backends.Limit)
-	for _, alert := range slices.Sorted(maps.Keys(s.Fired)) {
-		fmt.Fprintf(t, "alert\t%s, %v after the fault began\n", alert, s.Fired[alert].Sub(struck.From).Round(100*time.Millisecond))
+	fmt.Fprintf(t, "connections\tat most %d to the primary, of %d\n", r.evidence.Backends.Most, r.evidence.Backends.Limit)
+	for _, alert := range slices.Sorted(maps.Keys(r.one.fired)) {
+		fmt.Fprintf(t, "alert\t%s, %v after the fault began\n", alert, r.one.fired[alert].Sub(struck.From).Round(100*time.Millisecond))
 	}
 }
 
@@ -183,23 +183,23 @@ func (s *summary) writeOne(t io.Writer) {
 const leastLost = 20
 
 // worthlessOne returns why a round of one fault proves nothing, or "".
-func (s *summary) worthlessOne() string {
-	struck, executed, months := s.Injections[0], s.executed(), s.Evidence.Months
+func (r *round) worthlessOne() string {
+	struck, executed, months := r.injections.All()[0], r.executed(), r.evidence.Months
 	switch {
 	case len(executed) == 0 || executed[len(executed)-1].Before(struck.To):
 		return "no command was executed after the fault"
 	case executed[0].After(struck.From):
 		return "no command was executed before the fault"
-	case s.Evidence.Backends.Most == 0:
+	case r.evidence.Backends.Most == 0:
 		return "no connection of the service to the primary was seen"
 	case months != nil && (months.Entries == 0 || months.Samples == 0):
 		return fmt.Sprintf("of the new month there are %d audit log entries and %d samples", months.Entries, months.Samples)
-	case struck.Kind.Name == RedisEvicting && s.Evicted == 0:
+	case struck.Kind.Name == RedisEvicting && r.evicted.Load() == 0:
 		return "redis evicted nothing"
-	case struck.Kind.Name == PostgresAsync && s.Evidence.Lost() < leastLost:
-		return fmt.Sprintf("the failover lost only %d commands", s.Evidence.Lost())
-	case struck.Kind.Name == ShardKilled && (s.Moved == 0 || s.Moved == s.Vehicles):
-		return fmt.Sprintf("%d of %d units were at the shard that was killed", s.Moved, s.Vehicles)
+	case struck.Kind.Name == PostgresAsync && r.evidence.Lost() < leastLost:
+		return fmt.Sprintf("the failover lost only %d commands", r.evidence.Lost())
+	case struck.Kind.Name == ShardKilled && (len(r.moved) == 0 || len(r.moved) == r.Vehicles):
+		return fmt.Sprintf("%d of %d units were at the shard that was killed", len(r.moved), r.Vehicles)
 	}
 	return ""
 }

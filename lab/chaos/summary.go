@@ -16,62 +16,42 @@ import (
 	"motorpool/telematics"
 )
 
-// summary is what a round of commands has found.
-type summary struct {
-	flags
-	Load       audit.Interval
-	Injections []injection
-	Evidence   audit.Evidence
-	Evicted    int64
-	Untried    string               // why laws about bought units prove nothing; empty: they do
-	Fired      map[string]time.Time // of a round of one fault
-	Moved      int                  // units of an MQTT broker that was killed
-}
-
 // check checks the laws.
 func (r *round) check(time.Duration) runner.Result {
-	s := &summary{
-		flags: r.flags, Load: r.loading, Injections: r.injections.All(), Evidence: r.evidence, Evicted: r.evicted.Load(),
-		Fired: r.one.fired, Moved: len(r.moved),
-	}
-	if r.single() == "" {
-		s.Untried = audit.Untried(s.Evidence)
-	}
 	result := runner.Result{
-		Report: audit.Check(s.Evidence), Summary: s.write, Worthless: s.worthless(), Done: len(s.Evidence.Commands),
-		Awaited: r.awaited.All(),
+		Report: audit.Check(r.evidence), Summary: r.write, Worthless: r.worthless(), Done: len(r.evidence.Commands), Awaited: r.awaited.All(),
 	}
-	if r.single() != "" && s.Injections[0].Err == nil {
+	if struck := r.injections.All(); r.single() != "" && struck[0].Err == nil {
 		alerts.Check(&result.Report, alerts.Round{
-			Fault: r.single(), Of: AlertsOf[r.single()], From: s.Injections[0].From, To: s.Injections[0].To,
-			Fired: s.Fired, Stalled: r.uptime.stalledWithin,
+			Fault: r.single(), Of: AlertsOf[r.single()], From: struck[0].From, To: struck[0].To,
+			Fired: r.one.fired, Stalled: r.uptime.stalledWithin,
 		})
 	}
 	return result
 }
 
 // write prints the summary.
-func (s *summary) write(t io.Writer) {
-	e, load := s.Evidence, s.Load.To.Sub(s.Load.From)
-	fmt.Fprintf(t, "\nseed\t%d\n", s.Seed)
-	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", load.Round(time.Second), s.Instances, s.Vehicles)
-	if s.Day {
+func (r *round) write(t io.Writer) {
+	e, load := r.evidence, r.loading.To.Sub(r.loading.From)
+	fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
+	fmt.Fprintf(t, "load\t%v, %d instances, %d vehicles\n", load.Round(time.Second), r.Instances, r.Vehicles)
+	if r.Day {
 		fmt.Fprintf(t, "day\t%v of OVMS and Teltonika units, %d times as fast\n", (load * daySpeed).Round(time.Second), daySpeed)
 	}
-	fmt.Fprintf(t, "commands\t%d on record (%d requested), of %d calls\n", len(e.Commands), s.Commands, len(e.Calls))
-	if s.single() != "" {
-		s.writeOne(t)
+	fmt.Fprintf(t, "commands\t%d on record (%d requested), of %d calls\n", len(e.Commands), r.Commands, len(e.Calls))
+	if r.single() != "" {
+		r.writeOne(t)
 	} else {
-		s.writeAll(t)
+		r.writeAll(t)
 	}
 	writeAnswers(t, e)
 }
 
 // writeAll prints what a round of all faults has seen.
-func (s *summary) writeAll(t io.Writer) {
+func (r *round) writeAll(t io.Writer) {
 	fmt.Fprintf(t, "\nfault\ttimes\ttotal time\n")
 	for _, k := range Scheduled() {
-		count, total, missing := s.count(k.Name)
+		count, total, missing := r.count(k.Name)
 		if missing {
 			fmt.Fprintf(t, "%s\tnot available here\t\n", k.Name)
 			continue
@@ -99,10 +79,10 @@ func writeAnswers(t io.Writer, e audit.Evidence) {
 	}))
 }
 
-// keys counts the keys that signed messages.
-func (s *summary) keys() int {
+// signers counts the keys that signed messages.
+func (r *round) signers() int {
 	ids := map[string]bool{}
-	for _, m := range s.Evidence.Published {
+	for _, m := range r.evidence.Published {
 		if m.Signed {
 			ids[m.Key] = true
 		}
@@ -111,8 +91,8 @@ func (s *summary) keys() int {
 }
 
 // count returns how often and how long a kind of fault happened.
-func (s *summary) count(kind string) (count int, total time.Duration, missing bool) {
-	for _, i := range s.Injections {
+func (r *round) count(kind string) (count int, total time.Duration, missing bool) {
+	for _, i := range r.injections.All() {
 		switch {
 		case i.Kind.Name != kind:
 		case errors.Is(i.Err, errUnsupported):
@@ -126,31 +106,31 @@ func (s *summary) count(kind string) (count int, total time.Duration, missing bo
 }
 
 // worthless returns why the round proves nothing, or "".
-func (s *summary) worthless() string {
-	if n := len(s.Evidence.Commands); n < cmp.Or(s.Commands, 2)/2 {
-		return fmt.Sprintf("only %d of %d commands are on record", n, s.Commands)
+func (r *round) worthless() string {
+	if n := len(r.evidence.Commands); n < cmp.Or(r.Commands, 2)/2 {
+		return fmt.Sprintf("only %d of %d commands are on record", n, r.Commands)
 	}
-	if s.single() != "" {
-		return s.worthlessOne()
+	if r.single() != "" {
+		return r.worthlessOne()
 	}
 	started := func(e simulator.Event) bool { return e.Kind == simulator.CommandStarted }
-	if !slices.ContainsFunc(s.Evidence.Of(telematics.DefaultProtocol).Flights, started) {
+	if !slices.ContainsFunc(r.evidence.Of(telematics.DefaultProtocol).Flights, started) {
 		return "no car executed anything"
 	}
-	if s.keys() < 2 {
+	if r.signers() < 2 {
 		return "one key signed everything"
 	}
-	if s.Evidence.ClientFlood.Requests < clientFloodRequests/4 {
-		return fmt.Sprintf("a flood of only %d requests", s.Evidence.ClientFlood.Requests)
+	if r.evidence.ClientFlood.Requests < clientFloodRequests/4 {
+		return fmt.Sprintf("a flood of only %d requests", r.evidence.ClientFlood.Requests)
 	}
-	if s.Evicted == 0 {
+	if r.evicted.Load() == 0 {
 		return "redis evicted nothing"
 	}
-	if s.Untried != "" {
-		return s.Untried
+	if why := audit.Untried(r.evidence); why != "" {
+		return why
 	}
 	for _, k := range Scheduled() {
-		if count, _, missing := s.count(k.Name); count == 0 && !missing {
+		if count, _, missing := r.count(k.Name); count == 0 && !missing {
 			return fmt.Sprintf("%q never happened", k.Name)
 		}
 	}

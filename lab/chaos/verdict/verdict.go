@@ -42,22 +42,6 @@ func New(laws ...string) Report {
 	return Report{Checked: map[string]int{}, tables: []table{{"law", laws}}}
 }
 
-// Law is a law about some evidence. Check calls must for each thing that it checks.
-type Law[E any] struct {
-	Name  string
-	Check func(e E, must func(holds bool, what string, args ...any))
-}
-
-// Check checks laws in their order.
-func Check[E any](e E, laws []Law[E]) Report {
-	r := New()
-	for _, law := range laws {
-		r.AddLaw(law.Name, 0)
-		law.Check(e, func(holds bool, what string, args ...any) { r.Must(law.Name, holds, what, args...) })
-	}
-	return r
-}
-
 // AddLaw adds a law to the first table that was checked a number of times, and not violated yet.
 func (r *Report) AddLaw(law string, checked int) {
 	r.tables[0].laws = append(r.tables[0].laws, law)
