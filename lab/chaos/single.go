@@ -137,8 +137,9 @@ func (r *round) settleOne(ctx context.Context) (err error) {
 // executed returns when commands ended successfully in their cars during the load, in order.
 func (r *round) executed() []time.Time {
 	var at []time.Time
+	during := r.loading
 	for _, e := range r.evidence.Flights {
-		if e.Kind == simulator.CommandEnded && e.Status == telematics.Succeeded && e.True.After(r.loading.From) && e.True.Before(r.loading.To) {
+		if e.Kind == simulator.CommandEnded && e.Status == telematics.Succeeded && e.True.After(during.From) && e.True.Before(during.To) {
 			at = append(at, e.True)
 		}
 	}

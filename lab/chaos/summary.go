@@ -19,7 +19,8 @@ import (
 // check checks the laws.
 func (r *round) check(time.Duration) runner.Result {
 	result := runner.Result{
-		Report: audit.Check(r.evidence), Summary: r.write, Worthless: r.worthless(), Done: len(r.evidence.Commands), Awaited: r.awaited.All(),
+		Report: audit.Check(r.evidence), Summary: r.write, Worthless: r.worthless(), Done: len(r.evidence.Commands),
+		Awaited: r.awaited.All(),
 	}
 	if struck := r.injections.All(); r.single() != "" && struck[0].Err == nil {
 		alerts.Check(&result.Report, alerts.Round{

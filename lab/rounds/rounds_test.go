@@ -50,7 +50,7 @@ func TestRentals_EachIsChargedOnceAndItsCarObeys(t *testing.T) {
 	valid(t, result)
 }
 
-// The same rounds run with more commands with: make chaos ARGS=--fault=postgres-async, ARGS=--shards.
+// Rounds with more commands: make chaos ARGS=--fault=postgres-async, ARGS=--shards.
 func TestCommands_RoundsOfOneFault(t *testing.T) {
 	for name, args := range map[string][]string{
 		"a failover forgets nothing that was executed":        {"--fault=postgres-async"},

@@ -22,8 +22,8 @@ func (r *round) resultOf(
 	return runner.Result{Report: report, Done: done, Worthless: worthless, Summary: func(t io.Writer) {
 		fmt.Fprintf(t, "\nseed\t%d\n", r.Seed)
 		fmt.Fprintf(
-			t, "time\t%v: %v of load, %v until nothing was open or due; %d instances\n", took.Round(time.Second), r.loaded.Round(time.Second),
-			r.settled.Round(time.Second), r.Instances,
+			t, "time\t%v: %v of load, %v until nothing was open or due; %d instances\n", took.Round(time.Second),
+			r.loaded.Round(time.Second), r.settled.Round(time.Second), r.Instances,
 		)
 		facts(t)
 		became := verdict.Count(charges, func(c ChargeRow) string { return string(c.Kind) + " " + string(c.State) })
