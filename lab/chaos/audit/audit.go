@@ -56,9 +56,9 @@ const (
 
 // Check checks every law.
 func Check(e Evidence) verdict.Report {
-	laws := laws
+	laws, others := laws, e.protocols()
 	if e.Unrecorded != nil {
-		laws, e.Others = lawsOfLostCommits, nil
+		laws, others = lawsOfLostCommits, nil
 	}
 	all, v1 := newView(e), newView(e.Of(telematics.DefaultProtocol))
 	names := make([]string, len(laws))
@@ -73,7 +73,7 @@ func Check(e Evidence) verdict.Report {
 		}
 		law.check(&checker{view: v, law: law.name, report: &r})
 	}
-	for _, p := range e.protocols() {
+	for _, p := range others {
 		f := newForeign(e, p)
 		names := make([]string, len(othersLaws))
 		for i, law := range othersLaws {

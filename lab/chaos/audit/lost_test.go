@@ -58,6 +58,11 @@ func TestLostCommits_WhatIsForgottenIsFound(t *testing.T) {
 		commit func(*Evidence)
 	}{
 		"nothing is lost": {"", func(*Evidence) {}},
+		"of another protocol, whose messages name no command": {"", func(e *Evidence) {
+			e.Others = map[telematics.VehicleID]Installed{7: {Unit: "unit-7", Protocol: "ovms"}}
+			start := simulator.Event{Kind: simulator.CommandStarted, Unit: "unit-7", True: noon}
+			e.Flights = append(e.Flights, start, start)
+		}},
 		"lost, and its answer stored": {"", func(e *Evidence) {
 			lose(e)
 			e.Unrecorded[id(soundOne)], e.AuditLog = true, append(e.AuditLog, answer)
