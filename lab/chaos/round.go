@@ -192,12 +192,10 @@ func (r *round) startInstances(ctx context.Context) error {
 		}
 		r.public = append(r.public, public)
 	}
-	if r.balance != nil {
-		if err := r.balance(); err != nil {
-			return err
-		}
+	if err := r.Ready(ctx); err != nil || r.balance == nil {
+		return err
 	}
-	return r.Ready(ctx)
+	return r.balance()
 }
 
 func (r *round) startWatchers(ctx context.Context) error {

@@ -60,9 +60,10 @@ func NewAuthority(dir string) (*Authority, error) {
 
 // Issue writes a certificate with this common name, for 127.0.0.1 and for one hour, and its key.
 // Another one of the same name replaces them.
-func (a *Authority) Issue(name string) (KeyPair, error) { return a.issue(name, time.Hour) }
+func (a *Authority) Issue(name string) (KeyPair, error) { return a.IssueFor(name, time.Hour) }
 
-func (a *Authority) issue(name string, lasts time.Duration) (KeyPair, error) {
+// IssueFor writes a certificate as Issue does, which lasts as given.
+func (a *Authority) IssueFor(name string, lasts time.Duration) (KeyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return KeyPair{}, fmt.Errorf("issue certificate: %w", err)
@@ -86,7 +87,7 @@ func (a *Authority) issue(name string, lasts time.Duration) (KeyPair, error) {
 
 // Login writes a certificate as Issue does, which lasts as given, and returns it for a client.
 func (a *Authority) Login(name string, lasts time.Duration) (tls.Certificate, error) {
-	pair, err := a.issue(name, lasts)
+	pair, err := a.IssueFor(name, lasts)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
