@@ -46,17 +46,22 @@ func (r *round) startBalanced(context.Context) error {
 			TLSClientConfig: authority.Trusted(), DisableKeepAlives: i == 0, MaxIdleConnsPerHost: r.Callers,
 		}}
 	}
-	r.balance = func() error {
+	r.balance = func(ctx context.Context) error {
 		config := devstack.HAProxyConfig{Dir: r.Path("haproxy"), Public: pair, CAFile: authority.CAFile}
 		for _, n := range r.Running {
 			config.Backends = append(config.Backends, devstack.Backend{URL: n.Public, Health: n.Internal})
 		}
 		balancer, err := r.startHAProxy(config)
-		time.Sleep(balanced) // it takes no instance for ready before it has checked it twice
+		if err != nil {
+			return err
+		}
 		for i := range r.public {
 			r.public[i] = balancer
 		}
-		return err
+		return world.Eventually(ctx, time.Minute, "the balancer has an instance", func(ctx context.Context) bool {
+			_, ok := (&reader{round: r}).get(ctx, 0, "vehicles?limit=1", &struct{}{})
+			return ok
+		})
 	}
 	return nil
 }

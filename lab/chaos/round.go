@@ -75,11 +75,11 @@ type round struct {
 	strike func(context.Context, Fault) error
 	one    oneFault
 
-	clients  [2]*http.Client          // of the callers, by vehicle%2. Default to world.Callers
-	settings []string                 // of the instances, in addition
-	balance  func() error             // puts a balancer before the instances. Nil: none
-	radio    simulator.Radio          // of the cars. Nil: through a line to Mosquitto
-	moved    map[telematics.Unit]bool // units of an MQTT broker that was killed
+	clients  [2]*http.Client             // of the callers, by vehicle%2. Default to world.Callers
+	settings []string                    // of the instances, in addition
+	balance  func(context.Context) error // puts a balancer before the instances. Nil: none
+	radio    simulator.Radio             // of the cars. Nil: through a line to Mosquitto
+	moved    map[telematics.Unit]bool    // units of an MQTT broker that was killed
 }
 
 // commands returns rounds of commands: with all faults, or with one.
@@ -195,7 +195,7 @@ func (r *round) startInstances(ctx context.Context) error {
 	if err := r.Ready(ctx); err != nil || r.balance == nil {
 		return err
 	}
-	return r.balance()
+	return r.balance(ctx)
 }
 
 func (r *round) startWatchers(ctx context.Context) error {

@@ -60,7 +60,7 @@ func TestCommands_RoundsOfOneFault(t *testing.T) {
 			t.Parallel()
 			needServers(t, devstack.PostgresServer, devstack.RedisServer, devstack.MosquittoServer, devstack.HAProxyServer,
 				devstack.PrometheusServer)
-			args = append(args, "--binary="+binary, "--seed=3", "--vehicles=80", "--callers=24", "--commands=400", "--duration=20s")
+			args = append(args, "--binary="+binary, "--seed=3", "--vehicles=80", "--callers=24", "--commands=300", "--duration=20s")
 			output, err := exec.CommandContext(t.Context(), harness, args...).CombinedOutput()
 			assert.NoError(t, err, "%s", output)
 		})
