@@ -56,7 +56,9 @@ var AlertsOf = map[string]alerts.Of{
 	PostgresSync: {May: "MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolPostgresHanging" + alerts.Failing},
 	PostgresAsync: {
 		Must: "MotorpoolAnswersUnrecorded",
-		May:  "MotorpoolAnswerInvented MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolStandbyAsynchronous" + alerts.Failing,
+		// Claims of beats that are lost look like those of another installation for some seconds.
+		May: "MotorpoolAnswerInvented MotorpoolNotReady MotorpoolOutboxGrowing MotorpoolStandbyAsynchronous " +
+			"MotorpoolOtherInstallation" + alerts.Failing,
 	},
 	RedisSentinel: {May: "MotorpoolNotReady" + alerts.Failing},
 	RedisCluster:  {May: "MotorpoolNotReady" + alerts.Failing},
