@@ -150,8 +150,12 @@ func rule(s *openapi3.Schema) string {
 		return "must be an integer" + bounds(s)
 	case s.Type.Is(openapi3.TypeArray) && len(s.Items.Value.Enum) > 0:
 		return rule(s.Items.Value) + ", or several, separated by commas"
-	case s.Type.Is(openapi3.TypeArray) && s.UniqueItems && s.MaxItems != nil:
-		return fmt.Sprintf("must contain %d to %d unique ids; each %s", s.MinItems, *s.MaxItems, rule(s.Items.Value))
+	case s.Type.Is(openapi3.TypeArray) && s.MaxItems != nil:
+		elements := "elements"
+		if s.UniqueItems {
+			elements = "unique ids"
+		}
+		return fmt.Sprintf("must contain %d to %d %s; each %s", s.MinItems, *s.MaxItems, elements, rule(s.Items.Value))
 	case s.Format == "date-time":
 		return "must be a time such as 2026-01-02T10:00:00Z"
 	case s.Format == "uuid":

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -42,6 +43,9 @@ func TestRule_OfEachRequestIsASentence(t *testing.T) {
 		}
 		if s := ref.Value; s.Type.Is(openapi3.TypeNumber) && s.Max != nil && !strings.Contains(rule(s), decimal(*s.Max)) {
 			t.Errorf("%s: %q does not say its greatest value", where, rule(s))
+		}
+		if s := ref.Value; s.Type.Is(openapi3.TypeArray) && s.MaxItems != nil && !strings.Contains(rule(s), fmt.Sprint(*s.MaxItems)) {
+			t.Errorf("%s: %q does not say how many elements it may have", where, rule(s))
 		}
 	}
 	for path, item := range loadDocument(t).parsed.Paths.Map() {
