@@ -37,7 +37,7 @@ func (r *Runner) check(
 func (r *Runner) checkStart(
 	ctx context.Context, q rental.TransitionRequest, d rental.BookingDetails, twin *telematics.Twin,
 ) error {
-	if twin.Contact.Unreachable(q.Now) {
+	if twin.Contact.LastSeen.IsZero() || twin.Contact.Unreachable(q.Now) {
 		return telematics.UnitOffline(twin.Contact, q.Now)
 	}
 	refusal := r.Cars.Refusal(ctx, twin, telematics.UnlockAndEnableDriving)

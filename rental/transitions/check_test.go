@@ -64,3 +64,26 @@ func TestCheckReturn_ByAPositionOfLate(t *testing.T) {
 		}
 	}
 }
+
+// willing are cars that refuse nothing.
+type willing struct{ Cars }
+
+func (willing) Refusal(context.Context, *telematics.Twin, telematics.Action) *telematics.Error {
+	return nil
+}
+
+// Nothing is charged for a vehicle whose unit has never sent anything: it would not open.
+func TestCheckStart_OfAVehicleThatWasNeverSeen(t *testing.T) {
+	now := time.Now()
+	r := New(Config{Cars: willing{}, Now: func() time.Time { return now }})
+	for seen, refused := range map[time.Time]bool{{}: true, now.Add(-time.Hour): false, now: false} {
+		twin := telematics.Twin{Contact: telematics.Contact{LastSeen: seen}}
+		q := rental.TransitionRequest{Kind: rental.StartRental}
+		q.Now = now
+		_, err := r.check(t.Context(), q, rental.BookingDetails{}, &twin)
+		var refusal *telematics.Error
+		if errors.As(err, &refusal) != refused || refused && refusal.Code != telematics.VehicleOffline {
+			t.Errorf("seen at %v: %v; want refused %v", seen, err, refused)
+		}
+	}
+}
