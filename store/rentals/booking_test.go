@@ -112,6 +112,14 @@ func TestBookingDetails_NameOtherBookingsOfTheVehicle(t *testing.T) {
 	if d, err := w.here.BookingDetails(t.Context(), second); err != nil || d.InOther || d.Before {
 		t.Errorf("after the first booking ended: in another %v, before %v, %v", d.InOther, d.Before, err)
 	}
+	// A start that is taken back opens nothing any more, however long the refund takes.
+	w.opens(second, rental.StartRental, at(3))
+	for step, want := range map[rental.TransitionStep]bool{rental.StepUndo: true, rental.StepRefund: false} {
+		w.exec(`update transitions set step = $1`, step)
+		if d, err := w.here.BookingDetails(t.Context(), third); err != nil || d.InOther != want {
+			t.Errorf("during %s of the second one's start: in another %v, %v; want %v", step, d.InOther, err, want)
+		}
+	}
 }
 
 func TestBookingDetails_CardIsTheTriedOneElseTheNext(t *testing.T) {

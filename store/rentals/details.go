@@ -92,7 +92,8 @@ const selectDetailsOf = `
 		cross join lateral (
 			select min(o.start_at) filter (where o.start_at > b.start_at) as next_start,
 				bool_or(o.state = 'active' or exists (
-					select from transitions t where t.booking_id = o.id and t.state = 'open' and t.kind = 'start'
+					select from transitions t
+					where t.booking_id = o.id and t.state = 'open' and t.kind = 'start' and t.step <> 'refund' -- as in takenTimes
 				)) as in_other,
 				bool_or(o.start_at < b.start_at and o.end_at > $1::timestamptz) as before
 			from bookings o

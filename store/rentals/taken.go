@@ -2,13 +2,14 @@ package rentals
 
 // takenTimes selects when a vehicle is taken by its bookings, from start_at to end_at. A rental
 // that is overdue, and a booking whose vehicle is being opened, have it for a booking that begins
-// now: until soon, which is now and rental.MaxLate. All arguments are SQL.
+// now: until soon, which is now and rental.MaxLate. A start that is taken back opens nothing any
+// more, however long its refund takes. All arguments are SQL.
 func takenTimes(vehicle, soon string) string {
 	return `
 		select least(b.start_at, b.started_at, s.requested_at) as start_at,
 			case when b.state = 'active' or s.id is not null then greatest(b.end_at, ` + soon + `) else b.end_at end as end_at
 		from bookings b
-			left join transitions s on s.booking_id = b.id and s.state = 'open' and s.kind = 'start'
+			left join transitions s on s.booking_id = b.id and s.state = 'open' and s.kind = 'start' and s.step <> 'refund'
 		where b.vehicle_id = ` + vehicle + ` and b.state in ('upcoming', 'active')`
 }
 

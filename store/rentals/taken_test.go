@@ -29,6 +29,10 @@ func TestTaken_IsTheSameWhateverReadsIt(t *testing.T) {
 	}
 	// The client is allowed to start it already, and its vehicle is being opened.
 	starting := func(id telematics.VehicleID) { w.opens(w.book(draft(id, 2.2, 3)).ID, rental.StartRental, late) }
+	refunding := func(id telematics.VehicleID) {
+		starting(id)
+		w.exec(`update transitions set step = 'refund' where booking_id in (select id from bookings where vehicle_id = $1)`, id)
+	}
 	for what, c := range map[string]struct {
 		before   func(telematics.VehicleID)
 		from, to float64 // hours after noon
@@ -44,6 +48,7 @@ func TestTaken_IsTheSameWhateverReadsIt(t *testing.T) {
 		"an overdue one, in an hour":    {overdue, 3, 4, false},
 		"a start that is open":          {starting, 2, 2.2, true},
 		"after that":                    {starting, 3, 4, false},
+		"a start that is taken back":    {refunding, 2, 2.2, false},
 		"a start that is open, overdue": {opened, 2, 3, true},
 	} {
 		id := w.anotherOffered()
