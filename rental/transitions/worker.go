@@ -118,20 +118,18 @@ func (w *worker) pay(ctx context.Context, stoodStill bool) (bool, error) {
 	}
 	now := w.Now()
 	waited, limit := now.Sub(w.t.Since), max(d.Terms.PaymentWait, w.Waits.PayAtLeast)
+	forbidden := d.MayBegin(now) // by now: the payment may take long
 	switch progress := d.StartPayment(); {
 	case w.t.Wish == rental.GiveUp:
 		w.t.Fail(rental.StartCancelled(), rental.StepRefund, now)
 	case progress == rental.PaymentMade && stoodStill:
 		w.t.Fail(rental.StartUnpaid(rental.PaymentAwaits), rental.StepRefund, now)
-	case progress == rental.PaymentMade:
-		// The payment may have taken long.
-		if err := d.MayBegin(now); err != nil {
-			w.t.Fail(asError(err), rental.StepRefund, now)
-		} else {
-			w.t.Enter(rental.StepCommand, now)
-		}
 	case progress == rental.PaymentRefused:
 		w.t.Fail(d.StartRefused(), rental.StepRefund, now)
+	case forbidden != nil:
+		w.t.Fail(asError(forbidden), rental.StepRefund, now)
+	case progress == rental.PaymentMade:
+		w.t.Enter(rental.StepCommand, now)
 	case waited > limit:
 		w.t.Fail(rental.StartUnpaid(progress), rental.StepRefund, now)
 	case waited > payHere:

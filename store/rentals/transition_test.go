@@ -846,29 +846,39 @@ func TestTransitions_AnEarlierAttemptIsExecutedLate(t *testing.T) {
 }
 
 // What the booking does not allow any more once it is paid is not begun.
-func TestTransitions_AVehicleThatIsNotFreeOnceItIsPaidDoesNotOpen(t *testing.T) {
+func TestTransitions_AVehicleThatIsNotFreeAnyMoreDoesNotOpen(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*drive){
-		"withdrawn": func(d *drive) { d.exec(`update vehicles set status = 'maintenance' where id = 1`) },
-		"withdrawn before its command leaves": func(d *drive) {
+	unconfirmed := sandbox.Behaviour{Authenticate: true} // its payment is never made
+	for name, c := range map[string]struct {
+		card   sandbox.Behaviour
+		change func(*drive)
+		code   telematics.Code
+	}{
+		"withdrawn": {unconfirmed, func(d *drive) {
+			d.exec(`update vehicles set status = 'maintenance' where id = 1`)
+		}, rental.VehicleNotAvailable},
+		"withdrawn before its command leaves": {sandbox.Behaviour{}, func(d *drive) {
 			d.cars.delay = func() { d.exec(`update vehicles set status = 'maintenance' where id = 1`) }
-		},
-		"another booking's start": func(d *drive) {
+		}, rental.VehicleNotAvailable},
+		"another booking's start": {unconfirmed, func(d *drive) {
 			later := d.bookAt(time.Now().Add(240 * time.Hour))
 			d.exec(`
 				insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content)
 				values (gen_random_uuid(), $1, 'start', 'open', 'confirm', now(), '{}', '{}')`, later)
-		},
+		}, rental.VehicleNotAvailable},
+		"its time is over": {unconfirmed, func(d *drive) {
+			d.exec(`update bookings set start_at = now() - interval '2 hours', end_at = now() where id = $1`, d.id)
+		}, rental.BookingStateConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDrive(t, sandbox.Behaviour{})
+			d := newDrive(t, c.card)
 			d.bank.FailAll("CreateIntent", sandbox.TooMany)
 			start, err := d.ask(rental.StartRental, "")
 			require.NoError(t, err)
-			change(d)
+			c.change(d)
 			d.bank.FailWith(nil)
-			d.wantsFailed(d.await(start), rental.VehicleNotAvailable)
+			d.wantsFailed(d.await(start), c.code)
 			d.wants(rental.Upcoming, 0, 0)
 			d.wantsActions()
 		})
