@@ -144,7 +144,7 @@ func (d BookingDetails) TakeBackStart(now time.Time) (c Change, done bool) {
 		if charge.Kind != StartCharge && charge.Kind != DepositCharge {
 			continue
 		}
-		if left := d.notReturned(charge, now); left > 0 {
+		if left := d.notReturned(charge, time.Time{}); left > 0 {
 			refund := d.charge(RefundCharge, left, now)
 			refund.Refunds, refund.Reason = charge.ID, "the rental did not start"
 			c.Charges = append(c.Charges, refund)
@@ -158,16 +158,16 @@ func (d BookingDetails) TakeBackStart(now time.Time) (c Change, done bool) {
 	return c, done
 }
 
-// notReturned returns what a charge took and no refund was requested for until a time. A refund
-// that failed is not requested again by itself: its card's bank has returned it, which an
-// administrator mends.
+// notReturned returns what a charge took and no refund was requested for until a time; zero: until
+// now, by whatever instance's clock. A refund that failed is not requested again by itself: its
+// card's bank has returned it, which an administrator mends.
 func (d BookingDetails) notReturned(c Charge, until time.Time) Minor {
 	if !c.isTaken() {
 		return 0
 	}
 	left := c.Settled
 	for _, refund := range d.Charges {
-		if refund.Refunds == c.ID && !refund.Created.After(until) {
+		if refund.Refunds == c.ID && (until.IsZero() || !refund.Created.After(until)) {
 			left -= refund.Amount
 		}
 	}
