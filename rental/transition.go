@@ -172,8 +172,16 @@ func (t *Transition) Overrule(because *telematics.Error, s TransitionStep, now t
 func (t *Transition) Fail(because *telematics.Error, s TransitionStep, now time.Time) {
 	t.Overrule(because, s, now)
 	if t.Failure == nil {
-		t.Failure = telematics.NewFailure(because)
+		t.Failure = newFailure(because)
 	}
+}
+
+// newFailure returns why a transition fails. The same request has the same result, so it is not
+// retryable; a new one may be after RetryAfter.
+func newFailure(because *telematics.Error) *telematics.Failure {
+	f := telematics.NewFailure(because)
+	f.Retryable = false
+	return f
 }
 
 // OrderAgain begins another attempt of the command.
@@ -280,7 +288,7 @@ func (t *Transition) Succeed(now time.Time) {
 func (t *Transition) GiveUp(now time.Time, because *telematics.Error) {
 	code := telematics.Code("")
 	if because != nil {
-		code, t.Failure = because.Code, telematics.NewFailure(because)
+		code, t.Failure = because.Code, newFailure(because)
 	}
 	t.pass(now, code)
 	t.end(TransitionFailed, now)

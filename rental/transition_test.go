@@ -469,6 +469,21 @@ func TestTransition_AStepThatIsTakenAgainIsShownOnce(t *testing.T) {
 	assert.Equal(t, shown(), "check done, pay done, command failed", "steps")
 }
 
+// The same request has the same transition: to repeat it with its key is of no use.
+func TestTransition_FailureIsNotRetryable(t *testing.T) {
+	why := &telematics.Error{Code: telematics.TelematicsUnavailable, Retryable: true, RetryAfter: time.Second}
+	for name, fail := range map[string]func(*rental.Transition){
+		"a step that fails":       func(x *rental.Transition) { x.Fail(why, rental.StepRefund, start) },
+		"a transition that fails": func(x *rental.Transition) { x.GiveUp(start, why) },
+	} {
+		var x rental.Transition
+		fail(&x)
+		if got := x.Failure.Err(); got.Code != why.Code || got.Retryable || got.RetryAfter != time.Second {
+			t.Errorf("%s: %+v, want it not retryable, after %v", name, got, time.Second)
+		}
+	}
+}
+
 func TestOpen_OnlyWhatTheBookingAllows(t *testing.T) {
 	early := start.Add(-16 * time.Minute)
 	started := active(t)
