@@ -219,6 +219,9 @@ func (c *client) attempt(ctx context.Context, method, path, key string, body []b
 		}
 		return a, wait, r
 	}
+	if !envelope.Success { // of a gateway
+		return a, backoff, fmt.Errorf("status %d, not of the service", response.StatusCode)
+	}
 	a.Data = envelope.Data
 	if response.StatusCode == http.StatusAccepted {
 		a.location = response.Header.Get("Location")
