@@ -59,7 +59,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	failures := vector(
 		"motorpool_payment_processor_failures_total",
 		"Calls of the payment processor that failed. outcome_unknown: the call may have been executed; busy: "+
-			"the processor did not accept it; refused: wrong credentials, or a request that is not valid.",
+			"the processor did not accept it; refused: wrong credentials, or a request that is not valid, unless it was for a refund.",
 		"reason",
 	)
 	m.failures.outcomeUnknown = failures.WithLabelValues("outcome_unknown")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"motorpool/internal/assert"
 	"motorpool/rental"
 	"motorpool/rental/charging"
 	"motorpool/rental/rentaltest"
@@ -138,7 +139,7 @@ func TestRefund_OfTooLittleIsOverWithoutOne(t *testing.T) {
 func TestRefund_NoMoreThanWasPaid(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client(pays)
-		w.collect(nil)
+		c := w.collect(nil)
 		charge := w.paid(client)
 		refund := w.refundOf(client, charge, amount+1)
 		w.after(time.Hour)
@@ -146,5 +147,6 @@ func TestRefund_NoMoreThanWasPaid(t *testing.T) {
 		if e := w.bank.Of(refund.ID); e.Refunds != 0 || w.is(refund).DeclineCode != "refused" {
 			t.Errorf("the bank has %+v, our record %+v; want no refund, refused", e, w.is(refund))
 		}
+		assert.Equal(t, metric(t, c, `payment_processor_failures_total{reason="refused"}`), 0, "refused requests that page")
 	})
 }

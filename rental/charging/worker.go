@@ -206,7 +206,9 @@ func (w *worker) failure(doing string, err error) *rental.ProcessorError {
 	case rental.TooSmall:
 		log.Info("payment processor takes no amount that small")
 	case rental.NotKnown, rental.Refused:
-		w.metrics.failures.refused.Inc()
+		if doing != toRefund { // visible in the result, and says nothing of cards
+			w.metrics.failures.refused.Inc()
+		}
 		log.Error("payment processor rejected the request as invalid")
 	case rental.WrongState, rental.CardRefused: // visible in the result of the charge
 	}

@@ -28,9 +28,12 @@ type Charges struct{ DB *pg.DB }
 const stuckAfter = 5
 
 // Stuck counts the charges whose result is still unknown after repeated queries of the processor.
+// A refund that the processor has may take its bank days.
 func (p Charges) Stuck(ctx context.Context) (n int, err error) {
 	err = p.DB.Pool.GetContext(
-		ctx, &n, `select count(*) from charges where due_at is not null and state = 'unknown' and tries >= $1`,
+		ctx, &n, `
+		select count(*) from charges
+		where due_at is not null and state = 'unknown' and tries >= $1 and (kind <> 'refund' or intent is null)`,
 		stuckAfter,
 	)
 	return n, unavailable.Wrap("count stuck charges", err)
