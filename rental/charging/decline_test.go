@@ -149,6 +149,21 @@ func TestCharge_CardUnknownToTheProcessorIsReplacedByTheDefault(t *testing.T) {
 	})
 }
 
+// The notice that a card was detached in the processor's dashboard may be lost, and then its client
+// could not add it again.
+func TestCharge_CardThatTheProcessorHasLostIsRemoved(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		client, cards := w.client(pays)
+		w.collect(nil)
+		w.bank.Tell(nil)
+		require.NoError(t, w.bank.Detach(t.Context(), cards[0].Token))
+		charge := w.add(client, rental.FeeCharge)
+		w.after(time.Minute)
+		w.wantState(charge, rental.Declined)
+		assert.EqualSlices(t, w.cards.dropped, []string{cards[0].Token}, "removed cards")
+	})
+}
+
 func TestCharge_WithoutACardIsPaidWithTheFirstAdded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		client, _ := w.client()

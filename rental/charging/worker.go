@@ -31,6 +31,11 @@ func (c *Collector) processCharge(ctx context.Context, job rental.Job) {
 	if err == nil {
 		err = w.settle(ctx, r)
 	}
+	if err == nil && r.RefusedCard != "" { // the notice that it was detached may be lost
+		if err := c.refreshCard(ctx, r.RefusedCard); err != nil {
+			w.log.Warn("card that the payment processor refused not read", "err", err)
+		}
+	}
 	switch {
 	case errors.Is(err, errLeaseLost):
 		c.metrics.withoutResult.claimedElsewhere.Inc()
