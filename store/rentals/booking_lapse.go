@@ -41,12 +41,18 @@ func Lapse(ctx context.Context, db *pg.DB, limit int) ([]rental.Booking, error) 
 
 // hadNoVehicle is the SQL of whether the client of a booking b could not have started it in all the
 // time for which it is kept after its start: others have the vehicle, had it until then, or it is
-// withdrawn, or was until then.
-const hadNoVehicle = `exists (
+// withdrawn, or was until then. A start that is undone has it, too.
+const hadNoVehicle = `(exists (
 		select from vehicles v left join bookings o on o.vehicle_id = v.id and o.id <> b.id
 			and (o.state = 'active' or o.ended_at > b.start_at - interval '1 day')
 		where v.id = b.vehicle_id and (v.status in ('maintenance', 'inactive') or o.state = 'active'
-			or greatest(v.maintenance_since, ` + backAt + `) > now() - (b.reserved_until - b.start_at)))`
+			or greatest(v.maintenance_since, ` + backAt + `) > now() - (b.reserved_until - b.start_at))
+	) or exists (
+		select from bookings o join transitions t on t.booking_id = o.id and t.kind = 'start'
+		where o.vehicle_id = b.vehicle_id and o.id <> b.id and (
+			o.state = 'upcoming' and t.state = 'open' and t.step <> 'refund'
+			or o.end_at > b.start_at - interval '1 day' and t.state = 'failed' and t.content->'steps' @> '[{"step": "undo"}]'
+				and t.ended_at > now() - (b.reserved_until - b.start_at))))`
 
 // EndPauses ends the pauses of rentals whose vehicles have reported since that their ignition is
 // on, up to limit of them, and returns the bookings. What a vehicle reported is that in Postgres,

@@ -187,6 +187,18 @@ func TestLapse_CancelsWhatAClientDidNotComeFor(t *testing.T) {
 		values (gen_random_uuid(), $1, 'end', 'done', 'book', now(), '{}', '{}', now() - interval '59 minutes')`, int64(before.ID))
 	lapse("its end requested 61 minutes ago, and locked 59 minutes ago", 0)
 	w.exec(`update transitions set ended_at = now() - interval '61 minutes' where booking_id = $1`, int64(before.ID))
+	// The start of another one, whose booking is over, is being undone, and then has been.
+	undone := w.book(draft(4, 1, 2))
+	w.exec(`update bookings set start_at = now() - interval '3 hours', end_at = now() - interval '2 hours' where id = $1`, int64(undone.ID))
+	w.exec(`insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content)
+		values (gen_random_uuid(), $1, 'start', 'open', 'undo', now(), '{}', '{"steps": [{"step": "pay"}, {"step": "undo"}]}')`,
+		int64(undone.ID))
+	lapse("another start is being undone", 0)
+	w.exec(`update transitions set state = 'failed', step = 'refund', ended_at = now() - interval '59 minutes' where booking_id = $1`,
+		int64(undone.ID))
+	w.exec(`update bookings set state = 'cancelled' where id = $1`, int64(undone.ID))
+	lapse("another start was undone 59 minutes ago", 0)
+	w.exec(`update transitions set ended_at = now() - interval '61 minutes' where booking_id = $1`, int64(undone.ID))
 	w.exec(`update vehicles set status = 'maintenance' where id = 4`)
 	lapse("in maintenance", 0)
 	w.exec(`update vehicles set status = 'booked' where id = 4`)
