@@ -259,16 +259,16 @@ func TestTrips_HaveTheirDistanceAndDriver(t *testing.T) {
 	m := drive()
 	a := newBookingAPI(t, with(m))
 	day := "?from=2026-01-01T10:00:00Z&to=2026-01-02T10:00:00Z"
-	a.set(42, func(d *rental.BookingDetails) {
-		d.ActualStart, d.ActualEnd = now.Add(-2*time.Hour), now.Add(-time.Hour)
-	})
-	a.set(46, func(d *rental.BookingDetails) {
-		d.ActualStart, d.ActualEnd, d.Subject, d.Reference = now.Add(-time.Hour), now.Add(-10*time.Minute), "zoe", "BK-2026-00046"
-	})
+	handedOver := now.Add(-30*time.Minute - 25*time.Second) // the next client has it for less of the trip
+	for id, used := range map[rental.BookingID][2]time.Time{
+		42: {now.Add(-2 * time.Hour), now.Add(-time.Hour)}, 44: {now.Add(-time.Hour), handedOver}, 46: {handedOver, now},
+	} {
+		a.set(id, func(d *rental.BookingDetails) { d.ActualStart, d.ActualEnd = used[0], used[1] })
+	}
 	a.get(tripsPath+day, ofAgency(1)).wants(200, "").says("1 trip.").lists(1).meta("retention_days", 7.0).has(
 		"0.from", "2026-01-02T09:29:00.250Z", "0.to", "2026-01-02T09:30:00.250Z", "0.distance_km", 1.0,
 		"0.start.latitude", 48.0, "0.start.address", "agency 1 at 48, 11.5",
-		"0.booking_id", 46.0, "0.booking_reference", "BK-2026-00046", "0.client", "zoe",
+		"0.booking_id", 44.0, "0.booking_reference", "BK-2026-00042", "0.client", "client-2",
 	)
 	from, to := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 10, 0, 0, 0, time.UTC)
 	same(t, m.last(), samples.Query{Vehicle: 42, Agency: 1, From: from, To: to, Buckets: 5760}, "query")

@@ -3,6 +3,7 @@ package resource
 import (
 	"encoding/xml"
 	"math"
+	"time"
 
 	"motorpool/rental"
 	"motorpool/telematics"
@@ -28,8 +29,8 @@ type Place struct {
 	Address   *string `json:"address"`
 }
 
-// NewTrip returns a trip with the first of the bookings that the vehicle was used in then, and the
-// addresses of its ends.
+// NewTrip returns a trip with that of the bookings in which the vehicle was used for the longest
+// part of it, and the addresses of its ends.
 func NewTrip(t samples.Trip, used []rental.BookingDetails, address func(telematics.Position) *string) Trip {
 	place := func(p telematics.Position) Place { return Place{p.Latitude, p.Longitude, address(p)} }
 	first, last := t.Track[0], t.Track[len(t.Track)-1]
@@ -37,10 +38,17 @@ func NewTrip(t samples.Trip, used []rental.BookingDetails, address func(telemati
 		From: Timestamp(first.LocatedAt), To: Timestamp(last.LocatedAt), DistanceKm: math.Round(t.Metres/10) / 100,
 		Start: place(*first.Position), End: place(*last.Position),
 	}
+	var longest time.Duration
 	for _, d := range used {
-		if !d.ActualStart.IsZero() && d.ActualStart.Before(last.LocatedAt) && (d.ActualEnd.IsZero() || d.ActualEnd.After(first.LocatedAt)) {
-			body.BookingID, body.Reference, body.Client = OrNull(int64(d.ID)), OrNull(d.Reference), OrNull(d.Subject)
-			break
+		begin, end := first.LocatedAt, last.LocatedAt
+		if d.ActualStart.After(begin) {
+			begin = d.ActualStart
+		}
+		if !d.ActualEnd.IsZero() && d.ActualEnd.Before(end) {
+			end = d.ActualEnd
+		}
+		if part := end.Sub(begin); part > longest && !d.ActualStart.IsZero() {
+			longest, body.BookingID, body.Reference, body.Client = part, OrNull(int64(d.ID)), OrNull(d.Reference), OrNull(d.Subject)
 		}
 	}
 	return body

@@ -1,16 +1,18 @@
 // Package samples thins the reports of units to a history of moderate size: for each vehicle one
-// sample in each [Driving] interval while it moves, and in each [Resting] interval while it stands.
+// sample in each [Driving] interval while it moves, and in each [Resting] interval while it stands;
+// and one when it begins or ceases to move, locks or unlocks, at most once in a Driving interval:
+// the last one of several is sampled with the next report after it.
 //
 // Intervals are aligned to the clock, so all instances agree on them, and a sample is identified by
-// its vehicle and the beginning of its interval. A late report belongs to the interval in which it
-// was made.
+// its vehicle and the beginning of its interval; that of a change begins with its second. A late
+// report belongs to the interval in which it was made.
 package samples
 
 import "time"
 
-// Driving is the interval of a vehicle that moves, and of a change of its lock or its ignition. In
-// 15 s a car in a city, at 30 km/h, moves 125 m, about a block: a track of such points follows its
-// streets. Half: twice the disk; double: a track cuts corners.
+// Driving is the interval of a vehicle that moves. In 15 s a car in a city, at 30 km/h, moves 125 m,
+// about a block: a track of such points follows its streets. Half: twice the disk; double: a track
+// cuts corners.
 const Driving = 15 * time.Second
 
 // Resting is the interval of a vehicle that stands. Then only the 12 V battery changes, in hours,

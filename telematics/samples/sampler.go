@@ -48,6 +48,8 @@ type latest struct {
 	ignition int8  // likewise
 	fast     bool  // its speed was above zero
 	moves    bool
+	change   int64 // the Driving interval of the latest change that has a sample
+	owes     bool  // it was not the last one in that interval
 }
 
 // New returns a sampler of reports that are less old than keep. It calls drop, which must not
@@ -81,11 +83,15 @@ func (s *Sampler) Add(
 	if ok && r.At.Unix() < cached.begin { // the report is late
 		alone := latest{locked: -1, ignition: -1}
 		alone.update(&sample)
-		s.buffer(&sample, alone.interval(r.At, false))
+		s.buffer(&sample, alone.interval(r.At))
 		return
 	}
-	changed := cached.update(&sample)
-	begin := cached.interval(r.At, changed)
+	changed := cached.update(&sample) || cached.owes
+	begin, slot := cached.interval(r.At), r.At.Truncate(Driving).Unix()
+	// The sample of the interval may be taken, by another instance too: a change has one of its own.
+	if cached.owes = changed && slot == cached.change; changed && !cached.owes {
+		cached.change, begin = slot, max(r.At.Unix(), cached.begin+1)
+	}
 	if begin != cached.begin {
 		cached.begin, cached.has = begin, 0
 	}
@@ -119,11 +125,11 @@ func (l *latest) update(s *Sample) (changed bool) {
 	return changed
 }
 
-// interval returns the beginning of the interval of a report. If a vehicle that stands has moved in
-// the same resting interval, it is that of its latest sample.
-func (l *latest) interval(at time.Time, changed bool) int64 {
-	if l.moves || changed {
-		return at.Truncate(Driving).Unix()
+// interval returns the beginning of the interval of a report: that of the latest sample, if that
+// was of a change, or of a vehicle that moved, in it.
+func (l *latest) interval(at time.Time) int64 {
+	if l.moves {
+		return max(l.begin, at.Truncate(Driving).Unix())
 	}
 	return max(l.begin, at.Truncate(Resting).Unix())
 }

@@ -69,23 +69,24 @@ func TestSampler_StandingVehicleHasASampleEveryFiveMinutes(t *testing.T) {
 func TestSampler_TripHasASampleEvery15SecondsAndOneAtItsEnd(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.report(0, values{telematics.Ignition: "off"})
-	for second := 62; second < 92; second += 5 {
+	for second := 62; second < 87; second += 5 {
 		w.report(second, values{telematics.Ignition: "on", telematics.SpeedKmh: float64(second)})
 	}
-	for second := 92; second < 200; second += 5 {
+	for second := 87; second < 200; second += 5 {
 		w.report(second, values{telematics.Ignition: "off", telematics.SpeedKmh: 0.0})
 	}
-	w.want("10:00:00 ignition=0", "10:01:00 speed=620 ignition=1", "10:01:15 speed=770 ignition=1",
-		"10:01:30 speed=0 ignition=0")
+	w.want("10:00:00 ignition=0", "10:01:02 speed=620 ignition=1", "10:01:15 speed=770 ignition=1",
+		"10:01:27 speed=0 ignition=0")
 }
 
 func TestSampler_ChangeOfTheLockHasASample(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.report(1, values{telematics.IsLocked: true})
 	w.report(31, values{telematics.IsLocked: false})
-	w.report(40, values{telematics.IsLocked: false})
+	w.report(40, values{telematics.IsLocked: true})
 	w.report(61, values{telematics.IsLocked: true})
-	w.want("10:00:00 locked=1", "10:00:30 locked=0", "10:01:00 locked=1")
+	w.report(70, values{telematics.IsLocked: true})
+	w.want("10:00:00 locked=1", "10:00:31 locked=0", "10:01:01 locked=1")
 }
 
 // A unit may send each value in a separate message.

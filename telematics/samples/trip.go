@@ -43,8 +43,8 @@ func Trips(buckets []Bucket) (trips []Trip) {
 		}
 		first = -1
 	}
-	for i := 1; i < len(located); i++ {
-		b, before := located[i], located[i-1]
+	for i, b := range located {
+		before := located[max(i-1, 0)]
 		silent := b.LocatedAt.Sub(before.LocatedAt) > silence
 		fast := b.Speed != nil && b.Speed.Avg > telematics.MovingKmh
 		moves := !silent && (!isParked(before) || !isParked(b))
