@@ -1,6 +1,7 @@
 package history
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -180,6 +181,36 @@ func TestKeep_DropsOldDaysOrAllIfTurnedOff(t *testing.T) {
 	off.report(1, time.Now(), report{telematics.Battery: 50.0})
 	if added, dropped := off.keep(); added != 0 || dropped != 7+1+daysAhead || off.sampler.Waiting() != 0 {
 		t.Errorf("turned off: %d days added, %d dropped, %d samples waiting", added, dropped, off.sampler.Waiting())
+	}
+}
+
+// A backup reads all days for hours.
+func TestKeep_AddsDaysWhileNoneCanBeDropped(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t, storetest.NewDatabase(t), 8)
+	storetest.Exec(t, i.DB.Pool, `drop table telemetry_`+time.Now().UTC().Format("2006_01_02"))
+	backup, err := i.DB.Pool.Beginx()
+	require.NoError(t, err)
+	storetest.Exec(t, backup, `lock table telemetry in access share mode`)
+	week := instance{t, NewRecorder(Config{DB: i.DB, Days: 7}), i.Reader}
+	if added, dropped := week.keep(); added != 1 || dropped != 0 {
+		t.Errorf("%d days added, %d dropped, want 1 and none", added, dropped)
+	}
+	require.NoError(t, backup.Rollback())
+	if added, dropped := week.keep(); added != 0 || dropped != 1 {
+		t.Errorf("after the backup: %d days added, %d dropped, want none and 1", added, dropped)
+	}
+}
+
+// Its first days could not be added meanwhile, or not yet.
+func TestRun_WritesTheRestWhereItEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t, storetest.NewDatabase(t), 7)
+	i.report(1, recently(), report{telematics.Battery: 50.0})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := i.Recorder.Run(ctx); err != nil || i.rows() != 1 {
+		t.Errorf("%v, %d rows, want 1", err, i.rows())
 	}
 }
 

@@ -88,7 +88,6 @@ func (r *Recorder) Run(ctx context.Context) error {
 	select {
 	case <-ready:
 	case <-ctx.Done():
-		return nil
 	}
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
