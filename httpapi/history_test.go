@@ -259,7 +259,7 @@ func TestTrips_HaveTheirDistanceAndDriver(t *testing.T) {
 	m := drive()
 	a := newBookingAPI(t, with(m))
 	day := "?from=2026-01-01T10:00:00Z&to=2026-01-02T10:00:00Z"
-	handedOver := now.Add(-30*time.Minute - 25*time.Second) // the next client has it for less of the trip
+	handedOver := now.Add(-30*time.Minute - 25*time.Second) // the next client has it for less of it
 	for id, used := range map[rental.BookingID][2]time.Time{
 		42: {now.Add(-2 * time.Hour), now.Add(-time.Hour)}, 44: {now.Add(-time.Hour), handedOver}, 46: {handedOver, now},
 	} {

@@ -110,6 +110,14 @@ var raise = `
 	where not (a.facts->'kinds') @> (excluded.facts->'kinds') and jsonb_array_length(a.facts->'kinds') < $7
 	returning a.id, case when xmax = 0 then 'opened' else 'raised' end as change`
 
+// leave clears alarms of vehicles that have moved to another agency, to which raise would add.
+var leave = `
+	update alerts a set cleared_at = ` + at(1) + `
+	from vehicles v
+	where v.id = a.vehicle_id and v.id = any ($2) and a.agency_id is distinct from v.agency_id and a.cleared_at is null
+		and a.rule = '` + string(alerts.UnitAlarm) + `'
+	returning a.id, 'cleared' as change`
+
 func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {
 	settings, err := readSettings(ctx, s.DB.Pool, "")
 	if err != nil {
@@ -132,10 +140,14 @@ func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {
 	}
 	var events []telematics.Event
 	err = s.DB.Within(ctx, func(tx *sqlx.Tx) (err error) {
-		events, err = change(
+		if events, err = change(ctx, tx, leave, s.now, pq.Array(vehicles)); err != nil {
+			return err
+		}
+		raised, err := change(
 			ctx, tx, raise, s.now, pq.Array(vehicles), pq.Array(severities), pq.Array(kinds), pq.Array(texts), repeatedFor.Seconds(),
 			maxKinds,
 		)
+		events = append(events, raised...)
 		return err
 	})
 	if err != nil {

@@ -75,14 +75,14 @@ var renewInputs = `
 		` + number(telematics.ServiceDueKm) + `,
 		case when located.is then ` + number(telematics.Latitude) + ` end,
 		case when located.is then ` + number(telematics.Longitude) + ` end,
-		case when located.fix < ` + reportedAt(telematics.Latitude) + ` - ` + pg.Interval(forgottenFixAfter) + ` then located.fix
-			else ` + reportedAt(telematics.Latitude) + ` end,
+		case when abs(extract(epoch from located.fix - ` + reportedAt(telematics.Latitude) + `)) > ` +
+	fmt.Sprint(otherFixAfter.Seconds()) + ` then located.fix else ` + reportedAt(telematics.Latitude) + ` end,
 		case when ` + word(telematics.Ignition) + ` = 'off' then ` + reportedAt(telematics.Ignition) + ` end
 	from snapshots s join vehicles v on v.id = s.vehicle_id
 		cross join lateral (select jsonb_typeof(s.fields->'location.latitude'->'v') = 'number'
 			and jsonb_typeof(s.fields->'location.longitude'->'v') = 'number' as is,
-			case when ` + word(telematics.LocatedAt) + `
-				~ '^\d{4}-\d\d-\d\dT' then (` + word(telematics.LocatedAt) + `)::timestamptz end as fix) located
+			case when ` + word(telematics.LocatedAt) + ` ~ '^\d{4}-\d\d-\d\dT'
+				then least((` + word(telematics.LocatedAt) + `)::timestamptz, ` + reportedAt(telematics.LocatedAt) + `) end as fix) located
 	where s.vehicle_id = any ($1)
 	order by s.vehicle_id
 	on conflict (vehicle_id) do update set
@@ -127,10 +127,13 @@ func (p position) sameAs(other position) bool {
 // which those are that have moved.
 func (s *Store) renew(ctx context.Context) error {
 	moved, err := s.renewAll(ctx)
-	if err != nil {
-		return unavailable.Wrap("read the states of vehicles", err)
+	if err == nil {
+		err = s.locate(ctx, moved)
 	}
-	return unavailable.Wrap("note areas of vehicles", s.locate(ctx, moved))
+	if err != nil {
+		s.checkedAll = time.Time{} // what has moved is found again
+	}
+	return unavailable.Wrap("read the states and areas of vehicles", err)
 }
 
 // renewAll reads all vehicles once: what changes meanwhile is for the next sweep.
@@ -179,8 +182,8 @@ func renewInputsAfter(ctx context.Context, tx *sqlx.Tx, last telematics.VehicleI
 	return changed, moved, nil
 }
 
-// locate notes in which areas vehicles are: those that have moved, or all, where areas have
-// changed.
+// locate notes in which areas vehicles are: those that have moved, or come to another agency, or
+// all, where areas have changed.
 func (s *Store) locate(ctx context.Context, moved []position) error {
 	if s.Areas == nil {
 		return nil
@@ -192,17 +195,18 @@ func (s *Store) locate(ctx context.Context, moved []position) error {
 		return err
 	}
 	all := version != s.areasVersion || time.Since(s.checkedAll) > checkAllEvery
+	var others []position // that have moved to another agency
+	if err := s.DB.Lists.SelectContext(ctx, &others, `
+			select i.vehicle_id, v.agency_id, i.latitude, i.longitude
+			from alert_inputs i join vehicles v on v.id = i.vehicle_id
+			where $1 or i.outside is null and i.latitude is not null order by i.vehicle_id`, all); err != nil {
+		return err
+	}
 	if all {
 		moved = nil
-		if err := s.DB.Lists.SelectContext(ctx, &moved, `
-			select i.vehicle_id, v.agency_id, i.latitude, i.longitude
-			from alert_inputs i join vehicles v on v.id = i.vehicle_id order by i.vehicle_id`); err != nil {
-			return err
-		}
 	}
-	if len(moved) > 0 {
+	if moved = append(moved, others...); len(moved) > 0 {
 		if err := s.noteAreas(ctx, moved); err != nil {
-			s.checkedAll = time.Time{} // these are found again
 			return err
 		}
 	}
@@ -213,9 +217,10 @@ func (s *Store) locate(ctx context.Context, moved []position) error {
 }
 
 func (s *Store) noteAreas(ctx context.Context, of []position) error {
-	ids, outside, forbidden := make([]int64, len(of)), make([]*bool, len(of)), make([]*string, len(of))
+	ids, agencies := make([]int64, len(of)), make([]int64, len(of))
+	outside, forbidden := make([]*bool, len(of)), make([]*string, len(of))
 	for i, p := range of {
-		ids[i] = int64(p.Vehicle)
+		ids[i], agencies[i] = int64(p.Vehicle), int64(p.Agency)
 		if p.Latitude == nil || p.Longitude == nil {
 			continue
 		}
@@ -227,15 +232,15 @@ func (s *Store) noteAreas(ctx context.Context, of []position) error {
 		for _, area := range in {
 			if area.Kind == rental.AreaNoParking {
 				forbidden[i] = &area.Name
-			} else {
-				isOutside = false
 			}
+			isOutside = isOutside && area.Kind != ends
 		}
 		outside[i] = &isOutside
 	}
 	return s.DB.Exec(ctx, `
 			update alert_inputs i set outside = n.outside, forbidden = n.forbidden
-			from unnest($1::bigint[], $2::boolean[], $3::text[]) as n (vehicle_id, outside, forbidden)
+			from unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::text[]) as n (vehicle_id, agency_id, outside, forbidden)
+				join vehicles v on v.id = n.vehicle_id and v.agency_id = n.agency_id
 			where i.vehicle_id = n.vehicle_id and (i.outside, i.forbidden) is distinct from (n.outside, n.forbidden)`,
-		pq.Array(ids), pq.Array(outside), pq.Array(forbidden))
+		pq.Array(ids), pq.Array(agencies), pq.Array(outside), pq.Array(forbidden))
 }

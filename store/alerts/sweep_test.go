@@ -100,11 +100,11 @@ func (w *world) charge(state string) {
 	w.command(7, telematics.Unlock, telematics.Succeeded, "", 0)
 }
 
-// areasAt are areas: those at a position, and the kind in which rentals end.
-type areasAt func(telematics.Position) ([]rental.Area, rental.AreaKind)
+// areasAt are areas: those of an agency at a position, and the kind in which rentals end.
+type areasAt func(telematics.AgencyID, telematics.Position) ([]rental.Area, rental.AreaKind)
 
-func (a areasAt) At(_ context.Context, _ telematics.AgencyID, at telematics.Position) ([]rental.Area, rental.AreaKind, error) {
-	in, ends := a(at)
+func (a areasAt) At(_ context.Context, id telematics.AgencyID, at telematics.Position) ([]rental.Area, rental.AreaKind, error) {
+	in, ends := a(id, at)
 	return in, ends, nil
 }
 
@@ -296,7 +296,7 @@ func TestSweep_BetweenFullOnesReadsTheLatestCommandsAndThoseOfOpenAlerts(t *test
 
 // withPlaces has the store know areas.
 func (w *world) withPlaces() {
-	w.places = areasAt(func(at telematics.Position) ([]rental.Area, rental.AreaKind) {
+	w.places = areasAt(func(_ telematics.AgencyID, at telematics.Position) ([]rental.Area, rental.AreaKind) {
 		var in []rental.Area
 		if at.Longitude < 11.6 {
 			in = append(in, rental.Area{Name: "town", Kind: rental.AreaOperating})
@@ -557,6 +557,56 @@ func TestAreas_OnceASecondReportConfirmsThePosition(t *testing.T) {
 		w.locate(11.5)
 		w.wants()
 	}
+}
+
+// Of these, only those of the kind in which rentals end count, and of the agency that has the
+// vehicle now.
+func TestAreas_AreThoseOfTheAgency(t *testing.T) {
+	w := newWorld(t)
+	w.places = areasAt(func(id telematics.AgencyID, _ telematics.Position) ([]rental.Area, rental.AreaKind) {
+		if id == 1 {
+			return []rental.Area{{Name: "yard", Kind: rental.AreaNoParking}}, rental.AreaOperating
+		}
+		return []rental.Area{{Name: "town", Kind: rental.AreaOperating}}, rental.AreaEndOnly
+	})
+	w.restart()
+	w.addCar(7)
+	w.finds("parked_forbidden warning")
+	w.exec(`update vehicles set agency_id = 2`)
+	w.finds()
+	w.sweep()
+	w.heardAfter(2*time.Minute, "outside_area warning")
+	assert.Equal(t, len(w.find(alerts.Query{Agency: 2})), 1, "alerts of the agency that has it")
+}
+
+func TestAreas_OfWhatHasMovedDuringASweepThatFails(t *testing.T) {
+	w := newWorld(t)
+	w.withPlaces()
+	w.addCar(7)
+	w.sweep()
+	w.report(7, telematics.Longitude, 11.7)
+	w.exec(`alter table bookings rename to gone`)
+	if err := w.store.Sweep(t.Context()); err == nil {
+		t.Error("a sweep that has failed returns no error")
+	}
+	w.exec(`alter table gone rename to bookings`)
+	w.sweep()
+	w.heardAfter(2*time.Minute, "moved_without_booking critical", "outside_area warning")
+}
+
+func TestMoved_FromWhereOnlyALaterFixConfirmsThatItIsParked(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.Ignition, "on")
+	w.exec(`update vehicles set status = 'in_use'`)
+	w.sweep()
+	w.advance(time.Second)
+	w.report(7, telematics.Ignition, "off")
+	w.exec(`update vehicles set status = 'available'`)
+	w.advance(2 * time.Minute)
+	w.report(7, telematics.LocatedAt, w.now)
+	w.finds()
+	w.moves(11.53)
+	w.wants("moved_without_booking critical")
 }
 
 func TestMoved_OnceItsSpeedConfirmsIt(t *testing.T) {
@@ -872,7 +922,19 @@ func TestAlarms_EndWhenTheirVehicleIsNoneOfTheAgency(t *testing.T) {
 		w.exec(end)
 		w.finds()
 	}
+	w.exec(`update vehicles set agency_id = 1`)
+	w.advance(time.Hour)
+	write()
+	w.exec(`update vehicles set agency_id = 2`)
+	w.takeEvents()
+	// No sweep has come between.
+	require.NoError(t, w.store.writeAlarms(t.Context(), []alarm{{7, 2, telematics.Alarm{Kind: "jamming"}}}))
+	assert.EqualSlices(t, w.takeEvents(), []string{"cleared unit_alarm 7", "opened unit_alarm 7"}, "events")
+	if found := w.find(alerts.Query{Agency: 2}); len(found) != 1 || fmt.Sprint(found[0].Facts["kinds"]) != "[jamming]" {
+		t.Errorf("of the agency that has it now: %+v", found)
+	}
 	w.exec(`update vehicles set status = 'inactive'`)
+	w.finds()
 	w.advance(time.Hour)
 	write()
 	w.wants()

@@ -25,9 +25,8 @@ const (
 	// Vehicles whose inputs one statement renews. Half: more statements after a start; double: one
 	// may take as long as a statement may.
 	inputsBatch = 5000
-	// checkAllEvery is the interval of a check of all positions, of vehicles that have moved to
-	// another agency. Double: such a vehicle is judged by the areas of its former agency for
-	// longer.
+	// checkAllEvery is the interval of a check of all positions, of what another instance that
+	// failed has read. Double: such a vehicle is judged by the areas where it was for longer.
 	checkAllEvery = 10 * time.Minute
 
 	// alarmsKept is how many alarms of units wait for Postgres. Double: more memory.
@@ -65,6 +64,7 @@ const (
 	unknownFor = time.Hour
 	// accessWithin is the time in which the vehicles are counted that a person opens or locates.
 	accessWithin = time.Hour
-	// forgottenFixAfter: a position that is so much older than its report counts by its time.
-	forgottenFixAfter = time.Minute
+	// otherFixAfter: a fix that is so much older than the report of its position, or confirms it so
+	// much later, counts by its time.
+	otherFixAfter = time.Minute
 )

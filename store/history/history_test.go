@@ -202,8 +202,7 @@ func TestKeep_AddsDaysWhileNoneCanBeDropped(t *testing.T) {
 	}
 }
 
-// Its first days could not be added meanwhile, or not yet.
-func TestRun_WritesTheRestWhereItEndsAtOnce(t *testing.T) {
+func TestRun_WritesTheRestWhereItEndsBeforeItsFirstDayExists(t *testing.T) {
 	t.Parallel()
 	i := newInstance(t, storetest.NewDatabase(t), 7)
 	i.report(1, recently(), report{telematics.Battery: 50.0})

@@ -10,9 +10,9 @@ package samples
 
 import "time"
 
-// Driving is the interval of a vehicle that moves. In 15 s a car in a city, at 30 km/h, moves 125 m,
-// about a block: a track of such points follows its streets. Half: twice the disk; double: a track
-// cuts corners.
+// Driving is the interval of a vehicle that moves. In 15 s a car in a city, at 30 km/h, moves
+// 125 m, about a block: a track of such points follows its streets. Half: twice the disk; double: a
+// track cuts corners.
 const Driving = 15 * time.Second
 
 // Resting is the interval of a vehicle that stands. Then only the 12 V battery changes, in hours,

@@ -88,7 +88,7 @@ func (s *Sampler) Add(
 	}
 	changed := cached.update(&sample) || cached.owes
 	begin, slot := cached.interval(r.At), r.At.Truncate(Driving).Unix()
-	// The sample of the interval may be taken, by another instance too: a change has one of its own.
+	// The sample of the interval may be taken, by another instance too: a change has another one.
 	if cached.owes = changed && slot == cached.change; changed && !cached.owes {
 		cached.change, begin = slot, max(r.At.Unix(), cached.begin+1)
 	}

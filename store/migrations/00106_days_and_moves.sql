@@ -41,8 +41,18 @@ begin
 end
 $$;
 
+-- As in migration 29, but in which areas a vehicle is, is unknown until it is compared with those of the agency that it came to.
+create or replace function vehicles_note_move() returns trigger language plpgsql security definer as $$
+begin
+    new.moved_at := clock_timestamp();
+    update alert_inputs set outside = null, forbidden = null where vehicle_id = new.id;
+    return new;
+end
+$$;
+
 do $$
 begin
+    execute format('alter function vehicles_note_move() set search_path = %I, pg_temp', current_schema());
     execute format('alter function keep_telemetry(integer, integer) set search_path = %I, pg_temp', current_schema());
     execute 'alter function keep_telemetry(integer, integer) set lock_timeout = ''250ms''';
     execute 'alter function keep_telemetry(integer, integer) set timezone = ''UTC''';
