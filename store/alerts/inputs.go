@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"motorpool/alerts"
 	"motorpool/rental"
 	"motorpool/store/pg"
 	"motorpool/store/unavailable"
@@ -216,7 +218,16 @@ func (s *Store) locate(ctx context.Context, moved []position) error {
 	return nil
 }
 
+// noteAreas notes in which areas vehicles are. A receiver errs: what has an open alert has left, or
+// come back, where no place near to it says otherwise.
 func (s *Store) noteAreas(ctx context.Context, of []position) error {
+	open, err := pg.Pairs[telematics.VehicleID, string](ctx, s.DB.Pool, `
+		select a.vehicle_id, string_agg(a.rule, ' ') from alerts a join vehicles v on v.id = a.vehicle_id and v.agency_id = a.agency_id
+		where a.no is not null and a.cleared_at is null and a.rule in (`+quoted(alerts.OutsideArea, alerts.ParkedForbidden)+`)
+		group by a.vehicle_id`)
+	if err != nil {
+		return err
+	}
 	ids, agencies := make([]int64, len(of)), make([]int64, len(of))
 	outside, forbidden := make([]*bool, len(of)), make([]*string, len(of))
 	for i, p := range of {
@@ -224,18 +235,29 @@ func (s *Store) noteAreas(ctx context.Context, of []position) error {
 		if p.Latitude == nil || p.Longitude == nil {
 			continue
 		}
-		in, ends, err := s.Areas.At(ctx, p.Agency, telematics.Position{Latitude: *p.Latitude, Longitude: *p.Longitude})
-		if err != nil {
+		at := telematics.Position{Latitude: *p.Latitude, Longitude: *p.Longitude}
+		if outside[i], forbidden[i], err = s.judge(ctx, p.Agency, at); err != nil {
 			return err
 		}
-		isOutside := ends != ""
-		for _, area := range in {
-			if area.Kind == rental.AreaNoParking {
-				forbidden[i] = &area.Name
-			}
-			isOutside = isOutside && area.Kind != ends
+		if open[p.Vehicle] == "" {
+			continue
 		}
-		outside[i] = &isOutside
+		near := at.Around(driftMetres)
+		for _, corner := range []telematics.Position{
+			{Latitude: near.South, Longitude: near.West}, {Latitude: near.South, Longitude: near.East},
+			{Latitude: near.North, Longitude: near.West}, {Latitude: near.North, Longitude: near.East},
+		} {
+			isOutside, area, err := s.judge(ctx, p.Agency, corner)
+			if err != nil {
+				return err
+			}
+			if *isOutside && strings.Contains(open[p.Vehicle], string(alerts.OutsideArea)) {
+				outside[i] = isOutside
+			}
+			if strings.Contains(open[p.Vehicle], string(alerts.ParkedForbidden)) {
+				forbidden[i] = cmp.Or(forbidden[i], area)
+			}
+		}
 	}
 	return s.DB.Exec(ctx, `
 			update alert_inputs i set outside = n.outside, forbidden = n.forbidden
@@ -243,4 +265,20 @@ func (s *Store) noteAreas(ctx context.Context, of []position) error {
 				join vehicles v on v.id = n.vehicle_id and v.agency_id = n.agency_id
 			where i.vehicle_id = n.vehicle_id and (i.outside, i.forbidden) is distinct from (n.outside, n.forbidden)`,
 		pq.Array(ids), pq.Array(agencies), pq.Array(outside), pq.Array(forbidden))
+}
+
+// judge returns whether a position is outside of the areas in which rentals of an agency end, and
+// the area without parking in which it is.
+func (s *Store) judge(
+	ctx context.Context, agency telematics.AgencyID, at telematics.Position,
+) (outside *bool, forbidden *string, err error) {
+	in, ends, err := s.Areas.At(ctx, agency, at)
+	isOutside := ends != ""
+	for _, area := range in {
+		if area.Kind == rental.AreaNoParking {
+			forbidden = &area.Name
+		}
+		isOutside = isOutside && area.Kind != ends
+	}
+	return &isOutside, forbidden, err
 }

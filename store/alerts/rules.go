@@ -127,6 +127,11 @@ const (
 	serviceLamp = `'service_due'`
 	otherLamps  = `array_remove(i.lamps, ` + serviceLamp + `)`
 
+	// What is stored as real, by its decimals: 12.2 is not below 12.2.
+	volts     = `i.volts::numeric`
+	energy    = `i.energy::numeric`
+	serviceKm = `i.service_km::numeric`
+
 	reason = `'action', c.action, 'reason', nullif(c.reason, '')`
 	here   = `'position', jsonb_build_object('latitude', i.latitude, 'longitude', i.longitude, 'at', i.located_at)`
 )
@@ -177,17 +182,17 @@ func quoted[T ~string](words ...T) string {
 // conditions are all rules.
 var conditions = []condition{
 	{rule: alerts.Battery12VLow, sql: ofInputs(
-		`i.volts < `+outermost+` + 0.2 and i.volts < greatest(s.info, s.warning, s.critical) + 0.2`,
+		volts+` < `+outermost+` + 0.2 and `+volts+` < greatest(s.info, s.warning, s.critical) + 0.2`,
 		// Under load the voltage is lower: only the lowest limit counts then.
-		`case when i.ignition is not true and i.charging is not true then `+graded(`i.volts`, `<`)+`
-			when i.volts < least(s.info, s.warning, s.critical) then s.worst end`,
-		`i.volts < least(s.info, s.warning, s.critical)
-			or i.ignition is not true and i.charging is not true and i.volts < greatest(s.info, s.warning, s.critical)`,
-		`'volts', round(i.volts::numeric, 2)`)},
+		`case when i.ignition is not true and i.charging is not true then `+graded(volts, `<`)+`
+			when `+volts+` < least(s.info, s.warning, s.critical) then s.worst end`,
+		volts+` < least(s.info, s.warning, s.critical)
+			or i.ignition is not true and i.charging is not true and `+volts+` < greatest(s.info, s.warning, s.critical)`,
+		`'volts', round(`+volts+`, 2)`)},
 	{rule: alerts.EnergyLow, sql: ofInputs(
-		`i.energy < `+outermost+` and i.energy < greatest(s.info, s.warning, s.critical) and v.status = 'available'
-			and i.charging is not true and not `+inUse,
-		graded(`i.energy`, `<`), `true`, `'percent', round(i.energy::numeric)`)},
+		energy+` < `+outermost+` + 2 and `+energy+` < least(greatest(s.info, s.warning, s.critical) + 2, 100)
+			and v.status = 'available' and i.charging is not true and not `+inUse,
+		graded(energy, `<`), energy+` < greatest(s.info, s.warning, s.critical)`, `'percent', round(`+energy+`)`)},
 	{rule: alerts.Silent, sql: `
 		select v.agency_id, v.id as vehicle_id, '' as person, null::bigint as booking_id, null::uuid as command_id, s.severity,
 			` + receiving + ` is not null as holds, greatest(due.at, ` + receiving + `) as since, s.hold,
@@ -278,8 +283,8 @@ var conditions = []condition{
 	{rule: alerts.TroubleCode, live: true, sql: ofInputs(`i.codes <> '{}'`, `s.severity`, `true`, `'codes', to_jsonb(i.codes)`)},
 	{rule: alerts.Lamp, live: true, sql: ofInputs(otherLamps+` <> '{}'`, `s.severity`, `true`, `'lamps', to_jsonb(`+otherLamps+`)`)},
 	{rule: alerts.ServiceDue, sql: ofInputs(
-		`(i.service_km < `+outermost+` and i.service_km < greatest(s.info, s.warning, s.critical) or `+serviceLamp+` = any (i.lamps))`,
-		`coalesce(`+graded(`i.service_km`, `<`)+`, s.severity)`, `true`, `'km', round(i.service_km::numeric)`)},
+		`(`+serviceKm+` < `+outermost+` and `+serviceKm+` < greatest(s.info, s.warning, s.critical) or `+serviceLamp+` = any (i.lamps))`,
+		`coalesce(`+graded(serviceKm, `<`)+`, s.severity)`, `true`, `'km', round(`+serviceKm+`)`)},
 	{rule: alerts.CommandUnknown, sql: ofCommands(
 		latestCommand, `c.state = 'unknown' and c.reason = '' and coalesce(c.assurance, 0) & 128 = 0`, reason)},
 	{rule: alerts.CommandContradicted, sql: ofCommands(

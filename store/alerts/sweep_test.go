@@ -377,6 +377,23 @@ func TestSweep_SeverityRisesAfterItsTimeAndTheVoltageMustRecover(t *testing.T) {
 	w.finds()
 }
 
+// Limits are not reached by the rounding of what is stored, and a value about a limit opens once.
+func TestSweep_ValuesAtTheirLimits(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.OnboardV, 12.2, telematics.Battery, 20.0)
+	w.sweep()
+	w.heardAfter(10 * time.Minute)
+	w.report(7, telematics.Battery, 19.9)
+	w.sweep()
+	w.heardAfter(5*time.Minute, "energy_low info")
+	for _, percent := range []float64{20, 21.9} {
+		w.report(7, telematics.Battery, percent)
+		w.finds("energy_low info")
+	}
+	w.report(7, telematics.Battery, 22.0)
+	w.finds()
+}
+
 func TestSweep_AClockThatWasAheadDelaysNoAlert(t *testing.T) {
 	w := newWorld(t)
 	w.addCar(7, telematics.OnboardV, 12.1)
@@ -555,6 +572,28 @@ func TestAreas_OnceASecondReportConfirmsThePosition(t *testing.T) {
 		w.moves(longitude)
 		w.wants(want)
 		w.locate(11.5)
+		w.wants()
+	}
+}
+
+// The positions of a vehicle that stands differ by some metres.
+func TestAreas_OneAlertOnTheirBorder(t *testing.T) {
+	for border, want := range map[float64]string{11.4: "parked_forbidden warning", 11.6: "outside_area warning"} {
+		w := newWorld(t)
+		w.withPlaces()
+		const metres = 1 / 74_262.0 // in degrees of longitude
+		in := map[float64]float64{11.4: -metres, 11.6: metres}[border]
+		w.addCar(7, telematics.Longitude, border+7*in)
+		w.sweep()
+		w.heardAfter(2*time.Minute, want)
+		for _, m := range []float64{-8, 7, -15} {
+			w.advance(time.Minute)
+			w.locate(border + m*in)
+			w.wants(want)
+		}
+		w.locate(border - 40*in)
+		w.wants()
+		w.locate(border - 8*in)
 		w.wants()
 	}
 }
