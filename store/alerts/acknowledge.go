@@ -18,7 +18,7 @@ import (
 func (s *Store) Acknowledge(
 	ctx context.Context, id uuid.UUID, agency telematics.AgencyID, note string, by telematics.Author,
 ) (a alerts.Alert, err error) {
-	var changes []alerts.Change
+	var events []telematics.Event
 	err = s.DB.Within(ctx, func(tx *sqlx.Tx) error {
 		var cleared []bool
 		err := tx.SelectContext(ctx, &cleared, `
@@ -46,8 +46,8 @@ func (s *Store) Acknowledge(
 		if len(cleared) == 0 {
 			return nil
 		}
-		if changes = append(changes, alerts.Acknowledged); cleared[0] {
-			changes = append(changes, alerts.HasCleared)
+		if events = append(events, a.Event(alerts.Acknowledged, time.Now())); cleared[0] {
+			events = append(events, a.Event(alerts.HasCleared, time.Now()))
 		}
 		return activity.Insert(ctx, tx, telematics.Activity{
 			At: a.Seen.At, Actor: by.Actor, Agency: a.Agency, Vehicle: a.Vehicle, Booking: a.Booking, Action: alerts.Acknowledge,
@@ -55,11 +55,9 @@ func (s *Store) Acknowledge(
 			RequestID: by.RequestID, Note: note, Details: map[string]any{"alert_id": id.String(), "rule": string(a.Rule)},
 		})
 	})
+	s.publish(events, err)
 	if err != nil {
 		return alerts.Alert{}, unavailable.Wrap("acknowledge an alert", err)
-	}
-	for _, change := range changes {
-		s.Publish(a.Event(change, time.Now()))
 	}
 	return a, nil
 }

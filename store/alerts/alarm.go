@@ -9,6 +9,7 @@ import (
 
 	"motorpool/alerts"
 	"motorpool/guard"
+	"motorpool/store/pg"
 	"motorpool/store/unavailable"
 	"motorpool/telematics"
 )
@@ -73,16 +74,22 @@ func (s *Store) gather(batch []alarm) []alarm {
 
 // keepWriting writes alarms until that succeeds; the end of the context allows one more attempt.
 func (s *Store) keepWriting(ctx context.Context, batch []alarm) {
+	lose := func(count int, err error) {
+		s.metrics.lost.Add(float64(count))
+		s.Logger.Warn("alarms of units lost", "count", count, "err", err)
+	}
 	for {
-		err := s.writeAlarms(context.WithoutCancel(ctx), batch)
+		left, err := pg.InParts(s.DB, batch, func(part []alarm) error {
+			return s.writeAlarms(context.WithoutCancel(ctx), part)
+		}, func(_ alarm, err error) { lose(1, err) })
 		if s.unwritten.Note(ctx, s.Logger, "alarms of units not written", err); err == nil {
 			return
 		}
 		if ctx.Err() != nil || !unavailable.Is(err) {
-			s.metrics.lost.Add(float64(len(batch)))
-			s.Logger.Warn("alarms of units lost", "count", len(batch), "err", err)
+			lose(len(left), err)
 			return
 		}
+		batch = left
 		guard.Pause(ctx, alarmsRetry)
 	}
 }
@@ -150,11 +157,6 @@ func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {
 		events = append(events, raised...)
 		return err
 	})
-	if err != nil {
-		return unavailable.Wrap("write alarms of units", err)
-	}
-	for _, e := range events {
-		s.Publish(e)
-	}
-	return nil
+	s.publish(events, err)
+	return unavailable.Wrap("write alarms of units", err)
 }

@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -21,20 +22,19 @@ func (s *Store) Run(ctx context.Context) error {
 }
 
 func (s *Store) runSweeps(ctx context.Context) error {
-	for wait := sweepEvery; ; {
-		if !guard.Pause(ctx, wait) {
-			return nil
-		}
+	defer s.rest()
+	for next := time.Now(); guard.Pause(ctx, sweepEvery); {
 		// Without Redis each instance sweeps: that costs more, and changes nothing.
 		if mine, err := s.TryLease(ctx); err == nil && !mine {
 			s.rest()
-			wait = sweepEvery
 			continue
 		}
-		began := time.Now()
-		s.sweepOnce(ctx)
-		wait = max(sweepEvery, (sweepShare-1)*time.Since(began))
+		if began := time.Now(); !began.Before(next) {
+			s.sweepOnce(ctx)
+			next = time.Now().Add((sweepShare - 1) * time.Since(began))
+		}
 	}
+	return nil
 }
 
 // rest forgets what only an instance that sweeps keeps up to date.
@@ -47,10 +47,7 @@ func (s *Store) rest() {
 
 func (s *Store) sweepOnce(ctx context.Context) {
 	began := time.Now()
-	err := s.Sweep(ctx)
-	if err == nil {
-		err = s.countOpen(ctx)
-	}
+	err := errors.Join(s.Sweep(ctx), s.countOpen(ctx))
 	s.metrics.seconds.Observe(time.Since(began).Seconds())
 	if s.unswept.Note(ctx, s.Logger, "alerts not evaluated", err); err == nil {
 		s.metrics.lastSweep.SetToCurrentTime()

@@ -187,13 +187,19 @@ func (s *Store) sweep(
 		events, err = change(ctx, tx, c.statement(), parameters...)
 		return err
 	})
-	if err != nil {
-		return err
+	s.publish(events, err)
+	return err
+}
+
+// publish publishes the events of a transaction; of one that may have been committed, although its
+// result is an error, that some may be missing.
+func (s *Store) publish(events []telematics.Event, err error) {
+	if err != nil && len(events) > 0 {
+		events = []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}}
 	}
 	for _, e := range events {
 		s.Publish(e)
 	}
-	return nil
 }
 
 // change runs a statement that returns which alerts it has changed, and how; it returns the events

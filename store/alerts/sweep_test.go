@@ -886,6 +886,45 @@ func TestSweep_AFailingRuleStopsNoOther(t *testing.T) {
 	}
 	w.wants("trouble_code info", "lamp info")
 	assert.Equal(t, testutil.ToFloat64(w.store.metrics.failures.WithLabelValues("unit_clock")), 1, "failures counted")
+	open := w.store.metrics.open.WithLabelValues("lamp", "info")
+	w.store.sweepOnce(t.Context())
+	assert.Equal(t, testutil.ToFloat64(open), 1, "open alerts counted")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, w.store.Run(ended))
+	assert.Equal(t, testutil.ToFloat64(open), 0, "open alerts of an instance that sweeps no more")
+}
+
+// Postgres may have committed although its reply is an error.
+func TestEvents_AnUnknownResultIsAReset(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7, telematics.DTCs, []string{"P0420"})
+	id := w.add(alerts.LeftOpen, 1, 7, "")
+	w.exec(`create function fail() returns trigger language plpgsql as $$ begin raise 'the reply is lost'; end $$;
+		create constraint trigger fail after insert or update on alerts deferrable initially deferred for each row execute function fail()`)
+	for name, change := range map[string]func() error{
+		"a sweep": func() error { return w.store.Sweep(t.Context()) },
+		"alarms": func() error {
+			return w.store.writeAlarms(t.Context(), []alarm{{7, 1, telematics.Alarm{Kind: "towing"}}})
+		},
+		"acknowledged": func() error { _, err := w.store.Acknowledge(t.Context(), id, 1, "", by("eva")); return err },
+	} {
+		err := change()
+		if err == nil || len(w.events) == 0 || w.events[0].Kind != telematics.ResetEvent {
+			t.Errorf("%s: %v, events %+v, want a reset", name, err, w.events)
+		}
+		w.events = nil
+	}
+}
+
+// It says what it likes, and the others are written.
+func TestAlarms_ARefusedOneIsLostAlone(t *testing.T) {
+	w := newWorld(t)
+	w.addCar(7)
+	w.addCar(8)
+	w.store.keepWriting(t.Context(), []alarm{{7, 1, telematics.Alarm{Kind: "a\x00"}}, {8, 1, telematics.Alarm{Kind: "towing"}}})
+	w.wants("unit_alarm critical")
+	assert.Equal(t, testutil.ToFloat64(w.store.metrics.lost), 1, "alarms lost")
 }
 
 // What another transaction holds delays nothing else.
