@@ -87,6 +87,19 @@ func TestAssign_AnswerWithoutACommandSettlesTheOpenOne(t *testing.T) {
 	}
 }
 
+// The clock of the instance with the answer may be behind that of the one with the order.
+func TestAssign_AnswerByAClockThatIsBehind(t *testing.T) {
+	inWorldOf(t, []wiring{clockAhead(900 * time.Millisecond), clockAhead(-900 * time.Millisecond)}, func(w *world) {
+		w.addTruck(nil)
+		w.truckAnswers(1, 1500*time.Millisecond, "answer done")
+		c, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, "")
+		if c.Latency() < 0 || w.Entries()[0].Latency < 0 {
+			t.Errorf("latencies %v, and %v in the audit log, want none below zero", c.Latency(), w.Entries()[0].Latency)
+		}
+	})
+}
+
 // A command without an answer occupies its unit until no answer to it can arrive any more.
 func TestAssign_LateAnswerDoesNotSettleALaterCommand(t *testing.T) {
 	inWorld(t, 3, func(w *world) {

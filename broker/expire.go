@@ -77,12 +77,14 @@ func (b *Broker) isLate(c *telematics.Command) bool {
 	return c.Instance != b.config.Instance && b.now().Sub(c.Deadline) > lateAfter
 }
 
-// leavesToOwner reports whether the owner of a late command has time left to settle it: longer
-// where it lives, since it may have thousands to settle. The time begins with this process or the
+// leavesToOwner reports whether the owner of an overdue command has time left to settle it: while
+// it lives, until the deadline has passed by its clock, too. Of a late command it is longer where
+// the owner lives, since it may have thousands to settle. That time begins with this process or the
 // first late command after that, and is one for all.
 func (b *Broker) leavesToOwner(c *telematics.Command) bool {
 	if !b.isLate(c) {
-		return false
+		ago := b.now().Sub(c.Deadline) // far below zero where a clock had leapt ahead
+		return c.Instance != b.config.Instance && ago.Abs() < ownerGrace+telematics.ClockTolerance && b.config.Lives(c.Instance)
 	}
 	now := time.Now()
 	b.lateSince.CompareAndSwap(nil, &now)

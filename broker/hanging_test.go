@@ -168,6 +168,43 @@ func TestOverdue_IsLeftToAnOwnerThatLives(t *testing.T) {
 	}
 }
 
+// At its deadline a command is its living owner's, which knows that it was never sent, also by a
+// clock that is ahead of the owner's.
+func TestOverdue_ALivingOwnerSettlesAtTheDeadline(t *testing.T) {
+	for name, clocks := range map[string][2]time.Duration{
+		"equal clocks": {}, "clocks that differ": {-900 * time.Millisecond, 900 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			owner := &tampering{}
+			owner.settle = func(ctx context.Context, s delivery.Settlement) (*telematics.Command, bool, error) {
+				time.Sleep(50 * time.Millisecond)
+				return owner.Commands.Settle(ctx, s)
+			}
+			inWorldOf(t, []wiring{func(m *brokertest.Memory, c *broker.Config) {
+				owner.wire(m, c)
+				clockAhead(clocks[0])(m, c)
+			}, clockAhead(clocks[1])}, func(w *world) {
+				w.mqtt.fail(nil, errUnavailable)
+				for phase := range 5 { // of the sweeper
+					time.Sleep(170 * time.Millisecond)
+					var other sync.WaitGroup
+					if phase == 0 { // it is repeated when its budget is over
+						other.Go(func() {
+							time.Sleep(10*time.Second + time.Millisecond)
+							_, err := w.sendVia(1, w.order(telematics.Unlock))
+							w.wantCode(err, telematics.CommandInProgress)
+						})
+					}
+					c, _ := w.send(telematics.Lock)
+					other.Wait()
+					assert.Equal(t, c.State, telematics.Expired, "the reply")
+					w.wantOutcome(c.ID, telematics.NotExecuted)
+				}
+			})
+		})
+	}
+}
+
 // An installation that starts again soon settles what its instances left, also where each of them
 // ends before it has settled any: owners have had time since the start.
 func TestOverdue_OwnersHaveTimeFromTheStart(t *testing.T) {

@@ -51,8 +51,8 @@ const (
 // Expiry.
 const (
 	// Time that the owner of a command has after its deadline, before other instances settle it; a
-	// choice. Half: a slow owner is overtaken, and its command recorded as unknown. Double: lanes
-	// of dead owners are blocked for longer [LAW-6].
+	// choice; telematics.ClockTolerance more where it lives. Half: a slow owner is overtaken, and
+	// its command recorded as unknown. Double: lanes of dead owners are blocked for longer [LAW-6].
 	ownerGrace = time.Second
 	// Overdue for longer than this when the sweeper first sees it, a command was not on record
 	// before: its claim waited in Postgres, or Postgres was unavailable. Half: a sweep that is late

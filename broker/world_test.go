@@ -56,6 +56,14 @@ type world struct {
 // wiring replaces ports of one instance. Nil replaces none.
 type wiring func(*brokertest.Memory, *broker.Config)
 
+// clockAhead returns the wiring of an instance whose clock is ahead, and to which all others live.
+func clockAhead(by time.Duration) wiring {
+	return func(_ *brokertest.Memory, c *broker.Config) {
+		c.Now = func() time.Time { return time.Now().Add(by) }
+		c.Lives = func(string) bool { return true }
+	}
+}
+
 // inWorld runs a test in virtual time with a number of instances.
 func inWorld(t *testing.T, instances int, test func(w *world)) {
 	t.Helper()

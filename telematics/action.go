@@ -153,8 +153,8 @@ const (
 	// FreshFor is the age up to which a reading may stop a command before it is
 	// sent. The unit itself checks everything else, with newer values.
 	FreshFor = 30 * time.Second
-	// clockTolerance is how far apart the clocks of two instances may be [LAW-11].
-	clockTolerance = 2 * time.Second
+	// ClockTolerance is how far apart the clocks of two instances may be [LAW-11].
+	ClockTolerance = 2 * time.Second
 )
 
 // Conditional reports whether the vehicle's state may forbid the action.
@@ -199,7 +199,7 @@ func (s Snapshot) speedAt(f Field, now time.Time) speed {
 	kmh, known := reading.Value.(float64)
 	return speed{
 		kmh: kmh, fresh: reading.known() && now.Sub(reading.At) <= FreshFor,
-		blind: !known || reading.At.After(now.Add(clockTolerance)),
+		blind: !known || reading.At.After(now.Add(ClockTolerance)),
 	}
 }
 

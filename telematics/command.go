@@ -106,7 +106,7 @@ func (c Command) Latency() time.Duration {
 	if c.Completed.IsZero() {
 		return 0
 	}
-	return c.Completed.Sub(c.Requested)
+	return max(0, c.Completed.Sub(c.Requested)) // another instance's clock may be behind
 }
 
 // Claims is the content of a signed command [CMD-2].

@@ -34,7 +34,7 @@ func (h *Handler) Assign(ctx context.Context, a Answer) (telematics.Answer, bool
 	if err != nil {
 		return a.Answer, false, err
 	}
-	means, matches := a.State, found && !a.Redelivered && !a.At.Before(c.Requested)
+	means, matches := a.State, found && !a.Redelivered && !a.At.Before(c.Requested.Add(-telematics.ClockTolerance))
 	if matches {
 		means, matches = h.recognise(reading, &c, a.Answer, false)
 	}

@@ -179,11 +179,13 @@ func settlementAddsOneEntry(t *testing.T, r CommandRecord) {
 	done := delivery.Settlement{State: telematics.Succeeded, Reported: &telematics.Report{
 		At: instant.Truncate(time.Millisecond), Values: map[telematics.Field]any{telematics.IsLocked: true, telematics.SpeedKmh: 0.0},
 	}}
+	after := 1234567 * time.Microsecond
 	for i, s := range []delivery.Settlement{refused, failed, done, {State: telematics.Expired}, {State: telematics.Unknown}} {
 		ordered := NewCommand(r.Vehicle(), telematics.AttentionSignal)
 		ordered.Booking = int64(i) // zero: the first one has none
 		c := r.claim(t, ordered)
-		s.Command, s.Unit, s.At = c.ID, c.Unit, instant.Add(1234567*time.Microsecond)
+		s.Command, s.Unit, s.At = c.ID, c.Unit, instant.Add(after)
+		after -= 400 * time.Millisecond // the last by a clock that is behind that of the order
 		got := r.settle(t, s)
 		c.State, c.Reason, c.Detail, c.Completed, c.Reported = s.State, s.Reason, s.Detail, s.At, s.Reported
 		got.Reported, c.Reported = values(got.Reported), values(c.Reported)

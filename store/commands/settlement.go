@@ -315,7 +315,7 @@ const (
 			parameters, outcome, code, command_id, request_id, latency_us, late)
 		select completed_at, actor_subject, actor_role, actor_agency_id, nullif(agency_id, 0), vehicle_id, booking_id,
 			'command.' || action, parameters, outcome, code, id, request_id,
-			extract(epoch from completed_at - requested_at) * 1000000, late
+			greatest(0, extract(epoch from completed_at - requested_at)) * 1000000, late
 		from settled
 		where final
 		order by completed_at, id
