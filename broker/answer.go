@@ -85,6 +85,9 @@ func (b *Broker) enqueue(queue chan<- *queuedAnswer, a *queuedAnswer, kind inges
 	select {
 	case queue <- a:
 	default:
+		if b.enqueueLater(queue, a) {
+			return
+		}
 		// The command is published again, and the unit repeats its answer [CMD-5].
 		a.from.Handled(a.size)
 		b.metrics.drop(kind, queueFull, 1)
@@ -165,6 +168,7 @@ func noReport(context.Context) {}
 
 func (b *Broker) handleAnswer(ctx context.Context, a *queuedAnswer) {
 	a.from.Handled(a.size)
+	a.from = nil
 	_ = b.config.Guard.Do("handle answer", func() { b.applyAnswer(ctx, a) })
 }
 
@@ -202,27 +206,30 @@ func (b *Broker) applyAnswer(ctx context.Context, a *queuedAnswer) {
 		// The unit repeats a recorded answer, because of a retransmission.
 		b.metrics.answersWithoutEffect.Inc()
 	default:
-		select {
-		case b.uncorrelated <- a:
-		default:
-			b.metrics.drop(ingest.Answer, queueFull, 1)
-		}
+		b.enqueue(b.uncorrelated, a, ingest.Answer)
 	}
 	reported(ctx)
 }
 
 // answerAgain handles an answer once more that Postgres has not taken, or whose command may not
-// have been sent, for as long as its unit gets no other command: a unit repeats no answer that
-// names no command.
+// have been sent.
 func (b *Broker) answerAgain(a *queuedAnswer, because error) {
-	if a.answer.Command != telematics.NoCommand || b.now().Sub(a.at) > telematics.AnswerWithin {
+	if !b.enqueueLater(b.answers, a) {
 		b.loseAnswer(a.unit, a.answer, because)
-		return
 	}
-	a.from = nil
+}
+
+// enqueueLater queues an answer a moment later that its unit does not repeat, for as long as a unit
+// whose answers name no command gets no other. It reports false for any other answer: a unit that
+// executes no command twice repeats its answers.
+func (b *Broker) enqueueLater(queue chan<- *queuedAnswer, a *queuedAnswer) bool {
+	if b.config.Dialects.Assurance(a.protocol, nil, telematics.Lock).Deduplicated || b.now().Sub(a.at) > telematics.AnswerWithin {
+		return false
+	}
 	time.AfterFunc(answerAgainAfter, func() {
-		_ = b.config.Guard.Do("queue answer again", func() { b.enqueue(b.answers, a, ingest.Answer) })
+		_ = b.config.Guard.Do("queue answer again", func() { b.enqueue(queue, a, ingest.Answer) })
 	})
+	return true
 }
 
 // isPending reports whether a caller may wait for the answer at another instance. The pending table
@@ -276,6 +283,6 @@ func (b *Broker) handleUncorrelated(
 func (b *Broker) settleUncorrelated(ctx context.Context, a *queuedAnswer) {
 	// Its report is stored, or about to be.
 	if err := b.settle(ctx, a.unit, a.answer, a.at, b.waiters.of(a.unit, a.answer.Command), noReport); err != nil {
-		b.loseAnswer(a.unit, a.answer, err)
+		b.answerAgain(a, err)
 	}
 }

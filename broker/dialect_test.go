@@ -99,6 +99,22 @@ func TestDialect_UnitWithoutSignatureAndExpiryGetsTheMessageOfItsDialect(t *test
 	})
 }
 
+// A module repeats no answer, so one is handled once Postgres is available again.
+func TestDialect_AnswerWhileTheRecordIsUnavailable(t *testing.T) {
+	for _, after := range []time.Duration{time.Second, 25 * time.Second} { // in time; late
+		inWorld(t, 2, func(w *world) {
+			w.addVan()
+			w.vanAnswers(1, after, vanDone)
+			time.AfterFunc(after-500*time.Millisecond, func() { w.Pending.Flush(); w.Break(errUnavailable, "Settle") })
+			time.AfterFunc(after+time.Second, func() { w.Break(nil, "Settle") })
+			c, _ := w.sendToVan()
+			w.mqtt.cars.Wait()
+			time.Sleep(5 * time.Second)
+			assert.Equal(t, w.record(c.ID).State, telematics.Succeeded, "the command, with an answer after "+after.String())
+		})
+	}
+}
+
 func TestDialect_UnitThatExecutesRepetitionsGetsOneMessageAndItsLateAnswerSettles(t *testing.T) {
 	inWorld(t, 1, func(w *world) {
 		w.addVan()
