@@ -43,38 +43,41 @@ func (m Many) Send(ctx context.Context, order *delivery.BulkOrder) (bulk telemat
 	ctx = context.WithoutCancel(ctx)
 	order.Requested = m.Now()
 	keyTaken, err := m.Bulks.OpenBulk(ctx, order.Bulk)
-	if err == nil && !keyTaken {
-		return m.start(ctx, order), false, nil
-	}
-	var refusal *telematics.Error
-	if err != nil {
-		refusal = telematics.Unavailable("Postgres", err)
-	} else {
-		bulk, err = m.earlier(ctx, *order.Key)
-		if err == nil {
+	if err == nil && keyTaken {
+		if bulk, replayed, err = m.earlier(ctx, *order.Key); replayed {
 			m.record(ctx, order, telematics.Activity{Action: telematics.BulkOrder, Code: telematics.IdempotencyReplayed})
 			return bulk, true, nil
 		}
-		if !errors.As(err, &refusal) {
-			refusal = telematics.Unavailable("Postgres", err)
+		if err == nil {
+			keyTaken, err = m.Bulks.OpenBulk(ctx, order.Bulk)
 		}
+		if err == nil && keyTaken { // by the same request, a moment ago
+			err = telematics.StillOpen(telematics.NoCommand)
+		}
+	}
+	if err == nil {
+		return m.start(ctx, order), false, nil
+	}
+	var refusal *telematics.Error
+	if !errors.As(err, &refusal) {
+		refusal = telematics.Unavailable("Postgres", err)
 	}
 	m.record(ctx, order, telematics.Activity{Action: telematics.BulkOrder, Code: refusal.Code, Outcome: telematics.NotExecuted})
 	return telematics.Bulk{}, false, refusal
 }
 
-// earlier returns the bulk of an idempotency key, in its present state.
-func (m Many) earlier(ctx context.Context, key telematics.IdempotencyKey) (telematics.Bulk, error) {
+// earlier returns the bulk of an idempotency key, in its present state; false: the key is free
+// again.
+func (m Many) earlier(ctx context.Context, key telematics.IdempotencyKey) (telematics.Bulk, bool, error) {
 	made, found, err := m.FindByKey(ctx, key)
 	switch {
-	case err != nil:
-		return telematics.Bulk{}, err
-	case !found: // freed a moment ago
-		return telematics.Bulk{}, telematics.StillOpen(telematics.NoCommand)
+	case err != nil || !found:
+		return telematics.Bulk{}, false, err
 	case made.Fingerprint != key.Fingerprint:
-		return telematics.Bulk{}, telematics.KeyMismatch()
+		return telematics.Bulk{}, false, telematics.KeyMismatch()
 	}
-	return m.Bulks.Bulk(ctx, made.Bulk)
+	b, err := m.Bulks.Bulk(ctx, made.Bulk)
+	return b, err == nil, err
 }
 
 // start starts a command for each vehicle, bulkWorkers at a time, until telematics.BulkFor has

@@ -1,14 +1,17 @@
 package commands
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
+	"log/slog"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"motorpool/broker"
 	"motorpool/broker/brokertest"
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
@@ -116,6 +119,50 @@ func TestBulk_AKeyStandsForABulkOrACommand(t *testing.T) {
 	made, found, err := p.FindByKey(t.Context(), *b.Key)
 	if err != nil || !found || made.Bulk != b.ID || made.Command.ID != telematics.NoCommand || made.Fingerprint != b.Key.Fingerprint {
 		t.Errorf("FindByKey = %+v, %v, %v; want the bulk", made, found, err)
+	}
+}
+
+// A bulk that gave no vehicle a command executed nothing, so its repetition is executed.
+func TestBulk_ARefusedBulkFreesItsKey(t *testing.T) {
+	p := open(t, storetest.NewDatabase(t))
+	vehicle, _ := storetest.AddVehicle(t, p.DB, 1)
+	b := newBulk(vehicle)
+	for name, test := range map[string]struct {
+		before   func(b telematics.Bulk)
+		replayed bool
+	}{
+		"not handled yet": {func(b telematics.Bulk) {}, true},
+		"abandoned": {func(b telematics.Bulk) {
+			storetest.Exec(t, p.Pool, `update bulks set requested_at = requested_at - interval '1 minute' where id = $1`, b.ID)
+		}, false},
+		"refused": {func(b telematics.Bulk) {
+			refused := telematics.BulkItem{Vehicle: vehicle, Refusal: telematics.NoSuchVehicle(vehicle)}
+			require.NoError(t, p.RefuseBulk(t.Context(), b.ID, []telematics.BulkItem{refused}))
+		}, false},
+		"started": {func(b telematics.Bulk) {
+			c := brokertest.NewCommand(vehicle, telematics.Lock)
+			c.Bulk = b.ID
+			p.mustClaim(t, c)
+		}, true},
+	} {
+		b.ID, b.Key = uuid.New(), brokertest.NewKey()
+		_, err := p.OpenBulk(t.Context(), b)
+		require.NoError(t, err)
+		test.before(b)
+		started := 0
+		many := broker.Many{
+			Bulks: p, FindByKey: p.FindByKey, Record: func(context.Context, telematics.Activity) {}, Now: time.Now, Logger: slog.Default(),
+			Start: func(context.Context, *delivery.Order) (delivery.Receipt, error) {
+				started++
+				return delivery.Receipt{Command: &telematics.Command{}}, nil
+			},
+		}
+		again := b
+		again.ID = uuid.New()
+		_, replayed, err := many.Send(t.Context(), &delivery.BulkOrder{Bulk: again})
+		if err != nil || replayed != test.replayed || replayed == (started == 1) {
+			t.Errorf("%s: replayed %v with %d started, %v; want replayed %v", name, replayed, started, err, test.replayed)
+		}
 	}
 }
 

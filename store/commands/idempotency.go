@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"encoding/hex"
+	"slices"
 
 	"github.com/lib/pq"
 
@@ -37,7 +38,8 @@ func newKeyRow(k *telematics.IdempotencyKey) *keyRow {
 	return &keyRow{AgencyID: int64(k.Agency), Subject: k.Subject, Key: k.Key, Fingerprint: hex.EncodeToString(k.Fingerprint[:])}
 }
 
-// FindByKey implements broker.Commands. The state is durable.
+// FindByKey implements broker.Commands. The state is durable. It frees a key whose command was not
+// executed, or whose bulk has none.
 func (s *Store) FindByKey(ctx context.Context, k telematics.IdempotencyKey) (delivery.KeyResult, bool, error) {
 	made, found, err := s.selectByKey(ctx, k)
 	return made, found, unavailable.Wrap("look for an idempotency key", err)
@@ -68,7 +70,14 @@ func (s *Store) selectByKey(ctx context.Context, k telematics.IdempotencyKey) (d
 	}
 	copy(made.Fingerprint[:], fingerprint)
 	if id == nil {
-		return made, true, nil
+		b, found, err := s.bulk(ctx, made.Bulk)
+		if err != nil || !found || slices.ContainsFunc(b.Items, func(i telematics.BulkItem) bool { return i.Refusal == nil }) {
+			return made, err == nil, err
+		}
+		_, err = s.db.Pool.ExecContext(ctx, `
+			delete from idempotency_keys where agency_id = $1 and subject = $2 and key = $3 and bulk_id = $4`,
+			k.Agency, k.Subject, k.Key, b.ID)
+		return delivery.KeyResult{}, false, err
 	}
 	if made.Command, err = s.command(ctx, durable(recorded(`where id = $1`)), *id); err != nil {
 		return delivery.KeyResult{}, false, err
