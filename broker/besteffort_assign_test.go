@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -197,6 +198,44 @@ func TestAssign_RepeatedAnswerSettlesOneCommand(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A repetition that comes to another instance before the command is published does not keep it from
+// that.
+func TestAssign_RepetitionBeforeThePublication(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.addTruck(withClock)
+		w.truckAnswers(0, time.Second, "answer done lock")
+		_, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		w.mqtt.cars.Wait()
+		time.Sleep(5 * time.Second)
+		// The command leaves at the end of a second.
+		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+		time.AfterFunc(600*time.Millisecond, func() { w.truckSays(1, "answer done lock") })
+		second, _ := w.sendToTruck(0, telematics.Lock)
+		if second.Attempts != 1 || len(w.mqtt.published()) != 2 {
+			t.Errorf("%+v after %d publications, want two", second, len(w.mqtt.published()))
+		}
+	})
+}
+
+// A unit that was given to a vehicle of another agency may still answer an earlier command: the
+// refusal does not say which.
+func TestAssign_AnotherAgencysCommandIsNotShown(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addTruck(nil)
+		_, err := w.sendToTruck(0, telematics.Lock)
+		w.wantCode(err, telematics.CommandTimeout)
+		order := w.order(telematics.Unlock)
+		w.Change(truckID, func(twin *telematics.Twin) { twin.AgencyID = 2 })
+		order.Vehicle, order.Actor.Agency = truckID, 2
+		_, err = w.sendVia(0, order)
+		w.wantCode(err, telematics.CommandInProgress)
+		if err.Command != telematics.NoCommand || strings.Contains(err.Message, string(telematics.Lock)) || err.RetryAfter < time.Minute {
+			t.Errorf("%+v, want a refusal without the command and its action", err)
+		}
+	})
 }
 
 // truckStep is a command to the truck, what the truck says then, and what becomes of the command.

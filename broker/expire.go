@@ -194,23 +194,31 @@ func (b *Broker) expire(ctx context.Context, w *waiter) *telematics.Command {
 	if err == nil && ok {
 		return w.withProgress(settled)
 	}
-	if err == nil { // an answer came first
-		if finding.State == telematics.Expired { // the unit has it: it did leave
-			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", ""
-		}
+	if err == nil { // an answer came first, or the command is not on record
 		looking, cancel := b.step(ctx)
 		defer cancel()
-		if updates, err := b.config.Commands.Updates(looking, []telematics.CommandID{c.ID}, nil); err == nil && len(updates) == 1 {
-			if !updates[0].State.IsOpen() {
-				return w.withProgress(&updates[0])
-			}
+		updates, unread := b.config.Commands.Updates(looking, []telematics.CommandID{c.ID}, nil)
+		known := unread == nil && len(updates) == 1
+		if known && !updates[0].State.IsOpen() {
+			return w.withProgress(&updates[0])
+		}
+		// The unit has it: it did leave.
+		if finding.State == telematics.Expired && (known || unread != nil) {
+			finding.State, finding.Reason, finding.Detail = telematics.Unknown, "", ""
+		}
+		if known {
 			finding.Detail = besteffort.UnknownDetail(c, updates[0].ReceivedAt)
-			if settled, ok, err := b.storeSettlement(looking, finding); err == nil && ok {
-				return w.withProgress(settled)
-			}
+		}
+		b.keepSettlement(finding)
+		if known {
+			settled, ok, err = b.storeSettlement(looking, finding)
+		}
+		if known && err == nil && ok {
+			b.outbox.removeSettlement(c.ID)
+			return w.withProgress(settled)
 		}
 	}
-	// Postgres is unavailable. The result is still true, and stays in the outbox.
+	// The result is still true, and stays in the outbox.
 	b.config.Logger.ErrorContext(
 		ctx, "command not settled, retrying", "command", c.ID, "request_id", c.RequestID, "vehicle", c.Vehicle,
 		"state", finding.State, "err", err,

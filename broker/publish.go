@@ -122,6 +122,9 @@ func (b *Broker) backOff(w *waiter, update *telematics.Command) {
 		return
 	}
 	w.received = true
+	if w.progress().Attempts == 0 { // a repetition of an earlier answer, at another instance
+		return
+	}
 	now := time.Now()
 	w.timers.retransmit = now.Add(b.retransmissionTimeout(w))
 	if !w.command.Assurance.Deduplicated {

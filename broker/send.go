@@ -193,7 +193,12 @@ func (b *Broker) claim(
 			return nil, earlier, refusal
 		}
 		if occupant := claim.Occupant; evicted || !occupant.State.IsOpen() || !occupant.IsOverdue(b.now()) {
-			return nil, receipt, telematics.InProgress(occupant, b.now())
+			occupied := telematics.InProgress(occupant, b.now())
+			if occupant.Agency != c.Agency { // the vehicle or its unit has moved
+				occupied.Command = telematics.NoCommand
+				occupied.Message = "Another command of this vehicle or unit is not answered; nothing was sent."
+			}
+			return nil, receipt, occupied
 		}
 		_ = b.settleOverdue(stepping, *claim.Occupant) // logged there; the next attempt decides
 		evicted, unchecked = true, false

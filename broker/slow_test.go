@@ -145,6 +145,17 @@ func TestSlow_ClaimThatFindsItselfAsOccupantSucceeds(t *testing.T) {
 	}
 }
 
+// A failover of Postgres may lose the row: this process knows all the same that nothing was sent.
+func TestSlow_CommandThatIsNotOnRecordWasNotSent(t *testing.T) {
+	x := &tampering{claim: func(context.Context, telematics.Command) (delivery.Claim, error) { return delivery.Claim{Seq: 1}, nil }}
+	inWorldOf(t, between(x), func(w *world) {
+		w.mqtt.fail(nil, errUnavailable)
+		c, err := w.send(telematics.Lock)
+		w.wantCode(err, telematics.TelematicsUnavailable)
+		assert.Equal(t, c.State, telematics.Expired, "the state of a command that was never sent")
+	})
+}
+
 func TestSlow_VehicleDeletedBeforeTheClaimIsNotFound(t *testing.T) {
 	x := &tampering{claim: func(_ context.Context, c telematics.Command) (delivery.Claim, error) {
 		return delivery.Claim{}, telematics.NoSuchVehicle(c.Vehicle)

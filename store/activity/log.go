@@ -63,7 +63,7 @@ type row struct {
 func newRow(a telematics.Activity) row {
 	return row{
 		a.ID, pg.Timestamp(a.At), a.Actor.Subject, a.Actor.Role, a.Actor.Agency, a.Agency, a.Vehicle, a.Booking, a.Action,
-		encodeParameters(a), a.Outcome, a.Code, a.Command, a.RequestID, a.Latency.Microseconds(), a.Late, a.Note,
+		encodeParameters(a), a.Outcome, a.Code, a.Command, a.RequestID, max(0, a.Latency.Microseconds()), a.Late, a.Note,
 	}
 }
 
