@@ -213,7 +213,7 @@ func TestAnswer_MalformedMessagesAreCountedAndDropped(t *testing.T) {
 func TestAnswer_FullQueueDropsAndCounts(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		c := w.Config()
-		c.Publisher, c.QueueSize = w.mqtt, 4
+		c.Publisher, c.QueueSize, c.Dialects = w.mqtt, 4, spoken
 		b := broker.New(c)
 		w.brokers = append(w.brokers, b) // Run is not called: nothing is read from the queues
 		for n := range 10 {
@@ -226,6 +226,12 @@ func TestAnswer_FullQueueDropsAndCounts(t *testing.T) {
 		w.wantCount(`motorpool_dropped_total{kind="answer", reason="queue_full"}`, 6)
 		w.wantCount(`motorpool_dropped_total{kind="report", reason="queue_full"}`, 6)
 		w.wantCount(`motorpool_dropped_total{kind="presence", reason="queue_full"}`, 6)
+		// A module does not repeat its answer, which waits for room.
+		b.Answer(w.fromVan("client/motorpool/response/"+uuid.NewString(), vanDone, false))
+		time.Sleep(telematics.AnswerWithin)
+		w.wantCount(`motorpool_dropped_total{kind="answer", reason="queue_full"}`, 6)
+		time.Sleep(2 * time.Second)
+		w.wantCount(`motorpool_dropped_total{kind="answer", reason="queue_full"}`, 7)
 	})
 }
 
