@@ -64,12 +64,8 @@ type Log struct {
 
 // New returns the log in Redis.
 func New(db *redis.DB) *Log {
-	l := &Log{db: db}
-	for _, tag := range db.Spread(streams) {
-		l.keys = append(l.keys, eventsKey+tag)
-	}
-	l.trimmed = make([]time.Time, len(l.keys))
-	return l
+	keys := db.Parts(eventsKey, streams)
+	return &Log{db: db, keys: keys, trimmed: make([]time.Time, len(keys))}
 }
 
 // streamOf returns the stream of an event.

@@ -99,7 +99,7 @@ func (p *DB) WhenFree(ctx context.Context, run func(*sqlx.Tx) error) error {
 		return err
 	}
 	defer db.Close()
-	return retryLocked(ctx, func() error { return within(ctx, db, run) })
+	return retryLocked(ctx, func() error { return Within(ctx, db, run) })
 }
 
 // retryLocked calls do again where it failed because a table is in use, for some minutes.

@@ -15,7 +15,7 @@ import (
 // the context does not interrupt the commit: an interrupted wait for the synchronous standby would
 // leave the commit on the primary alone, and the driver would report success.
 func (p *DB) Within(ctx context.Context, run func(*sqlx.Tx) error) error {
-	return within(ctx, p.Pool, run)
+	return Within(ctx, p.Pool, run)
 }
 
 // WithinLocks is [DB.Within] for a transaction that waits for rows which others may have locked for
@@ -57,7 +57,8 @@ func (p *DB) Exec(ctx context.Context, statement string, args ...any) error {
 	})
 }
 
-func within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
+// Within is [DB.Within] on other connections, such as those of [DB.WithoutTimeouts].
+func Within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
 	conn, err := db.Connx(ctx)
 	if err != nil {
 		return err

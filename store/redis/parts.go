@@ -3,11 +3,11 @@ package redis
 // A key that belongs to no vehicle is divided among the parts of a cluster; other servers have one
 // part.
 
-// Parts returns the key of each part.
-func (db *DB) Parts(key string) []string {
-	keys := make([]string, len(db.parts))
-	for i, part := range db.parts {
-		keys[i] = key + part
+// Parts returns the key of each part, or of as many as there may be, spread over them.
+func (db *DB) Parts(key string, most int) []string {
+	keys := make([]string, min(most, len(db.parts)))
+	for i := range keys {
+		keys[i] = key + db.parts[i*len(db.parts)/len(keys)]
 	}
 	return keys
 }

@@ -143,17 +143,6 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// Spread returns suffixes for up to n keys that spread them over the parts of a cluster. For
-// another server it returns one empty suffix.
-func (db *DB) Spread(n int) []string {
-	n = min(n, len(db.parts))
-	ends := make([]string, n)
-	for i := range ends {
-		ends[i] = db.parts[i*len(db.parts)/n]
-	}
-	return ends
-}
-
 // Close closes the connections. Calls in progress fail, and Listen returns once its context ends.
 func (db *DB) Close() error {
 	return unavailable.Wrap("close redis", db.Client.Close())

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -87,8 +88,8 @@ type dues struct {
 }
 
 func newDues(db *redis.DB, interval time.Duration) *dues {
-	due := db.Parts(dueKey)
-	return &dues{db: db, interval: interval, due: due, writing: db.Parts(writingKey), overdue: make([]atomic.Int64, len(due))}
+	due, writing := db.Parts(dueKey, math.MaxInt), db.Parts(writingKey, math.MaxInt)
+	return &dues{db: db, interval: interval, due: due, writing: writing, overdue: make([]atomic.Int64, len(due))}
 }
 
 // mark adds vehicles to the index by due times, and none later than it was due already. It returns

@@ -237,18 +237,12 @@ const lockImports = `select pg_advisory_xact_lock(hashtext('import'))`
 
 // within runs a part of an import in a transaction, while no other import does.
 func within(ctx context.Context, db *sqlx.DB, run func(*sqlx.Tx) error) error {
-	tx, err := db.BeginTxx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it has nothing to do
-	if _, err := tx.ExecContext(ctx, lockImports); err != nil {
-		return err
-	}
-	if err := run(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return pg.Within(ctx, db, func(tx *sqlx.Tx) error {
+		if _, err := tx.ExecContext(ctx, lockImports); err != nil {
+			return err
+		}
+		return run(tx)
+	})
 }
 
 // upsert runs a statement over rows and returns how many it changed.
