@@ -147,8 +147,7 @@ func unknownWord(format string, args ...any) error {
 
 // FaultOf returns the fault of an error of ParseValue.
 func FaultOf(err error) Fault {
-	var faulty faultyError
-	if errors.As(err, &faulty) {
+	if faulty, ok := errors.AsType[faultyError](err); ok {
 		return faulty.fault
 	}
 	return WrongType

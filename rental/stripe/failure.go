@@ -119,6 +119,6 @@ func causeOf(e *api.Error) error {
 
 // kindIs reports whether an error is of a kind.
 func kindIs(err error, kind rental.ProcessorFailure) bool {
-	var f *rental.ProcessorError
-	return errors.As(err, &f) && f.Kind == kind
+	f, ok := errors.AsType[*rental.ProcessorError](err)
+	return ok && f.Kind == kind
 }

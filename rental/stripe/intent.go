@@ -65,8 +65,8 @@ func (p *Processor) Confirm(ctx context.Context, key, intent, token string) (ren
 		_ = errors.As(err, &response)
 		return intent, err
 	})
-	var f *rental.ProcessorError
-	if errors.As(err, &f) && (f.Kind == rental.Refused || f.Kind == rental.NotKnown) && isAboutCard(response) {
+	f, ok := errors.AsType[*rental.ProcessorError](err)
+	if ok && (f.Kind == rental.Refused || f.Kind == rental.NotKnown) && isAboutCard(response) {
 		f.Kind, f.Decline = rental.CardRefused, goneCard()
 	}
 	return made, err

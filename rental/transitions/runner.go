@@ -334,8 +334,7 @@ func (r *Runner) setWork(work func(rental.Transition)) {
 
 // asError returns an error of the cars as one with a code.
 func asError(err error) *telematics.Error {
-	var known *telematics.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*telematics.Error](err); ok {
 		return known
 	}
 	return telematics.Unavailable("The service", err)

@@ -126,11 +126,10 @@ func (w *Wallet) customer(ctx context.Context, client rental.Client) (rental.Cli
 
 // kindOf returns the kind of a processor's error; empty: nil, or another error.
 func kindOf(err error) rental.ProcessorFailure {
-	var failure *rental.ProcessorError
-	if !errors.As(err, &failure) {
-		return ""
+	if failure, ok := errors.AsType[*rental.ProcessorError](err); ok {
+		return failure.Kind
 	}
-	return failure.Kind
+	return ""
 }
 
 // refuse returns the error for a card that was not attached. It stores a decline under the

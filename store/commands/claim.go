@@ -105,10 +105,10 @@ func (s *Store) claimVersion(ctx context.Context, c *telematics.Command) (delive
 	if isKeyTaken(err) {
 		return delivery.Claim{KeyTaken: true}, nil
 	}
-	if locked := (*pg.LockedError)(nil); errors.As(err, &locked) {
+	if locked, ok := errors.AsType[*pg.LockedError](err); ok {
 		return delivery.Claim{}, refuseLocked(locked)
 	}
-	if known := (*telematics.Error)(nil); errors.As(claim.err, &known) {
+	if known, ok := errors.AsType[*telematics.Error](claim.err); ok {
 		return delivery.Claim{}, known
 	}
 	return claim.Claim, unavailable.Wrap("claim lane", cmp.Or(err, claim.err))

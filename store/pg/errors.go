@@ -35,7 +35,7 @@ func Refuses(err error) bool {
 // violated constraint, a deadlock, or a lock that was not available. A table that another
 // transaction has locked is no fault of one request.
 func Splits(err error) bool {
-	if locked := (*LockedError)(nil); errors.As(err, &locked) && locked.whole {
+	if locked, ok := errors.AsType[*LockedError](err); ok && locked.whole {
 		return false
 	}
 	refusal := pq.As(err)

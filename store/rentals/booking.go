@@ -207,9 +207,7 @@ var errCurrencyChanged = errors.New("the currency of the agency changed meanwhil
 // isGivenUp reports whether a transaction was aborted because of another one: by a deadlock, a lock
 // that took too long, a key, or a currency.
 func isGivenUp(err error) bool {
-	refusal := pq.As(err)
-	return refusal != nil && (refusal.Code.Class() == "40" || refusal.Code == unavailable.LockNotAvailable) || errors.Is(err, errKeyCame) ||
-		errors.Is(err, errCurrencyChanged)
+	return pg.IsContended(err) || errors.Is(err, errKeyCame) || errors.Is(err, errCurrencyChanged)
 }
 
 // keepKey stores what an idempotency key names, once nothing else can refuse the request.

@@ -261,8 +261,7 @@ func (p Bookings) freeTimes(ctx context.Context, d rental.Draft, within rental.S
 	if err == nil {
 		err = d.CheckVehicle(facts)
 	}
-	refusal := (*telematics.Error)(nil)
-	if errors.As(err, &refusal) && refusal.Code == rental.VehicleNotAvailable {
+	if refusal, ok := errors.AsType[*telematics.Error](err); ok && refusal.Code == rental.VehicleNotAvailable {
 		return []rental.Span{}, nil
 	}
 	if err != nil {

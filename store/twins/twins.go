@@ -163,8 +163,8 @@ func (t *Twins) Observe(ctx context.Context, observations []delivery.Observation
 // isHeld reports whether a lock is more than that of another instance, which hears the same
 // presence and stores it at the same moment.
 func isHeld(err error) bool {
-	var locked *pg.LockedError
-	return errors.As(err, &locked) && locked.Holder != "" && (locked.For == 0 || locked.For >= heldLong)
+	locked, ok := errors.AsType[*pg.LockedError](err)
+	return ok && locked.Holder != "" && (locked.For == 0 || locked.For >= heldLong)
 }
 
 // alarmsOf returns the alarms that a unit has raised; nil: none. They are published once, by the

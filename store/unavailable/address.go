@@ -33,7 +33,7 @@ func RedactURL(address string) string {
 // BadAddress returns an error for an invalid address. It does not contain the address, which may
 // hold a password.
 func BadAddress(server string, err error) error {
-	if unreadable := (*url.Error)(nil); errors.As(err, &unreadable) {
+	if unreadable, ok := errors.AsType[*url.Error](err); ok {
 		err = unreadable.Err
 	}
 	return fmt.Errorf("read the address of %s: %w", server, err)

@@ -53,8 +53,7 @@ func IsCause(err error) bool {
 	if refusal := pq.As(err); refusal != nil {
 		return isPostgresUnavailable(refusal)
 	}
-	var refusal redis.Error
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[redis.Error](err); ok {
 		return isRedisUnavailable(refusal)
 	}
 	for _, cause := range []error{

@@ -204,8 +204,7 @@ func fieldErrors(err error) error {
 	}
 	var fields []error
 	for _, err := range several.Unwrap() {
-		var p problem
-		if errors.As(err, &p) {
+		if p, ok := errors.AsType[problem](err); ok {
 			fields = append(fields, &rental.FieldError{Field: p.key, Message: "is not valid: " + p.message})
 		}
 	}

@@ -54,7 +54,7 @@ func (p *part) area(name string, before *areas.Placed) *areas.Placed {
 		return area
 	}
 	shape, err := areas.ParseShape("geometry", geometry)
-	if wrong := (*rental.FieldError)(nil); errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*rental.FieldError](err); ok {
 		p.problem(wrong.Field, "%s", strings.TrimPrefix(wrong.Message, "is not valid: "))
 	}
 	area.Shape = shape

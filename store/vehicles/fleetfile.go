@@ -117,8 +117,8 @@ func checkSyntax(text []byte) error {
 	decoder := jsontext.NewDecoder(bytes.NewReader(text))
 	if _, err := decoder.ReadValue(); err != nil {
 		at := decoder.InputOffset()
-		var syntax *jsontext.SyntacticError
-		if errors.As(err, &syntax) {
+		syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
+		if ok {
 			at, err = syntax.ByteOffset, syntax.Err
 		}
 		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))

@@ -160,7 +160,7 @@ func retryAfter(response *http.Response) time.Duration {
 
 // withoutURL removes the URL from an error: it contains a vehicle's position, and maybe a key.
 func withoutURL(err error) error {
-	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}
 	return err
