@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Command } from '../api/client';
 import { serverTime } from '../api/servertime';
-import { namesOf, parametersOf, passes, timeOf, vehiclesOf, type Filters } from './match';
+import { filtersOf, namesOf, parametersOf, passes, timeOf, vehiclesOf, type Filters } from './match';
 
 const command = {
   state: 'unknown',
@@ -33,11 +33,11 @@ it.each([
 ])('%o passes: %s', (change, want) => expect(passes(command, { ...none, ...change })).toBe(want));
 
 it('leaves out times that are none', () => {
-  expect(parametersOf({ actor: 'zoe', from: 'x', to: '2026-13-01T10:00' }).toString()).toBe('actor=zoe');
+  expect(parametersOf(filtersOf({ actor: 'zoe', from: 'x', to: '2026-13-01T10:00' })).toString()).toBe('actor=zoe');
 });
 
 it('leaves out filters that are not set', () => {
-  expect(parametersOf({ state: '', actor: 'a b', from: '2026-01-02T10:00:00Z' }).toString()).toBe(
+  expect(parametersOf(filtersOf({ state: '', actor: 'a b', from: '2026-01-02T10:00:00Z' })).toString()).toBe(
     'actor=a+b&from=2026-01-02T10%3A00%3A00.000Z',
   );
 });

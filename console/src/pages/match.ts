@@ -23,15 +23,16 @@ export function timeOf(value: string, now = serverTime.now()): number {
   return before ? now - Number(before[1]) * (before[2] === 'h' ? 1 : 24) * 3_600_000 : Date.parse(value);
 }
 
-/** The filters that are set, as parameters of the API. Times are those of the browser's zone. */
-export function parametersOf(filters: Partial<Filters>): URLSearchParams {
-  const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(filters)) {
-    if (!value) continue;
-    if (name === 'from' || name === 'to') {
-      const at = timeOf(value);
-      if (!Number.isNaN(at)) parameters.set(name, new Date(at).toISOString()); // else an address was mistyped
-    } else parameters.set(name, value);
+/** The filters that are set. */
+export const filtersOf = (filters: Partial<Filters>) => new URLSearchParams(Object.entries(filters).filter(([, value]) => value));
+
+/** Filters as parameters of the API, now. Times are those of the browser's zone. */
+export function parametersOf(filters: URLSearchParams): URLSearchParams {
+  const parameters = new URLSearchParams(filters);
+  for (const name of ['from', 'to']) {
+    const at = timeOf(parameters.get(name) ?? '');
+    if (Number.isNaN(at)) parameters.delete(name); // or an address was mistyped
+    else parameters.set(name, new Date(at).toISOString());
   }
   return parameters;
 }

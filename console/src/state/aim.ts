@@ -1,5 +1,5 @@
 const aimFor = 500; // ms from a look to the click
-/** Knows which of the things in a list have just come to their places: a click there was aimed at another one. */
+/** Knows which of the things in a list have been in their places for a moment: a click on others was aimed at another one. */
 export class Aim<Id> {
   #order: readonly Id[] = [];
   #moved = new Map<Id, number>(); // when each did
@@ -11,7 +11,7 @@ export class Aim<Id> {
 
   /** Whether a click was not aimed at this one. A key, which has no place, always is. */
   misses(event: MouseEvent, id: Id): boolean {
-    const missed = event.detail > 0 && performance.now() - (this.#moved.get(id) ?? 0) < aimFor;
+    const missed = event.detail > 0 && performance.now() - (this.#moved.get(id) ?? Infinity) < aimFor;
     if (missed) event.preventDefault();
     return missed;
   }

@@ -6,8 +6,8 @@ export type Severity = (typeof severities)[number];
 
 // Of each severity, so that many of one push none of another out of sight.
 const pagesOfEach = 5;
-// An event does not say who has the vehicle.
-const holdersAfter = 5000;
+// An event does not say who has the vehicle; and what could not be read, must be.
+const readAgainAfter = 5000;
 
 export interface AlertChange {
   change: 'opened' | 'raised' | 'acknowledged' | 'cleared';
@@ -66,13 +66,18 @@ export class Alerts {
     } catch (error) {
       if (reading !== this.#reading || (error instanceof ApiError && error.status === 401)) return;
       this.problem = error instanceof Error ? error.message : String(error);
+      this.#readLater();
     }
+  }
+
+  #readLater() {
+    this.#later ??= setTimeout(() => void this.read(), readAgainAfter);
   }
 
   /** Takes what an event says. */
   take({ change, alert }: AlertChange) {
     this.#put(change === 'cleared' ? null : { ...alert, holder: this.#open.get(alert.id)?.holder ?? null }, alert.id);
-    if (change === 'opened') this.#later ??= setTimeout(() => void this.read(), holdersAfter);
+    if (change === 'opened') this.#readLater();
     this.#tell({ change, alert });
   }
 

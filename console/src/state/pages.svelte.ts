@@ -29,10 +29,14 @@ export class Pages<Item> {
   #readsNext = false;
   #shown = ''; // the filters of the items
 
+  /** The parameters of filters, now: the last hour moves on. */
+  readonly asked: (filters: URLSearchParams) => URLSearchParams;
+
   /** The id of an item, if it has one. */
-  constructor(path: string, id: (item: Item) => unknown = (item) => item) {
+  constructor(path: string, id: (item: Item) => unknown = (item) => item, asked = (filters: URLSearchParams) => new URLSearchParams(filters)) {
     this.path = path;
     this.#id = id;
+    this.asked = asked;
   }
 
   /** Reads the first page, or the one that follows what was read. */
@@ -98,7 +102,7 @@ export class Pages<Item> {
   }
 
   #page(filters: URLSearchParams, cursor: string | null) {
-    const query = new URLSearchParams(filters);
+    const query = this.asked(filters);
     query.set('limit', String(pageSize));
     if (cursor) query.set('cursor', cursor);
     return get<Item[], { next_cursor: string | null }>(`${this.path}?${query}`);

@@ -1,13 +1,17 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { parametersOf } from '../pages/match';
 import { Pages } from './pages.svelte';
 
 let answers: ((status: number, ids?: number[], cursor?: string | null) => void)[];
+let asked: string[];
 beforeEach(() => {
   answers = [];
+  asked = [];
   vi.stubGlobal(
     'fetch',
-    () =>
-      new Promise((resolve) =>
+    (address: string) => {
+      asked.push(address);
+      return new Promise((resolve) =>
         answers.push((status, ids = [], cursor = null) =>
           resolve({
             ok: status < 400,
@@ -15,7 +19,8 @@ beforeEach(() => {
             json: async () => ({ message: 'It failed.', data: ids.map((id) => ({ id })), meta: { next_cursor: cursor } }),
           }),
         ),
-      ),
+      );
+    },
   );
 });
 afterEach(() => void vi.unstubAllGlobals());
@@ -76,14 +81,16 @@ it('takes the answer of the newest reading alone', async () => {
 it('follows the first page, and no longer once more of them are shown', async () => {
   vi.useFakeTimers();
   vi.stubGlobal('document', { hidden: false });
-  const list = new Pages<{ id: number }>('charges');
-  const end = list.follow(filters('paid'), 10_000);
+  const list = new Pages<{ id: number }>('charges', (item) => item.id, parametersOf);
+  const end = list.follow(new URLSearchParams({ from: '-1h' }), 10_000);
   await vi.advanceTimersByTimeAsync(199);
   expect(answers).toHaveLength(0);
   await vi.advanceTimersByTimeAsync(1);
   answers[0]?.(200, [1]);
   await vi.advanceTimersByTimeAsync(10_000);
   expect(answers).toHaveLength(2);
+  const [first, second] = asked.map((address) => Date.parse(new URLSearchParams(address.split('?')[1]).get('from')!));
+  expect(second! - first!).toBe(9800); // the last hour moves on
   answers[1]?.(200, Array.from({ length: 51 }, (_, n) => n));
   await vi.advanceTimersByTimeAsync(10_000);
   expect(answers).toHaveLength(2);

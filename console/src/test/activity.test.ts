@@ -17,7 +17,7 @@ it('says what changed, also in the file', async () => {
   localStorage.setItem('map', 'hidden');
   const entries = [
     entry(4, 'vehicle.change', { changes: ['vehicle 1: unit A → B', 'vehicle 1: color red → blue'] }),
-    entry(3, 'booking.refund', { amount: '5.00', currency: 'EUR' }, 'the heating was broken'),
+    entry(3, 'booking.refund', { amount: '5.00', until: at(9) }, 'the heating was broken'),
     entry(2, 'vehicles.read', { filter: { status: 'booked' }, vehicles: 12 }),
     entry(1, 'command.lock', null),
   ];
@@ -25,7 +25,7 @@ it('says what changed, also in the file', async () => {
   await pages.open('#/activity', 'td.note');
   expect(pages.texts('td.note')).toEqual([
     'vehicle 1: unit A → B; vehicle 1: color red → blue',
-    'the heating was broken amount 5.00, currency EUR',
+    expect.stringMatching(/^the heating was broken amount 5.00, until .*Jan 2, .*:00:09$/),
     '',
     '',
   ]);
@@ -34,6 +34,6 @@ it('says what changed, also in the file', async () => {
   await pages.until(() => vi.mocked(save).mock.calls.length > 0);
   const [, first, second] = vi.mocked(save).mock.lastCall![1].split('\r\n');
   expect(first).toContain('vehicle 1: unit A → B; vehicle 1: color red → blue');
-  expect(second).toContain('"amount 5.00, currency EUR",the heating was broken');
+  expect(second).toContain(`"amount 5.00, until ${at(9)}",the heating was broken`);
   expect(pages.errors).toEqual([]);
 });

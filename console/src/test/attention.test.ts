@@ -34,7 +34,10 @@ beforeEach(async () => {
   pages = await openConsole(answers);
   await pages.open('#/attention', '[data-alert]');
 });
-afterEach(() => pages.close());
+afterEach(() => {
+  pages.close();
+  vi.useRealTimers();
+});
 
 it('orders what needs a person, each with what it does next', async () => {
   expect(pages.texts('[data-alert] .what')).toEqual([
@@ -96,18 +99,37 @@ it('acknowledges with a note, and follows events', async () => {
   expect(pages.errors).toEqual([]);
 });
 
-it('does not lock a vehicle whose row has just moved under the pointer', async () => {
+it.each([
+  ['opened', {}],
+  ['acknowledged', seen],
+] as const)('does not lock a vehicle whose row has just moved under the pointer: %s', async (change, mark) => {
+  const other = (facts: Alert['facts']) => alert(9, { vehicle_id: 2, plate_number: 'M-IM 2102', facts, ...mark });
   await new Promise((done) => setTimeout(done, 600));
-  await pages.send('alert', { change: 'opened', alert: alert(9, { vehicle_id: 2, plate_number: 'M-IM 2102' }) });
+  await pages.send('alert', { change, alert: other({ open: ['lock', 'trunk'] }) });
   await pages.until(() => document.querySelector(`[data-alert="${uuid(9)}"]`));
   const button = document.querySelector(`[data-alert="${uuid(9)}"] .actions button`)!;
   const click = () => button.dispatchEvent(new MouseEvent('click', { detail: 1, bubbles: true }));
   click();
   expect(location.hash).toBe('#/attention');
   await new Promise((done) => setTimeout(done, 600));
-  await pages.send('alert', { change: 'raised', alert: alert(9, { vehicle_id: 2, plate_number: 'M-IM 2102', facts: { open: ['lock'] } }) });
+  await pages.send('alert', { change: 'raised', alert: other({ open: ['lock'] }) });
   click();
   expect(location.hash).toBe('#/vehicles/2');
+});
+
+it('reads the alerts again where that has failed, and says so on each page', async () => {
+  pages.close();
+  const [critical] = Object.keys(of('critical'));
+  const [now, asked] = [answers[critical!], () => pages.requests.filter((r) => r === `GET ${critical}`).length];
+  answers[critical!] = new Envelope(503, { message: 'Later.' });
+  vi.useFakeTimers({ shouldAdvanceTime: true });
+  pages = await openConsole(answers);
+  await pages.open('#/bookings', '.problem');
+  await pages.until(() => pages.texts('.problem').some((text) => text.includes('Later.')));
+  answers[critical!] = now;
+  const before = asked();
+  await vi.advanceTimersByTimeAsync(6000);
+  await pages.until(() => asked() > before && !pages.texts('.problem').some((text) => text.includes('Later.')));
 });
 
 it('says of a fleet without vehicles how they get into it, and not that nothing needs a person', async () => {

@@ -1,6 +1,7 @@
 // @vitest-environment happy-dom
 import { tick } from 'svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { clock } from '../state/clock.svelte';
 import { at, booking, doubled, Envelope, openConsole, summary, type Answers, type Pages } from './service';
 
 let pages: Pages;
@@ -105,6 +106,23 @@ it('says of an extension that costs nothing that the price stays', async () => {
   await click('extend');
   await pages.until(() => pages.texts('dialog[open] li').includes('The price stays €100.00.'));
   answers['bookings/3/extend'] = take;
+});
+
+it('asks once for the price of an extension of an overdue rental, and takes none before it is there', async () => {
+  let answer = () => {};
+  answers['bookings/1/extend'] = () => new Promise((resolve) => (answer = () => resolve(booking(1))));
+  const asked = () => pages.requests.filter((r) => r.includes('bookings/1/extend?')).length;
+  await pages.open('#/bookings/1', '[data-action="extend"]');
+  await click('extend');
+  const button = document.querySelector<HTMLButtonElement>('[data-send="extend"]')!;
+  await pages.until(asked);
+  for (let n = 0; n < 2; n++) {
+    clock.now += 1000;
+    await new Promise((done) => setTimeout(done, 400));
+  }
+  expect([asked(), button.disabled]).toEqual([1, true]);
+  answer();
+  await pages.until(() => !button.disabled);
 });
 
 it('names the zone that its times will have, not that of now', async () => {
