@@ -283,8 +283,8 @@ func TestEnter_WhatIsNotCountedIsNotTried(t *testing.T) {
 // A cookie that someone has planted in a browser is worth nothing before a sign-in, and after it.
 func TestEnter_TheSecretIsNew(t *testing.T) {
 	o := newOffice(t)
-	planted := &http.Cookie{Name: "__Host-motorpool-motorpool", Value: strings.Repeat("A", 43)}
-	set := o.enter("anna", goodPassword, planted, &http.Cookie{Name: "__Host-motorpool-motorpool-browser", Value: "AAAA"})
+	planted := &http.Cookie{Name: "__Host-motorpool-6ebd58bd", Value: strings.Repeat("A", 43)}
+	set := o.enter("anna", goodPassword, planted, &http.Cookie{Name: "__Host-motorpool-6ebd58bd-browser", Value: "AAAA"})
 	if set[0].Value == planted.Value || o.isIn(o.s, planted) {
 		t.Error("the planted cookie is her session")
 	}

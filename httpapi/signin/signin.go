@@ -3,6 +3,7 @@ package signin
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,7 +73,10 @@ func New(config Config) (*SignIn, error) {
 	}
 	// Two installations of one host have different cookies. The prefix __Host- keeps pages of other
 	// hosts of the domain from setting them.
-	name := "__Host-motorpool" + strings.ReplaceAll(strings.TrimRight(config.URL.Path, "/"), "/", "-")
+	name := "__Host-motorpool"
+	if path := strings.TrimRight(config.URL.Path, "/"); path != "" {
+		name += fmt.Sprintf("-%x", sha256.Sum256([]byte(path)))[:9] // it may have what a name must not
+	}
 	s := &SignIn{
 		Config: config, crossSite: http.NewCrossOriginProtection(), cookie: name, attempting: name + "-sign-in",
 		known: name + "-browser", newBrowsers: make(hashing, hashPlaces), knownBrowsers: make(hashing, hashPlaces),
@@ -118,7 +123,8 @@ func (s *SignIn) identify(ctx context.Context, open session) (auth.Identity, err
 
 // open returns the session of a request, with a valid access token; false: it has none.
 func (s *SignIn) open(r *http.Request) (open session, has bool, err error) {
-	if len(r.Header.Values("Authorization")) > 0 {
+	bearer := func(value string) bool { return len(value) >= 7 && strings.EqualFold(value[:7], "Bearer ") }
+	if slices.ContainsFunc(r.Header.Values("Authorization"), bearer) { // a proxy's password is none of ours
 		return open, false, nil
 	}
 	cookie, err := r.Cookie(s.cookie)

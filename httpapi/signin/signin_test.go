@@ -159,7 +159,7 @@ func TestSignIn_BrowserGetsOnlyACookie(t *testing.T) {
 	w := newWorld(t)
 	s, other := w.instance(), w.instance()
 	cookie := w.signIn(s)
-	if want := (http.Cookie{Name: "__Host-motorpool-motorpool", Value: cookie.Value, Path: "/", Secure: true, HttpOnly: true,
+	if want := (http.Cookie{Name: "__Host-motorpool-6ebd58bd", Value: cookie.Value, Path: "/", Secure: true, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode}); cookie.String() != want.String() {
 		t.Errorf("cookie %s, want %s", cookie, &want)
 	}
@@ -332,6 +332,7 @@ func TestAuthorization_RefusesRequestsFromAnotherSite(t *testing.T) {
 		{"GET", map[string]string{"Sec-Fetch-Site": "same-origin"}, true},
 		{"GET", map[string]string{"Sec-Fetch-Site": "none"}, true},
 		{"GET", nil, true},
+		{"GET", map[string]string{"Authorization": "Basic b3Bz"}, true}, // of a proxy that has a password
 		{"GET", map[string]string{"Sec-Fetch-Site": "cross-site"}, false},
 		{"GET", map[string]string{"Sec-Fetch-Site": "same-site"}, false},
 		{"GET", map[string]string{"Origin": "https://blog.example.com"}, false},
@@ -381,7 +382,7 @@ func TestRedeem_SignsInUntilTheOfferEnds(t *testing.T) {
 	})
 	code, err := s.Offer(t.Context(), token, time.Minute)
 	require.NoError(t, err)
-	if _, err := s.Authorization(request(http.MethodGet, &http.Cookie{Name: "__Host-motorpool-motorpool", Value: code})); err == nil {
+	if _, err := s.Authorization(request(http.MethodGet, &http.Cookie{Name: "__Host-motorpool-6ebd58bd", Value: code})); err == nil {
 		t.Error("a code was accepted as a cookie")
 	}
 	secrets := map[string]bool{}

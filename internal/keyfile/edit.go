@@ -150,7 +150,8 @@ func removeAbandoned(dir, base string) error {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "."+base+"-") && strings.HasSuffix(e.Name(), unfinished) {
+		middle, is := strings.CutPrefix(strings.TrimSuffix(e.Name(), unfinished), "."+base+"-")
+		if is && strings.HasSuffix(e.Name(), unfinished) && !strings.Contains(middle, "-") { // else it may be that of base-more
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}

@@ -196,8 +196,10 @@ func TestEdit_WaitEndsWithItsContext(t *testing.T) {
 func TestEdit_KilledProcessLeavesACompleteFileAndNoCopies(t *testing.T) {
 	file := newFile(t)
 	// The rest of an edit that was killed in the middle of writing.
-	left := filepath.Join(filepath.Dir(file), ".signing.jwks-123"+unfinished)
-	require.NoError(t, os.WriteFile(left, []byte(`{"keys":[{"kty":"O`), 0o600))
+	other := ".signing.jwks-2-123" + unfinished // of an edit of another file
+	for _, left := range []string{".signing.jwks-123" + unfinished, other} {
+		require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), left), []byte(`{"keys":[{"kty":"O`), 0o600))
+	}
 	seen := map[string]bool{}
 	for round := range 12 {
 		child := exec.Command(os.Args[0])
@@ -217,5 +219,5 @@ func TestEdit_KilledProcessLeavesACompleteFileAndNoCopies(t *testing.T) {
 	}
 	assert.Equal(t, len(seen), 12, "active keys in 12 rounds")
 	require.NoError(t, Edit(t.Context(), file, add))
-	assert.EqualSlices(t, inFolderOf(t, file), []string{"signing.jwks"}, "files in the folder")
+	assert.EqualSlices(t, inFolderOf(t, file), []string{other, "signing.jwks"}, "files in the folder")
 }

@@ -71,25 +71,25 @@ func (k *Keys) AgencyKey(ctx context.Context, id string) (rental.AgencyKey, bool
 }
 
 // current returns the keys as they were read less than Within ago, or reads them: concurrent
-// callers share one reading.
+// callers share one reading, unless it had begun long before.
 func (k *Keys) current(ctx context.Context) (*cachedKeys, error) {
 	k.mu.Lock()
 	cached := k.cached
 	k.mu.Unlock()
-	if cached != nil && k.now().Sub(cached.at) < Within {
-		return cached, nil
-	}
-	// A caller whose context ends must not end the read for the others.
-	reading := k.reading.DoChan("", func() (any, error) { return k.read(context.WithoutCancel(ctx)) })
-	select {
-	case <-ctx.Done():
-		return nil, unavailable.Wrap("read agency keys", ctx.Err())
-	case result := <-reading:
-		if result.Err != nil {
-			return nil, unavailable.Wrap("read agency keys", result.Err)
+	for asked := k.now(); cached == nil || asked.Sub(cached.at) >= Within; {
+		// A caller whose context ends must not end the read for the others.
+		reading := k.reading.DoChan("", func() (any, error) { return k.read(context.WithoutCancel(ctx)) })
+		select {
+		case <-ctx.Done():
+			return nil, unavailable.Wrap("read agency keys", ctx.Err())
+		case result := <-reading:
+			if result.Err != nil {
+				return nil, unavailable.Wrap("read agency keys", result.Err)
+			}
+			cached = result.Val.(*cachedKeys)
 		}
-		return result.Val.(*cachedKeys), nil
 	}
+	return cached, nil
 }
 
 func (k *Keys) read(ctx context.Context) (*cachedKeys, error) {

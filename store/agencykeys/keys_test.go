@@ -188,6 +188,31 @@ func TestAgencyKey_ConcurrentCallersShareOneReading(t *testing.T) {
 	all.Wait()
 }
 
+// A reading that waits for a slow Postgres may miss a key that was revoked since it began.
+func TestAgencyKey_ALateCallerDoesNotShareAnOldReading(t *testing.T) {
+	p := withAgencies(t)
+	k, clock := keysOf(t, p, sealKeyA), storetest.NewClock(time.Now())
+	k.now = clock.Now
+	lock := storetest.Begin(t, p.Pool)
+	storetest.Exec(t, lock, `lock table agency_keys in access exclusive mode`)
+	var both sync.WaitGroup
+	read := func() {
+		asked := k.now()
+		both.Go(func() {
+			if got, err := k.current(t.Context()); err != nil || asked.Sub(got.at) >= Within {
+				t.Errorf("read %v, %v; asked %v", got, err, asked)
+			}
+		})
+	}
+	read()
+	storetest.WaitForLock(t, p)
+	clock.Move(Within)
+	read()
+	time.Sleep(50 * time.Millisecond) // it joins the reading; if not yet, it reads by itself
+	require.NoError(t, lock.Rollback())
+	both.Wait()
+}
+
 func TestKeys_SecretThatCannotBeOpenedIsUnavailable(t *testing.T) {
 	p := withAgencies(t)
 	a, b := keysOf(t, p, sealKeyA), keysOf(t, p, sealKeyB)

@@ -71,22 +71,23 @@ func (a *Areas) At(ctx context.Context, id telematics.AgencyID, at telematics.Po
 }
 
 // current returns the areas as they were read less than Within ago, or reads them: concurrent
-// callers share one reading.
+// callers share one reading, unless it had begun long before.
 func (a *Areas) current(ctx context.Context) (*cached, error) {
-	if c := a.cached.Load(); c != nil && a.now().Sub(c.at) < Within {
-		return c, nil
-	}
-	// A caller whose context ends must not end the read for the others.
-	reading := a.reading.DoChan("", func() (any, error) { return a.read(context.WithoutCancel(ctx)) })
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case result := <-reading:
-		if result.Err != nil {
-			return nil, result.Err
+	c := a.cached.Load()
+	for asked := a.now(); c == nil || asked.Sub(c.at) >= Within; {
+		// A caller whose context ends must not end the read for the others.
+		reading := a.reading.DoChan("", func() (any, error) { return a.read(context.WithoutCancel(ctx)) })
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case result := <-reading:
+			if result.Err != nil {
+				return nil, result.Err
+			}
+			c = result.Val.(*cached)
 		}
-		return result.Val.(*cached), nil
 	}
+	return c, nil
 }
 
 // read reads the areas whose versions are not cached.
