@@ -1,1 +1,0 @@
-var e=class{#e=[];#t=new Map;follow(e){this.#t=new Map(e.map((e,t)=>[e,this.#e[t]===e?this.#t.get(e)??0:performance.now()])),this.#e=e}misses(e,t){let n=e.detail>0&&performance.now()-(this.#t.get(t)??0)<500;return n&&e.preventDefault(),n}};export{e as t};

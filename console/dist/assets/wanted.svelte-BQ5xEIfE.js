@@ -1,1 +1,0 @@
-import{Bt as e,Ht as t,Tt as n}from"./index.svelte-CaZ5afIv.js";var r=1e4,i=new class{#e=t(null);set(t,n){e(this.#e,{vehicle:t,action:n,at:Date.now()})}consume(t){if(n(this.#e)?.vehicle!==t)return null;let{action:i,at:a}=n(this.#e);return e(this.#e,null),{action:i,late:Date.now()-a>=r}}};export{i as t};
