@@ -33,7 +33,11 @@ export class Pages<Item> {
   readonly asked: (filters: URLSearchParams) => URLSearchParams;
 
   /** The id of an item, if it has one. */
-  constructor(path: string, id: (item: Item) => unknown = (item) => item, asked = (filters: URLSearchParams) => new URLSearchParams(filters)) {
+  constructor(
+    path: string,
+    id: (item: Item) => unknown = (item) => item,
+    asked = (filters: URLSearchParams) => new URLSearchParams(filters),
+  ) {
     this.path = path;
     this.#id = id;
     this.asked = asked;
