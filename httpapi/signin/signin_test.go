@@ -332,7 +332,8 @@ func TestAuthorization_RefusesRequestsFromAnotherSite(t *testing.T) {
 		{"GET", map[string]string{"Sec-Fetch-Site": "same-origin"}, true},
 		{"GET", map[string]string{"Sec-Fetch-Site": "none"}, true},
 		{"GET", nil, true},
-		{"GET", map[string]string{"Authorization": "Basic b3Bz"}, true}, // of a proxy that has a password
+		// A proxy may have a password of its users.
+		{"GET", map[string]string{"Authorization": "Basic b3Bz"}, true},
 		{"GET", map[string]string{"Sec-Fetch-Site": "cross-site"}, false},
 		{"GET", map[string]string{"Sec-Fetch-Site": "same-site"}, false},
 		{"GET", map[string]string{"Origin": "https://blog.example.com"}, false},

@@ -151,7 +151,8 @@ func removeAbandoned(dir, base string) error {
 	}
 	for _, e := range entries {
 		middle, is := strings.CutPrefix(strings.TrimSuffix(e.Name(), unfinished), "."+base+"-")
-		if is && strings.HasSuffix(e.Name(), unfinished) && !strings.Contains(middle, "-") { // else it may be that of base-more
+		// With a dash it may be that of another file.
+		if is && strings.HasSuffix(e.Name(), unfinished) && !strings.Contains(middle, "-") {
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}
