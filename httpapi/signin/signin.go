@@ -75,7 +75,8 @@ func New(config Config) (*SignIn, error) {
 	// hosts of the domain from setting them.
 	name := "__Host-motorpool"
 	if path := strings.TrimRight(config.URL.Path, "/"); path != "" {
-		name += fmt.Sprintf("-%x", sha256.Sum256([]byte(path)))[:9] // it may have what a name must not
+		// The path may have what a name must not.
+		name += fmt.Sprintf("-%x", sha256.Sum256([]byte(path)))[:9]
 	}
 	s := &SignIn{
 		Config: config, crossSite: http.NewCrossOriginProtection(), cookie: name, attempting: name + "-sign-in",
@@ -124,7 +125,8 @@ func (s *SignIn) identify(ctx context.Context, open session) (auth.Identity, err
 // open returns the session of a request, with a valid access token; false: it has none.
 func (s *SignIn) open(r *http.Request) (open session, has bool, err error) {
 	bearer := func(value string) bool { return len(value) >= 7 && strings.EqualFold(value[:7], "Bearer ") }
-	if slices.ContainsFunc(r.Header.Values("Authorization"), bearer) { // a proxy's password is none of ours
+	// A password that a proxy asks for is none of ours.
+	if slices.ContainsFunc(r.Header.Values("Authorization"), bearer) {
 		return open, false, nil
 	}
 	cookie, err := r.Cookie(s.cookie)
