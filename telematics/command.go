@@ -159,10 +159,10 @@ type BulkID = uuid.UUID
 
 // Halt stops all commands of an agency, or of all agencies, before they are published.
 type Halt struct {
-	Agency AgencyID  `json:"agency,omitzero"` // zero: of all agencies
-	Why    string    `json:"why"`
-	By     string    `json:"by"`
-	Since  time.Time `json:"since"`
+	Agency AgencyID // zero: of all agencies
+	Why    string
+	By     string
+	Since  time.Time
 }
 
 // HaltEffect counts the vehicles and commands that a halt affects now.
@@ -188,7 +188,7 @@ func (hs Halts) Stops(agency AgencyID) (Halt, bool) {
 // HaltChange is a halt that was put in force, got another reason, or was lifted.
 type HaltChange struct {
 	Halt
-	InForce bool `json:"in_force"`
+	InForce bool
 }
 
 // Changes returns the difference from the halts that were in force before. A halt with another

@@ -49,15 +49,15 @@ type Event struct {
 
 // RentalChange is a start, pause, resumption or end of a rental, in the words of package rental.
 type RentalChange struct {
-	Booking    int64  `json:"booking"`
-	Reference  string `json:"reference"`
-	Status     string `json:"status"`     // of the booking
-	Transition string `json:"transition"` // its id
-	Kind       string `json:"kind"`
-	State      string `json:"state"`
-	Step       string `json:"step"`
-	Code       Code   `json:"code,omitzero"` // why it failed; empty: it has not
-	NeedsStaff bool   `json:"needs_staff,omitzero"`
+	Booking    int64
+	Reference  string
+	Status     string // of the booking
+	Transition string // its id
+	Kind       string
+	State      string
+	Step       string
+	Code       Code // why it failed; empty: it has not
+	NeedsStaff bool
 }
 
 // Event returns the event of a command that has entered its state. It refers to c, which must not

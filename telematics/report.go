@@ -44,8 +44,8 @@ func (r *Report) Readings() iter.Seq2[Field, Reading] {
 
 // Alarm is an event that a unit reports immediately, such as that the vehicle is towed away.
 type Alarm struct {
-	Kind string `json:"kind"`          // as the protocol names it
-	Text string `json:"text,omitzero"` // for people; empty: none
+	Kind string // as the protocol names it
+	Text string // for people; empty: none
 }
 
 // Bound dates the report, and the position in it, by its arrival where they are dated later: until

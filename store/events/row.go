@@ -33,10 +33,34 @@ type eventRow struct {
 	Large    []string                  `json:"l,omitempty"`
 	Presence telematics.PresenceStatus `json:"p,omitempty"`
 	SeenMS   int64                     `json:"s,omitempty"`
-	Alarm    *telematics.Alarm         `json:"alarm,omitempty"`
-	Halt     *telematics.HaltChange    `json:"halt,omitempty"`
-	Rental   *telematics.RentalChange  `json:"rental,omitempty"`
+	Alarm    *eventAlarmRow            `json:"al,omitempty"`
+	Halt     *eventHaltRow             `json:"h,omitempty"`
+	Rental   *eventRentalRow           `json:"r,omitempty"`
 	Alert    json.RawMessage           `json:"alert,omitempty"`
+}
+
+type eventRentalRow struct {
+	Booking    int64           `json:"b"`
+	Reference  string          `json:"ref"`
+	Status     string          `json:"bs"`
+	Transition string          `json:"id"`
+	Kind       string          `json:"k"`
+	State      string          `json:"s"`
+	Step       string          `json:"st"`
+	Code       telematics.Code `json:"c,omitempty"`
+	NeedsStaff bool            `json:"n,omitempty"`
+}
+
+type eventHaltRow struct {
+	Why     string `json:"w"`
+	By      string `json:"by"`
+	SinceMS int64  `json:"s"`
+	InForce bool   `json:"on"`
+}
+
+type eventAlarmRow struct {
+	Kind string `json:"k"`
+	Text string `json:"t,omitempty"`
 }
 
 // eventCommandRow is the part of a command that subscribers see.
@@ -63,10 +87,7 @@ type eventCommandRow struct {
 }
 
 func encodeEvent(e *telematics.Event) ([]byte, error) {
-	row := eventRow{
-		Kind: string(e.Kind), Vehicle: e.Vehicle, Agency: e.Agency, AtMS: millis(e.At),
-		Alarm: e.Alarm, Halt: e.Halt, Rental: e.Rental, Alert: e.Alert,
-	}
+	row := eventRow{Kind: string(e.Kind), Vehicle: e.Vehicle, Agency: e.Agency, AtMS: millis(e.At), Alert: e.Alert}
 	if e.Command != nil {
 		row.Command = newEventCommandRow(e.Command)
 	}
@@ -75,6 +96,15 @@ func encodeEvent(e *telematics.Event) ([]byte, error) {
 		if err := row.addFields(e.Change.Fields); err != nil {
 			return nil, err
 		}
+	}
+	if e.Alarm != nil {
+		row.Alarm = &eventAlarmRow{Kind: e.Alarm.Kind, Text: e.Alarm.Text}
+	}
+	if h := e.Halt; h != nil {
+		row.Halt = &eventHaltRow{Why: h.Why, By: h.By, SinceMS: millis(h.Since), InForce: h.InForce}
+	}
+	if e.Rental != nil {
+		row.Rental = new(eventRentalRow(*e.Rental))
 	}
 	return json.Marshal(row)
 }
@@ -161,11 +191,13 @@ func decodeEvent(text string) (telematics.Event, error) {
 		}
 		return e, err
 	case kind == telematics.AlarmEvent && row.Alarm != nil:
-		e.Alarm = row.Alarm
+		e.Alarm = &telematics.Alarm{Kind: row.Alarm.Kind, Text: row.Alarm.Text}
 	case kind == telematics.HaltEvent && row.Halt != nil:
-		e.Halt = row.Halt
+		e.Halt = &telematics.HaltChange{InForce: row.Halt.InForce, Halt: telematics.Halt{
+			Agency: row.Agency, Why: row.Halt.Why, By: row.Halt.By, Since: instantOf(row.Halt.SinceMS),
+		}}
 	case (kind == telematics.RentalEvent || kind == telematics.BookingEvent) && row.Rental != nil:
-		e.Rental = row.Rental
+		e.Rental = new(telematics.RentalChange(*row.Rental))
 	case kind == telematics.AlertEvent && row.Alert != nil:
 		e.Alert = row.Alert
 	case kind == telematics.ResetEvent:
