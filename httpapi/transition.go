@@ -56,7 +56,7 @@ func (h transitions) open(kind rental.TransitionKind) request.Handler {
 			if c.Actor.Role == telematics.Client {
 				return errorcode.OfTransition(t.Failure)
 			}
-			return t.Failure
+			return t.Failure.Err()
 		case t.State == rental.TransitionDone:
 			return answerBooking(c, http.StatusOK, describe(d), d)
 		}

@@ -112,11 +112,11 @@ type Progress struct {
 	// When a worker last took a step.
 	Looked time.Time `json:"looked,omitzero"`
 	// Since when the present step waits.
-	Since   time.Time         `json:"since"`
-	Failure *telematics.Error `json:"failure,omitempty"` // why it fails, or has failed
-	Wish    Wish              `json:"wish,omitempty"`
-	Checks  []Check           `json:"checks,omitempty"` // of the return
-	Steps   []Passed          `json:"steps,omitempty"`  // each at most once, the last passed last
+	Since   time.Time           `json:"since"`
+	Failure *telematics.Failure `json:"failure,omitempty"` // why it fails, or has failed
+	Wish    Wish                `json:"wish,omitempty"`
+	Checks  []Check             `json:"checks,omitempty"` // of the return
+	Steps   []Passed            `json:"steps,omitempty"`  // each at most once, the last passed last
 }
 
 // Wish is what a client wants of a transition that waits for its vehicle.
@@ -178,10 +178,10 @@ func (t *Transition) Fail(because *telematics.Error, s TransitionStep, now time.
 
 // newFailure returns why a transition fails. The same request has the same result, so it is not
 // retryable; a new one may be after RetryAfter.
-func newFailure(because *telematics.Error) *telematics.Error {
-	f := *because
-	f.Retryable, f.Cause = false, nil
-	return &f
+func newFailure(because *telematics.Error) *telematics.Failure {
+	f := telematics.NewFailure(because)
+	f.Retryable = false
+	return f
 }
 
 // OrderAgain begins another attempt of the command.

@@ -478,7 +478,7 @@ func TestTransition_FailureIsNotRetryable(t *testing.T) {
 	} {
 		var x rental.Transition
 		fail(&x)
-		if got := x.Failure; got.Code != why.Code || got.Retryable || got.RetryAfter != time.Second {
+		if got := x.Failure.Err(); got.Code != why.Code || got.Retryable || got.RetryAfter != time.Second {
 			t.Errorf("%s: %+v, want it not retryable, after %v", name, got, time.Second)
 		}
 	}

@@ -37,18 +37,17 @@ const (
 )
 
 // Error is the error that callers of the service get: a code and a message for the
-// caller, a cause for the log. Its JSON is how it is stored.
+// caller, a cause for the log.
 type Error struct {
-	Code      Code   `json:"code"`
-	Message   string `json:"message"`            // a sentence for a person
-	Retryable bool   `json:"retryable,omitzero"` // sending the same again is safe and sensible
-	// When to send it again, or to read again; zero: of no use.
-	RetryAfter time.Duration `json:"retry_after_ns,omitzero"`
-	Outcome    Outcome       `json:"outcome,omitzero"` // commands only
-	Command    CommandID     `json:"command_id"`       // the command concerned; zero: none
-	Reason     string        `json:"reason,omitzero"`  // the unit's, where it gave one
-	Detail     string        `json:"detail,omitzero"`  // the unit's, where it gave one
-	Cause      error         `json:"-"`                // never shown to the caller
+	Code       Code
+	Message    string        // a sentence for a person
+	Retryable  bool          // sending the same again is safe and sensible
+	RetryAfter time.Duration // when to send it again, or to read again; zero: of no use
+	Outcome    Outcome       // commands only
+	Command    CommandID     // the command concerned; zero: none
+	Reason     string        // the unit's, where it gave one
+	Detail     string        // the unit's, where it gave one
+	Cause      error         // never shown to the caller
 }
 
 // Error returns the message, with the cause.
@@ -61,6 +60,34 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
+
+// Failure is an Error as it is stored, without its cause.
+type Failure struct {
+	Code       Code      `json:"code"`
+	Message    string    `json:"message"`
+	Retryable  bool      `json:"retryable,omitempty"`
+	RetryAfter int64     `json:"retry_after_ms,omitempty"`
+	Outcome    Outcome   `json:"outcome,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	Detail     string    `json:"detail,omitempty"`
+	Command    CommandID `json:"command_id"`
+}
+
+// NewFailure returns an error as it is stored.
+func NewFailure(e *Error) *Failure {
+	return &Failure{
+		Code: e.Code, Message: e.Message, Retryable: e.Retryable, RetryAfter: e.RetryAfter.Milliseconds(), Outcome: e.Outcome,
+		Reason: e.Reason, Detail: e.Detail, Command: e.Command,
+	}
+}
+
+// Err returns the stored error.
+func (f *Failure) Err() *Error {
+	return &Error{
+		Code: f.Code, Message: f.Message, Retryable: f.Retryable, RetryAfter: time.Duration(f.RetryAfter) * time.Millisecond,
+		Outcome: f.Outcome, Reason: f.Reason, Detail: f.Detail, Command: f.Command,
+	}
+}
 
 // When to retry, or to read again.
 const (

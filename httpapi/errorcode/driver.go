@@ -47,8 +47,8 @@ func ForDriver(e *telematics.Error) *telematics.Error {
 
 // OfTransition returns why a transition has failed, as its client may read it: of reasons, only
 // that of a bank, unless it is secret.
-func OfTransition(e *telematics.Error) *telematics.Error {
-	public := *ForDriver(e)
+func OfTransition(f *telematics.Failure) *telematics.Error {
+	public := *ForDriver(f.Err())
 	public.Command, public.Detail, public.Reason = telematics.NoCommand, "", rental.ReasonForClient(public.Reason)
 	if public.Code != rental.PaymentRequired {
 		public.Reason = ""

@@ -69,7 +69,7 @@ func NewTransition(d rental.BookingDetails, t rental.Transition) *Transition {
 		return TransitionStep{Name: s.Step, State: s.State, At: TimestampOrNull(s.At)}
 	})
 	if t.Failure != nil {
-		body.Error = newTransitionError(t.Failure)
+		body.Error = newTransitionError(t.Failure.Err())
 	}
 	return body
 }

@@ -59,13 +59,13 @@ func (s *Store) OpenBulk(ctx context.Context, b telematics.Bulk) (keyTaken bool,
 // RefuseBulk stores for which vehicles of a bulk there is no command, and why. It may be repeated.
 func (s *Store) RefuseBulk(ctx context.Context, id telematics.BulkID, items []telematics.BulkItem) error {
 	type row struct {
-		VehicleID telematics.VehicleID `json:"vehicle_id"`
-		Error     *telematics.Error    `json:"error"`
+		VehicleID int64               `json:"vehicle_id"`
+		Error     *telematics.Failure `json:"error"`
 	}
 	var rows []row
 	for _, item := range items {
-		if item.Refusal != nil {
-			rows = append(rows, row{item.Vehicle, item.Refusal})
+		if e := item.Refusal; e != nil {
+			rows = append(rows, row{VehicleID: int64(item.Vehicle), Error: telematics.NewFailure(e)})
 		}
 	}
 	if len(rows) == 0 {
@@ -219,11 +219,11 @@ func (s *Store) bulkRefusals(ctx context.Context, id telematics.BulkID) (map[tel
 	}
 	refusals := make(map[telematics.VehicleID]*telematics.Error, len(rows))
 	for vehicle, text := range rows {
-		var refusal *telematics.Error
+		var refusal telematics.Failure
 		if err := json.Unmarshal(text, &refusal); err != nil {
 			return nil, fmt.Errorf("refusal of vehicle %d: %w", vehicle, err)
 		}
-		refusals[vehicle] = refusal
+		refusals[vehicle] = refusal.Err()
 	}
 	return refusals, nil
 }

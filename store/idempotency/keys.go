@@ -65,7 +65,7 @@ func Take(ctx context.Context, tx *sqlx.Tx, key *telematics.IdempotencyKey, n Na
 	}
 	var refusal *string
 	if n.Refusal != nil {
-		refusal = new(pg.JSON(n.Refusal))
+		refusal = new(pg.JSON(telematics.NewFailure(n.Refusal)))
 	}
 	taken, err := pg.Affected(tx.ExecContext(ctx, `
 		insert into idempotency_keys (agency_id, subject, key, fingerprint, booking_id, transition_id, payment_method_id, refusal)
@@ -103,9 +103,11 @@ func Find(ctx context.Context, db pg.Querier, key *telematics.IdempotencyKey) (*
 		return nil, telematics.KeyMismatch()
 	}
 	if refused != nil {
-		if err := json.Unmarshal(refused, &n.Refusal); err != nil {
+		var refusal telematics.Failure
+		if err := json.Unmarshal(refused, &refusal); err != nil {
 			return nil, fmt.Errorf("refusal under an idempotency key: %w", err)
 		}
+		n.Refusal = refusal.Err()
 	}
 	return &n, nil
 }
