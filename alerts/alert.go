@@ -9,31 +9,28 @@ import (
 	"motorpool/telematics"
 )
 
-// Alert is that a rule has held for its time. It is open until Cleared. Its JSON is that of events.
+// Alert is that a rule has held for its time. It is open until Cleared.
 type Alert struct {
-	ID uuid.UUID `json:"id"`
-	// Ascending in the order in which they opened: the position of a page.
-	No       int64    `json:"-"`
-	Rule     Rule     `json:"rule"`
-	Severity Severity `json:"severity"` // the highest that it has reached
+	ID       uuid.UUID
+	No       int64 // ascending in the order in which they opened: the position of a page
+	Rule     Rule
+	Severity Severity // the highest that it has reached
 
-	Agency  telematics.AgencyID  `json:"-"` // zero: of no agency alone (MassAccess)
-	Vehicle telematics.VehicleID `json:"-"` // zero: none
-	Plate   string               `json:"plate,omitzero"`
-	Person  string               `json:"person,omitzero"` // MassAccess: who
-	// The booking that has the vehicle, or that the rule is about; zero: none.
-	Booking int64     `json:"booking,omitzero"`
-	Command uuid.UUID `json:"command,omitzero"`
-	// Who has the vehicle now; nil: no booking of it by the agency is active.
-	Holder *Holder `json:"-"`
+	Agency  telematics.AgencyID  // zero: of no agency alone (MassAccess)
+	Vehicle telematics.VehicleID // zero: none
+	Plate   string
+	Person  string // MassAccess: who
+	Booking int64  // zero: none; the booking that has the vehicle, or that the rule is about
+	Command uuid.UUID
+	Holder  *Holder // who has the vehicle now; nil: no booking of it by the agency is active
 
 	// Facts are what the rule saw, by name: {"volts": 11.7}, {"kind": "towing"}.
-	Facts map[string]any `json:"facts,omitempty"`
+	Facts map[string]any
 
-	Since   time.Time        `json:"since"` // the condition has held since then
-	Opened  time.Time        `json:"opened,omitzero"`
-	Cleared time.Time        `json:"cleared,omitzero"` // zero: open
-	Seen    *Acknowledgement `json:"seen,omitzero"`
+	Since   time.Time // the condition has held since then
+	Opened  time.Time
+	Cleared time.Time // zero: open
+	Seen    *Acknowledgement
 }
 
 // Holder is who has a vehicle: its active booking.
@@ -45,9 +42,9 @@ type Holder struct {
 
 // Acknowledgement is that a member of staff has seen an alert.
 type Acknowledgement struct {
-	By   string    `json:"by"`
-	At   time.Time `json:"at"`
-	Note string    `json:"note,omitzero"`
+	By   string
+	At   time.Time
+	Note string
 }
 
 // Names of activities in the audit log.

@@ -1,7 +1,6 @@
 package telematics
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -43,8 +42,27 @@ type Event struct {
 	Change  *Change   // of a status: its Fields; of a presence: its Presence and LastSeen
 	Alarm   *Alarm    // of an alarm
 	Halt    *HaltChange
-	Rental  *RentalChange   // of a rental event; of a booking event, without a transition
-	Alert   json.RawMessage // of an alert, after its change: see package alerts
+	Rental  *RentalChange // of a rental event; of a booking event, without a transition
+	Alert   *AlertChange
+}
+
+// AlertChange is an alert after a change, in the words of package alerts.
+type AlertChange struct {
+	ID       string
+	Change   string // opened, raised, acknowledged, cleared
+	Rule     string
+	Severity string
+	Plate    string
+	Person   string
+	Booking  int64
+	Command  string
+	Facts    map[string]any
+	Since    time.Time
+	Opened   time.Time
+	Cleared  time.Time // zero: it is open
+	SeenBy   string    // who has acknowledged it
+	SeenAt   time.Time
+	SeenNote string
 }
 
 // RentalChange is a start, pause, resumption or end of a rental, in the words of package rental.

@@ -41,7 +41,7 @@ func TestChange_HasOnlyFieldsOfThePowertrain(t *testing.T) {
 
 func TestChange_WithoutVisibleDifferenceHasNoEvent(t *testing.T) {
 	change := Change{Powertrain: Combustion, Fields: Snapshot{Battery: {Value: 80.0}, RawCharging: {Value: "waiting"}}}
-	assert.Equal(t, len(change.Events(time.Now())), 0, "events")
+	assert.EqualSlices(t, change.Events(time.Now()), nil, "events")
 }
 
 func TestChange_HasFieldsWithAnotherValue(t *testing.T) {

@@ -3,7 +3,6 @@ package brokertest
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -176,7 +175,12 @@ func everyFieldOfAnEventIsStored(t *testing.T, l EventLogs) {
 			Change: &telematics.Change{Vehicle: 42, Agency: 7, Presence: telematics.Standby, LastSeen: at},
 		},
 		{Kind: telematics.AlarmEvent, Vehicle: 42, Agency: 7, At: at, Alarm: &telematics.Alarm{Kind: "vehicle.flatbed", Text: "is moved"}},
-		{Kind: telematics.AlertEvent, Vehicle: 42, Agency: 7, At: at, Alert: json.RawMessage(`{"rule":"left_open"}`)},
+		{Kind: telematics.AlertEvent, Vehicle: 42, Agency: 7, At: at, Alert: &telematics.AlertChange{
+			ID: command.ID.String(), Change: "acknowledged", Rule: "left_open", Severity: "warning", Plate: "M-1", Person: "eva",
+			Booking: 9,
+			Command: accepted.ID.String(), Facts: map[string]any{"volts": 11.7}, Since: at, Opened: at.Add(time.Second),
+			Cleared: at.Add(time.Minute), SeenBy: "tom", SeenAt: at.Add(2 * time.Second), SeenNote: "towed",
+		}},
 		telematics.HaltChange{Halt: telematics.Halt{Agency: 7, Why: "recall", By: "Zoë", Since: at}, InForce: true}.Event(at),
 		telematics.HaltChange{Halt: telematics.Halt{Why: "theft", By: "eva", Since: at}}.Event(at),
 		{Kind: telematics.ResetEvent, At: at},

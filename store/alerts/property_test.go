@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -30,8 +29,7 @@ func TestSweep_NoSequenceOfReportsGivesTwoOpenAlerts(t *testing.T) {
 		s := New(Config{DB: w.db, Areas: w.places, Publish: func(e telematics.Event) {
 			mu.Lock()
 			defer mu.Unlock()
-			a, change := alerts.FromEvent(e)
-			events[fmt.Sprint(a.ID, " ", change)]++
+			events[e.Alert.ID+" "+e.Alert.Change]++
 		}})
 		s.now = &w.now
 		return s

@@ -54,8 +54,7 @@ func (w *world) exec(statement string, args ...any) {
 // takeEvents returns the changes that were published since the last call.
 func (w *world) takeEvents() (found []string) {
 	for _, e := range w.events {
-		a, change := alerts.FromEvent(e)
-		found = append(found, fmt.Sprintf("%s %s %d", change, a.Rule, a.Vehicle))
+		found = append(found, fmt.Sprintf("%s %s %d", e.Alert.Change, e.Alert.Rule, e.Vehicle))
 	}
 	w.events = nil
 	return found

@@ -36,7 +36,41 @@ type eventRow struct {
 	Alarm    *eventAlarmRow            `json:"al,omitempty"`
 	Halt     *eventHaltRow             `json:"h,omitempty"`
 	Rental   *eventRentalRow           `json:"r,omitempty"`
-	Alert    json.RawMessage           `json:"alert,omitempty"`
+	Alert    *eventAlertRow            `json:"at,omitempty"`
+}
+
+type eventAlertRow struct {
+	ID        string         `json:"id"`
+	Change    string         `json:"ch"`
+	Rule      string         `json:"r"`
+	Severity  string         `json:"s"`
+	Plate     string         `json:"p,omitempty"`
+	Person    string         `json:"who,omitempty"`
+	Booking   int64          `json:"b,omitempty"`
+	Command   string         `json:"c,omitempty"`
+	Facts     map[string]any `json:"f,omitempty"`
+	SinceMS   int64          `json:"si"`
+	OpenedMS  int64          `json:"op"`
+	ClearedMS int64          `json:"cl,omitempty"`
+	SeenBy    string         `json:"sb,omitempty"`
+	SeenMS    int64          `json:"sa,omitempty"`
+	SeenNote  string         `json:"sn,omitempty"`
+}
+
+func newEventAlertRow(a *telematics.AlertChange) *eventAlertRow {
+	return &eventAlertRow{
+		ID: a.ID, Change: a.Change, Rule: a.Rule, Severity: a.Severity, Plate: a.Plate, Person: a.Person, Booking: a.Booking,
+		Command: a.Command, Facts: a.Facts, SinceMS: millis(a.Since), OpenedMS: millis(a.Opened), ClearedMS: millis(a.Cleared),
+		SeenBy: a.SeenBy, SeenMS: millis(a.SeenAt), SeenNote: a.SeenNote,
+	}
+}
+
+func (r eventAlertRow) alert() *telematics.AlertChange {
+	return &telematics.AlertChange{
+		ID: r.ID, Change: r.Change, Rule: r.Rule, Severity: r.Severity, Plate: r.Plate, Person: r.Person, Booking: r.Booking,
+		Command: r.Command, Facts: r.Facts, Since: instantOf(r.SinceMS), Opened: instantOf(r.OpenedMS), Cleared: instantOf(r.ClearedMS),
+		SeenBy: r.SeenBy, SeenAt: instantOf(r.SeenMS), SeenNote: r.SeenNote,
+	}
 }
 
 type eventRentalRow struct {
@@ -87,7 +121,7 @@ type eventCommandRow struct {
 }
 
 func encodeEvent(e *telematics.Event) ([]byte, error) {
-	row := eventRow{Kind: string(e.Kind), Vehicle: e.Vehicle, Agency: e.Agency, AtMS: millis(e.At), Alert: e.Alert}
+	row := eventRow{Kind: string(e.Kind), Vehicle: e.Vehicle, Agency: e.Agency, AtMS: millis(e.At)}
 	if e.Command != nil {
 		row.Command = newEventCommandRow(e.Command)
 	}
@@ -105,6 +139,9 @@ func encodeEvent(e *telematics.Event) ([]byte, error) {
 	}
 	if e.Rental != nil {
 		row.Rental = new(eventRentalRow(*e.Rental))
+	}
+	if e.Alert != nil {
+		row.Alert = newEventAlertRow(e.Alert)
 	}
 	return json.Marshal(row)
 }
@@ -199,7 +236,7 @@ func decodeEvent(text string) (telematics.Event, error) {
 	case (kind == telematics.RentalEvent || kind == telematics.BookingEvent) && row.Rental != nil:
 		e.Rental = new(telematics.RentalChange(*row.Rental))
 	case kind == telematics.AlertEvent && row.Alert != nil:
-		e.Alert = row.Alert
+		e.Alert = row.Alert.alert()
 	case kind == telematics.ResetEvent:
 	default:
 		return e, fmt.Errorf("decode event: unknown kind %.32q, or what it is about is not in it", row.Kind)
