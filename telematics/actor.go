@@ -15,9 +15,9 @@ const (
 
 // Actor is the caller of a request, or Motorpool itself.
 type Actor struct {
-	Subject string   `json:"subject"`
-	Role    Role     `json:"role"`
-	Agency  AgencyID `json:"agency,omitzero"` // zero: not bound to one
+	Subject string
+	Role    Role
+	Agency  AgencyID // zero: not bound to one
 }
 
 // Sees reports whether the actor may see vehicles and commands of an agency.

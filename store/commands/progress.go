@@ -15,13 +15,24 @@ import (
 	"motorpool/telematics/delivery"
 )
 
-type noteRow struct {
-	ID         uuid.UUID  `json:"id"`
+type progressRow struct {
 	SentAt     *time.Time `json:"sent_at,omitempty"`
 	Attempts   int        `json:"attempts"`
 	ReceivedAt *time.Time `json:"received_at,omitempty"`
 	// An array of Postgres.
 	Retransmitted any `json:"retransmitted,omitempty"`
+}
+
+func newProgressRow(p delivery.Progress) progressRow {
+	return progressRow{
+		SentAt: pg.Timestamp(p.SentAt), Attempts: p.Attempts, ReceivedAt: pg.Timestamp(p.ReceivedAt),
+		Retransmitted: encodeRetransmitted(p),
+	}
+}
+
+type noteRow struct {
+	ID uuid.UUID `json:"id"`
+	progressRow
 }
 
 // StoreProgress implements broker.Commands. It fails where another transaction has locked a
@@ -51,9 +62,7 @@ func (s *Store) noteAll(ctx context.Context, notes []delivery.Note) error {
 func (s *Store) note(ctx context.Context, notes []delivery.Note) (locked []telematics.CommandID, err error) {
 	rows, ids := make([]noteRow, len(notes)), make([]uuid.UUID, len(notes))
 	for i, n := range notes {
-		rows[i], ids[i] = noteRow{
-			n.Command, pg.Timestamp(n.SentAt), n.Attempts, pg.Timestamp(n.ReceivedAt), encodeRetransmitted(n.Progress),
-		}, n.Command
+		rows[i], ids[i] = noteRow{ID: n.Command, progressRow: newProgressRow(n.Progress)}, n.Command
 	}
 	err = s.db.Prepared.SelectContext(ctx, &locked, `
 		with note as (

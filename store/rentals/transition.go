@@ -38,6 +38,13 @@ type transitionRow struct {
 	EndedAt     *time.Time             `json:"ended_at"`
 }
 
+// actorRow is the JSON of the actor of a transition.
+type actorRow struct {
+	Subject string              `json:"subject"`
+	Role    telematics.Role     `json:"role"`
+	Agency  telematics.AgencyID `json:"agency,omitempty"`
+}
+
 // fields are where transitionColumns go.
 func (r *transitionRow) fields() []any {
 	return []any{
@@ -51,9 +58,11 @@ func (r *transitionRow) transition() (rental.Transition, error) {
 		ID: r.ID, Booking: r.BookingID, Vehicle: r.VehicleID, Kind: r.Kind, State: r.State, Step: r.Step,
 		Requested: r.RequestedAt.UTC(), Ended: pg.FromTimestamp(r.EndedAt), NeedsStaff: r.NeedsStaff, Lease: pg.Deref(r.Lease),
 	}
-	if err := errors.Join(json.Unmarshal(r.RequestedBy, &t.By), json.Unmarshal(r.Content, &t.Progress)); err != nil {
+	var by actorRow
+	if err := errors.Join(json.Unmarshal(r.RequestedBy, &by), json.Unmarshal(r.Content, &t.Progress)); err != nil {
 		return rental.Transition{}, fmt.Errorf("decode transition %s: %w", r.ID, err)
 	}
+	t.By = telematics.Actor{Subject: by.Subject, Role: by.Role, Agency: by.Agency}
 	return t, nil
 }
 
@@ -128,7 +137,7 @@ func openTransition(
 		insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content, due_at, lease, lease_until)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, clock_timestamp(), $9, clock_timestamp() + $10 * interval '1 microsecond')`,
 		t.ID, r.Booking, t.Kind, t.State, t.Step, pg.Timestamp(t.Requested),
-		pg.JSON(t.By), pg.JSON(t.Progress), t.Lease, lease.Microseconds())
+		pg.JSON(actorRow{Subject: t.By.Subject, Role: t.By.Role, Agency: t.By.Agency}), pg.JSON(t.Progress), t.Lease, lease.Microseconds())
 	if err != nil {
 		return false, err
 	}
