@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"motorpool/store/vehicles"
 	"motorpool/telematics"
 )
 
@@ -22,6 +23,13 @@ import (
 //	undated  true for those whose times are of arrival
 //
 // Most readings of a section are of one report, so their time is stored once.
+const (
+	atMember      = "at"
+	valuesMember  = "v"
+	olderMember   = "older"
+	onceMember    = "once"
+	undatedMember = "undated"
+)
 
 // Sections are known by their places in telematics.Sections, and tokenOf has the names of their
 // tokens in Redis. fieldsOf lists the fields of each section; named finds them by name. nameOf is
@@ -45,15 +53,6 @@ func init() {
 	}
 }
 
-// sectionRow is a section as it is written.
-type sectionRow struct {
-	At      int64            `json:"at"`
-	Values  map[string]any   `json:"v"`
-	Older   map[string]int64 `json:"older,omitempty"`
-	Once    map[string]bool  `json:"once,omitempty"`
-	Undated map[string]bool  `json:"undated,omitempty"`
-}
-
 func encodeSection(section int, s telematics.Snapshot) ([]byte, error) {
 	var newest time.Time
 	for _, field := range fieldsOf[section] {
@@ -61,24 +60,46 @@ func encodeSection(section int, s telematics.Snapshot) ([]byte, error) {
 			newest = at
 		}
 	}
-	row := sectionRow{newest.UnixMilli(), map[string]any{}, map[string]int64{}, map[string]bool{}, map[string]bool{}}
+	w := vehicles.NewJSONWriter()
+	w.Add(
+		jsontext.BeginObject, jsontext.String(atMember), jsontext.Int(newest.UnixMilli()),
+		jsontext.String(valuesMember), jsontext.BeginObject,
+	)
+	var older, once, undated []telematics.Field
 	for _, field := range fieldsOf[section] {
+		reading := s.Of(field)
 		if !s.Has(field) {
 			continue
 		}
-		name, reading := nameOf[field], s.Of(field)
-		row.Values[name] = reading.Value
+		w.Add(jsontext.String(nameOf[field]))
+		w.AddValue(reading.Value)
 		if !reading.At.Equal(newest) {
-			row.Older[name] = reading.At.UnixMilli()
+			older = append(older, field)
 		}
 		if reading.Once {
-			row.Once[name] = true
+			once = append(once, field)
 		}
 		if reading.Undated {
-			row.Undated[name] = true
+			undated = append(undated, field)
 		}
 	}
-	text, err := json.Marshal(row)
+	w.Add(jsontext.EndObject)
+	add := func(name string, fields []telematics.Field, value func(telematics.Field) jsontext.Token) {
+		if len(fields) == 0 {
+			return
+		}
+		w.Add(jsontext.String(name), jsontext.BeginObject)
+		for _, field := range fields {
+			w.Add(jsontext.String(nameOf[field]), value(field))
+		}
+		w.Add(jsontext.EndObject)
+	}
+	add(olderMember, older, func(f telematics.Field) jsontext.Token { return jsontext.Int(s[f].At.UnixMilli()) })
+	isSet := func(telematics.Field) jsontext.Token { return jsontext.True }
+	add(onceMember, once, isSet)
+	add(undatedMember, undated, isSet)
+	w.Add(jsontext.EndObject)
+	text, err := w.Text()
 	if err != nil {
 		return nil, fmt.Errorf("encode section %q: %w", telematics.Sections[section], err)
 	}
@@ -135,9 +156,9 @@ func (r *sectionReader) read(section int, text string) error {
 func (r *sectionReader) members(section int) (newest time.Time, err error) {
 	err = r.object(func(member []byte) error {
 		switch string(member) {
-		case "at":
+		case atMember:
 			return r.time(&newest)
-		case "v":
+		case valuesMember:
 			return r.fields(section, func(field telematics.Field) error {
 				raw, err := r.tokens.ReadValue()
 				if err != nil {
@@ -147,11 +168,11 @@ func (r *sectionReader) members(section int) (newest time.Time, err error) {
 				r.snapshot[field].Value, r.valid[field] = value, err == nil
 				return nil
 			})
-		case "older":
+		case olderMember:
 			return r.fields(section, func(field telematics.Field) error { return r.time(&r.snapshot[field].At) })
-		case "once":
+		case onceMember:
 			return r.fields(section, func(field telematics.Field) error { return r.flag(&r.snapshot[field].Once) })
-		case "undated":
+		case undatedMember:
 			return r.fields(section, func(field telematics.Field) error { return r.flag(&r.snapshot[field].Undated) })
 		}
 		return r.tokens.SkipValue()

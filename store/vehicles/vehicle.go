@@ -178,22 +178,13 @@ func (a *actions) Scan(column any) error {
 	return err
 }
 
-// readingRow is the JSON of a reading in a snapshot.
-type readingRow[Value any] struct {
-	Value Value `json:"v"`
-	AtMS  int64 `json:"at"`             // vehicle time
-	Once  bool  `json:"once,omitempty"` // of null: there was a value before
+// readingRow is the JSON of a reading in a snapshot; its value is decoded when its field is known.
+type readingRow struct {
+	Value json.RawMessage `json:"v"`
+	AtMS  int64           `json:"at"`
+	Once  bool            `json:"once,omitempty"` // of null: there was a value before
 	// The time is that of arrival.
 	Undated bool `json:"undated,omitempty"`
-}
-
-// EncodeSnapshot returns the JSON of a snapshot. It fails for a value that no field has.
-func EncodeSnapshot(s telematics.Snapshot) (json.RawMessage, error) {
-	rows := map[string]readingRow[any]{}
-	for field, reading := range s.All() {
-		rows[field.String()] = readingRow[any]{reading.Value, reading.At.UnixMilli(), reading.Once, reading.Undated}
-	}
-	return json.Marshal(rows)
 }
 
 // DecodeSnapshot leaves out fields that this version of the program does not have, and values that
@@ -202,7 +193,7 @@ func DecodeSnapshot(fields json.RawMessage) (telematics.Snapshot, error) {
 	if fields == nil {
 		return nil, nil
 	}
-	var rows map[string]readingRow[json.RawMessage] // a value is decoded when its field is known
+	var rows map[string]readingRow
 	if err := json.Unmarshal(fields, &rows); err != nil {
 		return nil, fmt.Errorf("decode snapshot: %w", err)
 	}
