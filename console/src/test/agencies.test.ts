@@ -88,6 +88,7 @@ it('shows the alert limits next to their defaults, and sends what differs from t
       if (method === 'PUT') sent.push(rules);
       if (rules.some((r: { levels: { limit: number }[] }) => r.levels[1]?.limit === 150))
         return new Envelope(422, {
+          message: 'The request is not valid.',
           error: { code: 'validation_failed' },
           errors: { 'rules[1].levels[1].limit': ['must be from 0 to 100 %'] },
         });
