@@ -59,7 +59,8 @@ type Booking struct {
 	StartMetres   int64         // by the odometer; 0: not known
 	EndMetres     int64
 	ReservedUntil time.Time // see KeptUntil; zero: its end
-	// When others returned the vehicle, between the agreed start and the actual one; zero: before.
+	// When others returned the vehicle, or their start was undone, between the agreed start and the
+	// actual one; zero: before.
 	FreeSince time.Time
 }
 

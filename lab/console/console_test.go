@@ -441,6 +441,7 @@ func (d *desk) emptiesTheQueue(t *testing.T, p *consoletest.Page) {
 	p.TabTo(`[data-action="extend"]`)
 	p.Press("Enter")
 	p.See(`dialog[open] [name="end"]:focus`)
+	p.See(`dialog[open] [data-send="extend"]:not(:disabled)`) // the price is read
 	p.Press("Enter")
 	p.Gone("dialog[open]")
 	p.Press("q")

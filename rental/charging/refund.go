@@ -78,9 +78,6 @@ func (w *worker) findRefund(ctx context.Context) (rental.Result, error) {
 	return w.createRefund(ctx)
 }
 
-// toRefund is what createRefund does, in the log.
-const toRefund = "refund"
-
 // createRefund requests the refund from the processor.
 func (w *worker) createRefund(ctx context.Context) (rental.Result, error) {
 	w.acted = true
@@ -92,7 +89,7 @@ func (w *worker) createRefund(ctx context.Context) (rental.Result, error) {
 	if err == nil {
 		return w.settleRefund(made), nil
 	}
-	switch w.failure(toRefund, err).Kind {
+	switch w.failure("refund", err).Kind {
 	case rental.Refused, rental.NotKnown, rental.CardRefused:
 		return w.refundFailed(rental.CodeRefused), nil
 	case rental.TooSmall: // nothing is to be paid back

@@ -211,7 +211,7 @@ func (w *worker) failure(doing string, err error) *rental.ProcessorError {
 	case rental.TooSmall:
 		log.Info("payment processor takes no amount that small")
 	case rental.NotKnown, rental.Refused:
-		if doing != toRefund { // visible in the result, and says nothing of cards
+		if w.job.Kind != rental.RefundCharge { // visible in the result, and says nothing of cards
 			w.metrics.failures.refused.Inc()
 		}
 		log.Error("payment processor rejected the request as invalid")

@@ -51,8 +51,7 @@ const hadNoVehicle = `(exists (
 		select from bookings o join transitions t on t.booking_id = o.id and t.kind = 'start'
 		where o.vehicle_id = b.vehicle_id and o.id <> b.id and (
 			o.state = 'upcoming' and t.state = 'open' and t.step <> 'refund'
-			or o.end_at > b.start_at - interval '1 day' and t.state = 'failed' and t.content->'steps' @> '[{"step": "undo"}]'
-				and t.ended_at > now() - (b.reserved_until - b.start_at))))`
+			or o.end_at > b.start_at - interval '1 day' and ` + undoneAt + ` > now() - (b.reserved_until - b.start_at))))`
 
 // EndPauses ends the pauses of rentals whose vehicles have reported since that their ignition is
 // on, up to limit of them, and returns the bookings. What a vehicle reported is that in Postgres,

@@ -191,14 +191,18 @@ func TestLapse_CancelsWhatAClientDidNotComeFor(t *testing.T) {
 	undone := w.book(draft(4, 1, 2))
 	w.exec(`update bookings set start_at = now() - interval '3 hours', end_at = now() - interval '2 hours' where id = $1`, int64(undone.ID))
 	w.exec(`insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content)
-		values (gen_random_uuid(), $1, 'start', 'open', 'undo', now(), '{}', '{"steps": [{"step": "pay"}, {"step": "undo"}]}')`,
-		int64(undone.ID))
+		values (gen_random_uuid(), $1, 'start', 'open', 'undo', now(), '{}', '{"steps": [{"step": "pay"}]}')`, int64(undone.ID))
 	lapse("another start is being undone", 0)
-	w.exec(`update transitions set state = 'failed', step = 'refund', ended_at = now() - interval '59 minutes' where booking_id = $1`,
-		int64(undone.ID))
+	undo := func(ago string) {
+		w.exec(`update transitions set step = 'refund', content = jsonb_build_object('steps', jsonb_build_array(
+			jsonb_build_object('step', 'undo', 'at', now() - $2::interval))) where booking_id = $1`, int64(undone.ID), ago)
+	}
+	undo("59 minutes")
+	lapse("another start was undone 59 minutes ago, and is being refunded", 0)
+	w.exec(`update transitions set state = 'failed', ended_at = now() where booking_id = $1`, int64(undone.ID))
 	w.exec(`update bookings set state = 'cancelled' where id = $1`, int64(undone.ID))
 	lapse("another start was undone 59 minutes ago", 0)
-	w.exec(`update transitions set ended_at = now() - interval '61 minutes' where booking_id = $1`, int64(undone.ID))
+	undo("61 minutes")
 	w.exec(`update vehicles set status = 'maintenance' where id = 4`)
 	lapse("in maintenance", 0)
 	w.exec(`update vehicles set status = 'booked' where id = 4`)

@@ -56,9 +56,10 @@ const selectDetailsOf = `
 		b.currency, b.hourly_rate, b.tax_ppm, b.hours, b.subtotal, b.tax, b.deposit, b.payment_method_id, b.extensions, b.created_at,
 		b.tariff, b.paused_at, b.paused_ms, b.start_metres, b.end_metres, b.reserved_until,
 		case when b.started_at > b.start_at then (
-			select max(` + backAt + `) from bookings o
-			where o.vehicle_id = b.vehicle_id and o.id <> b.id and o.ended_at between b.start_at - interval '1 day' and b.started_at
-				and ` + backAt + ` > b.start_at
+			select least(max(free.at), b.started_at) from bookings o left join transitions t on t.booking_id = o.id and t.kind = 'start'
+				cross join lateral (values (case when o.ended_at <= b.started_at then ` + backAt + ` end), (` + undoneAt + `)) free (at)
+			where o.vehicle_id = b.vehicle_id and o.id <> b.id and coalesce(o.ended_at, o.end_at) > b.start_at - interval '1 day'
+				and free.at > b.start_at and free.at <= b.started_at + interval '2 seconds' -- telematics.ClockTolerance
 		) end as free_since,
 		a.code as agency_code, c.subject, ` + vehicles.TermsColumns + `,
 		` + vehicles.DescriptionColumns + `, v.capabilities, u.serial, u.protocol,
@@ -149,13 +150,14 @@ func (r *detailsRow) details() (d rental.BookingDetails, err error) {
 // the booking is over and has no other.
 func (r *detailsRow) cardOf(d rental.BookingDetails) *rental.Card {
 	var pays rental.Charge
+	isBack := func(c rental.Charge) bool { return c.State == rental.Released || c.Goal == rental.Release }
 	for _, c := range d.Charges {
-		tried, back := c.LastFour != "" && c.Kind != rental.RefundCharge, c.State == rental.Released
-		if tried && (!back || pays.State == "" || pays.State == rental.Released) {
+		tried, back := c.LastFour != "" && c.Kind != rental.RefundCharge, isBack(c)
+		if tried && (!back || pays.State == "" || isBack(pays)) {
 			pays = c
 		}
 	}
-	if pays.State != "" && (pays.State != rental.Released || !d.State.IsLive()) {
+	if pays.State != "" && (!isBack(pays) || !d.State.IsLive()) {
 		return &rental.Card{Brand: pays.Brand, LastFour: pays.LastFour}
 	}
 	if r.card.Token == "" {

@@ -18,6 +18,10 @@ func isTaken(vehicle, from, to, soon string) string {
 	return `exists (select from (` + takenTimes(vehicle, soon) + `) t where t.start_at < ` + to + ` and t.end_at > ` + from + `)`
 }
 
+// undoneAt is the SQL of when the vehicle of a start t was locked again, which is refunded after
+// that; null: it was not undone.
+const undoneAt = `(select max((p->>'at')::timestamptz) from jsonb_array_elements(t.content->'steps') p where p->>'step' = 'undo')`
+
 // backAt is the SQL of when the vehicle of an ended booking o was back: the booking has ended when
 // that was requested, and the vehicle may have been locked long after.
 const backAt = `greatest(o.ended_at, (

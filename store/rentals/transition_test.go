@@ -845,7 +845,7 @@ func TestTransitions_AnEarlierAttemptIsExecutedLate(t *testing.T) {
 	}
 }
 
-// What the booking does not allow any more once it is paid is not begun.
+// What the booking does not allow any more is not begun, also just before the command leaves.
 func TestTransitions_AVehicleThatIsNotFreeAnyMoreDoesNotOpen(t *testing.T) {
 	t.Parallel()
 	unconfirmed := sandbox.Behaviour{Authenticate: true} // its payment is never made
