@@ -348,7 +348,9 @@ func TestSessionEnded_FollowsTheSession(t *testing.T) {
 	w := newWorld(t)
 	s, other := w.instance(), w.instance()
 	cookie := w.signIn(s)
-	ended := s.SessionEnded(request(http.MethodGet, cookie))
+	behindProxy := request(http.MethodGet, cookie)
+	behindProxy.Header.Set("Authorization", "Basic b3Bz")
+	ended := s.SessionEnded(behindProxy)
 	if ended() {
 		t.Error("the session has ended at its beginning")
 	}

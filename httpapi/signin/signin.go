@@ -122,11 +122,17 @@ func (s *SignIn) identify(ctx context.Context, open session) (auth.Identity, err
 	return s.Tokens.Authenticate(ctx, http.Header{"Authorization": {"Bearer " + open.Access}})
 }
 
+// hasToken reports whether a request has an access token. A password that a proxy asks for is none.
+func hasToken(r *http.Request) bool {
+	return slices.ContainsFunc(r.Header.Values("Authorization"), func(value string) bool {
+		scheme, _, _ := strings.Cut(value, " ")
+		return strings.EqualFold(scheme, "Bearer")
+	})
+}
+
 // open returns the session of a request, with a valid access token; false: it has none.
 func (s *SignIn) open(r *http.Request) (open session, has bool, err error) {
-	bearer := func(value string) bool { return len(value) >= 7 && strings.EqualFold(value[:7], "Bearer ") }
-	// A password that a proxy asks for is none of ours.
-	if slices.ContainsFunc(r.Header.Values("Authorization"), bearer) {
+	if hasToken(r) {
 		return open, false, nil
 	}
 	cookie, err := r.Cookie(s.cookie)
@@ -165,7 +171,7 @@ func (s *SignIn) checkOrigin(r *http.Request) error {
 // request has none. The function calls no issuer, and returns false where the store is unavailable.
 func (s *SignIn) SessionEnded(r *http.Request) func() bool {
 	cookie, err := r.Cookie(s.cookie)
-	if err != nil || len(r.Header.Values("Authorization")) > 0 {
+	if err != nil || hasToken(r) {
 		return nil
 	}
 	by, parsed := parseSecret(cookie.Value)

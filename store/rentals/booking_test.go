@@ -142,8 +142,9 @@ func TestBookingDetails_CardIsTheTriedOneElseTheNext(t *testing.T) {
 	owe(t, w.here, booking.ID, rental.ExtensionCharge, 1,
 		`brand = 'visa', last_four = '0341', state = 'released', created_at = '2030-01-01'`)
 	card("American Express •••• 0005")
-	w.exec(`update charges set goal = 'release' where kind = 'start'`) // it is refunded
-	card("Mastercard •••• 4444")                                       // the next one, while nothing is paid
+	// It is refunded: the next one, while nothing is paid.
+	w.exec(`update charges set goal = 'release' where kind = 'start'`)
+	card("Mastercard •••• 4444")
 	w.exec(`update charges set brand = '', last_four = ''`)
 	w.exec(`delete from payment_methods where id = $1`, w.master)
 	card("Visa •••• 4242")
@@ -378,7 +379,8 @@ func TestBookingDetails_HaveWhenTheRentalBeforeEnded(t *testing.T) {
 	third := w.book(draft(1, 2, 3))
 	w.exec(`insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content, ended_at)
 		select gen_random_uuid(), $1, 'start', 'failed', 'refund', x, '{}', jsonb_build_object('steps', jsonb_build_array(
-			jsonb_build_object('step', 'undo', 'at', x))), x from unnest($2::timestamptz[]) x`, int64(third.ID), pq.Array([]time.Time{at(85), at(120)}))
+			jsonb_build_object('step', 'undo', 'at', x))), x from unnest($2::timestamptz[]) x`,
+		int64(third.ID), pq.Array([]time.Time{at(85), at(120)}))
 	if d, err := w.here.BookingDetails(t.Context(), next.ID); err != nil || !d.FreeSince.Equal(at(85)) {
 		t.Errorf("after a start that was undone the vehicle is free since %v, %v; want %v", d.FreeSince, err, at(85))
 	}

@@ -80,7 +80,8 @@ func (s *Sampler) Add(
 			cached = latest{locked: -1, ignition: -1}
 		}
 	}
-	if ok && r.At.Unix() < cached.begin { // the report is late
+	// The report is late. The sample of a change may begin a second after that.
+	if ok && r.At.Unix() < cached.begin-1 {
 		alone := latest{locked: -1, ignition: -1}
 		alone.update(&sample)
 		s.buffer(&sample, alone.interval(r.At))

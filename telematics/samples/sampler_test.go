@@ -89,6 +89,22 @@ func TestSampler_ChangeOfTheLockHasASample(t *testing.T) {
 	w.want("10:00:00 locked=1", "10:00:31 locked=0", "10:01:01 locked=1")
 }
 
+// A unit may send each value in a separate message, also in the second of its latest sample.
+func TestSampler_ADriveMayEndInTheSecondOfASample(t *testing.T) {
+	w := newWorld(t, time.Hour)
+	w.report(45, values{telematics.Ignition: "on", telematics.SpeedKmh: 50.0, telematics.IsLocked: false})
+	for _, v := range []values{
+		{telematics.SpeedKmh: 9.0}, {telematics.Ignition: "off"}, {telematics.SpeedKmh: 0.0}, {telematics.IsLocked: true},
+	} {
+		w.report(60, v)
+	}
+	for second := 75; second < 300; second += 15 {
+		w.report(second, values{telematics.OnboardV: 12.3})
+	}
+	w.want("10:00:45 speed=500 locked=0 ignition=1", "10:01:00 speed=90", "10:01:01 speed=0 locked=1 ignition=0",
+		"10:01:15 voltage=1230")
+}
+
 // A unit may send each value in a separate message.
 func TestSampler_CollectsTheFieldsOfAnInterval(t *testing.T) {
 	w := newWorld(t, time.Hour)

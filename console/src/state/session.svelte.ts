@@ -2,7 +2,7 @@
 import { get, type Me } from '../api/client';
 
 // Tabs share the session of their installation: one that another person has signed in to must not show the former.
-const tabs = new BroadcastChannel(`session ${location.pathname}`);
+const tabs = new BroadcastChannel(`session ${new URL('.', location.href).pathname}`);
 
 /** Who it is: when the access token ends is none of that, since each renewal changes it. */
 const identity = (me: Me) => JSON.stringify({ ...me, expires_at: '' });

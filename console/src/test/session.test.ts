@@ -20,7 +20,7 @@ afterEach(() => {
 
 it('loads the page again once another person has signed in, in another tab', async () => {
   const reload = vi.spyOn(location, 'reload').mockImplementation(() => {});
-  const tab = new BroadcastChannel(`session ${location.pathname}`);
+  const tab = new BroadcastChannel(`session ${new URL('.', location.href).pathname}`);
   tab.postMessage(JSON.stringify({ ...(doubled.me as Me), expires_at: '' }));
   tab.postMessage(JSON.stringify({ subject: 'ben', role: 'admin', level: 'viewer', agency_id: null, scopes: [], expires_at: '' }));
   await vi.waitFor(() => expect(reload).toHaveBeenCalledTimes(1));
@@ -29,7 +29,7 @@ it('loads the page again once another person has signed in, in another tab', asy
 
 it('says nothing of the access token to other tabs: it is renewed, and they would lose what is typed', async () => {
   const heard: string[] = [];
-  const tab = new BroadcastChannel(`session ${location.pathname}`);
+  const tab = new BroadcastChannel(`session ${new URL('.', location.href).pathname}`);
   tab.onmessage = ({ data }) => heard.push(data);
   for (const expires_at of [at(1), at(2)]) {
     answers.me = { ...(doubled.me as Me), expires_at };
@@ -42,7 +42,7 @@ it('says nothing of the access token to other tabs: it is renewed, and they woul
 
 it('goes on where it was once the person has signed in again, in another tab', async () => {
   const reload = vi.spyOn(location, 'reload').mockImplementation(() => {});
-  const tab = new BroadcastChannel(`session ${location.pathname}`);
+  const tab = new BroadcastChannel(`session ${new URL('.', location.href).pathname}`);
   answers.halts = new Envelope(401, { message: 'The session has ended.', error: { code: 'unauthenticated' } });
   await pages.send('halt', {});
   await pages.until(() => pages.texts('h1').includes('You are not signed in'));

@@ -1,1 +1,0 @@
-import"./index-DKfqOr8N.js";import{At as e,It as t,Xt as n,Y as r,Yt as i,gt as a,mt as o,vt as s}from"./index.svelte-CaZ5afIv.js";var c=s(`<a> </a>`);function l(s,l){n(l,!0);var u=c(),d=t(u,!0);e(e=>{r(u,`href`,`#/client?${e??``}`),o(d,l.client)},[()=>new URLSearchParams({agency_id:String(l.agency),client:l.client})]),a(s,u),i()}export{l as t};

@@ -1,0 +1,1 @@
+import{p as e}from"./index-0CnwjG90.js";import{B as t,Gt as n,Tt as r,Xt as i,Yt as a}from"./index.svelte-CaZ5afIv.js";import{t as o}from"./VehicleField-pc9fiI2P.js";function s(s,c){i(c,!1),t();{let t=n(()=>e.parameters.get(`vehicle_id`)??``);o(s,{get id(){return r(t)},choose:t=>e.set(`vehicle_id`,t)})}a()}export{s as t};

@@ -1,1 +1,0 @@
-import{p as e}from"./index-DKfqOr8N.js";import{B as t,Gt as n,Tt as r,Xt as i,Yt as a}from"./index.svelte-CaZ5afIv.js";import{t as o}from"./VehicleField-CqPPP2oO.js";function s(s,c){i(c,!1),t();{let t=n(()=>e.parameters.get(`vehicle_id`)??``);o(s,{get id(){return r(t)},choose:t=>e.set(`vehicle_id`,t)})}a()}export{s as t};
