@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -193,9 +194,13 @@ func TestKeep_AddsDaysWhileNoneCanBeDropped(t *testing.T) {
 	require.NoError(t, err)
 	storetest.Exec(t, backup, `lock table telemetry in access share mode`)
 	week := instance{t, NewRecorder(Config{DB: i.DB, Days: 7}), i.Reader}
-	if added, dropped := week.keep(); added != 1 || dropped != 0 {
-		t.Errorf("%d days added, %d dropped, want 1 and none", added, dropped)
+	if added, dropped, err := week.Keep(t.Context()); added != 1 || dropped != 0 || !errors.Is(err, errNotDropped) {
+		t.Errorf("%d days added, %d dropped, %v; want 1 and none, and that said", added, dropped, err)
 	}
+	ready := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	require.NoError(t, week.keepPartitions(ctx, func() { close(ready); cancel() }))
+	<-ready
 	require.NoError(t, backup.Rollback())
 	if added, dropped := week.keep(); added != 0 || dropped != 1 {
 		t.Errorf("after the backup: %d days added, %d dropped, want none and 1", added, dropped)

@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -114,10 +115,11 @@ func (r *Recorder) keepPartitions(ctx context.Context, ready func()) error {
 	for {
 		again := keepEvery
 		added, dropped, err := r.Keep(ctx)
+		if err == nil || errors.Is(err, errNotDropped) {
+			ready()
+		}
 		if outage.Note(ctx, r.log, "telemetry partitions not updated", err); err != nil {
 			again = keepAgain
-		} else {
-			ready()
 		}
 		if added+dropped > 0 {
 			r.log.Info("telemetry partitions updated", "added", added, "dropped", dropped, "days", r.days)
@@ -128,10 +130,19 @@ func (r *Recorder) keepPartitions(ctx context.Context, ready func()) error {
 	}
 }
 
+var errNotDropped = errors.New("days that are too old could not be dropped: others, such as a backup, read the telemetry history")
+
 // Keep adds the partitions of the days that are kept and of the next ones, and drops the others. It
-// returns the numbers of added and dropped partitions.
+// returns the numbers of added and dropped partitions. Those were added also where it returns
+// errNotDropped.
 func (r *Recorder) Keep(ctx context.Context) (added, dropped int, err error) {
-	err = r.db.Pool.QueryRowContext(ctx, `select added, dropped from keep_telemetry($1, $2)`, r.days, daysAhead).Scan(&added, &dropped)
+	var all bool
+	err = r.db.Pool.QueryRowContext(ctx, `
+		select added, coalesce(dropped, 0), dropped is not null
+		from keep_telemetry($1, $2)`, r.days, daysAhead).Scan(&added, &dropped, &all)
+	if err == nil && !all {
+		err = errNotDropped
+	}
 	return added, dropped, unavailable.Wrap("keep the partitions of the telemetry history", err)
 }
 
@@ -148,7 +159,7 @@ func (r *Recorder) Flush(ctx context.Context) {
 		err := r.write(ctx, drained[:n])
 		// This day may have no partition yet, where the clock has leapt ahead.
 		if isRefused(err) && time.Since(drained[0].Begin) < day {
-			if added, _, keeping := r.Keep(ctx); keeping == nil && added > 0 {
+			if added, _, _ := r.Keep(ctx); added > 0 {
 				err = r.write(ctx, drained[:n])
 			}
 		}

@@ -1,7 +1,7 @@
 -- +goose Up
 
 -- As in migration 82, but days are added first, also where none can be dropped: to drop one waits for all who read the history, as a
--- backup does for hours.
+-- backup does for hours. Then dropped is null.
 -- +goose StatementBegin
 create or replace function keep_telemetry(days integer, ahead integer) returns table (added integer, dropped integer) language plpgsql security definer as $$
 declare
@@ -33,7 +33,8 @@ begin
         begin
             execute format('drop table %I', name);
         exception when lock_not_available then
-            exit; -- the next call drops it
+            dropped := null; -- the next call drops it
+            exit;
         end;
         dropped := dropped + 1;
     end loop;
