@@ -54,10 +54,11 @@ var (
 	// reports changes.
 	stale = `coalesce(` + vehicles.Connectivity(instant, onlineFor) + ` in ('offline', 'unknown'), true)`
 	// inUse is whether the vehicle v is driven by right: by a client, with a booking or one whose
-	// start is open, or by a booking of another program.
+	// start is open and not taken back, or by a booking of another program.
 	inUse = `(v.status = 'in_use' or exists (
 			select from bookings b where b.vehicle_id = v.id and (b.state = 'active'
-				or b.state = 'upcoming' and exists (select from transitions t where t.booking_id = b.id and t.state = 'open'))))`
+				or b.state = 'upcoming' and exists (select from transitions t
+					where t.booking_id = b.id and t.state = 'open' and t.step <> 'refund'))))`
 	// forClients is whether clients can book the vehicle v: what is in maintenance is with staff.
 	forClients = `v.status in ('available', 'booked')`
 )

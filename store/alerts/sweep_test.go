@@ -689,6 +689,18 @@ func TestMoved_NotByABooking(t *testing.T) {
 	w.finds()
 	w.moves(11.7)
 	w.wants("moved_without_booking critical")
+
+	// Nor by a start, until that is taken back.
+	w.addCar(8, telematics.Ignition, "on")
+	id := w.book(8, w.now.Add(time.Hour))
+	w.exec(`update bookings set state = 'upcoming', started_at = null where id = $1`, id)
+	w.exec(`insert into transitions (id, booking_id, kind, state, step, requested_at, requested_by, content)
+		values ($1, $2, 'start', 'open', 'unlock', $3, '{}', '{}')`, uuid.New(), id, w.now)
+	w.sweep()
+	w.heardAfter(2*time.Minute, "moved_without_booking critical")
+	w.exec(`update transitions set step = 'refund'`)
+	w.sweep()
+	w.heardAfter(2*time.Minute, "moved_without_booking critical", "ignition_without_booking critical")
 }
 
 func TestMoved_NotInMaintenance(t *testing.T) {
