@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -191,10 +192,14 @@ func (s *Store) sweep(
 	return err
 }
 
-// publish publishes the events of a transaction; of one that may have been committed, although its
-// result is an error, that some may be missing.
+// publish publishes the events of a transaction that has been committed; of one that may have been,
+// because Postgres or the connection ended before it replied, that some may be missing.
 func (s *Store) publish(events []telematics.Event, err error) {
-	if err != nil && len(events) > 0 {
+	switch refusal := pq.As(err); {
+	case err == nil || len(events) == 0:
+	case refusal != nil && refusal.Code.Class() != "08" && !strings.HasPrefix(string(refusal.Code), "57P"):
+		events = nil
+	default:
 		events = []telematics.Event{{Kind: telematics.ResetEvent, At: time.Now().UTC()}}
 	}
 	for _, e := range events {

@@ -907,13 +907,17 @@ func TestSweep_AFailingRuleStopsNoOther(t *testing.T) {
 	assert.Equal(t, testutil.ToFloat64(open), 0, "open alerts of an instance that sweeps no more")
 }
 
-// Postgres may have committed although its reply is an error.
+// Postgres may have committed although there is no reply.
 func TestEvents_AnUnknownResultIsAReset(t *testing.T) {
 	w := newWorld(t)
 	w.addCar(7, telematics.DTCs, []string{"P0420"})
 	id := w.add(alerts.LeftOpen, 1, 7, "")
-	w.exec(`create function fail() returns trigger language plpgsql as $$ begin raise 'the reply is lost'; end $$;
-		create constraint trigger fail after insert or update on alerts deferrable initially deferred for each row execute function fail()`)
+	fails := func(how string) {
+		w.exec(`create or replace function fail() returns trigger language plpgsql as $$ begin ` + how + `; return null; end $$`)
+	}
+	fails(`raise 'refused'`)
+	w.exec(`create constraint trigger fail after insert or update on alerts deferrable initially deferred for each row
+		execute function fail()`)
 	for name, change := range map[string]func() error{
 		"a sweep": func() error { return w.store.Sweep(t.Context()) },
 		"alarms": func() error {
@@ -921,6 +925,11 @@ func TestEvents_AnUnknownResultIsAReset(t *testing.T) {
 		},
 		"acknowledged": func() error { _, err := w.store.Acknowledge(t.Context(), id, 1, "", by("eva")); return err },
 	} {
+		fails(`raise 'refused'`)
+		if err := change(); err == nil || len(w.events) > 0 {
+			t.Errorf("%s that is refused: %v, events %+v, want none", name, err, w.events)
+		}
+		fails(`set role none; perform pg_terminate_backend(pg_backend_pid())`)
 		err := change()
 		if err == nil || len(w.events) == 0 || w.events[0].Kind != telematics.ResetEvent {
 			t.Errorf("%s: %v, events %+v, want a reset", name, err, w.events)
