@@ -50,7 +50,8 @@ func (s *Store) runAlarms(ctx context.Context) error {
 	}
 }
 
-// WriteAlarms writes the alarms that wait. It blocks for no longer than one statement may take.
+// WriteAlarms writes the alarms that wait. It begins none after the time that one statement may
+// take, but waits for the statements of those that it has begun.
 func (s *Store) WriteAlarms(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.DB.Timeout())
 	defer cancel()
@@ -108,7 +109,7 @@ var raise = `
 		jsonb_strip_nulls(jsonb_build_object('kind', kind, 'text', nullif(text, ''), 'kinds', kinds))
 	from alarm join vehicles v on v.id = alarm.vehicle_id
 	where v.status <> 'inactive' and not exists (select from alerts c
-		where c.vehicle_id = alarm.vehicle_id and c.rule = '` + string(alerts.UnitAlarm) + `'
+		where c.vehicle_id = alarm.vehicle_id and c.agency_id = v.agency_id and c.rule = '` + string(alerts.UnitAlarm) + `'
 		and c.cleared_at > ` + at(1) + ` - $6 * interval '1 second' and c.facts->'kinds' @> alarm.kinds)
 	order by vehicle_id
 	on conflict (rule, coalesce(vehicle_id, 0), person, coalesce(booking_id, 0)) where cleared_at is null do update

@@ -1032,6 +1032,14 @@ func TestAlarms_EndWhenTheirVehicleIsNoneOfTheAgency(t *testing.T) {
 	if found := w.find(alerts.Query{Agency: 2}); len(found) != 1 || fmt.Sprint(found[0].Facts["kinds"]) != "[jamming]" {
 		t.Errorf("of the agency that has it now: %+v", found)
 	}
+	w.exec(`update vehicles set agency_id = 1`)
+	w.advance(time.Hour)
+	w.sweep()
+	w.takeEvents()
+	write() // of the kind that the former agency had a moment ago
+	w.exec(`update vehicles set agency_id = 2`)
+	require.NoError(t, w.store.writeAlarms(t.Context(), []alarm{{7, 2, telematics.Alarm{Kind: "towing"}}}))
+	assert.EqualSlices(t, w.takeEvents(), []string{"opened unit_alarm 7", "cleared unit_alarm 7", "opened unit_alarm 7"}, "events")
 	w.exec(`update vehicles set status = 'inactive'`)
 	w.finds()
 	w.advance(time.Hour)
