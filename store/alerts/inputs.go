@@ -197,11 +197,12 @@ func (s *Store) locate(ctx context.Context, moved []position) error {
 		return err
 	}
 	all := version != s.areasVersion || time.Since(s.checkedAll) > checkAllEvery
-	var others []position // that have moved to another agency
+	var others []position // that have moved to another agency, or whose alert may have ended
 	if err := s.DB.Lists.SelectContext(ctx, &others, `
 			select i.vehicle_id, v.agency_id, i.latitude, i.longitude
 			from alert_inputs i join vehicles v on v.id = i.vehicle_id
-			where $1 or i.outside is null and i.latitude is not null order by i.vehicle_id`, all); err != nil {
+			where $1 or i.outside is null and i.latitude is not null or i.vehicle_id = any ($2)
+			order by i.vehicle_id`, all, pq.Array(s.drifted)); err != nil {
 		return err
 	}
 	if all {
@@ -230,6 +231,7 @@ func (s *Store) noteAreas(ctx context.Context, of []position) error {
 	}
 	ids, agencies := make([]int64, len(of)), make([]int64, len(of))
 	outside, forbidden := make([]*bool, len(of)), make([]*string, len(of))
+	s.drifted = nil
 	for i, p := range of {
 		ids[i], agencies[i] = int64(p.Vehicle), int64(p.Agency)
 		if p.Latitude == nil || p.Longitude == nil {
@@ -242,6 +244,7 @@ func (s *Store) noteAreas(ctx context.Context, of []position) error {
 		if open[p.Vehicle] == "" {
 			continue
 		}
+		s.drifted = append(s.drifted, ids[i])
 		near := at.Around(driftMetres)
 		for _, corner := range []telematics.Position{
 			{Latitude: near.South, Longitude: near.West}, {Latitude: near.South, Longitude: near.East},

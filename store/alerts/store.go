@@ -66,6 +66,7 @@ type Store struct {
 	swept        time.Time  // when seldom rules were evaluated
 	areasVersion string     // of the areas by which all positions were checked
 	checkedAll   time.Time
+	drifted      []int64 // vehicles whose areas are judged by an open alert, too
 }
 
 // New assembles a store. It does no I/O; Run sweeps, and writes alarms of units.

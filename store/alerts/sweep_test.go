@@ -598,6 +598,23 @@ func TestAreas_OneAlertOnTheirBorder(t *testing.T) {
 	}
 }
 
+func TestAreas_TheirBorderIsAsItWasAfterABooking(t *testing.T) {
+	w := newWorld(t)
+	w.withPlaces()
+	const metres = 1 / 74_262.0
+	w.addCar(7, telematics.Longitude, 11.6+7*metres)
+	w.sweep()
+	w.heardAfter(2*time.Minute, "outside_area warning")
+	w.advance(time.Minute)
+	w.locate(11.6 - 15*metres)
+	w.wants("outside_area warning")
+	w.exec(`update vehicles set status = 'in_use'`)
+	w.heardAfter(time.Minute)
+	w.exec(`update vehicles set status = 'available'`)
+	w.heardAfter(time.Minute)
+	w.heardAfter(3 * time.Minute)
+}
+
 // Of these, only those of the kind in which rentals end count, and of the agency that has the
 // vehicle now.
 func TestAreas_AreThoseOfTheAgency(t *testing.T) {
