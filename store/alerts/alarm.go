@@ -121,9 +121,13 @@ var raise = `
 // leave clears alarms of vehicles that have moved to another agency, to which raise would add.
 var leave = `
 	update alerts a set cleared_at = ` + at(1) + `
-	from vehicles v
-	where v.id = a.vehicle_id and v.id = any ($2) and a.agency_id is distinct from v.agency_id and a.cleared_at is null
-		and a.rule = '` + string(alerts.UnitAlarm) + `'
+	where a.id in (
+		select a.id from alerts a join vehicles v on v.id = a.vehicle_id
+		where v.id = any ($2) and a.agency_id is distinct from v.agency_id and a.cleared_at is null
+			and a.rule = '` + string(alerts.UnitAlarm) + `'
+		order by v.id
+		for update of a
+	)
 	returning a.id, 'cleared' as change`
 
 func (s *Store) writeAlarms(ctx context.Context, batch []alarm) error {

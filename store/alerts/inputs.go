@@ -106,11 +106,13 @@ const (
 			union all select id from vehicles where status in ('maintenance', 'inactive'))`
 	unpark = `
 		update alert_inputs set parked_latitude = null, parked_longitude = null
-		where parked_latitude is not null and vehicle_id in ` + inHands
+		where vehicle_id in (select vehicle_id from alert_inputs
+			where parked_latitude is not null and vehicle_id in ` + inHands + ` order by vehicle_id for update)`
 	park = `
-		update alert_inputs i set parked_latitude = latitude, parked_longitude = longitude
-		where parked_latitude is null and latitude is not null and located_at >= parked_at
-			and i.vehicle_id not in ` + inHands
+		update alert_inputs set parked_latitude = latitude, parked_longitude = longitude
+		where vehicle_id in (select vehicle_id from alert_inputs
+			where parked_latitude is null and latitude is not null and located_at >= parked_at
+				and vehicle_id not in ` + inHands + ` order by vehicle_id for update)`
 )
 
 // position is where a vehicle is.
@@ -264,9 +266,16 @@ func (s *Store) noteAreas(ctx context.Context, of []position) error {
 	}
 	return s.DB.Exec(ctx, `
 			update alert_inputs i set outside = n.outside, forbidden = n.forbidden
-			from unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::text[]) as n (vehicle_id, agency_id, outside, forbidden)
-				join vehicles v on v.id = n.vehicle_id and v.agency_id = n.agency_id
-			where i.vehicle_id = n.vehicle_id and (i.outside, i.forbidden) is distinct from (n.outside, n.forbidden)`,
+			from (
+				select n.*
+				from unnest($1::bigint[], $2::bigint[], $3::boolean[], $4::text[]) as n (vehicle_id, agency_id, outside, forbidden)
+					join vehicles v on v.id = n.vehicle_id and v.agency_id = n.agency_id
+					join alert_inputs i on i.vehicle_id = n.vehicle_id
+				where (i.outside, i.forbidden) is distinct from (n.outside, n.forbidden)
+				order by n.vehicle_id
+				for update of i
+			) n
+			where i.vehicle_id = n.vehicle_id`,
 		pq.Array(ids), pq.Array(agencies), pq.Array(outside), pq.Array(forbidden))
 }
 

@@ -987,6 +987,36 @@ func TestSweep_PassesOverLockedRows(t *testing.T) {
 	w.finds()
 }
 
+// Two instances that did so in other orders would wait for each other.
+func TestUpdates_LockVehiclesInOrder(t *testing.T) {
+	w := newWorld(t)
+	w.withPlaces()
+	at := 11.7
+	var all []position
+	var alarms []alarm
+	for _, id := range []int{8, 7} {
+		w.addCar(id)
+		w.sweep()
+		all = append(all, position{Vehicle: telematics.VehicleID(id), Agency: 2, Latitude: &at, Longitude: &at})
+		alarms = append(alarms, alarm{telematics.VehicleID(id), 1, telematics.Alarm{Kind: "towing"}})
+		require.NoError(t, w.store.writeAlarms(t.Context(), alarms[len(alarms)-1:]))
+	}
+	w.exec(`update vehicles set agency_id = 2`)
+	for table, update := range map[string]func() error{
+		"alert_inputs": func() error { return w.store.noteAreas(t.Context(), all) },
+		"alerts":       func() error { return w.store.writeAlarms(t.Context(), alarms) },
+	} {
+		other := storetest.Begin(t, w.db.Pool)
+		storetest.Exec(t, other, `select from `+table+` where vehicle_id = 7 for update`)
+		done := make(chan error)
+		go func() { done <- update() }()
+		storetest.WaitForLock(t, w.db)
+		storetest.Exec(t, other, `select from `+table+` where vehicle_id = 8 for update nowait`)
+		require.NoError(t, other.Rollback())
+		require.NoError(t, <-done)
+	}
+}
+
 // The former agency of a vehicle must not see what becomes of it.
 func TestSweep_AVehicleThatMovesToAnotherAgencyHasAnotherAlert(t *testing.T) {
 	w := newWorld(t)
