@@ -23,6 +23,13 @@ type queuedAnswer struct {
 	from        *ingest.Sender // nil: it counts against no unit
 }
 
+// laterAnswer is an answer that waits until it is queued again.
+type laterAnswer struct {
+	*queuedAnswer
+	queue chan<- *queuedAnswer
+	due   time.Time
+}
+
 // Answer takes a message from a unit's ack topic. It decodes and queues it, and does not
 // block [LAW-8].
 func (b *Broker) Answer(m telematics.Message) {
@@ -221,15 +228,47 @@ func (b *Broker) answerAgain(a *queuedAnswer, because error) {
 
 // enqueueLater queues an answer a moment later that its unit does not repeat, for as long as a unit
 // whose answers name no command gets no other. It reports false for any other answer: a unit that
-// executes no command twice repeats its answers.
+// executes no command twice repeats its answers. So it does where its unit is beyond the allowance
+// of those that wait, or too many wait.
 func (b *Broker) enqueueLater(queue chan<- *queuedAnswer, a *queuedAnswer) bool {
 	if b.config.Dialects.Assurance(a.protocol, nil, telematics.Lock).Deduplicated || b.now().Sub(a.at) > telematics.AnswerWithin {
 		return false
 	}
-	time.AfterFunc(answerAgainAfter, func() {
-		_ = b.config.Guard.Do("queue answer again", func() { b.enqueue(queue, a, ingest.Answer) })
-	})
-	return true
+	a.from.Handled(a.size)
+	from, ok := b.allowances.later.Admit(a.unit, a.size, b.now())
+	if a.from = from; !ok {
+		return false
+	}
+	select {
+	case b.later <- laterAnswer{a, queue, time.Now().Add(answerAgainAfter)}:
+		return true
+	default:
+		from.Handled(a.size)
+		a.from = nil
+		return false
+	}
+}
+
+// queueAgain queues the answers of enqueueLater, each at its time, until the context ends.
+func (b *Broker) queueAgain(ctx context.Context) error {
+	for {
+		select {
+		case a := <-b.later:
+			select {
+			case <-time.After(time.Until(a.due)):
+			case <-ctx.Done():
+			}
+			b.queueNow(a)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (b *Broker) queueNow(a laterAnswer) {
+	a.from.Handled(a.size)
+	a.from = nil
+	b.enqueue(a.queue, a.queuedAnswer, ingest.Answer)
 }
 
 // isPending reports whether a caller may wait for the answer at another instance. The pending table

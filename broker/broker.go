@@ -86,12 +86,13 @@ type Broker struct {
 	unrecordedBy  recentUnits
 	ingest        *ingest.Ingest // reports, presence and unknown units
 	bestEffort    *besteffort.Handler
-	allowances    struct{ answers, overAllowance, pending, repeated *ingest.Limiter }
+	allowances    struct{ answers, overAllowance, pending, later, repeated *ingest.Limiter }
 	first         chan *queuedAnswer // answers to commands that have a waiter here
 	answers       chan *queuedAnswer // the others, within the allowance of their units
 	overAllowance chan *queuedAnswer // the rest: handled only if the pending table has the command
 	// Answers to commands that are not in flight. They have a separate queue, to delay no others.
 	uncorrelated chan *queuedAnswer
+	later        chan laterAnswer // those that wait for Postgres, or for room in a queue
 	hints        chan telematics.CommandID
 	repeated     chan *queuedAnswer // results that reports repeat
 	settled      *settledResults    // cache of results that no report can change any more
@@ -135,6 +136,7 @@ func New(c Config) *Broker {
 		answers:       make(chan *queuedAnswer, c.QueueSize),
 		overAllowance: make(chan *queuedAnswer, c.QueueSize/4+1),
 		uncorrelated:  make(chan *queuedAnswer, c.QueueSize/16+1),
+		later:         make(chan laterAnswer, c.QueueSize),
 		repeated:      make(chan *queuedAnswer, c.QueueSize),
 		settled:       newSettledResults(),
 		unrecordedBy:  newRecentUnits(),
@@ -144,7 +146,7 @@ func New(c Config) *Broker {
 	}
 	b.allowances.answers, b.allowances.pending, b.allowances.overAllowance = ingest.NewLimiter(answerAllowance),
 		ingest.NewLimiter(answerAllowance), ingest.NewLimiter(lookUpAllowance)
-	b.allowances.repeated = ingest.NewLimiter(repeatedAllowance)
+	b.allowances.later, b.allowances.repeated = ingest.NewLimiter(lookUpAllowance), ingest.NewLimiter(repeatedAllowance)
 	b.outbox.releases = debouncer[delivery.Pending]{
 		after: releaseDebounce, flush: b.writeReleases, background: &b.background, guard: c.Guard,
 	}
@@ -202,6 +204,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		keep("handle answers with a waiter", func(ctx context.Context) error { return b.handleAnswers(ctx, nil) })
 	}
 	keep("look up answers", b.lookUpOverAllowance)
+	keep("queue answers again", b.queueAgain)
 	keep("poll record", b.pollRecord)
 	keep("sweep", b.sweep)
 	keep("conclude", b.concludeUnknown)
@@ -209,9 +212,15 @@ func (b *Broker) Run(ctx context.Context) error {
 	keep("watch clock", b.watchClock)
 	keep("listen for wake-ups", func(ctx context.Context) error { return b.config.Pending.Listen(ctx, b.config.Instance, b.hint) })
 	err := group.Wait()
-	b.drainAnswers(context.WithoutCancel(ctx)) // those that lookUpOverAllowance queued last
+	for range len(b.later) { // once more: what fails then waits again
+		b.queueNow(<-b.later)
+	}
+	b.drainAnswers(context.WithoutCancel(ctx)) // and those that lookUpOverAllowance queued last
 	stopAfter()
 	followers.Wait()
+	for a := range ingest.Queued(b.later) {
+		b.loseAnswer(a.unit, a.answer, context.Canceled)
+	}
 	b.background.Wait()
 	b.closeOutbox(context.WithoutCancel(ctx))
 	if errors.Is(err, context.Canceled) {

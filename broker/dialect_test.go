@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/broker/brokertest"
 	"motorpool/internal/assert"
 	"motorpool/internal/require"
@@ -113,6 +115,46 @@ func TestDialect_AnswerWhileTheRecordIsUnavailable(t *testing.T) {
 			assert.Equal(t, w.record(c.ID).State, telematics.Succeeded, "the command, with an answer after "+after.String())
 		})
 	}
+}
+
+// What waits for Postgres is handled once more when the instance stops, or counted and logged.
+func TestDialect_AnswerThatWaitsAtTheStop(t *testing.T) {
+	for _, lost := range []int64{0, 1} {
+		inWorld(t, 1, func(w *world) {
+			w.addVan()
+			w.vanAnswers(0, time.Second, vanDone)
+			time.AfterFunc(500*time.Millisecond, func() { w.Break(errUnavailable, "Settle") })
+			c, _ := w.sendToVan()
+			w.mqtt.cars.Wait()
+			if lost == 0 {
+				w.Break(nil, "Settle")
+			}
+			w.stops[0]()
+			w.stops = nil
+			w.wantCount(`motorpool_dropped_total{kind="answer", reason="not_stored"}`, lost)
+			logged := strings.Count(w.log.String(), "answer not stored")
+			if settled := w.record(c.ID).State == telematics.Succeeded; settled != (lost == 0) || logged != int(lost) {
+				t.Errorf("settled %v, %d lines of lost answers, want %d: %s", settled, logged, lost, w.log.String())
+			}
+		})
+	}
+}
+
+// A module whose owner floods has no more answers waiting than its allowance, however long Postgres
+// is unavailable.
+func TestDialect_AnswersThatWaitAreLimited(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addVan()
+		w.Break(errUnavailable, "Settle")
+		const n = 1200
+		for range n {
+			w.brokers[0].Answer(w.fromVan("client/motorpool/response/"+uuid.NewString(), vanDone, false))
+			time.Sleep(50 * time.Millisecond)
+		}
+		w.wantCount(`motorpool_dropped_total{kind="answer", reason="not_stored"}`, n-512)
+		time.Sleep(telematics.AnswerWithin + 2*time.Second)
+		w.wantCount(`motorpool_dropped_total{kind="answer", reason="not_stored"}`, n)
+	})
 }
 
 func TestDialect_UnitThatExecutesRepetitionsGetsOneMessageAndItsLateAnswerSettles(t *testing.T) {

@@ -160,7 +160,9 @@ func newMetrics(registerer prometheus.Registerer, inFlight, unrecordedUnits func
 func (b *Broker) registerQueues() {
 	ingest.RegisterQueue(
 		b.config.Metrics, ingest.Answer,
-		func() int { return len(b.first) + len(b.answers) + len(b.overAllowance) + len(b.uncorrelated) },
+		func() int {
+			return len(b.first) + len(b.answers) + len(b.overAllowance) + len(b.uncorrelated) + len(b.later)
+		},
 	)
 	ingest.RegisterQueue(b.config.Metrics, recalledAnswer, func() int { return len(b.repeated) })
 	ingest.RegisterQueue(b.config.Metrics, event, func() int { return len(b.events.queue) })

@@ -147,10 +147,10 @@ const (
 )
 
 // Allowances of one unit's answers, as in package ingest. lookUpAllowance is of answers beyond
-// their allowance that are looked up in the pending table, all in a few round trips.
-// repeatedAllowance is of results that wait to be looked up: those of two reports [TEL-3]; a
-// choice. With half, a second report that comes soon is dropped; with double, a unit that invents
-// results has more of the queue.
+// their allowance that are looked up in the pending table, all in a few round trips; and of those
+// that wait for Postgres, each queued again once a second. repeatedAllowance is of results that
+// wait to be looked up: those of two reports [TEL-3]; a choice. With half, a second report that
+// comes soon is dropped; with double, a unit that invents results has more of the queue.
 var (
 	answerAllowance = ingest.Allowance{Rate: 20, Burst: 128, Bytes: 1 << 20}
 	lookUpAllowance = ingest.Allowance{Rate: 10_000, Burst: 512, Bytes: 1 << 20}
