@@ -60,8 +60,8 @@ func (b *Broker) settle(
 	switch {
 	case err != nil:
 	case !ok:
-		b.metrics.answersWithoutEffect.Inc()
-		if b.noteUnrecorded(ctx, unit, a, at) {
+		if err = b.noteUnrecorded(ctx, unit, a, at); err == nil {
+			b.metrics.answersWithoutEffect.Inc()
 			b.cacheSettled(unit, a)
 		}
 	default:
@@ -148,22 +148,20 @@ func (b *Broker) wake(ctx context.Context, c *telematics.Command) {
 }
 
 // noteUnrecorded stores a final answer that settled nothing, where its command is not in the
-// database: the command was executed, and a failover or a restore has lost its row. It reports
-// false where the answer must be checked again, when the unit repeats it [TEL-3].
+// database: the command was executed, and a failover or a restore has lost its row. After an error
+// the answer must be checked again, or when the unit repeats it [TEL-3].
 //
 // A rejected command was not executed. Rejections are not stored, since each client that can
 // publish to a unit can cause them.
-func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time) bool {
+func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a telematics.Answer, at time.Time) error {
 	if b.config.Unrecorded == nil || a.State.IsOpen() || a.State == telematics.Rejected {
-		return true
+		return nil
 	}
 	ctx, cancel := b.step(ctx)
 	defer cancel()
 	result, err := b.config.Unrecorded.StoreUnrecorded(ctx, delivery.Unrecorded{Unit: unit, Answer: a, At: at})
 	switch {
 	case err != nil:
-		b.loseAnswer(unit, a, err)
-		return false
 	case result.Noted:
 		b.metrics.answersUnrecorded.Inc()
 		b.unrecordedBy.Add(unit, b.now())
@@ -179,5 +177,5 @@ func (b *Broker) noteUnrecorded(ctx context.Context, unit telematics.Unit, a tel
 			"vehicle", result.Vehicle, "command", a.Command, "state", a.State,
 		)
 	}
-	return true
+	return err
 }

@@ -21,6 +21,8 @@ func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
 			w.brokers[0].Report(brokertest.Said(unit, reportWith(succeeded, failed, rejected), false))
 			time.Sleep(time.Second)
 			w.Break(nil, "StoreUnrecorded")
+			// What is not stored comes with the next report.
+			w.wantCount(`motorpool_dropped_total{kind="answer", reason="not_stored"}`, 2)
 		}
 		got := map[telematics.CommandID]telematics.State{}
 		for _, u := range w.Commands.Unrecorded() {
@@ -30,6 +32,24 @@ func TestUnrecorded_AReportRecoversTheAnswersToLostCommands(t *testing.T) {
 			t.Errorf("stored %v, want the success and the failure", got)
 		}
 		assert.Equal(t, metric(t, w.brokers[0], "motorpool_answers_unrecorded_total"), 2, "unrecorded answers counted")
+	})
+}
+
+// A module repeats no answer, so one is handled once Postgres is available again.
+func TestUnrecorded_AnswerThatIsNotRepeatedIsStoredAfterAnOutage(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.addVan()
+		w.Break(errUnavailable, "StoreUnrecorded")
+		lost := uuid.New()
+		w.brokers[0].Answer(w.fromVan("client/motorpool/response/"+lost.String(), vanDone, false))
+		time.Sleep(5 * time.Second)
+		w.Break(nil, "StoreUnrecorded")
+		time.Sleep(2 * time.Second)
+		if got := w.Commands.Unrecorded(); len(got) != 1 || got[0].Answer.Command != lost || got[0].Unit != van {
+			t.Errorf("stored %+v, want the answer to the lost command", got)
+		}
+		w.wantCount(`motorpool_dropped_total{kind="answer", reason="not_stored"}`, 0)
+		w.wantCount("motorpool_answers_without_effect_total", 1)
 	})
 }
 
