@@ -72,7 +72,7 @@ func (b *Broker) sweepOnce(ctx context.Context, limit int) (next int) {
 }
 
 // isLate reports whether a command of another process has been overdue for more than lateAfter: it
-// was not on record when it became so.
+// was not on record while sweeps, also slow ones, would have settled it.
 func (b *Broker) isLate(c *telematics.Command) bool {
 	return c.Instance != b.config.Instance && b.now().Sub(c.Deadline) > lateAfter
 }

@@ -205,6 +205,34 @@ func TestOverdue_ALivingOwnerSettlesAtTheDeadline(t *testing.T) {
 	}
 }
 
+// A slow sweep finds the command of an owner that lives, and does not settle it, later than usual.
+func TestOverdue_ALateSweepSettlesIt(t *testing.T) {
+	for phase := range 6 { // of the sweeper
+		owner := &tampering{}
+		owner.settle = func(context.Context, delivery.Settlement) (*telematics.Command, bool, error) {
+			return nil, false, errUnavailable
+		}
+		inWorldOf(t, []wiring{owner.wire, func(_ *brokertest.Memory, c *broker.Config) {
+			c.Lives = func(string) bool { return true }
+			c.Commands = slowSweep{c.Commands}
+		}}, func(w *world) {
+			time.Sleep(time.Duration(phase) * 500 * time.Millisecond)
+			w.mqtt.fail(nil, errUnavailable)
+			c, _ := w.send(telematics.Lock)
+			time.Sleep(time.Until(c.Deadline.Add(7 * time.Second)))
+			assert.Equal(t, w.record(c.ID).State, telematics.Unknown, "7 s after the deadline, phase %d", phase)
+		})
+	}
+}
+
+// slowSweep takes as long as a statement may to find what is overdue.
+type slowSweep struct{ broker.Commands }
+
+func (s slowSweep) Overdue(ctx context.Context, before time.Time, limit int) ([]telematics.Command, error) {
+	defer time.Sleep(2500 * time.Millisecond)
+	return s.Commands.Overdue(ctx, before, limit)
+}
+
 // An installation that starts again soon settles what its instances left, also where each of them
 // ends before it has settled any: owners have had time since the start.
 func TestOverdue_OwnersHaveTimeFromTheStart(t *testing.T) {

@@ -54,10 +54,11 @@ const (
 	// choice; telematics.ClockTolerance more where it lives. Half: a slow owner is overtaken, and
 	// its command recorded as unknown. Double: lanes of dead owners are blocked for longer [LAW-6].
 	ownerGrace = time.Second
-	// Overdue for longer than this when the sweeper first sees it, a command was not on record
-	// before: its claim waited in Postgres, or Postgres was unavailable. Half: a sweep that is late
-	// waits needlessly. Double: fewer owners come first.
-	lateAfter = 5 * time.Second
+	// Overdue for longer than this, a command was not on record before: its claim waited in
+	// Postgres, or Postgres was unavailable. From ownerGrace and telematics.ClockTolerance on each
+	// sweep settles it, and one may take StepTimeout and a second. Half: a sweep that is late waits
+	// needlessly. Double: fewer owners come first.
+	lateAfter = 7 * time.Second
 	// Time that owners of such commands have, who know whether they were sent: a pass of the
 	// outbox, and a second for Postgres. Half: commands that were never sent end as unknown.
 	// Double: lanes of dead owners are blocked for longer [LAW-6].
