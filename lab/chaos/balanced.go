@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -23,6 +24,8 @@ const (
 	// balanced is how long the balancer may take to send requests to a ready instance: two checks.
 	balanced = 2 * time.Second
 	shards   = 3
+	// movedWithin is how long units may take to come to another shard: four attempts of a car.
+	movedWithin = 10 * time.Second
 )
 
 // authority issues the certificates of a world, and the pair of a server.
@@ -125,41 +128,63 @@ func (r *round) startShards(context.Context) error {
 
 func shard(i int) string { return fmt.Sprintf("shard-%d", i+1) }
 
-// killShard kills the first shard, and starts it again.
-func (r *round) killShard(ctx context.Context, f Fault, first *devstack.Mosquitto) error {
-	log, err := os.ReadFile(r.Path(shard(0) + ".log"))
-	if err != nil {
+// killShard kills the first shard, and starts it again when its units are at the others.
+func (r *round) killShard(ctx context.Context, f Fault, first *devstack.Mosquitto) (err error) {
+	if r.moved, err = r.unitsAt(0); err != nil {
 		return err
 	}
-	r.moved = unitsIn(log)
+	begin := time.Now()
 	if err := first.Kill(); err != nil {
 		return err
 	}
-	world.Pause(ctx, f.For)
+	if err := world.Eventually(ctx, movedWithin, "the units of the killed shard are at others", r.haveMoved); r.mustCome(err) {
+		return err
+	}
+	r.movedBy = time.Now().Add(aftermath)
+	world.Pause(ctx, time.Until(begin.Add(f.For)))
 	return first.Restart()
+}
+
+// haveMoved reports whether all units of the killed shard have connected to others.
+func (r *round) haveMoved(context.Context) bool {
+	left := maps.Clone(r.moved)
+	for i := 1; i < shards; i++ {
+		others, err := r.unitsAt(i)
+		if err != nil {
+			return false
+		}
+		maps.DeleteFunc(left, func(unit telematics.Unit, _ bool) bool { return others[unit] })
+	}
+	return len(left) == 0
 }
 
 var connects = regexp.MustCompile(`New client connected from \S+ as (car-\d+) `)
 
-// unitsIn returns the units that have connected to a Mosquitto with a log. Without a fault, they
-// stay.
-func unitsIn(log []byte) map[telematics.Unit]bool {
+// unitsAt returns the units that have connected to a shard so far. Without a fault, they stay.
+func (r *round) unitsAt(i int) (map[telematics.Unit]bool, error) {
+	log, err := os.ReadFile(r.Path(shard(i) + ".log"))
 	units := map[telematics.Unit]bool{}
 	for _, found := range connects.FindAllSubmatch(log, -1) {
 		units[telematics.Unit(found[1])] = true
 	}
-	return units
+	return units, err
 }
 
-// unbroken are the vehicles all of whose commands must be executed, in a round whose fault strikes
-// no vehicle; nil in the others.
-func (r *round) unbroken() map[telematics.VehicleID]bool {
+// unbroken are the vehicles all of whose commands must be executed, and since when: those of units
+// that move to another MQTT broker when they have come there. Nil: the fault strikes others.
+func (r *round) unbroken() map[telematics.VehicleID]time.Time {
 	if name := r.single(); name != RollingRestart && name != ShardKilled {
 		return nil
 	}
-	all := r.soundCars()
-	for id := range all {
-		all[id] = all[id] && !r.moved[unitOf(int(id))]
+	since := map[telematics.VehicleID]time.Time{}
+	for id, sound := range r.soundCars() {
+		switch {
+		case !sound:
+		case r.moved[unitOf(int(id))]:
+			since[id] = r.movedBy
+		default:
+			since[id] = time.Time{}
+		}
 	}
-	return all
+	return since
 }

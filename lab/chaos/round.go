@@ -80,6 +80,7 @@ type round struct {
 	balance  func(context.Context) error // puts a balancer before the instances. Nil: none
 	radio    simulator.Radio             // of the cars. Nil: through a line to Mosquitto
 	moved    map[telematics.Unit]bool    // units of an MQTT broker that was killed
+	movedBy  time.Time                   // when they were to be reached at others
 }
 
 // commands returns rounds of commands: with all faults, or with one.

@@ -64,8 +64,8 @@ type Evidence struct {
 	Shown []Shown
 	// Months is where rows are after the end of a month. Nil: not judged.
 	Months *Months
-	// Unbroken are vehicles whose commands must all be executed. Nil: not judged.
-	Unbroken map[telematics.VehicleID]bool
+	// Unbroken are vehicles whose commands must all be executed, since a time. Nil: not judged.
+	Unbroken map[telematics.VehicleID]time.Time
 	// Unrecorded are commands that are not on record, and whose answers are. Nil: no commits were
 	// lost.
 	Unrecorded map[telematics.CommandID]bool

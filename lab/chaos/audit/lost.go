@@ -1,6 +1,9 @@
 package audit
 
 import (
+	"slices"
+	"time"
+
 	"motorpool/simulator"
 	"motorpool/telematics"
 )
@@ -64,17 +67,32 @@ func (e Evidence) Lost() (lost int) {
 // executed, unless the vehicle was in use; but during a stall of the machine.
 func unbrokenIsExecuted(chk *checker) {
 	for i := range chk.Calls {
-		if c := &chk.Calls[i]; chk.Unbroken[c.Vehicle] && chk.judges(c) {
-			chk.must(!failed(c), called(c), "after %v: %s", c.End.Sub(c.Start), c.answer())
+		if c := &chk.Calls[i]; chk.unbroken(c.Vehicle, c.Start) && chk.judges(c) {
+			holds := !failed(c) && (c.Code != telematics.CommandInProgress || chk.inUse(c))
+			chk.must(holds, called(c), "after %v: %s", c.End.Sub(c.Start), c.answer())
 		}
 	}
+}
+
+// unbroken reports whether a fault does not strike a vehicle since a time.
+func (v *view) unbroken(id telematics.VehicleID, at time.Time) bool {
+	since, never := v.Unbroken[id]
+	return never && !at.Before(since)
+}
+
+// inUse reports whether a command to the vehicle of a call was open meanwhile.
+func (v *view) inUse(c *Call) bool {
+	return slices.ContainsFunc(v.Commands, func(r Row) bool {
+		open := r.Completed.IsZero() || c.Start.Before(r.Completed.Add(outageReading))
+		return r.Vehicle == c.Vehicle && r.RequestID != c.RequestID && r.Requested.Before(c.End) && open
+	})
 }
 
 // executedIsAnswered checks that the caller of what such a vehicle has executed got that answer.
 func executedIsAnswered(chk *checker) {
 	for i := range chk.Commands {
 		r := &chk.Commands[i]
-		if !chk.Unbroken[r.Vehicle] || chk.succeeded(r.ID) == nil {
+		if !chk.unbroken(r.Vehicle, r.Requested) || chk.succeeded(r.ID) == nil {
 			continue
 		}
 		answered := false

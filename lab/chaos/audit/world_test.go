@@ -171,7 +171,7 @@ func healthy() Evidence {
 		Replayed: "agency_signature_replayed",
 	}
 	w.Ready, w.Sound = map[int][]Interval{1: {{From: noon.Add(-time.Hour)}}}, map[telematics.VehicleID]bool{1: true, 6: true}
-	w.Unbroken = map[telematics.VehicleID]bool{6: true}
+	w.Unbroken = map[telematics.VehicleID]time.Time{6: noon}
 	w.Locks = []Lock{
 		{Interval: Interval{From: noon.Add(-time.Minute), To: minute(2)}, What: "vehicle 2", Vehicles: []telematics.VehicleID{2}},
 	}
