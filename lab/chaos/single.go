@@ -199,8 +199,21 @@ func (r *round) worthlessOne() string {
 		return "redis evicted nothing"
 	case struck.Kind.Name == PostgresAsync && r.evidence.Lost() < leastLost:
 		return fmt.Sprintf("the failover lost only %d commands", r.evidence.Lost())
-	case struck.Kind.Name == ShardKilled && (len(r.moved) == 0 || len(r.moved) == r.Vehicles):
+	case struck.Kind.Name != ShardKilled:
+	case len(r.moved) == 0 || len(r.moved) == r.Vehicles:
 		return fmt.Sprintf("%d of %d units were at the shard that was killed", len(r.moved), r.Vehicles)
+	case r.calledWithin(struck) < r.Commands/10:
+		return fmt.Sprintf("only %d commands began while the shard was down", r.calledWithin(struck))
 	}
 	return ""
+}
+
+// calledWithin counts the calls that began during a fault.
+func (r *round) calledWithin(i injection) (calls int) {
+	for _, c := range r.evidence.Calls {
+		if c.Start.After(i.From) && c.Start.Before(i.To) {
+			calls++
+		}
+	}
+	return calls
 }

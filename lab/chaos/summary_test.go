@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"motorpool/internal/assert"
 	"motorpool/lab/chaos/audit"
 	"motorpool/lab/chaos/runner"
@@ -90,6 +92,62 @@ func TestSummary_InvalidRoundHasTheReason(t *testing.T) {
 		}
 		if !strings.Contains(r.text(), "this round proves nothing: ") {
 			t.Errorf("the summary lacks the reason:\n%s", r.text())
+		}
+	}
+}
+
+// goodRoundOf is a round of one fault, of a minute.
+func goodRoundOf(fault string) *round {
+	r := &round{flags: flags{Fault: fault, Vehicles: 300, Commands: 20}}
+	begin := time.Unix(1767348000, 0)
+	r.loading = audit.Interval{From: begin, To: begin.Add(time.Minute)}
+	struck := injection{Fault: Fault{Kind: Find(fault)}, From: begin.Add(15 * time.Second), To: begin.Add(45 * time.Second)}
+	r.injections.Add(struck)
+	for n := range 2 * leastLost {
+		at, id := begin.Add(time.Duration(n+1)*time.Second), uuid.New()
+		for _, kind := range []simulator.Kind{simulator.CommandStarted, simulator.CommandEnded} {
+			e := simulator.Event{Kind: kind, Unit: "car-1", Command: id, Status: telematics.Succeeded, True: at}
+			r.evidence.Flights = append(r.evidence.Flights, e)
+		}
+		r.evidence.Calls = append(r.evidence.Calls, audit.Call{Start: at})
+	}
+	r.evidence.Flights[len(r.evidence.Flights)-1].True = struck.To.Add(time.Second)
+	r.evidence.Commands = make([]audit.Row, 20)
+	r.evidence.Backends, r.evidence.Months = audit.Backends{Most: 1}, &audit.Months{Entries: 1, Samples: 1}
+	r.moved = map[telematics.Unit]bool{"car-1": true}
+	r.evicted.Store(5)
+	return r
+}
+
+func TestSummary_InvalidRoundOfOneFaultHasTheReason(t *testing.T) {
+	for _, fault := range []string{RedisEvicting, PostgresAsync, ShardKilled} {
+		assert.Equal(t, goodRoundOf(fault).worthless(), "", "a valid round of %s counts as invalid", fault)
+	}
+	for _, test := range []struct {
+		fault string
+		spoil func(*round)
+		want  string
+	}{
+		{RollingRestart, func(r *round) { r.evidence.Commands = nil }, "only 0 of 20 commands are on record"},
+		{RollingRestart, func(r *round) { r.evidence.Flights = nil }, "no command was executed after the fault"},
+		{RollingRestart, func(r *round) { r.evidence.Flights = r.evidence.Flights[:50] }, "no command was executed after the fault"},
+		{RollingRestart, func(r *round) { r.evidence.Flights = r.evidence.Flights[50:] }, "no command was executed before the fault"},
+		{RollingRestart, func(r *round) { r.evidence.Backends.Most = 0 }, "no connection of the service"},
+		{MonthsEnd, func(r *round) { r.evidence.Months.Samples = 0 }, "1 audit log entries and 0 samples"},
+		{RedisEvicting, func(r *round) { r.evicted.Store(0) }, "redis evicted nothing"},
+		{PostgresAsync, func(r *round) {
+			for _, e := range r.evidence.Flights[2*leastLost-2:] {
+				r.evidence.Commands = append(r.evidence.Commands, audit.Row{ID: e.Command})
+			}
+		}, "the failover lost only 19 commands"},
+		{ShardKilled, func(r *round) { r.moved = nil }, "0 of 300 units"},
+		{ShardKilled, func(r *round) { r.Vehicles = 1 }, "1 of 1 units"},
+		{ShardKilled, func(r *round) { r.Commands, r.evidence.Calls = 20, r.evidence.Calls[:16] }, "only 1 commands began"},
+	} {
+		r := goodRoundOf(test.fault)
+		test.spoil(r)
+		if why := r.worthless(); !strings.Contains(why, test.want) {
+			t.Errorf("%s: reason %q, want %q", test.fault, why, test.want)
 		}
 	}
 }
