@@ -184,7 +184,7 @@ func (f flags) runInFolder(ctx context.Context) (res *runner.Result, code int, e
 		return nil, worthless, err
 	}
 	if races > 0 {
-		fmt.Printf("data races: %d, in the logs of the instances\n", races)
+		fmt.Printf("data races or panics: %d, in the logs of the instances\n", races)
 	}
 	switch {
 	case len(res.Violations) > 0 || races > 0:
@@ -243,7 +243,7 @@ func addLeaks(report *verdict.Report, found world.LogSearch) {
 
 func progress(step string) { fmt.Fprintf(os.Stderr, "chaos: %s\n", step) }
 
-// racesIn counts the reports of the race detector in the logs of the instances.
+// racesIn counts the reports of the race detector, and the panics, in the logs of the instances.
 func racesIn(dir string) (int, error) {
 	logs, err := filepath.Glob(filepath.Join(dir, "instance-*.log"))
 	if err != nil {
@@ -255,7 +255,7 @@ func racesIn(dir string) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("count data races: %w", err)
 		}
-		races += bytes.Count(text, []byte("WARNING: DATA RACE"))
+		races += bytes.Count(text, []byte("WARNING: DATA RACE")) + bytes.Count(text, []byte("panic:"))
 	}
 	return races, nil
 }

@@ -134,13 +134,13 @@ func TestRacesIn_CountsThoseOfEveryInstance(t *testing.T) {
 	for name, text := range map[string]string{
 		"instance-0.log": "serving\n==================\nWARNING: DATA RACE\nRead at\n\nWARNING: DATA RACE\nWrite at\n",
 		"instance-1.log": "WARNING: DATA RACE\n",
-		"instance-2.log": "serving\n",
+		"instance-2.log": "serving\npanic: nil map\n",
 		"postgres.log":   "WARNING: DATA RACE\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	if n, err := racesIn(dir); n != 3 || err != nil {
-		t.Errorf("%d races, %v; want 3", n, err)
+	if n, err := racesIn(dir); n != 4 || err != nil {
+		t.Errorf("%d races and panics, %v; want 4", n, err)
 	}
 }
 
