@@ -58,23 +58,17 @@ var kinds = []kind{
 			if f.single() == "" {
 				return fmt.Errorf("--fault: no fault is called %q; --fault=%s prints their names", f.Fault, list)
 			}
-			return f.completeSingle(f.Fault)
+			return f.completeSingle(f.single())
 		},
 		round: func(f flags) runner.Kind { return f.commands },
 	}, {
 		is: func(f flags) bool { return f.Rollout }, takes: []string{"--rollout", "--commands", "--duration"},
-		complete: func(f *flags) error {
-			f.Instances = 2
-			return f.completeSingle(RollingRestart)
-		},
-		round: func(f flags) runner.Kind { return f.of(RollingRestart).commands },
+		complete: func(f *flags) error { return f.completeSingle(RollingRestart) },
+		round:    func(f flags) runner.Kind { return f.of(RollingRestart).commands },
 	}, {
 		is: func(f flags) bool { return f.Shards }, takes: []string{"--shards", "--commands", "--duration"},
-		complete: func(f *flags) error {
-			f.OVMS, f.Teltonika = 0, 0
-			return f.completeSingle(ShardKilled)
-		},
-		round: func(f flags) runner.Kind { return f.of(ShardKilled).commands },
+		complete: func(f *flags) error { return f.completeSingle(ShardKilled) },
+		round:    func(f flags) runner.Kind { return f.of(ShardKilled).commands },
 	}, {
 		is: func(f flags) bool { return f.Maintenance }, takes: []string{"--maintenance"},
 		round: func(flags) runner.Kind { return maintenance.Round(maintenance.Plan{}) },
@@ -104,6 +98,12 @@ func faultIs(name string) func(flags) bool { return func(f flags) bool { return 
 
 // completeSingle completes the flags of a round of one fault.
 func (f *flags) completeSingle(fault string) error {
+	switch fault {
+	case RollingRestart:
+		f.Instances = 2
+	case ShardKilled:
+		f.OVMS, f.Teltonika = 0, 0 // they connect to no shard
+	}
 	f.Commands = cmp.Or(f.Commands, singleCommands)
 	f.Duration = cmp.Or(f.Duration, max(singleDuration, 2*Find(fault).least))
 	return f.completeCommands(minSingleDuration)

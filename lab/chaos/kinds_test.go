@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"testing"
 
 	"motorpool/internal/assert"
@@ -20,6 +21,12 @@ func TestFlags_EachFaultAloneIsASeparateRound(t *testing.T) {
 		if err := one.complete(); err != nil || one.Fault != name || one.Seed != all.Seed {
 			t.Errorf("%s: %v, %+v", name, err, one)
 		}
+	}
+	given := flags{Instances: 3, Vehicles: 300, OVMS: 10, Teltonika: 10, Callers: 96}
+	rollout, shards := given, given
+	rollout.Fault, shards.Fault = flag(RollingRestart), flag(ShardKilled)
+	if err := errors.Join(rollout.complete(), shards.complete()); err != nil || rollout.Instances != 2 || shards.makeup().v1 != 300 {
+		t.Errorf("by their names: %v, %+v, %+v", err, rollout, shards)
 	}
 	printed := flags{Instances: 3, Vehicles: 300, Callers: 96, Fault: everyFault, Print: true}
 	if printed.complete() == nil {
