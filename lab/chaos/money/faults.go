@@ -27,6 +27,9 @@ type fault struct {
 // lease is how long a worker of the service holds a charge.
 const lease = time.Minute
 
+// workAgain is how long an instance that was suspended goes on before the next fault strikes it.
+const workAgain = 5 * time.Second
+
 var moneyFaults = []fault{
 	{name: "instance killed", every: 7 * time.Second, least: 2, do: kill},
 	{name: "instance stopped", every: 35 * time.Second, least: 1, do: restart},
@@ -160,6 +163,7 @@ func (r *round) suspend(ctx context.Context, rng *rand.Rand, p process) error {
 	}
 	err = errors.Join(err, n.Resume())
 	r.resumed = time.Now()
+	world.Pause(ctx, workAgain)
 	return err
 }
 
