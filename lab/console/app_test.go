@@ -42,11 +42,11 @@ func (d *desk) rentsInAWebApp(t *testing.T, app string) {
 		const now = Date.now();
 		const time = { start_date: new Date(now).toISOString(), end_date: new Date(now + 3_600_000).toISOString() };
 		const { data: booking } = await api.post('bookings', { body: { vehicle_id: 4, ...time } });
-		const { location } = await api.post('bookings/{booking}/start', { path: { booking: booking.id }, prefer: 'respond-async' });
+		const [path, key] = [{ booking: booking.id }, crypto.randomUUID()];
+		const { location } = await api.post('bookings/{booking}/start', { path, key, prefer: 'respond-async' });
 		if (!location) return 'the Location of the start cannot be read';
 		const kinds = new Set();
-		// It may be done already; then there is no change to report.
-		const { status } = await move(api, 'start', booking.id);
+		const { status } = await move(api, 'start', booking.id, { key }); // as after the app was closed
 		for (const kind of ['pause', 'resume', 'end'])
 			await move(api, kind, booking.id, { onChange: (t) => t.state === 'done' && kinds.add(t.kind) });
 		const { data: ended } = await api.get('bookings/{booking}', { path: { booking: booking.id } });
