@@ -214,11 +214,11 @@ func (db *DB) RunScript(
 	ctx context.Context, script *redis.Script, calls []ScriptCall, after ...func(redis.Pipeliner),
 ) ([]*redis.Cmd, error) {
 	replies := make([]*redis.Cmd, len(calls))
-	run := func() (missing bool) {
+	run := func(evaluate func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd) (missing bool) {
 		pipe := db.Client.Pipeline()
 		for i, call := range calls {
 			if replies[i] == nil || redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT") {
-				replies[i] = script.EvalSha(ctx, pipe, call.Keys, call.Args...)
+				replies[i] = evaluate(ctx, pipe, call.Keys, call.Args...)
 			}
 		}
 		for _, add := range after {
@@ -230,13 +230,14 @@ func (db *DB) RunScript(
 		}
 		return missing
 	}
-	if !run() {
+	if !run(script.EvalSha) {
 		return replies, nil
 	}
 	if err := script.Load(ctx, db.Client).Err(); err != nil {
 		return nil, unavailable.Wrap("load script", err)
 	}
-	run()
+	// With its text: a cluster may have masters that the client does not know yet.
+	run(script.Eval)
 	return replies, nil
 }
 
