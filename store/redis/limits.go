@@ -149,10 +149,7 @@ func (l *Limits) takeEach(ctx context.Context, requests [][]telematics.Limit) ([
 		}
 		calls = append(calls, call)
 	}
-	replies, err := l.db.RunScript(ctx, takeScript, calls)
-	if err != nil {
-		return nil, err
-	}
+	replies := l.db.RunScript(ctx, takeScript, calls)
 	results := make([]takeResult, len(requests))
 	for i, limits := range requests {
 		results[i].quotas, results[i].err = decodeQuotas(limits, replies[i/together], i%together)

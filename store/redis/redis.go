@@ -207,12 +207,12 @@ type ScriptCall struct {
 }
 
 // RunScript runs a script for each call, in one round trip, and returns their replies, of which
-// each has a separate error. Where the server does not have the script, because it is new or was
-// emptied, RunScript loads it and runs the script again. Commands that after adds run after the
-// script, and again if the script runs again.
+// each has a separate error. To a server that does not have the script, because it is new or was
+// emptied, RunScript sends its text: a cluster may have masters that the client does not know yet.
+// Commands that after adds run after the script, and again if the script runs again.
 func (db *DB) RunScript(
 	ctx context.Context, script *redis.Script, calls []ScriptCall, after ...func(redis.Pipeliner),
-) ([]*redis.Cmd, error) {
+) []*redis.Cmd {
 	replies := make([]*redis.Cmd, len(calls))
 	run := func(evaluate func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd) (missing bool) {
 		pipe := db.Client.Pipeline()
@@ -230,15 +230,10 @@ func (db *DB) RunScript(
 		}
 		return missing
 	}
-	if !run(script.EvalSha) {
-		return replies, nil
+	if run(script.EvalSha) {
+		run(script.Eval)
 	}
-	if err := script.Load(ctx, db.Client).Err(); err != nil {
-		return nil, unavailable.Wrap("load script", err)
-	}
-	// With its text: a cluster may have masters that the client does not know yet.
-	run(script.Eval)
-	return replies, nil
+	return replies
 }
 
 // Retry calls once repeatedly, with growing pauses, until the context ends. once returns when it

@@ -141,7 +141,7 @@ func (d *dues) makeDue(ctx context.Context, vehicles []telematics.VehicleID) err
 func (d *dues) lease(ctx context.Context, part, most int) (lease, error) {
 	now := time.Now()
 	taken := lease{part: part, until: now.Add(dueLease).UnixMilli()}
-	replies, err := d.db.RunScript(ctx, leaseScript, []redis.ScriptCall{
+	replies := d.db.RunScript(ctx, leaseScript, []redis.ScriptCall{
 		{
 			Keys: []string{
 				d.due[part], d.writing[part],
@@ -149,9 +149,6 @@ func (d *dues) lease(ctx context.Context, part, most int) (lease, error) {
 			Args: []any{now.UnixMilli(), taken.until, most, now.Add(2 * max(d.interval, dueLease)).UnixMilli()},
 		},
 	})
-	if err != nil {
-		return lease{}, err
-	}
 	reply, err := replies[0].Slice()
 	if err != nil || len(reply) != 2 {
 		return lease{}, unavailable.Wrap("read what is to be stored", cmp.Or(err, errUnexpectedReply))
@@ -187,9 +184,9 @@ func (d *dues) done(ctx context.Context, l lease, vehicles []telematics.VehicleI
 	for _, id := range vehicles {
 		args = append(args, int64(id))
 	}
-	replies, err := d.db.RunScript(ctx, doneScript, []redis.ScriptCall{{Keys: []string{d.writing[l.part]}, Args: args}})
-	if err == nil && !errors.Is(replies[0].Err(), goredis.Nil) {
-		err = replies[0].Err()
+	err := d.db.RunScript(ctx, doneScript, []redis.ScriptCall{{Keys: []string{d.writing[l.part]}, Args: args}})[0].Err()
+	if errors.Is(err, goredis.Nil) {
+		return nil
 	}
 	return unavailable.Wrap("note what is stored", err)
 }

@@ -201,12 +201,8 @@ func (r *states) update(ctx context.Context, updates []update, after ...func(gor
 		}
 		calls[i] = redis.ScriptCall{Keys: []string{stateKey(u.vehicle)}, Args: args}
 	}
-	replies, err := r.db.RunScript(ctx, updateScript, calls, after...)
-	if err != nil {
-		return nil, unavailable.Wrap("write reported state", err)
-	}
 	outcomes := make([]outcome, len(updates))
-	for i, reply := range replies {
+	for i, reply := range r.db.RunScript(ctx, updateScript, calls, after...) {
 		results, err := reply.Slice()
 		var refused goredis.Error
 		switch {
@@ -271,8 +267,8 @@ func (r *states) run(ctx context.Context, doing string, script *goredis.Script, 
 	if len(calls) == 0 {
 		return nil
 	}
-	replies, err := r.db.RunScript(ctx, script, calls)
-	for _, reply := range replies {
+	var err error
+	for _, reply := range r.db.RunScript(ctx, script, calls) {
 		if failed := reply.Err(); err == nil && !errors.Is(failed, goredis.Nil) {
 			err = failed
 		}
